@@ -1,0 +1,52 @@
+# Each target sets itself up on a machine that has only Python (3.11 or later) and make.
+# PYTHON=python3.12 make test   picks the interpreter the environment is made from.
+
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+BIN := $(VENV)/bin
+METADATA := setup.cfg pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint bench clean
+
+help:
+	@echo "make demo      train three small models on real data, show what the compiler made"
+	@echo "make test      ruff, mypy, import-linter and the tests"
+	@echo "make test-all  the same with the long tests"
+	@echo "make lint      ruff, mypy and import-linter only"
+	@echo "make bench     time pyrelay against NumPy, numba, JAX and PyTorch"
+	@echo "make clean     remove the environments and what tools left behind"
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/python examples/demo.py
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+test-all: lint
+	$(BIN)/python -m pytest -n 2 -m ""
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --config setup.cfg --no-cache --no-logo
+
+bench: $(BENCH_VENV)/.installed-bench
+	$(BENCH_VENV)/bin/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# A stamp per extra: installed again only when the metadata changes.
+$(VENV)/.installed-%: $(METADATA) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+$(BENCH_VENV)/.installed-%: $(METADATA) | $(BENCH_VENV)/bin/python
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+%/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("pyrelay needs Python 3.11 or later; set PYTHON to one, as in: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $*

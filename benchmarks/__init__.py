@@ -1,0 +1,1 @@
+"""pyrelay timed against NumPy, numba, JAX and PyTorch; `make bench` runs it."""

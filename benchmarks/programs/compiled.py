@@ -1,0 +1,32 @@
+"""pyrelay: the plain programs, compiled as they stand, and their derivatives."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import pyrelay
+from benchmarks.programs import plain
+from benchmarks.programs.plain import as_arrays, thunk
+
+__all__ = ["PROGRAMS", "as_arrays", "version"]
+
+PROGRAMS = {
+    "elementwise": thunk(pyrelay.jit(plain.elementwise)),
+    "lstm_forward": thunk(pyrelay.jit(plain.lstm)),
+    "lstm_gradient": thunk(pyrelay.grad(plain.lstm_loss, argnums=(3, 4, 5))),
+    "matmul": thunk(pyrelay.jit(plain.matmul)),
+    "mlp_gradient": thunk(pyrelay.value_and_grad(plain.mlp_loss, argnums=(0, 1, 2, 3))),
+    "softmax": thunk(pyrelay.jit(plain.softmax)),
+    "layer_norm": thunk(pyrelay.jit(plain.layer_norm)),
+    "call": thunk(pyrelay.jit(plain.call)),
+    "stores": thunk(pyrelay.jit(plain.stores)),
+    "stores_gradient": thunk(pyrelay.grad(plain.stores)),
+    "escape": thunk(pyrelay.jit(plain.escape)),
+    "newton": thunk(pyrelay.jit(plain.newton)),
+    "fibonacci": thunk(pyrelay.jit(plain.fibonacci)),
+    "depth": thunk(pyrelay.jit(plain.depth)),
+}
+
+
+def version() -> str:
+    return metadata.version("pyrelay")

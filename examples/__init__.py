@@ -1,0 +1,1 @@
+"""Programs that use pyrelay on real data; `make demo` runs `examples.demo`."""

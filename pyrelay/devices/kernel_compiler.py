@@ -1,0 +1,86 @@
+"""Kernel source text in, object code out.
+
+A kernel is a Python text that defines ``kernel(block, begin, end)`` in the language of
+``kernel_language``.  That module lowers it; LLVM optimises and emits it here, for the machine this
+process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers 256 bits on most
+Intel models, which halves the speed of compute-bound kernels).
+
+The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
+It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.compiler_lock import global_compiler_lock
+
+from pyrelay.devices.kernel_language import lower_kernel
+
+SYMBOL = "pyrelay_kernel"
+
+
+@functools.cache
+def target_machine() -> llvm.TargetMachine:
+    """LLVM's code generator for this machine."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    # A feature set that LLVM cannot read (unknown CPU) is empty; its baseline is right then.
+    spelled = features.flatten() if features else ""
+    wide = "-prefer-256-bit"
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=f"{spelled},{wide}" if "+avx512f" in spelled else spelled,
+        opt=3,
+        reloc="pic",
+        codemodel="small",
+    )
+
+
+def kernel_function(source: str, filename: str) -> Callable[[int, int, int], int]:
+    """The function ``kernel`` that ``source`` defines; ``filename`` is for messages."""
+    namespace: dict[str, Any] = {}
+    exec(compile(source, filename, "exec"), namespace)
+    function: Callable[[int, int, int], int] = namespace["kernel"]
+    return function
+
+
+def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
+    """The optimised LLVM module of a kernel."""
+    machine = target_machine()
+    with global_compiler_lock:
+        module = lower_kernel(
+            kernel_function(source, filename), SYMBOL, machine.triple, str(machine.target_data)
+        )
+        reference = llvm.parse_assembly(str(module))
+        reference.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = False
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(reference, builder)
+    return reference
+
+
+def kernel_object(source: str, filename: str) -> bytes:
+    """The object code of the kernel ``source``.
+
+    Raises ``numba.core.errors.TypingError`` where the text is not in the kernel language.
+    """
+    reference = optimised_module(source, filename)
+    with global_compiler_lock:
+        code: bytes = target_machine().emit_object(reference)
+    return code
+
+
+def kernel_assembly(source: str, filename: str) -> str:
+    """The assembly text of the kernel ``source``, for people and for tests of vectorisation."""
+    reference = optimised_module(source, filename)
+    with global_compiler_lock:
+        text: str = target_machine().emit_assembly(reference)
+    return text

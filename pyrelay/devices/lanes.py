@@ -1,0 +1,250 @@
+"""A small expression layer over LLVM's builder, for writing branch-free scalar functions.
+
+In: an ``IRBuilder`` and LLVM values; out: LLVM instructions.  ``Lane`` wraps a float, integer or
+bit and has Python's operators; constants are Python numbers.  What is written with it has no
+control flow, so LLVM's loop vectoriser turns a loop of such lanes into vector code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from llvmlite import ir as llvm
+
+Number = Union["Lane", int, float]
+
+_F32, _F64 = llvm.FloatType(), llvm.DoubleType()
+_BIT = llvm.IntType(1)
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """The constants of an IEEE 754 binary format."""
+
+    type: Any
+    bits: int
+    mantissa: int  # stored bits of the significand
+
+    @property
+    def integer(self) -> llvm.IntType:
+        return llvm.IntType(self.bits)
+
+    @property
+    def bias(self) -> int:
+        return int(2 ** (self.bits - self.mantissa - 2)) - 1
+
+    @property
+    def sign_mask(self) -> int:
+        return int(-(2 ** (self.bits - 1)))
+
+    @property
+    def smallest_normal(self) -> float:
+        return float(2.0 ** (1 - self.bias))
+
+
+SINGLE = FloatFormat(_F32, 32, 23)
+DOUBLE = FloatFormat(_F64, 64, 52)
+
+
+class Lane:
+    """One scalar value while code for it is emitted."""
+
+    __slots__ = ("b", "v")
+
+    def __init__(self, b: llvm.IRBuilder, v: Any) -> None:
+        self.b, self.v = b, v
+
+    # -- construction --------------------------------------------------------------------------
+
+    @property
+    def format(self) -> FloatFormat:
+        """The float format of this lane, or of floats as wide as this integer lane."""
+        if isinstance(self.v.type, llvm.IntType):
+            return SINGLE if self.v.type.width == 32 else DOUBLE
+        return SINGLE if self.v.type == _F32 else DOUBLE
+
+    @property
+    def is_float(self) -> bool:
+        return not isinstance(self.v.type, llvm.IntType)
+
+    def of(self, number: Number) -> Any:
+        """The LLVM value of ``number`` in this lane's type."""
+        if isinstance(number, Lane):
+            return number.v
+        return llvm.Constant(self.v.type, float(number) if self.is_float else int(number))
+
+    def constant(self, number: float) -> Lane:
+        return Lane(self.b, self.of(number))
+
+    def _new(self, value: Any) -> Lane:
+        return Lane(self.b, value)
+
+    def _intrinsic(self, name: str, *others: Number) -> Lane:
+        function = self.b.module.declare_intrinsic(
+            name, [self.v.type], llvm.FunctionType(self.v.type, [self.v.type] * (len(others) + 1))
+        )
+        return self._new(self.b.call(function, [self.v, *(self.of(each) for each in others)]))
+
+    # -- arithmetic ----------------------------------------------------------------------------
+
+    def __add__(self, other: Number) -> Lane:
+        emit = self.b.fadd if self.is_float else self.b.add
+        return self._new(emit(self.v, self.of(other)))
+
+    def __sub__(self, other: Number) -> Lane:
+        emit = self.b.fsub if self.is_float else self.b.sub
+        return self._new(emit(self.v, self.of(other)))
+
+    def __mul__(self, other: Number) -> Lane:
+        emit = self.b.fmul if self.is_float else self.b.mul
+        return self._new(emit(self.v, self.of(other)))
+
+    def __truediv__(self, other: Number) -> Lane:
+        return self._new(self.b.fdiv(self.v, self.of(other)))
+
+    def __rsub__(self, other: Number) -> Lane:
+        return self.constant(other) - self  # type: ignore[arg-type]
+
+    def __rtruediv__(self, other: Number) -> Lane:
+        return self.constant(other) / self  # type: ignore[arg-type]
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Lane:
+        return self._new(self.b.fneg(self.v) if self.is_float else self.b.neg(self.v))
+
+    def fma(self, factor: Number, addend: Number) -> Lane:
+        """``self * factor + addend``, rounded once where the CPU has such an instruction."""
+        return self._intrinsic("llvm.fmuladd", factor, addend)
+
+    def exact_fma(self, factor: Number, addend: Number) -> Lane:
+        """``self * factor + addend``, rounded once on every CPU."""
+        return self._intrinsic("llvm.fma", factor, addend)
+
+    def sqrt(self) -> Lane:
+        return self._intrinsic("llvm.sqrt")
+
+    def abs(self) -> Lane:
+        return self._intrinsic("llvm.fabs")
+
+    def floor(self) -> Lane:
+        return self._intrinsic("llvm.floor")
+
+    def ceil(self) -> Lane:
+        return self._intrinsic("llvm.ceil")
+
+    def rint(self) -> Lane:
+        """To the nearest whole number, ties to even."""
+        return self._intrinsic("llvm.roundeven")
+
+    def trunc(self) -> Lane:
+        return self._intrinsic("llvm.trunc")
+
+    def copysign(self, sign: Lane) -> Lane:
+        """The size of this lane with the sign of ``sign``."""
+        return self._intrinsic("llvm.copysign", sign)
+
+    def polynomial(self, coefficients: Sequence[float]) -> Lane:
+        """``c[0] + c[1] * x + ...``, by Estrin's scheme: short dependency chains."""
+        terms: list[Lane] = [self.constant(c) for c in coefficients]
+        power = self
+        while len(terms) > 1:
+            paired = [
+                high.fma(power, low) for low, high in zip(terms[::2], terms[1::2], strict=False)
+            ]
+            if len(terms) % 2:
+                paired.append(terms[-1])
+            terms = paired
+            if len(terms) > 1:
+                power = power * power
+        return terms[0]
+
+    # -- bits ----------------------------------------------------------------------------------
+
+    def bits(self) -> Lane:
+        """This float's bit pattern as an integer lane."""
+        return self._new(self.b.bitcast(self.v, self.format.integer))
+
+    def as_float(self) -> Lane:
+        """The float with this integer's bit pattern."""
+        return self._new(self.b.bitcast(self.v, self.format.type))
+
+    def to_float(self) -> Lane:
+        """This signed integer as a float of the same width."""
+        return self._new(self.b.sitofp(self.v, self.format.type))
+
+    def widen(self) -> Lane:
+        """This ``f32`` as an ``f64``."""
+        return self._new(self.b.fpext(self.v, _F64))
+
+    def narrow(self) -> Lane:
+        """This ``f64`` rounded to ``f32``."""
+        return self._new(self.b.fptrunc(self.v, _F32))
+
+    def __and__(self, other: Number) -> Lane:
+        return self._new(self.b.and_(self.v, self.of(other)))
+
+    def __or__(self, other: Number) -> Lane:
+        return self._new(self.b.or_(self.v, self.of(other)))
+
+    def __xor__(self, other: Number) -> Lane:
+        return self._new(self.b.xor(self.v, self.of(other)))
+
+    def __invert__(self) -> Lane:
+        return self._new(self.b.not_(self.v))
+
+    def __lshift__(self, other: Number) -> Lane:
+        return self._new(self.b.shl(self.v, self.of(other)))
+
+    def __rshift__(self, other: Number) -> Lane:
+        """Arithmetic: the sign is repeated."""
+        return self._new(self.b.ashr(self.v, self.of(other)))
+
+    # -- comparison ----------------------------------------------------------------------------
+
+    def _compare(self, sign: str, other: Number) -> Lane:
+        if not self.is_float:
+            return self._new(self.b.icmp_signed(sign, self.v, self.of(other)))
+        emit = self.b.fcmp_unordered if sign == "!=" else self.b.fcmp_ordered
+        return self._new(emit(sign, self.v, self.of(other)))
+
+    def __lt__(self, other: Number) -> Lane:
+        return self._compare("<", other)
+
+    def __le__(self, other: Number) -> Lane:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Number) -> Lane:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Number) -> Lane:
+        return self._compare(">=", other)
+
+    def equals(self, other: Number) -> Lane:
+        return self._compare("==", other)
+
+    def differs(self, other: Number) -> Lane:
+        return self._compare("!=", other)
+
+    def is_nan(self) -> Lane:
+        return self._new(self.b.fcmp_unordered("uno", self.v, self.v))
+
+    def choose(self, then: Lane, otherwise: Number) -> Lane:
+        """``then`` where this bit is set, else ``otherwise``."""
+        return self._new(self.b.select(self.v, then.v, then.of(otherwise)))
+
+
+def scale_by_power_of_two(x: Lane, exponent: Lane) -> Lane:
+    """``x * 2**exponent`` for integer exponents of up to twice the format's range.
+
+    Two factors, so that results below the normal range are rounded once and results above it
+    become infinite.
+    """
+    fmt = x.format
+    half = exponent >> 1
+    first = (half + fmt.bias) << fmt.mantissa
+    second = (exponent - half + fmt.bias) << fmt.mantissa
+    return x * first.as_float() * second.as_float()

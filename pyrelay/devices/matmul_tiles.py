@@ -1,0 +1,354 @@
+"""Intrinsics of matrix products: register tiles, panels of dot products, packing.
+
+In: addresses and strides (in elements) as ``i64``; out: LLVM vector code, loops included, emitted
+in place.  An intrinsic's name states its shape, ``{kind}_{dtype}x{lanes}_{rows}x{across}``:
+
+``tile_f32x16_8x2(a, a_row, a_k, b, b_k, c, c_row, k, rows, columns, keep)``
+    ``c[i, j] (+)= sum over k of a[i, k] b[k, j]`` for 8 rows and 2 vectors of 16 columns, all of it
+    in registers.  ``b`` and ``c`` are contiguous along ``j``; only ``rows`` and ``columns`` are
+    touched.  ``keep`` is 1 to add to ``c``, 0 to overwrite it.
+``dots_f32x16_4x4(a, a_row, b, b_column, c, c_row, k, rows, columns, keep)``
+    the same where ``a`` and ``b`` are contiguous along ``k``: 4 rows by 4 columns.
+``pack_f32x16_1x2(b, b_k, packed, k, columns)``
+    ``packed[k, j] = b[k, j]``, zero beyond ``columns``, rows of 2 vectors.
+``turn_f32x16_1x2(b, b_column, packed, k, columns)``
+    the same for ``b`` contiguous along ``k``.  Writes whole blocks of ``lanes`` values of ``k``.
+
+Names are made on demand (module ``__getattr__``).  The register-tile scheme is Goto and van de
+Geijn's (*Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba.core import types
+
+from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, WORD, Intrinsic, define, fixed
+
+_I32 = llvm.IntType(32)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a name states."""
+
+    element: Any
+    lanes: int
+    rows: int
+    across: int
+
+    @property
+    def vector(self) -> llvm.VectorType:
+        return llvm.VectorType(self.element, self.lanes)
+
+    @property
+    def mask(self) -> llvm.VectorType:
+        return llvm.VectorType(llvm.IntType(1), self.lanes)
+
+
+class _Code:
+    """A builder with the vector operations the intrinsics are made of."""
+
+    def __init__(self, b: llvm.IRBuilder, shape: Shape) -> None:
+        self.b, self.shape = b, shape
+
+    def word(self, value: int) -> llvm.Constant:
+        return llvm.Constant(WORD, value)
+
+    def pointer(self, address: Any) -> Any:
+        return self.b.inttoptr(address, self.shape.element.as_pointer())
+
+    def at(self, pointer: Any, index: Any) -> Any:
+        return self.b.gep(pointer, [index], source_etype=self.shape.element)
+
+    def splat(self, value: Any) -> Any:
+        """A vector of copies of a scalar."""
+        vector = llvm.VectorType(value.type, self.shape.lanes)
+        first = self.b.insert_element(
+            llvm.Constant(vector, llvm.Undefined), value, llvm.Constant(_I32, 0)
+        )
+        zeros = llvm.Constant(llvm.VectorType(_I32, self.shape.lanes), None)
+        return self.b.shuffle_vector(first, llvm.Constant(vector, llvm.Undefined), zeros)
+
+    def below(self, count: Any, start: int) -> Any:
+        """The mask of lanes ``start``, ``start + 1``, ... that are below ``count``."""
+        numbers = llvm.Constant(
+            llvm.VectorType(WORD, self.shape.lanes), list(range(start, start + self.shape.lanes))
+        )
+        return self.b.icmp_signed("<", numbers, self.splat(count))
+
+    def _masked(self, name: str, result: Any, *args: Any) -> Any:
+        module = self.b.module
+        kind = f"v{self.shape.lanes}{'f32' if self.shape.element == llvm.FloatType() else 'f64'}"
+        signature = llvm.FunctionType(result, [each.type for each in args])
+        symbol = f"llvm.masked.{name}.{kind}.p0"
+        callee = module.globals.get(symbol) or llvm.Function(module, signature, symbol)
+        return self.b.call(callee, args)
+
+    def _to_vector(self, pointer: Any) -> Any:
+        return self.b.bitcast(pointer, self.shape.vector.as_pointer())
+
+    def load(self, pointer: Any) -> Any:
+        return self.b.load(self._to_vector(pointer), align=1)
+
+    def load_scalar(self, pointer: Any) -> Any:
+        return self.b.load(pointer, typ=self.shape.element)
+
+    def store(self, value: Any, pointer: Any) -> None:
+        self.b.store(value, self._to_vector(pointer), align=1)
+
+    def load_masked(self, pointer: Any, mask: Any) -> Any:
+        zero = llvm.Constant(self.shape.vector, None)
+        return self._masked("load", self.shape.vector, pointer, llvm.Constant(_I32, 1), mask, zero)
+
+    def store_masked(self, value: Any, pointer: Any, mask: Any) -> None:
+        self._masked("store", llvm.VoidType(), value, pointer, llvm.Constant(_I32, 1), mask)
+
+    def fma(self, x: Any, y: Any, addend: Any) -> Any:
+        kind = self.shape.vector
+        signature = llvm.FunctionType(kind, [kind] * 3)
+        name = f"llvm.fmuladd.v{self.shape.lanes}{'f32' if kind.element == llvm.FloatType() else 'f64'}"
+        callee = self.b.module.globals.get(name) or llvm.Function(self.b.module, signature, name)
+        return self.b.call(callee, [x, y, addend])
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        return self.b.select(self.b.icmp_signed("<", x, y), x, y)
+
+    def loop(
+        self, count: Any, step: int, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]
+    ) -> list[Any]:
+        """``for i in range(0, count, step): carried = body(i, carried)``; the last ``carried``."""
+        b = self.b
+        before = b.block
+        head, inside = b.append_basic_block("head"), b.append_basic_block("body")
+        after = b.append_basic_block("after")
+        b.branch(head)
+        b.position_at_end(head)
+        index = b.phi(WORD)
+        phis = [b.phi(each.type) for each in carried]
+        b.cbranch(b.icmp_signed("<", index, count), inside, after)
+        b.position_at_end(inside)
+        following = body(index, list(phis))
+        step_value = b.add(index, self.word(step), flags=("nsw",))
+        latch = b.block
+        b.branch(head)
+        for phi, first, again in zip(
+            [index, *phis], [self.word(0), *carried], [step_value, *following], strict=True
+        ):
+            phi.add_incoming(first, before)
+            phi.add_incoming(again, latch)
+        b.position_at_end(after)
+        return phis
+
+    def clamped_rows(self, base: Any, stride: Any, count: int, valid: Any) -> list[Any]:
+        """Pointers to rows 0, 1, ...; those that are not valid point to the last valid one."""
+        last = self.b.sub(valid, self.word(1))
+        pointers = []
+        for row in range(count):
+            index = self.minimum(self.word(row), last) if row else self.word(0)
+            pointers.append(self.at(base, self.b.mul(index, stride)))
+        return pointers
+
+
+def _emit_tile(shape: Shape, packed: str) -> Callable[..., None]:
+    """``packed``: which operands are packed, and may be read beyond ``rows`` and ``columns``."""
+
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+        a, a_row, a_k, right, b_k, c, c_row, k, rows, columns, keep = args
+        code = _Code(b, shape)
+        column_masks = [code.below(columns, v * shape.lanes) for v in range(shape.across)]
+        a_base = code.pointer(a)
+        if "a" in packed:
+            row_pointers = [code.at(a_base, code.word(row)) for row in range(shape.rows)]
+        else:
+            row_pointers = code.clamped_rows(a_base, a_row, shape.rows, rows)
+        b_base = code.pointer(right)
+
+        def body(index: Any, sums: list[Any]) -> list[Any]:
+            line = code.at(b_base, b.mul(index, b_k))
+            places = [code.at(line, code.word(v * shape.lanes)) for v in range(shape.across)]
+            if "b" in packed:
+                vectors = [code.load(place) for place in places]
+            else:
+                pairs = zip(places, column_masks, strict=True)
+                vectors = [code.load_masked(place, mask) for place, mask in pairs]
+            offset = b.mul(index, a_k)
+            out = []
+            for row, pointer in enumerate(row_pointers):
+                factor = code.splat(code.load_scalar(code.at(pointer, offset)))
+                for v, vector in enumerate(vectors):
+                    out.append(code.fma(factor, vector, sums[row * shape.across + v]))
+            return out
+
+        zero = llvm.Constant(shape.vector, None)
+        sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
+        c_base = code.pointer(c)
+        keeps = code.splat(b.icmp_signed("!=", keep, code.word(0)))
+        for row in range(shape.rows):
+            line = code.at(c_base, b.mul(code.word(row), c_row))
+            inside = code.splat(b.icmp_signed("<", code.word(row), rows))
+            for v, mask in enumerate(column_masks):
+                place = code.at(line, code.word(v * shape.lanes))
+                touched = b.and_(mask, inside)
+                old = code.load_masked(place, b.and_(touched, keeps))
+                code.store_masked(b.fadd(sums[row * shape.across + v], old), place, touched)
+
+    return emit
+
+
+def _emit_dots(shape: Shape) -> Callable[..., None]:
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+        a, a_row, right, b_column, c, c_row, k, rows, columns, keep = args
+        code = _Code(b, shape)
+        lefts = code.clamped_rows(code.pointer(a), a_row, shape.rows, rows)
+        rights = code.clamped_rows(code.pointer(right), b_column, shape.across, columns)
+
+        def body(index: Any, sums: list[Any]) -> list[Any]:
+            mask = code.below(b.sub(k, index), 0)
+            xs = [code.load_masked(code.at(pointer, index), mask) for pointer in lefts]
+            ys = [code.load_masked(code.at(pointer, index), mask) for pointer in rights]
+            pairs = [(x, y) for x in xs for y in ys]
+            return [code.fma(x, y, s) for (x, y), s in zip(pairs, sums, strict=True)]
+
+        zero = llvm.Constant(shape.vector, None)
+        sums = code.loop(k, shape.lanes, [zero] * (shape.rows * shape.across), body)
+        c_base = code.pointer(c)
+        for row in range(shape.rows):
+            for column in range(shape.across):
+                inside = b.and_(
+                    b.icmp_signed("<", code.word(row), rows),
+                    b.icmp_signed("<", code.word(column), columns),
+                )
+                with b.if_then(inside):
+                    offset = b.add(b.mul(code.word(row), c_row), code.word(column))
+                    place = code.at(c_base, offset)
+                    total = _total(code, sums[row * shape.across + column])
+                    zero_scalar = llvm.Constant(shape.element, 0.0)
+                    old = b.select(
+                        b.icmp_signed("!=", keep, code.word(0)),
+                        code.load_scalar(place),
+                        zero_scalar,
+                    )
+                    b.store(b.fadd(total, old), place)
+
+    return emit
+
+
+def _total(code: _Code, vector: Any) -> Any:
+    """The sum of a vector's lanes, by halves."""
+    b = code.b
+    lanes = code.shape.lanes
+    while lanes > 1:
+        lanes //= 2
+        undefined = llvm.Constant(vector.type, llvm.Undefined)
+        index = llvm.VectorType(_I32, lanes)
+        low = b.shuffle_vector(vector, undefined, llvm.Constant(index, list(range(lanes))))
+        high = b.shuffle_vector(
+            vector, undefined, llvm.Constant(index, list(range(lanes, 2 * lanes)))
+        )
+        vector = b.fadd(low, high)
+    return b.extract_element(vector, llvm.Constant(_I32, 0))
+
+
+def _emit_pack(shape: Shape) -> Callable[..., None]:
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+        right, b_k, packed, k, columns = args
+        code = _Code(b, shape)
+        masks = [code.below(columns, v * shape.lanes) for v in range(shape.across)]
+        source, target = code.pointer(right), code.pointer(packed)
+        width = shape.across * shape.lanes
+
+        def body(index: Any, _carried: list[Any]) -> list[Any]:
+            line = code.at(source, b.mul(index, b_k))
+            out = code.at(target, b.mul(index, code.word(width)))
+            for v, mask in enumerate(masks):
+                offset = code.word(v * shape.lanes)
+                code.store(code.load_masked(code.at(line, offset), mask), code.at(out, offset))
+            return []
+
+        code.loop(k, 1, [], body)
+
+    return emit
+
+
+def _transposed(code: _Code, rows: list[Any]) -> list[Any]:
+    """The transpose of a square of vectors: blocks swapped across the diagonal, size by size."""
+    lanes = code.shape.lanes
+    size = 1
+    while size < lanes:
+        low = [t if not t & size else t - size + lanes for t in range(lanes)]
+        high = [t + size if not t & size else t + lanes for t in range(lanes)]
+        index = llvm.VectorType(_I32, lanes)
+        rows = list(rows)
+        for i in range(lanes):
+            if not i & size:
+                pair = rows[i], rows[i + size]
+                rows[i] = code.b.shuffle_vector(*pair, llvm.Constant(index, low))
+                rows[i + size] = code.b.shuffle_vector(*pair, llvm.Constant(index, high))
+        size *= 2
+    return rows
+
+
+def _emit_turn(shape: Shape) -> Callable[..., None]:
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+        right, b_column, packed, k, columns = args
+        code = _Code(b, shape)
+        width = shape.across * shape.lanes
+        target = code.pointer(packed)
+        sources = code.clamped_rows(code.pointer(right), b_column, width, columns)
+        valid = [
+            code.splat(b.icmp_signed("<", code.word(column), columns)) for column in range(width)
+        ]
+
+        def body(index: Any, _carried: list[Any]) -> list[Any]:
+            mask = code.below(b.sub(k, index), 0)
+            for v in range(shape.across):
+                first = v * shape.lanes
+                lines = [
+                    code.load_masked(code.at(sources[j], index), b.and_(mask, valid[j]))
+                    for j in range(first, first + shape.lanes)
+                ]
+                for t, column in enumerate(_transposed(code, lines)):
+                    row = b.add(index, code.word(t))
+                    place = b.add(b.mul(row, code.word(width)), code.word(first))
+                    code.store(column, code.at(target, place))
+            return []
+
+        code.loop(k, shape.lanes, [], body)
+
+    return emit
+
+
+_NAME = re.compile(r"(tile|tile_b|tile_ab|dots|pack|turn)_(f32|f64)x(\d+)_(\d+)x(\d+)")
+_ARGUMENTS = {"tile": 11, "tile_b": 11, "tile_ab": 11, "dots": 10, "pack": 5, "turn": 5}
+
+
+@functools.cache
+def _intrinsic(name: str) -> Intrinsic | None:
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    kind, dtype = match[1], match[2]
+    shape = Shape(LLVM_TYPES[SHORT_NAMES[dtype]], *(int(match[place]) for place in (3, 4, 5)))
+    emit = {
+        "tile": lambda: _emit_tile(shape, packed=""),
+        "tile_b": lambda: _emit_tile(shape, packed="b"),
+        "tile_ab": lambda: _emit_tile(shape, packed="ab"),
+        "dots": lambda: _emit_dots(shape),
+        "pack": lambda: _emit_pack(shape),
+        "turn": lambda: _emit_turn(shape),
+    }[kind]()
+    return define(name, fixed(types.void, *(types.int64,) * _ARGUMENTS[kind]), emit)
+
+
+def __getattr__(name: str) -> Intrinsic:
+    found = _intrinsic(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

@@ -1,0 +1,162 @@
+"""Object code: made from kernels by numba and LLVM once, loaded by LLVM alone ever after.
+
+In: kernels as source text. Out: addresses of native functions
+`int64 (int64 block, int64 begin, int64 end)`.
+
+A kernel is known by a digest of its text and of everything else that decides its machine code:
+versions, CPU, and this package's own code generators. Equal texts share one compiled and one
+loaded kernel, in all programs of the process. Loading takes llvmlite and no numba.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import itertools
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyrelay.devices import cache
+from pyrelay.errors import DeviceError
+
+KIND = "kernels"
+"""The cache's name for kernels; sources lie beside the object code, as `<digest>.py`."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What this process did so far; `compiled` counts runs of numba's compiler."""
+
+    compiled: int = 0
+    loaded: int = 0
+    compile_seconds: float = 0.0
+    load_seconds: float = 0.0
+
+
+counts = Counts()
+
+_addresses: dict[str, int] = {}
+_loaded: list[Any] = []  # trackers: object code stays while they do, and kernels stay for good
+_lock = threading.RLock()
+_names = itertools.count()
+
+
+def _after_fork() -> None:
+    """In a child: a thread that is gone may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@functools.cache
+def fingerprint() -> str:
+    """A digest of what decides machine code beside its source."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    parts = [
+        llvmlite.__version__,
+        np.__version__,
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+    ]
+    parts.append(llvm.get_host_cpu_features().flatten())
+    digest = hashlib.sha256("\n".join(parts).encode())
+    numba = importlib.util.find_spec("numba")  # found, not imported
+    home = numba.origin if numba else None
+    versions = sorted(Path(home).parent.glob("_version*.py")) if home else []
+    for path in (*versions, *sorted(Path(__file__).parent.glob("*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def kernel_digest(source: str) -> str:
+    """The identity of a kernel's machine code, as hexadecimal digits."""
+    return hashlib.sha256(f"{fingerprint()}\n{source}".encode()).hexdigest()
+
+
+def kernel_address(source: str) -> int:
+    """The address of a kernel, compiled or fetched from disk where it is not yet loaded."""
+    digest = kernel_digest(source)
+    address = _addresses.get(digest)
+    if address is not None:
+        return address
+    with _lock:
+        address = _addresses.get(digest)
+        if address is None:
+            address = _addresses[digest] = _fetch(source, digest)
+    return address
+
+
+def _fetch(source: str, digest: str) -> int:
+    store = cache.current()
+    code = store.get(KIND, digest)
+    if code is not None:
+        try:
+            return load(code, "pyrelay_kernel")
+        except DeviceError:  # not object code after all: made anew below
+            store.counts.rejected += 1
+    code = _compile(source, digest, store)
+    store.put(KIND, digest, code)
+    return load(code, "pyrelay_kernel")
+
+
+def _compile(source: str, digest: str, store: cache.Cache) -> bytes:
+    from pyrelay.devices import kernel_compiler  # imports numba
+
+    path = store.path(KIND, digest, ".py")
+    store.put_text(KIND, digest, ".py", source)
+    started = time.perf_counter()
+    code = kernel_compiler.kernel_object(source, str(path or f"<kernel {digest[:12]}>"))
+    counts.compile_seconds += time.perf_counter() - started
+    counts.compiled += 1
+    return code
+
+
+@functools.cache
+def _linker(process: int) -> Any:
+    """LLVM's linker; a forked child goes on with a copy of its own."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        reloc="pic", codemodel="default"
+    )
+    return llvm.create_lljit_compiler(machine, use_jit_link=False, suppress_errors=True)
+
+
+def load_all(code: bytes, symbols: tuple[str, ...]) -> dict[str, int]:
+    """Link object code into the process; the addresses of its symbols.
+
+    Raises DeviceError where it is no object code for this machine or needs an unknown symbol.
+    """
+    import llvmlite.binding as llvm
+
+    started = time.perf_counter()
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for symbol in symbols:
+        builder.export_symbol(symbol)
+    with _lock:
+        try:
+            tracker = builder.link(_linker(os.getpid()), f"pyrelay{next(_names)}")
+        except RuntimeError as error:
+            raise DeviceError(f"Object code cannot be loaded: {error}") from error
+        _loaded.append(tracker)
+        counts.loaded += 1
+        counts.load_seconds += time.perf_counter() - started
+        return {symbol: int(tracker[symbol]) for symbol in symbols}
+
+
+def load(code: bytes, symbol: str) -> int:
+    """Link object code into the process; the address of one symbol."""
+    return load_all(code, (symbol,))[symbol]

@@ -1,0 +1,310 @@
+"""Statements, in order, to the end of a region.
+
+In: the statements still to come and the region they stand in. Out: the results of the region. What
+follows a statement is a value, `Rest`, so that the code behind an `if` can be put into the branch
+that reaches it (see `regions`).
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from pyrelay.errors import Span
+from pyrelay.frontend import assignment, closures
+from pyrelay.frontend.expressions import condition
+from pyrelay.frontend.flow import BREAK, CONTINUE, EMPTY, RETURN, Summary
+from pyrelay.frontend.loops import Left, LoopNode, loop
+from pyrelay.frontend.lowering import NONE, NOT_READ, Lowering, evaluate
+from pyrelay.frontend.recursion import Work
+from pyrelay.frontend.regions import DONE, FALL, RAISE, BranchRegion, Region, ordered
+from pyrelay.frontend.scope import Variable
+from pyrelay.ir.nodes import Atom, Block, Const
+
+Results = tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An `if` whose condition is known, or the `else` of a loop. `key` is its node in `flow.after`.
+
+    unset: for `else`, what may be unset after break and at the loop's own end.
+    """
+
+    key: ast.stmt
+    cond: Atom
+    then: Sequence[ast.stmt]
+    orelse: Sequence[ast.stmt]
+    summaries: tuple[Summary, Summary]
+    span: Span
+    unset: tuple[set[Variable], set[Variable]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndWith:
+    """The end of a `with` block."""
+
+
+Item = Union[ast.stmt, Choice, EndWith]
+#: Statements, the index of the next one, and what comes after them.
+Rest = Union[tuple[Sequence[Item], int, "Rest"], None]
+
+
+def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
+    """Lower all that is left to do in a region; its results."""
+    while rest is not None:
+        items, at, behind = rest
+        if at == len(items):
+            rest = behind
+            continue
+        item, rest = items[at], (items, at + 1, behind)
+        match item:
+            case ast.Return(value=value):
+                atom = NONE if value is None else (yield evaluate(low, value))
+                return region.leave(low, RETURN, atom)
+            case ast.Break():
+                return region.leave(low, BREAK)
+            case ast.Continue():
+                return region.leave(low, CONTINUE)
+            case ast.Raise():
+                yield raising(low, item)
+                return region.leave(low, RAISE)
+            case ast.If() | Choice():
+                choice = (yield decided(low, item)) if isinstance(item, ast.If) else item
+                results = yield branch(low, choice, rest, region)
+                if results is not None:
+                    return results  # type: ignore[no-any-return]
+            case ast.While() | ast.For():
+                left = yield loop(low, item, lambda r, item=item: lower(low, (item.body, 0, None), r))
+                rest, results = yield behind_loop(low, item, left, rest, region)
+                if results is not None:
+                    return results  # type: ignore[no-any-return]
+            case ast.With():
+                yield opening(low, item)
+                closing = [EndWith()] * len(item.items)
+                rest = (item.body, 0, (closing, 0, rest))
+            case EndWith():
+                *others, (manager, span) = low.env.managers
+                low.env.managers = tuple(others)
+                low.act("exit", (manager,), span)
+            case ast.Match():
+                rest = (low.names.rewritten[item], 0, rest)
+            case _:
+                yield _SIMPLE[type(item)](low, item)
+    return region.leave(low, FALL)
+
+
+# -- branches ------------------------------------------------------------------------------------
+
+
+def decided(low: Lowering, node: ast.If) -> Work[Choice]:
+    """Evaluate the condition of an `if`."""
+    cond = yield condition(low, node.test)
+    summaries = low.flow.summary[node, "body"], low.flow.summary[node, "orelse"]
+    span = low.header(node, node.test)
+    return Choice(node, cond, node.body, node.orelse, summaries, span)
+
+
+def branch(low: Lowering, choice: Choice, rest: Rest, region: Region) -> Work[Results | None]:
+    """Lower a choice. None if what follows is still to be lowered, else the region's results."""
+    first, second = choice.summaries
+    exits = ordered(first.exits | second.exits)
+    if exits and not (first.falls and second.falls):
+        rests = rest if first.falls else None, rest if second.falls else None
+        then, orelse = yield sides(low, choice, rests, region)
+        return low.choose(choice.cond, then, orelse, region.slots, choice.span)
+    assigned = list({**first.assigned, **second.assigned})
+    live = {FALL: low.flow.after[choice.key], **{e: region.live[e] for e in exits}}
+    wanted = 0
+    for mask in live.values():
+        wanted |= mask
+    inner = BranchRegion(
+        live, len(low.env.managers), [v for v in assigned if v.bit & wanted], exits
+    )
+    then, orelse = yield sides(low, choice, (None, None), inner)
+    outs = low.choose(choice.cond, then, orelse, inner.slots, choice.span)
+    flags, values = outs[: len(inner.flags)], outs[len(inner.flags) :]
+    returned = values[-1] if RETURN in exits else NOT_READ
+    values = values[: len(inner.variables)]
+    if not first.falls and not second.falls:
+        return region.leave(low, RAISE)
+    if not exits:
+        inner.take_over(low, assigned, values)
+        return None
+
+    def goes_on() -> Work[Results]:
+        inner.take_over(low, assigned, values)
+        return (yield lower(low, rest, region))  # type: ignore[no-any-return]
+
+    def leaves(at: int) -> Work[Results]:
+        """Leave by exit `at` or a later one, as the flags say."""
+        if at + 1 < len(exits):
+            this: Block = yield low.block(leaves_by(exits[at]))
+            later: Block = yield low.block(leaves(at + 1))
+            return low.choose(flags[at + 1], this, later, region.slots, choice.span)
+        return (yield leaves_by(exits[at]))  # type: ignore[no-any-return]
+
+    def leaves_by(exit: str) -> Work[Results]:
+        inner.take_over(low, assigned, values, exit)
+        yield ()
+        return region.leave(low, exit, returned)
+
+    left = yield low.block(leaves(0))
+    stayed = yield low.block(goes_on())
+    return low.choose(flags[0], left, stayed, region.slots, choice.span)
+
+
+def sides(
+    low: Lowering, choice: Choice, rests: tuple[Rest, Rest], region: Region
+) -> Work[tuple[Block, Block]]:
+    """The two blocks of a choice, each with what follows it in the region."""
+    before = low.env.unset
+    blocks: list[Block] = []
+    for at, statements in enumerate((choice.then, choice.orelse)):
+        if choice.unset is not None:
+            low.env.unset = choice.unset[at]
+        blocks.append((yield low.block(lower(low, (statements, 0, rests[at]), region))))
+        low.env.unset = before
+    return blocks[0], blocks[1]
+
+
+def behind_loop(
+    low: Lowering, node: LoopNode, left: Left, rest: Rest, region: Region
+) -> Work[tuple[Rest, Results | None]]:
+    """What follows a loop: its `else`, and the way out if it returned from inside."""
+    what = left.plan
+    if what.ends and node.orelse:
+        if what.breaks:
+            summaries = EMPTY, low.flow.summary[node, "orelse"]
+            span = low.span(node.orelse[0])
+            unset = left.unset[BREAK], left.unset[DONE]
+            choice = Choice(node, left.flags[BREAK], [], node.orelse, summaries, span, unset)
+            rest = ([choice], 0, rest)
+        else:
+            rest = (node.orelse, 0, rest)
+    if not what.returns:
+        return rest, None if what.goes_on else region.leave(low, RAISE)
+    if not what.goes_on:
+        return None, region.leave(low, RETURN, left.returned)
+
+    def returns() -> Work[Results]:
+        yield ()
+        return region.leave(low, RETURN, left.returned)
+
+    then = yield low.block(returns())
+    orelse = yield low.block(lower(low, rest, region))
+    return None, low.choose(left.flags[RETURN], then, orelse, region.slots, low.first_line(node))
+
+
+# -- single statements ---------------------------------------------------------------------------
+
+
+def opening(low: Lowering, node: ast.With) -> Work[None]:
+    """Enter the managers of a `with`."""
+    for item in node.items:
+        manager = yield evaluate(low, item.context_expr)
+        span = low.span(item.context_expr)
+        entered = low.py("enter", (manager,), span)
+        low.env.managers = (*low.env.managers, (manager, span))
+        if item.optional_vars is not None:
+            yield assignment.assign(low, item.optional_vars, entered, span)
+
+
+def raising(low: Lowering, node: ast.Raise) -> Work[None]:
+    """`raise exception from cause`."""
+    assert node.exc is not None
+    exception = yield evaluate(low, node.exc)
+    cause = NONE if node.cause is None else (yield evaluate(low, node.cause))
+    low.act("raise", (exception, cause), low.span(node))
+
+
+def expression(low: Lowering, node: ast.Expr) -> Work[None]:
+    """An expression for its effects; a docstring has none."""
+    if not isinstance(node.value, ast.Constant):
+        yield evaluate(low, node.value)
+
+
+def asserting(low: Lowering, node: ast.Assert) -> Work[None]:
+    """`assert test, message`."""
+    cond = yield condition(low, node.test)
+
+    def fails() -> Work[Results]:
+        error: Atom = Const(AssertionError)
+        if node.msg is not None:
+            message = yield evaluate(low, node.msg)
+            error = low.py("call", (error, message), low.span(node), keywords=(None,))
+        low.act("raise", (error, NONE), low.span(node))
+        return ()
+
+    orelse = yield low.block(fails())
+    low.choose(cond, Block((), ()), orelse, (), low.span(node))
+
+
+def definition(low: Lowering, node: ast.FunctionDef) -> Work[None]:
+    """A nested function, with its decorators applied from the inside out."""
+    decorators: list[Atom] = []
+    for decorator in node.decorator_list:
+        decorators.append((yield evaluate(low, decorator)))
+    value = yield closures.make(low, node)
+    for decorator, place in zip(reversed(decorators), reversed(node.decorator_list), strict=True):
+        value = low.py("call", (decorator, value), low.span(place), keywords=(None,))
+    variable = low.names.variable(node)
+    low.write(variable, low.named(value, variable.shown), low.first_line(node))
+
+
+def importing(low: Lowering, node: ast.Import) -> Work[None]:
+    """`import a.b.c [as d]`: modules are found now."""
+    yield ()
+    for alias in node.names:
+        span = low.span(node)
+        module = imported(low, alias.name, span)
+        if alias.asname is None and not isinstance(module.value, ImportError):
+            module = imported(low, alias.name.partition(".")[0], span)
+        low.write(low.names.variable(alias), module, span)
+
+
+def importing_from(low: Lowering, node: ast.ImportFrom) -> Work[None]:
+    """`from a.b import c [as d]`: the module is found now, its attribute when the code runs."""
+    yield ()
+    span = low.span(node)
+    name = "." * node.level + (node.module or "")
+    for alias in node.names:
+        module = imported(low, name, span)
+        submodule = f"{name.removesuffix('.')}.{alias.name}"
+        if not hasattr(module.value, alias.name) and hasattr(module.value, "__path__"):
+            value: Atom = imported(low, submodule, span)
+        else:
+            value = low.py("attribute", (module,), span, name=alias.name)
+        low.write(low.names.variable(alias), value, span)
+
+
+def imported(low: Lowering, name: str, span: Span) -> Const:
+    """A module; where there is none, the error is raised by the program when it gets there."""
+    try:
+        return Const(importlib.import_module(name, low.program.package))
+    except ImportError as error:
+        low.act("raise", (Const(error), NONE), span)
+        return Const(error)
+
+
+def nothing(low: Lowering, node: ast.stmt) -> None:
+    """`pass`, and declarations that `scope` has read."""
+
+
+_SIMPLE: dict[type, Callable[[Lowering, Any], Work[None] | None]] = {
+    ast.Expr: expression,
+    ast.Assign: assignment.assignment,
+    ast.AugAssign: assignment.augmented,
+    ast.AnnAssign: assignment.annotated,
+    ast.Delete: assignment.delete,
+    ast.Assert: asserting,
+    ast.FunctionDef: definition,
+    ast.Import: importing,
+    ast.ImportFrom: importing_from,
+    ast.Global: nothing,
+    ast.Nonlocal: nothing,
+    ast.Pass: nothing,
+}

@@ -1,0 +1,198 @@
+"""The stage `grad`: requested derivatives become ordinary Core.
+
+In: a module that may hold `Vjp` nodes. Out: one that holds none. A request becomes a call of a new
+function, which runs the requested function and then its adjoint; requests inside requested
+functions come first, so derivatives of any order are reverse mode over reverse mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pyrelay.errors import GradientError, Span
+from pyrelay.grad.activity import carries_derivative
+from pyrelay.grad.calls import Splits, is_closed
+from pyrelay.grad.cotangents import Sink
+from pyrelay.grad.prepare import prepared
+from pyrelay.grad.residuals import live_lets
+from pyrelay.grad.reverse import Flow
+from pyrelay.ir import walk
+from pyrelay.ir.build import Builder
+from pyrelay.ir.nodes import Attrs, Block, FnCall, Function, Let, Module, OpCall, Var, Vjp
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TAPE, TensorType
+
+Request = tuple[str, tuple[int, ...], tuple[int, ...]]  # function, seeded, wrt
+
+
+def expand(module: Module, simplify: Callable[[Module], Module] | None = None) -> Module:
+    """Replace every requested derivative, innermost first.
+
+    `simplify` cleans the program between one order and the next. Functions that nothing calls any
+    more are dropped. Raises GradientError for a derivative that does not exist.
+    """
+    while requests := _requests(module):
+        open_functions = set(requests)
+        ready = [
+            (request, span) for found in requests.values() for request, span in found
+            if not _reaches(module.functions, request[0], open_functions)
+        ]
+        if not ready:
+            _, span = next(iter(requests.values()))[0]
+            raise GradientError(
+                "a function cannot ask for its own derivative: the order of the derivative would "
+                "grow without end",
+                span=span,
+            )
+        functions = dict(module.functions)
+        names: dict[Request, str] = {}
+        for request, span in ready:
+            if request not in names:
+                names[request], added = vjp_function(functions, *request, span=span)
+                functions.update((f.name, f) for f in added)
+        for name in open_functions:
+            functions[name] = _answer(functions[name], names)
+        module = _reachable(Module(functions, module.entry))
+        if simplify is not None and _requests(module):
+            module = simplify(module)
+    return module
+
+
+
+def _requests(module: Module) -> dict[str, list[tuple[Request, Span | None]]]:
+    """Per function that asks for derivatives, which ones."""
+    found: dict[str, list[tuple[Request, Span | None]]] = {}
+    for name, function in module.functions.items():
+        for let in walk.nested_lets(function.body):
+            rhs = let.rhs
+            if isinstance(rhs, Vjp):
+                request = (rhs.function, rhs.seeded, rhs.wrt)
+                found.setdefault(name, []).append((request, let.span))
+    return found
+
+
+def _reaches(functions: Mapping[str, Function], name: str, targets: set[str]) -> bool:
+    seen, pending = {name}, [name]
+    while pending:
+        here = pending.pop()
+        if here in targets:
+            return True
+        for callee in walk.called(functions[here]):
+            if callee not in seen:
+                seen.add(callee)
+                pending.append(callee)
+    return False
+
+
+def _answer(function: Function, names: Mapping[Request, str]) -> Function:
+    """The function calling derivatives in place of requests that have been answered."""
+
+    def change(block: Block) -> Block:
+        return Block(tuple(map(let, block.lets)), block.results, block.dims)
+
+    def let(old: Let) -> Let:
+        rhs = old.rhs
+        if isinstance(rhs, Vjp):
+            name = names.get((rhs.function, rhs.seeded, rhs.wrt))
+            if name is None:
+                return old
+            return replace(old, rhs=FnCall(name, rhs.args + rhs.seeds, rhs.dims))
+        changed = walk.replace_blocks(rhs, change)
+        return old if changed is rhs else replace(old, rhs=changed)
+
+    return replace(function, body=change(function.body))
+
+
+def _reachable(module: Module) -> Module:
+    seen, pending = {module.entry}, [module.entry]
+    while pending:
+        for callee in walk.called(module.functions[pending.pop()]):
+            if callee not in seen:
+                seen.add(callee)
+                pending.append(callee)
+    kept = {name: f for name, f in module.functions.items() if name in seen}
+    return Module(kept, module.entry)
+
+
+def vjp_function(
+    functions: Mapping[str, Function], name: str, seeded: Sequence[int], wrt: Sequence[int],
+    span: Span | None = None,
+) -> tuple[str, list[Function]]:
+    """The derivative of a function as new functions, and the name of the one to call.
+
+    It takes the function's arguments, then cotangents of the results at positions `seeded`; it
+    returns the function's results, then cotangents of the arguments at positions `wrt`, of the
+    arguments' types. `functions` must hold no requests within reach of `name`.
+    Raises GradientError if an argument or a result does not carry derivatives.
+    """
+    _check(functions[name], seeded, wrt, span)
+    taken = set(functions)
+
+    def fresh_name(wish: str) -> str:
+        free, number = wish, 1
+        while free in taken:
+            number += 1
+            free = f"{wish}{number}"
+        taken.add(free)
+        return free
+
+    own = fresh_name(f"{name}.vjp")
+    splits = Splits(functions, fresh_name)
+    while True:
+        top = _write(splits, name, own, seeded, wrt)
+        if splits.settle():
+            return own, [top, *splits.written()]
+
+
+def _check(
+    function: Function, seeded: Sequence[int], wrt: Sequence[int], span: Span | None
+) -> None:
+    for k in wrt:
+        param = function.params[k]
+        if not carries_derivative(param.type):
+            raise GradientError(
+                f"'{param.name}' is {param.type}, and only floating arguments have a derivative",
+                span=span or param.span,
+            )
+    for k in seeded:
+        ty = function.body.results[k].type
+        if not carries_derivative(ty):
+            raise GradientError(
+                f"the result is {ty}, and only floating results have a derivative", span=span
+            )
+        if not is_closed(function, ty):
+            raise GradientError(
+                f"the result is {ty}, whose size is known only once the function has run, so "
+                "nothing can be passed in for it",
+                span=span,
+            )
+
+
+def _write(
+    splits: Splits, name: str, own: str, seeded: Sequence[int], wrt: Sequence[int]
+) -> Function:
+    function = prepared(splits.functions[name], splits.functions, splits.recursive)
+    walker = splits.walker(function, wrt, seeded)
+    sink, flow = Sink(Builder(function.span), walker.active), Flow()
+    results, params = function.body.results, function.params
+    seeds = [Var("seed", results[k].type, span=function.span) for k in seeded]
+    for k, seed in zip(seeded, seeds, strict=True):
+        sink.add(results[k], sink.builder.handle(seed))
+    start = Var("tape", TAPE)
+    sink.tape = start
+    lets = walker.lets(function.body.lets, sink, flow)
+    cotangents = []
+    for k in wrt:
+        ty = params[k].type
+        assert isinstance(ty, TensorType)
+        cotangents.append(sink.builder.cast(sink.get(params[k]), ty.dtype, weak=ty.weak))
+    forward = walker.late(params) + lets
+    if flow.used:
+        forward.insert(0, Let((flow.current,), OpCall(OPS["tape_new"], (), Attrs())))
+    names = walk.Renaming({start: flow.end})
+    backward = live_lets(sink.builder.lets, cotangents)
+    lets = forward + [walk.copy_let(let, names) for let in backward]
+    outs = tuple(map(names.atom, cotangents))
+    body = Block(tuple(lets), results + outs, function.body.dims)
+    return Function(own, params + tuple(seeds), body, function.dims, span=function.span)

@@ -1,0 +1,140 @@
+"""The cotangent of a matrix that every iteration of a loop multiplies: one product after the loop.
+
+In: matrix products in the body of a counted loop, one operand of which is a matrix W from outside.
+Out: what the backward loop must write down, rows P_t and Q_t per iteration, and after it W's
+cotangent, the sum of P_t^T Q_t, as one product of all rows. For T steps of batch 1 this replaces T
+passes over an array of W's size by one matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from pyrelay.grad.cotangents import Sink, is_static
+from pyrelay.grad.reverse import Walker
+from pyrelay.ir import dims
+from pyrelay.ir.build import Builder, Handle
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Atom, Let, Loop, OpCall, Var
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One use of `matrix`: its cotangent is the sum of P_t^T Q_t.
+
+    One of P_t, Q_t is the cotangent of the product, the other the other operand; their first axis
+    is the one summed over. `other_first` says that P_t is the other operand, `turned` that it has to
+    be transposed. `sequence` has all of them as its rows, if the program has such an array.
+    """
+
+    matrix: Var
+    other: Var
+    cotangent: Atom
+    other_first: bool
+    turned: bool
+    sequence: Var | None
+
+    @property
+    def other_shape(self) -> tuple[Extent, Extent]:
+        """Rows and columns of the other operand, transposed if it has to be."""
+        assert isinstance(self.other.type, TensorType)
+        rows, columns = self.other.type.shape
+        return (columns, rows) if self.turned else (rows, columns)
+
+    @property
+    def needs_turning(self) -> bool:
+        """True if transposing moves elements: a row and a column hold the same ones in order."""
+        return self.turned and 1 not in self.other_shape
+
+
+@dataclass(slots=True)
+class Products:
+    """Collects the products of a loop while its body is reversed."""
+
+    walker: Walker
+    loop: Loop
+    matrices: Collection[Var]  # active variables from outside the loop
+    found: list[Product] = field(default_factory=list)
+
+    def postpone(self, let: Let, call: OpCall, g: Handle, sink: Sink) -> set[int]:
+        """Take over the cotangents of some operands of an op; returns their positions."""
+        if call.op.name != "matmul" or any(_rank(a) != 2 for a in call.args):
+            return set()
+        left, right = call.args
+        turned = call.attrs["transpose_a"], call.attrs["transpose_b"]
+        if self._is_postponed(right, left, g):
+            assert isinstance(right, Var)
+            assert isinstance(left, Var)
+            self.found.append(self._product(right, left, g, not turned[1], turned[0]))
+            return {1}
+        if self._is_postponed(left, right, g):
+            assert isinstance(right, Var)
+            assert isinstance(left, Var)
+            rows = sink.builder.call(OPS["transpose"], g, axes=(1, 0))
+            self.found.append(self._product(left, right, rows, turned[0], not turned[1]))
+            return {0}
+        return set()
+
+    def _is_postponed(self, matrix: Atom, other: Atom, g: Handle) -> bool:
+        if matrix not in self.matrices or not isinstance(other, Var) or other in self.matrices:
+            return False
+        inside = {o for let in self.loop.body.lets for o in let.outs}
+        varying: set[Symbol] = {s for let in self.loop.body.lets for s in let.dims}
+        return (
+            (other in inside or other in self.loop.carried)
+            and is_static(other.type, varying) and is_static(g.type, varying)
+        )
+
+    def _product(
+        self, matrix: Var, other: Var, g: Handle, other_first: bool, turned: bool
+    ) -> Product:
+        return Product(matrix, other, g.atom, other_first, turned, self._sequence_of(other))
+
+    def _sequence_of(self, row: Var) -> Var | None:
+        """The outer array whose k-th row is the value of `row` in iteration k, for all k."""
+        let = self.walker.definitions.get(row)
+        if let is None or not isinstance(let.rhs, OpCall) or let.rhs.op.name != "index":
+            return None
+        source, *positions = let.rhs.args
+        whole = (
+            let.rhs.attrs["axes"] == (0,) and positions == [self.loop.index]
+            and isinstance(source, Var) and source not in self.loop.carried
+            and source not in {o for inner in self.loop.body.lets for o in inner.outs}
+        )
+        if not whole or not isinstance(source, Var) or not isinstance(source.type, TensorType):
+            return None
+        assert self.loop.count is not None
+        length = self.walker.extent_of(self.loop.count)
+        return source if source.type.shape[0] == length else None
+
+
+def _rank(atom: Atom) -> int:
+    return atom.type.rank if isinstance(atom.type, TensorType) else -1
+
+
+def rows_of(product: Product, builder: Builder, other: Atom) -> Handle:
+    """The other operand with the axis summed over in front."""
+    value = builder.handle(other)
+    if product.needs_turning:
+        turned: Handle = builder.call(OPS["transpose"], value, axes=(1, 0))
+        return turned
+    return value
+
+
+def total(
+    product: Product, builder: Builder, others: Atom, cotangents: Atom, length: Extent
+) -> Handle:
+    """The cotangent of the matrix, from all rows of both sides."""
+    rows, columns = product.other_shape
+    shape = (dims.multiply(length, rows), columns)
+    p: Handle = builder.call(OPS["reshape"], others, shape=shape)
+    g_shape = builder.handle(cotangents).shape
+    shape = (dims.multiply(g_shape[0], g_shape[1]), g_shape[2])
+    q: Handle = builder.call(OPS["reshape"], cotangents, shape=shape)
+    if not product.other_first:
+        p, q = q, p
+    result: Handle = builder.call(OPS["matmul"], p, q, transpose_a=True, transpose_b=False)
+    return result

@@ -1,0 +1,131 @@
+"""Reverse mode over a block: the forward block replayed, the backward block written.
+
+In: the Lets of a forward block, and a `Sink` with the cotangents of what the block's owner reads.
+Out: the forward Lets, changed where control flow must leave something for the backward pass, and in
+the sink's builder the backward code, in which forward variables are read directly. The owner of the
+block then decides how those reach the backward block (`residuals`).
+
+Straight-line code is Griewank and Walther's adjoint of a sequence of assignments; `branches`,
+`loops` and `calls` split control flow into a forward and a backward node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from pyrelay.grad.activity import carries_derivative
+from pyrelay.grad.cotangents import Sink, cotangent_type, strong, zero
+from pyrelay.ir import types
+from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Const, Let, OpCall, Var
+from pyrelay.ir.op import OPS, NotDifferentiable
+
+
+class Flow:
+    """The tape through a forward block, followed from the block's end to its start.
+
+    `end` is the tape that the block leaves, `current` the tape before the Lets seen so far.
+    """
+
+    __slots__ = ("current", "end")
+
+    def __init__(self) -> None:
+        self.end = self.current = Var("tape", types.TAPE)
+
+    @property
+    def used(self) -> bool:
+        """True if a Let of the block has used the tape."""
+        return self.current is not self.end
+
+    def step(self) -> tuple[Var, Var]:
+        """The tapes before and after a Let that uses it."""
+        after, self.current = self.current, Var("tape", types.TAPE)
+        return self.current, after
+
+
+class Walker:
+    """Reverses the blocks of one function.
+
+    active: its active variables. definitions: the Lets that bind its variables. control: for each
+    kind of node with blocks or a callee, what reverses it.
+    """
+
+    def __init__(
+        self, active: Collection[Var], definitions: Mapping[Var, Let],
+        control: Mapping[type, ReverseControl],
+    ) -> None:
+        self.active, self.definitions, self._control = active, definitions, control
+        self._extents: dict[Var, Extent] = {}
+        self._late: dict[Var, list[Let]] = {}
+
+    def lets(self, lets: Sequence[Let], sink: Sink, flow: Flow) -> list[Let]:
+        """Reverse the Lets of a block; returns the forward block's."""
+        pieces: list[list[Let]] = []
+        for let in reversed(lets):
+            with sink.builder.at(let.span):
+                if isinstance(let.rhs, OpCall):
+                    reverse_op(let, let.rhs, sink)
+                    forward = [let]
+                else:
+                    forward = self._control[type(let.rhs)](self, let, sink, flow)
+            pieces.append(forward + self.late(let.outs))
+        return [let for piece in reversed(pieces) for let in piece]
+
+    def late(self, binders: Iterable[Var]) -> list[Let]:
+        """Lets to insert where these variables are bound (see `extent_of`)."""
+        return [let for var in binders for let in self._late.pop(var, ())]
+
+    def extent_of(self, count: Atom) -> Extent:
+        """The trip count of a loop as an extent.
+
+        Unless the count is an extent or a constant, a symbol is bound to it where it is defined, so
+        that arrays of that length have the same type in all enclosing loops.
+        """
+        if isinstance(count, Const):
+            return max(0, int(count.value))
+        definition = self.definitions.get(count)
+        if (
+            definition is not None and isinstance(definition.rhs, OpCall)
+            and definition.rhs.op.name == "extent"
+        ):
+            size: Extent = definition.rhs.attrs["size"]
+            return size
+        if count not in self._extents:
+            builder = Builder(None if definition is None else definition.span)
+            length = builder.call(OPS["maximum"], count, 0)
+            _, (extent,) = builder.call(OPS["as_extent"], length, name="n")
+            self._extents[count] = extent
+            self._late[count] = builder.lets
+        return self._extents[count]
+
+
+#: (walker, Let, sink, flow) -> forward Lets that replace the Let
+ReverseControl = Callable[[Walker, Let, Sink, Flow], list[Let]]
+
+
+def reverse_op(let: Let, call: OpCall, sink: Sink) -> None:
+    """Add the cotangents of an op's operands, by the op's rule."""
+    rule = call.op.vjp
+    cotangents = [sink.take(out) for out in let.outs]
+    if isinstance(rule, NotDifferentiable) or all(g is None for g in cotangents):
+        return
+    builder = sink.builder
+    results = [strong(builder, out) for out in let.outs]
+    operands = [strong(builder, a) for a in call.args]
+    postponed: set[int] = set()
+    if len(results) == 1:
+        assert cotangents[0] is not None
+        if sink.postpone is not None:
+            postponed = sink.postpone(let, call, cotangents[0], sink)
+        found = rule(results[0], cotangents[0], *operands, **call.attrs)
+    else:
+        filled = tuple(
+            zero(builder, cotangent_type(out.type))
+            if g is None and carries_derivative(out.type) else g
+            for g, out in zip(cotangents, let.outs, strict=True)
+        )
+        found = rule(tuple(results), filled, *operands, **call.attrs)
+    for k, (atom, cotangent) in enumerate(zip(call.args, found, strict=True)):
+        if k not in postponed:
+            sink.add(atom, cotangent)

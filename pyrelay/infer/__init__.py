@@ -1,0 +1,1 @@
+"""From untyped Relay and argument types to typed Core: abstract interpretation (`specialise`)."""

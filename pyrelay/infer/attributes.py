@@ -1,0 +1,292 @@
+"""Attributes, methods, construction of objects, and Python objects that the program captures."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import types as python_types
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.guards import NameGuard
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
+
+# Objects whose attributes nobody reassigns: reading them needs no guard.
+_CONSTANT_MODULES = {"math", "numpy", "cmath", "functools", "operator", "itertools", "typing"}
+
+
+def is_constant_object(value: Any) -> bool:
+    """True for objects that stand for themselves while compiling (never a hidden argument)."""
+    return (
+        value is None
+        or value is Ellipsis
+        or isinstance(
+            value,
+            (bool, int, float, complex, str, bytes, type, slice, range, np.generic, np.dtype,
+             enum.Enum, frozenset, np.ufunc, python_types.ModuleType, python_types.FunctionType,
+             python_types.BuiltinFunctionType, python_types.MethodDescriptorType,
+             functools.partial, property),
+        )
+        or (callable(value) and not dataclasses.is_dataclass(value)
+            and not isinstance(value, (list, dict, tuple, np.ndarray)) and not _is_plain_object(value))
+    )
+
+
+def _is_plain_object(value: Any) -> bool:
+    """True for an instance of a user's class with attributes of its own: it becomes a record."""
+    cls = type(value)
+    return (
+        cls.__module__ not in ("builtins", "numpy", "functools")
+        and not hasattr(value, "__pyrelay__")
+        and hasattr(value, "__dict__")
+        and not isinstance(value, (python_types.ModuleType, python_types.FunctionType, type))
+    )
+
+
+def captured(it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
+    """The abstract value of a Python object found outside the program.
+
+    Arrays, containers and objects become hidden arguments of the program: they are never baked in.
+    """
+    if isinstance(value, np.ndarray) or not is_constant_object(value):
+        if isinstance(value, tuple):
+            if source is not None:
+                it.program.guards.record(replace(source, by_value=False))
+            items = tuple(captured(it, v) for v in value)
+            if all(isinstance(i, V.Known) for i in items) and type(value) is tuple:
+                return V.Known(value)
+            return V.Tuple(items, type(value) if hasattr(value, "_fields") else None)
+        make = it.program.new_leaf
+        if make is None:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"an object of class {type(value).__name__} cannot be used here",
+            )
+        return make(it, value, source)
+    if source is not None:
+        it.program.guards.record(source)
+    return V.Known(value)
+
+
+def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
+    """The value of a name outside the function: global, builtin, or free variable."""
+    owner = it.frame.owner
+    if scope == "free":
+        names = owner.__code__.co_freevars
+        cell = owner.__closure__[names.index(name)]
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            raise it.failure(
+                errors.UnboundVariableError,
+                f"{name!r} is used before the enclosing function has set it",
+            ) from None
+        return captured(it, value, NameGuard("cell", cell, name, value, _by_value(value)))
+    namespace = owner.__globals__
+    if name in namespace:
+        value = namespace[name]
+        guard = NameGuard("item", namespace, name, value, _by_value(value))
+        return captured(it, value, guard)
+    builtins = namespace.get("__builtins__", __builtins__)
+    table = builtins if isinstance(builtins, dict) else vars(builtins)
+    if name in table:
+        return V.Known(table[name])
+    raise _undefined(it, name, [*namespace, *table])
+
+
+def _undefined(it: Interpreter, name: str, known: Sequence[str]) -> errors.PyrelayError:
+    import difflib
+
+    own = [v.name for v in it.frame.env]
+    close = difflib.get_close_matches(name, [*own, *known], n=1)
+    hints = (f"did you mean {close[0]!r}?",) if close else ()
+    return it.failure(errors.UndefinedNameError, f"name {name!r} is not defined", hints=hints)
+
+
+def _by_value(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, str, bytes, np.generic, tuple, frozenset))
+
+
+def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
+    """`obj.name`. Raises AttributeMissingError, with the nearest names, if there is none."""
+    match obj:
+        case V.Union():
+            from pyrelay.infer.control import distribute
+
+            return distribute(it, obj, lambda case: get_attribute(it, case, name))
+        case V.Known(v) if types.of_scalar(v) is None:
+            return _known_attribute(it, v, name)
+        case V.Ref(root, cls) if cls is not None:
+            content = it.content(root)
+            if name in content:
+                return content[name]  # type: ignore[no-any-return]
+            return _class_attribute(it, obj, cls, name)
+        case V.Tuple(items, cls) if cls is not None and name in getattr(cls, "_fields", ()):
+            return items[cls._fields.index(name)]  # type: ignore[attr-defined]
+        case V.Tuple(_, cls) if cls is not None and hasattr(cls, name):
+            return _class_attribute(it, obj, cls, name)
+    from pyrelay.infer import methods
+
+    found = methods.attribute(it, obj, name)
+    if found is not None:
+        return found
+    raise _missing(it, obj, name, methods.names_of(obj))
+
+
+def _missing(
+    it: Interpreter, obj: V.Value, name: str, known: Sequence[str]
+) -> errors.PyrelayError:
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=1)
+    hints = (f"did you mean {close[0]!r}?",) if close else ()
+    return it.failure(
+        errors.AttributeMissingError, f"{V.describe(obj)} has no attribute {name!r}", hints=hints
+    )
+
+
+def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
+    try:
+        value = getattr(owner, name)
+    except AttributeError:
+        known = [n for n in dir(owner) if not n.startswith("_")]
+        raise _missing(it, V.Known(owner), name, known) from None
+    module = owner.__name__ if isinstance(owner, python_types.ModuleType) else ""
+    if module.partition(".")[0] not in _CONSTANT_MODULES and not isinstance(
+        owner, (str, np.dtype, np.generic, python_types.FunctionType)
+    ):
+        guard = NameGuard("attribute", owner, name, value, _by_value(value))
+        return captured(it, value, guard)
+    return captured(it, value)
+
+
+def _class_attribute(it: Interpreter, obj: V.Value, cls: type, name: str) -> V.Value:
+    """A method, property or class attribute of an instance."""
+    from pyrelay.infer.calls import call
+
+    try:
+        found = inspect.getattr_static(cls, name)
+    except AttributeError:
+        raise _missing(it, obj, name, [n for n in dir(cls) if not n.startswith("__")]) from None
+    if isinstance(found, property):
+        return call(it, V.Known(found.fget), (obj,), {})
+    if isinstance(found, staticmethod):
+        return V.Known(found.__func__)
+    if isinstance(found, classmethod):
+        return V.Method(V.Known(cls), name, found.__func__)
+    if isinstance(found, python_types.FunctionType) or hasattr(found, "__pyrelay__"):
+        it.program.guards.record(NameGuard("attribute", cls, name, getattr(cls, name), False))
+        return V.Method(obj, name, found)
+    return _known_attribute(it, cls, name)
+
+
+def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> None:
+    """`obj.name = value` of an object."""
+    if isinstance(obj, V.Ref) and obj.cls is not None:
+        parameters = getattr(obj.cls, "__dataclass_params__", None)
+        if parameters is not None and parameters.frozen:
+            raise it.failure(
+                errors.AttributeMissingError,
+                f"{obj.cls.__name__} is a frozen dataclass: its fields cannot be assigned",
+                hints=("use dataclasses.replace(...)",),
+            )
+        content = {**it.content(obj.root), name: value}
+        it.heap.write(obj.root, content, it.let.span if it.let else None)
+        return
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"attributes of {V.describe(obj)} cannot be assigned in a compiled function",
+    )
+
+
+def call_method(
+    it: Interpreter, method: V.Method, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    """Call a looked-up method."""
+    from pyrelay.infer import methods
+    from pyrelay.infer.calls import call
+
+    if method.function is not None:
+        return call(it, V.Known(method.function), (method.receiver, *args), keywords)
+    return methods.call(it, method.receiver, method.name, args, keywords)
+
+
+def construct(
+    it: Interpreter, cls: type, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    """An instance of a dataclass, a namedtuple, or a plain Python class."""
+    from pyrelay.infer.calls import call
+
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return _namedtuple(it, cls, args, keywords)
+    if issubclass(cls, BaseException):
+        from pyrelay.infer.effects import exception_value
+
+        return exception_value(it, cls, args)
+    if dataclasses.is_dataclass(cls) and "__init__" not in vars(cls).get("__annotations__", {}):
+        if _generated_init(cls):
+            return _dataclass(it, cls, args, keywords)
+    if cls.__module__ in ("builtins", "numpy"):
+        from pyrelay.infer.calls import unsupported
+
+        raise unsupported(it, cls)
+    made = it.new_ref("object", {}, cls)
+    init = cls.__init__
+    if isinstance(init, python_types.FunctionType):
+        call(it, V.Known(init), (made, *args), keywords)
+    return made
+
+
+def _generated_init(cls: type) -> bool:
+    return bool(cls.__dataclass_params__.init)  # type: ignore[attr-defined]
+
+
+def _bound(
+    it: Interpreter, name: str, signature: inspect.Signature, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> dict[str, Any]:
+    try:
+        bound = signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise it.failure(errors.SignatureError, f"{name}(): {error}") from None
+    return dict(bound.arguments)
+
+
+def _namedtuple(
+    it: Interpreter, cls: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    given = _bound(it, cls.__name__, inspect.signature(cls), args, keywords)
+    defaults = cls._field_defaults
+    items = tuple(
+        given[f] if f in given else captured(it, defaults[f]) for f in cls._fields
+    )
+    return V.Tuple(items, cls)
+
+
+def _dataclass(
+    it: Interpreter, cls: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    from pyrelay.infer.calls import call
+
+    given = _bound(it, cls.__name__, inspect.signature(cls), args, keywords)
+    content: dict[str, V.Value] = {}
+    for f in dataclasses.fields(cls):
+        if f.name in given:
+            content[f.name] = given[f.name]
+        elif f.default is not dataclasses.MISSING:
+            content[f.name] = captured(it, f.default)
+        elif f.default_factory is not dataclasses.MISSING:
+            content[f.name] = call(it, V.Known(f.default_factory), (), {})
+    made = it.new_ref("object", content, cls)
+    after = getattr(cls, "__post_init__", None)
+    if after is not None:
+        call(it, V.Known(after), (made,), {})
+    return made

@@ -1,0 +1,281 @@
+"""Calls: of known Python functions, of closures, of functions chosen at run time, of derivatives.
+
+A call of a function that is not recursive is interpreted in line, with the caller's heap, so views,
+aliases and closures need nothing special. A function met while it is being interpreted is recursive:
+it becomes a Core function of its own (specialisation.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types as python_types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Frame, Interpreter
+from pyrelay.ir.nodes import Block, Function, Var
+
+_DEEPEST_INLINE = 200
+
+
+class IsRecursive(Exception):
+    """A function was met again while it is interpreted in line: the outer call starts over."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function.name)
+        self.function = function
+
+
+def call(
+    it: Interpreter, callee: V.Value, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    """The value of `callee(*args, **keywords)`."""
+    match callee:
+        case V.Closure():
+            return call_closure(it, callee, args, keywords)
+        case V.Known(fn):
+            return call_known(it, fn, args, keywords)
+        case V.Method():
+            from pyrelay.infer.attributes import call_method
+
+            return call_method(it, callee, args, keywords)
+        case V.Partial(inner, first, named):
+            return call(it, inner, (*first, *args), {**dict(named), **keywords})
+        case V.Derivative():
+            from pyrelay.infer.derivatives import call_derivative
+
+            return call_derivative(it, callee, args, keywords)
+        case V.Ref(root, cls) if cls is not None and root.kind == "object":
+            from pyrelay.infer.attributes import get_attribute
+
+            return call(it, get_attribute(it, callee, "__call__"), args, keywords)
+        case V.Union():
+            from pyrelay.infer.control import distribute
+
+            return distribute(it, callee, lambda case: call(it, case, args, keywords))
+    raise it.failure(errors.TypeMismatchError, f"{V.describe(callee)} cannot be called")
+
+
+def call_known(
+    it: Interpreter, fn: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    """Call a Python object known while compiling."""
+    from pyrelay.infer import names
+
+    handler = names.lookup(fn)
+    if handler is not None:
+        return names.apply(it, fn, handler, args, keywords)
+    target = transformed(it, fn)
+    if target is not None:
+        return call(it, target, args, keywords)
+    if isinstance(fn, functools.partial):
+        first = tuple(map(V.Known, fn.args))
+        named = {k: V.Known(v) for k, v in fn.keywords.items()}
+        return call(it, V.Known(fn.func), (*first, *args), {**named, **keywords})
+    if isinstance(fn, python_types.MethodType):
+        from pyrelay.infer.attributes import captured
+
+        receiver = captured(it, fn.__self__)
+        return call(it, V.Known(fn.__func__), (receiver, *args), keywords)
+    if isinstance(fn, python_types.FunctionType):
+        return call_closure(it, function_value(it, fn), args, keywords)
+    if isinstance(fn, type):
+        from pyrelay.infer.attributes import construct
+
+        return construct(it, fn, args, keywords)
+    wrapped = getattr(fn, "__wrapped__", None)
+    if isinstance(wrapped, python_types.FunctionType) and hasattr(fn, "cache_info"):
+        return call_known(it, wrapped, args, keywords)  # functools.lru_cache of a pure function
+    if all(isinstance(a, V.Known) for a in (*args, *keywords.values())) and _is_pure(fn):
+        return V.Known(fn(*(a.value for a in args), **{k: v.value for k, v in keywords.items()}))  # type: ignore[union-attr]
+    raise unsupported(it, fn)
+
+
+def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
+    """The error for a function that is neither Python source nor known to pyrelay."""
+    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", type(fn).__name__)
+    module = getattr(fn, "__module__", None) or type(fn).__module__
+    full = name if module in (None, "builtins") else f"{module}.{name}"
+    close = _similar(fn, name)
+    return it.failure(
+        errors.UnsupportedOperationError,
+        f"{full!r} cannot be compiled: it is not written in Python, and pyrelay has no version of "
+        "it",
+        hints=(close,) if close else ("compute it outside the compiled function and pass the result",),
+    )
+
+
+def _similar(fn: Any, name: str) -> str | None:
+    import difflib
+
+    from pyrelay.infer import names
+
+    match = difflib.get_close_matches(name, names.known_names(), n=2, cutoff=0.75)
+    return f"pyrelay knows {' and '.join(match)}" if match else None
+
+
+def _is_pure(fn: Any) -> bool:
+    return getattr(fn, "__module__", None) in ("math", "numpy") or fn in (
+        str, repr, format, hash, chr, ord, bool, int, float,
+    )
+
+
+def transformed(it: Interpreter, fn: Any) -> V.Value | None:
+    """What a pyrelay object (`jit(f)`, `grad(f)`, ...) stands for inside a program.
+
+    Such objects say so by `__pyrelay__ = (kind, function, options)`.
+    """
+    spec = getattr(fn, "__pyrelay__", None)
+    if spec is None:
+        return None
+    kind, inner, options = spec
+    if kind == "jit":
+        return V.Known(inner)
+    return V.Derivative(V.Known(inner), kind, **options)
+
+
+def function_value(it: Interpreter, fn: python_types.FunctionType) -> V.Closure:
+    """The closure of a Python function that exists before the program runs.
+
+    Its defaults are read now; its free variables are read by name when used.
+    """
+    from pyrelay.infer.attributes import captured
+
+    home = it.program.parse(fn)
+    function = home.module.functions[home.module.entry]
+    defaults: dict[str, V.Value] = {}
+    positional = [p for p in function.signature if p.kind.startswith("positional")]
+    values = fn.__defaults__ or ()
+    for parameter, value in zip(positional[len(positional) - len(values):], values, strict=True):
+        defaults[parameter.name] = captured(it, value)
+    for name, value in (fn.__kwdefaults__ or {}).items():
+        defaults[name] = captured(it, value)
+    return V.Closure(function, home, fn, tuple(defaults.items()), ())
+
+
+def bind_arguments(
+    it: Interpreter, closure: V.Closure, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> list[V.Value]:
+    """One value per parameter, as Python binds them. Raises SignatureError as Python would."""
+    function = closure.function
+    name = function.name.rpartition(".")[2]
+    defaults, rest, named = dict(closure.defaults), list(args), dict(keywords)
+    bound: list[V.Value] = []
+    missing: list[str] = []
+    for p in function.signature:
+        if p.kind == "var_positional":
+            bound.append(V.Tuple(tuple(rest)))
+            rest = []
+        elif p.kind == "var_keyword":
+            bound.append(it.new_ref("dict", named))
+            named = {}
+        elif p.kind.startswith("positional") and rest:
+            if p.name in named and p.kind == "positional_or_keyword":
+                raise it.failure(
+                    errors.SignatureError, f"{name}() got multiple values for argument {p.name!r}"
+                )
+            bound.append(rest.pop(0))
+        elif p.kind != "positional_only" and p.name in named:
+            bound.append(named.pop(p.name))
+        elif p.name in defaults:
+            bound.append(defaults[p.name])
+        else:
+            missing.append(p.name)
+            bound.append(V.NONE)
+    _complain(it, name, function, args, rest, named, missing)
+    return bound
+
+
+def _complain(
+    it: Interpreter, name: str, function: Function, args: Sequence[V.Value],
+    rest: list[V.Value], named: Mapping[str, V.Value], missing: list[str],
+) -> None:
+    if missing:
+        plural = "s" if len(missing) > 1 else ""
+        text = " and ".join(map(repr, missing))
+        message = f"{name}() missing {len(missing)} required argument{plural}: {text}"
+    elif rest:
+        takes = sum(p.kind.startswith("positional") for p in function.signature)
+        message = f"{name}() takes {takes} positional arguments but {len(args)} were given"
+    elif named:
+        message = f"{name}() got an unexpected keyword argument {next(iter(named))!r}"
+    else:
+        return
+    related = [(function.span, f"{name} is defined here")] if function.span else []
+    raise it.failure(errors.SignatureError, message, related=related)
+
+
+def call_closure(
+    it: Interpreter, closure: V.Closure, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    """Call a function of the program or a Python function with source."""
+    from pyrelay.infer import specialisation
+
+    bound = bind_arguments(it, closure, args, keywords)
+    function = closure.function
+    if function in it.program.recursive:
+        return specialisation.call_global(it, closure, bound)
+    if function in it.active or len(it.active) > _DEEPEST_INLINE:
+        raise IsRecursive(function)
+    saved_lets, saved_heap = len(it.builder.lets), it.heap.copy()
+    depth, frames, calls, builder = len(it.active), len(it.frames), len(it.calls), it.builder
+    let = it.let
+    try:
+        return in_line(it, closure, bound)
+    except IsRecursive as found:
+        if found.function is not function:
+            raise
+        it.program.recursive.add(function)
+        it.let, it.builder = let, builder
+        del it.builder.lets[saved_lets:], it.active[depth:], it.frames[frames:], it.calls[calls:]
+        it.heap.contents, it.heap.stale, it.heap.written = (
+            saved_heap.contents, saved_heap.stale, saved_heap.written
+        )
+        return specialisation.call_global(it, closure, bound)
+
+
+def in_line(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:
+    """Interpret the body of a function in the block at hand."""
+    function = closure.function
+    shown = ", ".join(
+        f"{p.name}: {V.describe(v)}" for p, v in zip(function.signature, bound, strict=True)
+    )
+    call_site = it.let.span if it.let else None
+    it.calls.append((call_site, f"{function.name.rpartition('.')[2]}({shown})"))
+    it.active.append(function)
+    saved = it.let
+    try:
+        return run_body(it, closure, bound, function.body)
+    finally:
+        it.let = saved
+        if it.active and it.active[-1] is function:
+            it.active.pop()
+        if it.calls:
+            it.calls.pop()
+
+
+def run_body(
+    it: Interpreter, closure: V.Closure, bound: Sequence[V.Value], body: Block
+) -> V.Value:
+    """Interpret a body with its parameters and cells bound; the returned value."""
+    function = closure.function
+    frame = Frame(function, closure.home, closure.owner)
+    params: tuple[Var, ...] = function.params
+    frame.env.update(zip(params, [*bound, *closure.cells], strict=True))
+    it.frames.append(frame)
+    try:
+        (result,) = it.run(body)
+        return result
+    finally:
+        it.frames.pop()
+
+
+def signature_of(fn: Any) -> inspect.Signature | None:
+    """The signature of a Python callable, None if it has none."""
+    try:
+        return inspect.signature(fn)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,62 @@
+"""`@`, np.dot, np.matmul: operands of rank 1 get an axis, which the result loses again."""
+
+from __future__ import annotations
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import dims, types
+
+
+def matmul(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """`x @ y`. Raises ShapeError if the inner extents differ or an operand is a scalar."""
+    tx, ty = it.tensor(x), it.tensor(y)
+    if not tx.shape or not ty.shape:
+        raise it.failure(
+            errors.ShapeError, f"'@' cannot take a scalar: {tx} @ {ty}",
+            hints=("use * to multiply by a number",),
+        )
+    inner = ty.shape[0] if ty.rank == 1 else ty.shape[-2]
+    if it.program.guards.equal(tx.shape[-1], inner) is False:
+        raise it.failure(
+            errors.ShapeError, f"'@' cannot combine {tx} and {ty}",
+            notes=(
+                "the last axis of the left operand and the "
+                f"{'first' if ty.rank == 1 else 'second to last'} axis of the right one must be "
+                f"equal: {dims.show(tx.shape[-1])} and {dims.show(inner)} differ",
+            ),
+        )
+    dtype, _ = types.promote((tx, ty))
+    a, b = it.builder.cast(it.atom(x), dtype), it.builder.cast(it.atom(y), dtype)
+    squeezed = []
+    if tx.rank == 1:
+        a = it.emit("expand_dims", a, axes=(0,)).atom
+        squeezed.append(-2)
+    if ty.rank == 1:
+        b = it.emit("expand_dims", b, axes=(1,)).atom
+        squeezed.append(-1)
+    result = it.emit("matmul", a, b, transpose_a=False, transpose_b=False)
+    rank = result.rank
+    axes = tuple(sorted(k + rank for k in squeezed))
+    if axes:
+        result = it.emit("squeeze", result, axes=axes)
+    return it.result(result)
+
+
+def dot(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """np.dot: a product with scalars, else a contraction of the last and second to last axes."""
+    tx, ty = it.tensor(x), it.tensor(y)
+    if not tx.shape or not ty.shape:
+        return it.call("multiply", x, y)
+    if tx.rank <= 2 and ty.rank <= 2:
+        return matmul(it, x, y)
+    if ty.rank == 1:
+        return matmul(it, x, y)
+    # np.dot of higher ranks: result[i..., j..., n] = sum_k x[i..., k] y[j..., k, n]
+    lead = it.emit("reshape", x, shape=(dims.product(tx.shape[:-1]), tx.shape[-1]))
+    order = (ty.rank - 2, *range(ty.rank - 2), ty.rank - 1)
+    moved = it.emit("transpose", y, axes=order)
+    rest = (*ty.shape[:-2], ty.shape[-1])
+    flat = it.emit("reshape", moved, shape=(ty.shape[-2], dims.product(rest)))
+    product = matmul(it, it.result(lead), it.result(flat))
+    return it.call("reshape", product, shape=(*tx.shape[:-1], *rest))

@@ -1,0 +1,257 @@
+"""Branches: both arms are interpreted, and what they made is joined.
+
+In: a condition known only at run time. Out: an `If` of Core whose results are the leaves of the
+joined results and of every object that an arm changed. Loops are in loops.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.heap import Heap
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.loops import run_loop
+from pyrelay.infer.truth import truth
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Atom, Block, If, Let, Var
+
+__all__ = ["branch", "distribute", "run_if", "run_loop"]
+
+Arm = Callable[[], Sequence[V.Value]]
+
+
+def run_if(it: Interpreter, let: Let) -> None:
+    """Interpret an If of Relay."""
+    rhs = let.rhs
+    assert isinstance(rhs, If)
+    test = truth(it, it.value(rhs.cond))
+    if isinstance(test, V.Known):
+        it.bind(let.outs, it.run(rhs.then if test.value else rhs.orelse))
+        return
+    names = [v.name for v in let.outs]
+    results = branch(
+        it, it.atom(test), lambda: it.run(rhs.then), lambda: it.run(rhs.orelse), names
+    )
+    it.bind(let.outs, results)
+
+
+@dataclass
+class _Path:
+    """What one arm did: its block under construction, its heap, its results (None: diverges)."""
+
+    builder: Builder
+    heap: Heap
+    results: list[V.Value] | None
+
+
+def _walk(it: Interpreter, heap: Heap, arm: Arm) -> _Path:
+    path = _Path(it.builder.nested(), heap.copy(), None)
+    saved = it.let
+    with it.inside(path.builder, path.heap):
+        try:
+            path.results = list(arm())
+        except V.Diverges:
+            path.results = None
+        finally:
+            it.let = saved
+    return path
+
+
+def branch(
+    it: Interpreter, test: Atom, then: Arm, orelse: Arm, names: Sequence[str] = (),
+    *, lenient: bool = False,
+) -> list[V.Value]:
+    """Interpret two arms under a run-time condition and join what they return.
+
+    Raises Diverges if neither arm ends, TypeMismatchError if their results have no common type.
+    """
+    base = it.heap
+    mark = dims.Symbol("mark").serial
+    paths = [_walk(it, base, then), _walk(it, base, orelse)]
+    alive = [p for p in paths if p.results is not None]
+    if not alive:
+        blocks = [p.builder.block(()) for p in paths]
+        it.builder.bind(If(test, blocks[0], blocks[1]), ())
+        raise V.Diverges
+    merged = _Merge(it, base, mark, paths, names, lenient)
+    return merged.finish(test)
+
+
+class _Merge:
+    """The join of the arms that end."""
+
+    def __init__(
+        self, it: Interpreter, base: Heap, mark: int, paths: list[_Path], names: Sequence[str],
+        lenient: bool,
+    ) -> None:
+        self.it, self.base, self.mark, self.paths, self.names = it, base, mark, paths, names
+        self.lenient = lenient
+        self.alive = [p for p in paths if p.results is not None]
+        changed: dict[V.Root, None] = {}
+        for path in self.alive:
+            for root in path.heap.changed_since(base):
+                changed[root] = None
+        self.changed = list(changed)
+        self.place_roots: frozenset[V.Root] = frozenset()
+
+    def layouts(self) -> tuple[list[L.Layout], list[Any]]:
+        """Joined layouts of the results and of the contents of changed objects."""
+        while True:
+            try:
+                return self._layouts()
+            except L.NeedsPlace as need:
+                self.place_roots |= need.roots
+
+    def _layouts(self) -> tuple[list[L.Layout], list[Any]]:
+        described = []
+        for path in self.alive:
+            d = L.Describer(
+                path.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots
+            )
+            assert path.results is not None
+            described.append(([d(v) for v in path.results], [d.content(r) for r in self.changed]))
+        results, contents = described[0]
+        if len(described) == 1:
+            return results, contents
+        joiner = L.Joiner(self.lenient)
+        more_results, more_contents = described[1]
+        joined = [
+            self._join(joiner, a, b, i)
+            for i, (a, b) in enumerate(zip(results, more_results, strict=True))
+        ]
+        return joined, [
+            self._join_content(joiner, root, a, b)
+            for root, a, b in zip(self.changed, contents, more_contents, strict=True)
+        ]
+
+    def _join(self, joiner: L.Joiner, a: L.Layout, b: L.Layout, i: int) -> L.Layout:
+        try:
+            return joiner(a, b)
+        except L.JoinError as error:
+            name = self.names[i] if i < len(self.names) else ""
+            raise self._mismatch(name, i, error) from None
+
+    def _mismatch(self, name: str, i: int, error: L.JoinError) -> errors.PyrelayError:
+        one, other = (V.describe(p.results[i]) for p in self.alive if p.results is not None)
+        subject = f"{name!r}" if name.isidentifier() and name != "result" else "the result"
+        return self.it.failure(
+            errors.TypeMismatchError,
+            f"{subject} is {one} on one branch and {other} on the other",
+            notes=(f"after the branches join, {error.what}",),
+            hints=("give both branches the same type, e.g. with .astype(...) or an extra axis",),
+        )
+
+    def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
+        if isinstance(a, types.TensorType):
+            places = (L.LPlace(-1, "array", None, a), L.LPlace(-1, "array", None, b))
+            return joiner.array_type(*places)
+        if a.head != b.head:
+            raise self.it.failure(
+                errors.UnsupportedOperationError,
+                f"this branch changes the length or the keys of a {root.kind}, so that they are "
+                "known only at run time",
+                hints=("change it by the same number of items on both branches",),
+            )
+        try:
+            return joiner(a, b)
+        except L.JoinError as error:
+            raise self.it.failure(
+                errors.TypeMismatchError, f"the items of a {root.kind} have different types on the "
+                f"two branches: {error.what}",
+            ) from None
+
+    def finish(self, test: Atom) -> list[V.Value]:
+        """Emit the If and give the joined values."""
+        results, contents = self.layouts()
+        everything = [*results, *contents]
+        leaf_types = [t for x in everything for t in L.leaf_types(x)]
+        leaf_types = _unshared(everything)
+        symbols = L.layout_symbols(everything, self.mark)
+        blocks = [self._block(p, results, contents, leaf_types, symbols) for p in self.paths]
+        outs = tuple(Var("v", t, span=self.it.builder.span) for t in leaf_types)
+        self.it.builder.lets.append(
+            Let(outs, If(test, blocks[0], blocks[1]), tuple(symbols), span=self.it.builder.span)
+        )
+        return self._decode(results, contents, iter(outs))
+
+    def _block(
+        self, path: _Path, results: list[L.Layout], contents: list[Any],
+        leaf_types: list[Any], symbols: list[Symbol],
+    ) -> Block:
+        it = self.it
+        if path.results is None:
+            with it.inside(path.builder, path.heap):
+                none: dict[Symbol, Extent] = dict.fromkeys(symbols, 0)
+                atoms = [path.builder.undef(types.substitute(t, none)).atom for t in leaf_types]
+            return path.builder.block(atoms, [0] * len(symbols))
+        with it.inside(path.builder, path.heap):
+            encoder = L.Encoder(path.builder, path.heap, it.atom)
+            for value, layout in zip(path.results, results, strict=True):
+                encoder(value, layout)
+            for root, layout in zip(self.changed, contents, strict=True):
+                encoder.content(root, layout)
+        return path.builder.block(encoder.atoms, [encoder.extents.get(s, 0) for s in symbols])
+
+    def _decode(
+        self, results: list[L.Layout], contents: list[Any], outs: Iterator[Atom]
+    ) -> list[V.Value]:
+        heap = self.base
+        decoder = L.Decoder(outs, heap)
+        values = []
+        for i, layout in enumerate(results):
+            decoder.name = self.names[i] if i < len(self.names) else ""
+            values.append(decoder(layout))
+        for root, layout in zip(self.changed, contents, strict=True):
+            heap.contents[root] = decoder.content(root.kind, layout)
+        for path in self.alive:
+            heap.stale.update(path.heap.stale)
+            heap.written.update(path.heap.written)
+        return values
+
+
+def _unshared(layouts: Sequence[Any]) -> list[Any]:
+    """Leaf types of several layouts that share places: each place counts once."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    pending: list[Any] = list(reversed(layouts))
+    while pending:
+        here = pending.pop()
+        match here:
+            case L.LScalar(ty, extent):
+                if extent is None:
+                    found.append(ty)
+            case L.LPlace(key, _, _, content):
+                if key not in seen:
+                    seen.add(key)
+                    pending.append(content)
+            case L.LNode(_, children):
+                pending.extend(reversed(children))
+            case L.LUnion(cases):
+                found.append(types.PY_INT)
+                pending.extend(reversed(cases))
+            case types.TensorType():
+                found.append(here)
+    return found
+
+
+def distribute(
+    it: Interpreter, value: V.Union, use: Callable[[V.Value], V.Value]
+) -> V.Value:
+    """Do something with a value that is one of several cases: a chain of branches on its tag."""
+
+    def from_case(i: int) -> list[V.Value]:
+        if i == len(value.cases) - 1:
+            return [use(value.cases[i])]
+        test = it.emit("equal", value.tag, i)
+        return branch(
+            it, test.atom, lambda: [use(value.cases[i])], lambda: from_case(i + 1), lenient=True
+        )
+
+    return from_case(0)[0]

@@ -1,0 +1,292 @@
+"""`grad` and `value_and_grad` called inside a program: a request in Core, born typed.
+
+In: a callee, its arguments, which of them to differentiate. Out: a `Vjp` of the specialised callee;
+the stage `grad` expands it. Gradients have the structure of the argument; leaves that cannot carry
+a derivative (ints, strings, None) become None inside structures and an error at the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import calls, specialisation
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
+from pyrelay.ir.build import constant
+from pyrelay.ir.nodes import Vjp
+from pyrelay.ir.types import TensorType
+
+
+def call_derivative(
+    it: Interpreter, request: V.Derivative, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value:
+    """The value of `grad(f, ...)(*args, **keywords)`.
+
+    Raises GradientError if the result of f is not a real scalar, or an argument has no derivative.
+    """
+    closure = _closure(it, request.callee)
+    bound = calls.bind_arguments(it, closure, args, keywords)
+    chosen, single = _positions(it, request, closure, args, bound)
+    arguments = [*bound, *closure.cells]
+    spec = _specialised(it, closure, arguments, chosen)
+    if spec.result is None:
+        raise V.Diverges
+    value = _differentiated(it, request, spec.result.value)
+    return _request(it, request, spec, arguments, chosen, single, value)
+
+
+def _closure(it: Interpreter, callee: V.Value) -> V.Closure:
+    if isinstance(callee, V.Known):
+        target = calls.transformed(it, callee.value)
+        if target is not None:
+            callee = target
+    if isinstance(callee, V.Known) and hasattr(callee.value, "__code__"):
+        return calls.function_value(it, callee.value)
+    if isinstance(callee, V.Closure):
+        return callee
+    from pyrelay.infer.adapters import as_closure
+
+    return as_closure(it, callee)
+
+
+def _positions(
+    it: Interpreter, request: V.Derivative, closure: V.Closure, args: Sequence[V.Value],
+    bound: Sequence[V.Value],
+) -> tuple[list[int], bool]:
+    """Positions among the bound parameters, and whether one gradient (not a tuple) is wanted."""
+    names = [p.name for p in closure.function.signature]
+    if request.argnames is not None:
+        wanted = request.argnames
+        single = isinstance(wanted, str)
+        chosen = []
+        for name in (wanted,) if single else wanted:
+            if name not in names:
+                raise it.failure(
+                    errors.GradientError,
+                    f"argnames names {name!r}, and {closure.function.name!r} has no such parameter",
+                    hints=(f"its parameters are {', '.join(names)}",),
+                )
+            chosen.append(names.index(name))
+        return chosen, single
+    numbers = request.argnums
+    single = isinstance(numbers, int)
+    chosen = []
+    for n in (numbers,) if single else numbers:
+        position = n + len(names) if n < 0 else n
+        if not 0 <= position < len(names):
+            raise it.failure(
+                errors.GradientError,
+                f"argnums is {n}, and {closure.function.name!r} has {len(names)} parameters",
+            )
+        chosen.append(position)
+    return chosen, single
+
+
+def _specialised(
+    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], chosen: Sequence[int]
+) -> specialisation.Specialisation:
+    """A function of its own for the callee, in the caller's extents unless it is recursive."""
+    function = closure.function
+    static = {
+        i: True for i, v in enumerate(arguments) if V.is_known_number(v) and i not in chosen
+    }
+    layouts, _ = specialisation.describe_arguments(it, arguments, visible=True, static=static)
+    name = it.program.unique(function.name)
+    spec = specialisation.Specialisation(name, closure, layouts, transparent=True)
+    try:
+        made, result = specialisation.interpret_function(it, spec)
+    except calls.IsRecursive as found:
+        if found.function is not function:
+            raise
+        it.program.recursive.add(function)
+        made, result = specialisation.interpret_function(it, spec)
+    if result is None:
+        raise it.failure(
+            errors.GradientError, f"{function.name!r} never returns, so it has no derivative"
+        )
+    spec.result = result
+    it.program.functions[spec.name] = made
+    return spec
+
+
+def _differentiated(it: Interpreter, request: V.Derivative, layout: L.Layout) -> L.Layout:
+    """The layout of the value to differentiate: the result, or the first of (value, aux)."""
+    if not request.has_aux:
+        return layout
+    if not (isinstance(layout, L.LNode) and layout.head[:1] == ("tuple",) and layout.head[2] == 2):
+        raise it.failure(
+            errors.GradientError,
+            "with has_aux=True the function must return a pair (value, auxiliary data)",
+        )
+    return layout.children[0]
+
+
+def _request(
+    it: Interpreter, request: V.Derivative, spec: specialisation.Specialisation,
+    arguments: list[V.Value], chosen: list[int], single: bool, value: L.Layout,
+) -> V.Value:
+    seed_type = _scalar_result(it, value)
+    if seed_type is None:  # a constant: all gradients are zero
+        seeds: tuple[Any, ...] = ()
+        seeded: tuple[int, ...] = ()
+    else:
+        seeds = (constant(1.0, seed_type),)
+        seeded = (0,)  # the differentiated value is the first leaf of the result
+    leaves = _wrt_leaves(spec.layouts, chosen)
+    for position in chosen:
+        _check_argument(it, spec, position)
+    wrt = tuple(i for p in chosen for i, _ in leaves[p])
+    atoms, extents, places = specialisation.encode_arguments(it, spec, arguments)
+    node = Vjp(spec.name, tuple(atoms), seeds, seeded, wrt, extents)
+    extra = [atoms[i].type for i in wrt]
+    if not extra:
+        raise it.failure(errors.GradientError, "there is nothing to differentiate")
+    result, cotangents = specialisation.decode_call(it, spec, node, extents, places, extra)
+    following = iter(cotangents)
+    gradients = []
+    for position in chosen:
+        seen: dict[int, V.Value] = {}
+        gradients.append(_gradient(it, spec.layouts[position], following, seen))
+    grads: V.Value = gradients[0] if single else V.Tuple(tuple(gradients))
+    if request.kind == "value_and_grad":
+        return V.Tuple((result, grads))
+    if request.has_aux:
+        assert isinstance(result, V.Tuple)
+        return V.Tuple((grads, result.items[1]))
+    return grads
+
+
+def _scalar_result(it: Interpreter, layout: L.Layout) -> TensorType | None:
+    match layout:
+        case L.LScalar(ty) if ty.dtype.kind == "f":
+            return ty
+        case L.LKnown(v) if isinstance(v, float):
+            return None
+        case L.LPlace(_, "array", _, ty) | L.LScalar(ty):
+            shown = str(ty)
+        case L.LKnown(v):
+            shown = V.describe(V.Known(v))
+        case L.LNode(("tuple", *_), children):
+            shown = f"a tuple of {len(children)}"
+        case _:
+            shown = "a structure"
+    many = isinstance(layout, L.LPlace)
+    hint = (
+        "sum or average it to a scalar first"
+        if many
+        else "return (value, auxiliary data) and pass has_aux=True"
+        if isinstance(layout, L.LNode)
+        else "return a float"
+    )
+    raise it.failure(
+        errors.GradientError,
+        f"grad needs a function that returns a real scalar, and this one returns {shown}",
+        hints=(hint,),
+    )
+
+
+def _leaf_layouts(layout: L.Layout) -> list[tuple[L.Layout, TensorType]]:
+    found: list[tuple[L.Layout, TensorType]] = []
+    pending: list[Any] = [layout]
+    seen: set[int] = set()
+    while pending:
+        here = pending.pop()
+        match here:
+            case L.LScalar(ty, None):
+                found.append((here, ty))
+            case L.LPlace(key, kind, _, content):
+                if key in seen:
+                    continue
+                seen.add(key)
+                if kind == "array":
+                    found.append((here, content))
+                else:
+                    pending.append(content)
+            case L.LNode(_, children):
+                pending.extend(reversed(children))
+            case L.LUnion(cases):
+                found.append((here, types.PY_INT))
+                pending.extend(reversed(cases))
+    return found
+
+
+def _wrt_leaves(
+    layouts: Sequence[L.Layout], chosen: Sequence[int]
+) -> dict[int, list[tuple[int, TensorType]]]:
+    """Per chosen argument: the numbers of its differentiable leaves among all leaves."""
+    table: dict[int, list[tuple[int, TensorType]]] = {}
+    number = 0
+    seen: set[int] = set()
+    for position, layout in enumerate(layouts):
+        mine = []
+        for leaf, ty in _leaf_layouts(layout):
+            if isinstance(leaf, L.LPlace):
+                if leaf.key in seen:
+                    continue
+                seen.add(leaf.key)
+            if ty.dtype.is_float:
+                mine.append((number, ty))
+            number += 1
+        table[position] = mine
+    return {p: table[p] for p in chosen}
+
+
+def _check_argument(
+    it: Interpreter, spec: specialisation.Specialisation, position: int
+) -> None:
+    layout = spec.layouts[position]
+    name = spec.closure.function.signature[position].name
+    ty = (
+        layout.type if isinstance(layout, L.LScalar)
+        else layout.content if isinstance(layout, L.LPlace) and layout.kind == "array"
+        else types.of_scalar(layout.value) if isinstance(layout, L.LKnown) else None
+    )
+    structure = isinstance(layout, (L.LNode, L.LUnion)) or (
+        isinstance(layout, L.LPlace) and layout.kind != "array"
+    )
+    if structure or (ty is not None and ty.dtype.is_float):
+        return
+    shown = str(ty) if ty is not None else V.describe(V.Known(getattr(layout, "value", None)))
+    literal = "3.0" if ty is not None and not ty.shape else f"{name}.astype(float)"
+    raise it.failure(
+        errors.GradientError,
+        f"grad cannot differentiate with respect to {name!r}: it is {shown}, and only "
+        "floating-point arguments have a derivative",
+        hints=(f"pass a float ({literal}), or choose other arguments with argnums",),
+    )
+
+
+def _gradient(
+    it: Interpreter, layout: L.Layout, cotangents: Any, seen: dict[int, V.Value]
+) -> V.Value:
+    """The gradient of an argument, with the argument's structure."""
+    match layout:
+        case L.LScalar(ty, None):
+            if not ty.dtype.is_float:
+                return V.NONE
+            return V.Scalar(ty, next(cotangents))
+        case L.LPlace(key, kind, cls, content):
+            if key in seen:
+                return seen[key]
+            if kind == "array":
+                if not content.dtype.is_float:
+                    return V.NONE
+                seen[key] = it.new_array(next(cotangents))
+                return seen[key]
+            children = [_gradient(it, c, cotangents, seen) for c in content.children]
+            made = it.new_ref(kind, L.rebuild_content(content.head, children), cls)
+            seen[key] = made
+            return made
+        case L.LNode(("tuple", *_) as head, children):
+            return L.rebuild(tuple(head), [_gradient(it, c, cotangents, seen) for c in children])
+        case L.LUnion():
+            raise it.failure(
+                errors.GradientError,
+                "grad cannot differentiate with respect to a value that is of one type or another",
+            )
+    return V.NONE

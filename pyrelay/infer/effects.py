@@ -1,0 +1,114 @@
+"""Effects of a program on the world: raising exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+
+
+def exception_value(it: Interpreter, cls: type, args: Sequence[V.Value]) -> V.Value:
+    """An exception object under construction: its class and arguments."""
+    content = {"args": V.Tuple(tuple(args))}
+    return it.new_ref("object", content, cls)
+
+
+def raise_value(it: Interpreter, exception: V.Value) -> None:
+    """`raise exception`. Emits the raise; always ends the block."""
+    match exception:
+        case V.Known(cls) if isinstance(cls, type) and issubclass(cls, BaseException):
+            emit_raise(it, cls, ())
+        case V.Known(error) if isinstance(error, BaseException):
+            emit_raise(it, type(error), tuple(map(V.Known, error.args)))
+        case V.Ref(root, cls) if cls is not None and issubclass(cls, BaseException):
+            arguments = it.content(root)["args"]
+            emit_raise(it, cls, arguments.items)
+        case _:
+            raise it.failure(
+                errors.TypeMismatchError, f"{V.describe(exception)} is not an exception"
+            )
+    raise V.Diverges
+
+
+def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
+    """Emit the raising of `cls(*args)`. The message may contain numbers of the program."""
+    parts: list[Any] = []
+    values: list[V.Value] = []
+    for k, arg in enumerate(args):
+        if k:
+            parts.append(", ")
+        _message_parts(it, arg, parts, values)
+    it.emit("raise", *values, exception=exception_name(cls), parts=tuple(parts))
+
+
+def exception_name(cls: type) -> Any:
+    """Builtins by name; other classes by the class itself."""
+    import builtins
+
+    return cls.__name__ if getattr(builtins, cls.__name__, None) is cls else cls
+
+
+def _message_parts(
+    it: Interpreter, arg: V.Value, parts: list[Any], values: list[V.Value]
+) -> None:
+    match arg:
+        case V.Known(v):
+            parts.append(str(v))
+        case V.Scalar():
+            parts.append(len(values))
+            values.append(arg)
+        case V.Tuple(items, cls) if cls is FormattedText:
+            for item in items:
+                _message_parts(it, item, parts, values)
+        case _:
+            parts.append(V.describe(arg))
+
+
+class FormattedText(tuple):  # type: ignore[type-arg]
+    """Marks a Tuple value that is the parts of an f-string with run-time numbers in it."""
+
+    __slots__ = ()
+
+
+def format_text(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
+    """An f-string: known text, or text with numbers to be filled in when it is shown."""
+    pieces: list[V.Value] = []
+    waiting = iter(zip(args[::2], attrs["conversions"], args[1::2], strict=True))
+    for part in attrs["parts"]:
+        if part is not None:
+            pieces.append(V.Known(part))
+            continue
+        value, conversion, spec = next(waiting)
+        pieces.append(_formatted(it, value, conversion, spec))
+    if all(isinstance(p, V.Known) for p in pieces):
+        return V.Known("".join(str(p.value) for p in pieces))  # type: ignore[union-attr]
+    return V.Tuple(tuple(pieces), FormattedText)
+
+
+def _formatted(
+    it: Interpreter, value: V.Value, conversion: str, spec_value: V.Value
+) -> V.Value:
+    spec = it.static(spec_value, "a format spec")
+    if isinstance(value, V.Known):
+        v = value.value
+        v = {"r": repr, "s": str, "a": ascii}[conversion](v) if conversion else v
+        return V.Known(format(v, spec))
+    if isinstance(value, V.Tuple) and value.cls is FormattedText:
+        return value
+    ty = V.number_type(value)
+    if ty is None:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{V.describe(value)} cannot be put into text in a compiled function",
+            hints=("format numbers, e.g. one element of the array",),
+        )
+    if spec or conversion:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "a number of the running program can be put into text only without a format spec",
+        )
+    return value
+

@@ -1,0 +1,160 @@
+"""Decisions about extents and names that a specialisation rests on.
+
+An extent of an argument is a symbol with a hint: its value in the call that is being compiled. A
+question about such extents is answered by the hints, and the answer is recorded as a guard: the
+executable serves every later call for which the same answers hold.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Dim, Extent, Origin, Symbol
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentGuard:
+    """`left op right` had this truth."""
+
+    op: str
+    left: Extent
+    right: Extent
+    truth: bool
+
+    def holds(self, values: dict[Symbol, int]) -> bool:
+        """True if the answer is the same for these extents."""
+        left, right = dims.evaluate(self.left, values), dims.evaluate(self.right, values)
+        return _COMPARE[self.op](left, right) is self.truth
+
+
+@dataclass(frozen=True, slots=True)
+class NameGuard:
+    """The object found under `name` in `container` (a namespace or a cell) when it was read.
+
+    `by_value` compares numbers, strings and tuples of them; otherwise identity counts. `kind` is
+    "item" (dict of globals or builtins), "attribute", or "cell".
+    """
+
+    kind: str
+    container: Any
+    name: str
+    value: Any
+    by_value: bool
+
+    def read(self) -> Any:
+        """The object there now; raises what Python raises if it is gone."""
+        if self.kind == "item":
+            return self.container[self.name]
+        if self.kind == "cell":
+            return self.container.cell_contents
+        return getattr(self.container, self.name)
+
+    def holds(self) -> bool:
+        """True if the same object (or an equal number) is there now."""
+        try:
+            now = self.read()
+        except (KeyError, ValueError, AttributeError):
+            return False
+        if now is self.value:
+            return True
+        return self.by_value and type(now) is type(self.value) and _equal(now, self.value)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, float):
+        return bool(a.hex() == b.hex())
+    return bool(a == b)
+
+
+@dataclass
+class Guards:
+    """Collects guards while a program is specialised."""
+
+    hints: dict[Symbol, int] = field(default_factory=dict)
+    extents: dict[ExtentGuard, None] = field(default_factory=dict)
+    names: dict[tuple[str, int, str], NameGuard] = field(default_factory=dict)
+    #: symbols found equal to something, to be substituted when the program is finished
+    equalities: dict[Symbol, Extent] = field(default_factory=dict)
+
+    def resolve(self, extent: Extent) -> Extent:
+        """The extent with known equalities applied."""
+        while any(s in self.equalities for s in dims.symbols(extent)):
+            extent = dims.substitute(extent, self.equalities)
+        return extent
+
+    def _hinted(self, extent: Extent) -> bool:
+        return all(s in self.hints for s in dims.symbols(extent))
+
+    def equal(self, left: Extent, right: Extent) -> bool | None:
+        """Whether two extents are equal; None if only the running program can tell."""
+        left, right = self.resolve(left), self.resolve(right)
+        if left == right:
+            return True
+        if isinstance(left, int) and isinstance(right, int):
+            return False
+        if not (self._hinted(left) and self._hinted(right)):
+            return None
+        truth = dims.evaluate(left, self.hints) == dims.evaluate(right, self.hints)
+        self.extents[ExtentGuard("==", left, right, truth)] = None
+        if truth:
+            return True if self._unify(left, right) else None
+        return False
+
+    def _unify(self, left: Extent, right: Extent) -> bool:
+        for one, other in ((right, left), (left, right)):
+            symbol = _plain(one)
+            if symbol is not None and symbol not in dims.symbols(other):
+                self.equalities[symbol] = other
+                return True
+        return False
+
+    def compare(self, op: str, left: Extent, right: Extent) -> bool | None:
+        """The truth of `left op right`; None if only the running program can tell."""
+        left, right = self.resolve(left), self.resolve(right)
+        difference = dims.add(left, dims.multiply(-1, right))
+        if isinstance(difference, int):
+            return _COMPARE[op](difference, 0)
+        if not self._hinted(difference):
+            return None
+        truth = _COMPARE[op](
+            dims.evaluate(left, self.hints), dims.evaluate(right, self.hints)
+        )
+        self.extents[ExtentGuard(op, left, right, truth)] = None
+        if (op == "==" and truth) or (op == "!=" and not truth):
+            self._unify(left, right)
+        return truth
+
+    def fix(self, extent: Extent) -> int | None:
+        """The value of an extent that must be known, by a guard; None if it has no hint."""
+        extent = self.resolve(extent)
+        if isinstance(extent, int):
+            return extent
+        if not self._hinted(extent):
+            return None
+        value = dims.evaluate(extent, self.hints)
+        self.extents[ExtentGuard("==", extent, value, True)] = None
+        self._unify(extent, value)
+        return value
+
+    def record(self, guard: NameGuard) -> None:
+        """Remember a name that was read."""
+        self.names[guard.kind, id(guard.container), guard.name] = guard
+
+
+def _plain(extent: Extent) -> Symbol | None:
+    """The symbol, if the extent is nothing else."""
+    if isinstance(extent, Dim) and len(extent.terms) == 1:
+        ((monomial, coefficient),) = extent.terms
+        if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+            atom = monomial[0][0]
+            return atom if isinstance(atom, Symbol) and atom.origin is Origin.ENTRY else None
+    return None

@@ -1,0 +1,329 @@
+"""The abstract interpreter: Relay blocks in, Core lets out, one PyCall at a time.
+
+`Program` is what one specialisation shares (functions made so far, guards, names read);
+`Interpreter` walks the blocks of one Core function under construction. What each kind of node means
+stands in files of its own: control.py (branches, loops), calls.py (functions), operators.py,
+subscripts.py, attributes.py, and the tables of names in names_*.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.errors import PyrelayError, Span
+from pyrelay.infer import values as V
+from pyrelay.infer.guards import Guards
+from pyrelay.infer.heap import Heap
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder, Handle, Operand, constant
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, PyCall, Var
+from pyrelay.ir.op import OPS, Op, RelationError
+from pyrelay.ir.types import TensorType
+
+
+@dataclass(eq=False)
+class NeedsCheck(Exception):
+    """Two extents must be equal and only the running program can tell."""
+
+    left: Extent
+    right: Extent
+
+
+@dataclass
+class Program:
+    """State shared by the whole specialisation of one entry."""
+
+    parse: Callable[[Any], Any]  # Python function -> frontend's ParsedFunction
+    guards: Guards
+    functions: dict[str, Function] = field(default_factory=dict)
+    specialisations: dict[Any, list[Any]] = field(default_factory=dict)
+    recursive: set[Any] = field(default_factory=set)  # functions that call themselves
+    names: dict[str, int] = field(default_factory=dict)
+    hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value
+    new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
+
+    def unique(self, name: str) -> str:
+        """A name for a Core function."""
+        count = self.names.get(name, 0)
+        self.names[name] = count + 1
+        return name if not count else f"{name}.{count}"
+
+
+@dataclass
+class Frame:
+    """One activation of a Relay function."""
+
+    function: Function
+    home: Any  # ParsedFunction the function belongs to
+    owner: Any  # Python function whose globals and closure it reads
+    env: dict[Var, V.Value] = field(default_factory=dict)
+
+
+@dataclass
+class Interpreter:
+    """Interprets Relay blocks while building one Core function."""
+
+    program: Program
+    builder: Builder = field(default_factory=Builder)
+    heap: Heap = field(default_factory=Heap)
+    frames: list[Frame] = field(default_factory=list)
+    calls: list[tuple[Span | None, str]] = field(default_factory=list)
+    let: Let | None = None
+    active: list[Any] = field(default_factory=list)  # functions being interpreted in line
+
+    # -- blocks ------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost activation."""
+        return self.frames[-1]
+
+    def value(self, atom: Atom) -> V.Value:
+        """The abstract value of a Relay atom."""
+        if isinstance(atom, Const):
+            return V.Known(atom.value)
+        return self.frame.env[atom]
+
+    def bind(self, outs: Sequence[Var], results: Sequence[V.Value]) -> None:
+        """Bind Relay variables."""
+        self.frame.env.update(zip(outs, results, strict=True))
+
+    def run(self, block: Block) -> tuple[V.Value, ...]:
+        """Interpret a block; its results. Raises Diverges if its end is not reached."""
+        for let in block.lets:
+            self.step(let)
+        return tuple(map(self.value, block.results))
+
+    def step(self, let: Let) -> None:
+        """Interpret one Let."""
+        from pyrelay.infer import control, dispatch
+
+        saved, self.let = self.let, let
+        with self.builder.at(let.span):
+            match let.rhs:
+                case PyCall(kind, args, attrs):
+                    results = dispatch.TABLE[kind](self, tuple(map(self.value, args)), attrs)
+                    if isinstance(results, list):
+                        self.bind(let.outs, results)
+                    elif let.outs:
+                        self.bind(let.outs, (results,))
+                case If():
+                    control.run_if(self, let)
+                case Loop():
+                    control.run_loop(self, let)
+                case _:
+                    raise AssertionError(f"{let.rhs} is not a node of Relay")
+        self.let = saved
+
+    @contextmanager
+    def inside(self, builder: Builder, heap: Heap) -> Iterator[None]:
+        """Emit into another block with another heap, e.g. a branch."""
+        saved = self.builder, self.heap
+        self.builder, self.heap = builder, heap
+        try:
+            yield
+        finally:
+            self.builder, self.heap = saved
+
+    # -- emitting ----------------------------------------------------------------------------
+
+    def emit(self, op: str | Op, *operands: V.Value | Operand, **attrs: Any) -> Any:
+        """Emit an op on values: Handle, tuple of them, or (results, extents) if it binds symbols.
+
+        A relation's complaint becomes an error at the user's line; an equality of extents that only
+        the running program can decide becomes a check.
+        """
+        record = OPS[op] if isinstance(op, str) else op
+        atoms = [self.atom(o) if isinstance(o, VALUE_CLASSES) else o for o in operands]
+        while True:
+            try:
+                with dims.decided_by(self._decide_equal):
+                    return self.builder.call(record, *atoms, **attrs)
+            except NeedsCheck as need:
+                atoms = [self._refined(a, need) for a in atoms]
+            except RelationError as error:
+                raise self.relation_failure(error, record, operands) from None
+
+    def _decide_equal(self, left: Extent, right: Extent) -> bool:
+        answer = self.program.guards.equal(left, right)
+        if answer is None:
+            raise NeedsCheck(left, right)
+        return answer
+
+    def _refined(self, operand: Any, need: NeedsCheck) -> Any:
+        """The operand, its extent `need.right` replaced by `need.left` after a run-time check."""
+        atom = self.builder.atom(operand)
+        ty = atom.type
+        if not isinstance(ty, TensorType) or need.right not in ty.shape:
+            return operand
+        text = "the extents {} and {} of the operands must be equal"
+        self.builder.call(OPS["check_equal"], left=need.left, right=need.right, text=text)
+        shape = tuple(need.left if d == need.right else d for d in ty.shape)
+        return self.builder.call(OPS["refine"], atom, shape=shape)
+
+    def result(self, handle: Handle, name: str = "") -> V.Value:
+        """The value of an emitted result: a number, or a fresh array."""
+        ty = handle.type
+        if not ty.shape:
+            if isinstance(handle.atom, Const) and ty.weak:
+                return V.Known(handle.atom.value)
+            return V.Scalar(ty, handle.atom)
+        return self.new_array(handle.atom, name)
+
+    def call(self, op: str | Op, *operands: V.Value | Operand, **attrs: Any) -> V.Value:
+        """Emit an op with one result and give its value."""
+        return self.result(self.emit(op, *operands, **attrs))
+
+    def new_array(self, atom: Atom, name: str = "") -> V.ArrayRef:
+        """A fresh array with this content."""
+        assert isinstance(atom.type, TensorType)
+        span = self.let.span if self.let else None
+        root = self.heap.new(V.Root("array", span, name=name), atom)
+        return V.ArrayRef(root, (), atom.type)
+
+    def new_ref(self, kind: str, content: Any, cls: type | None = None) -> V.Ref:
+        """A fresh list, dict, object or cell."""
+        span = self.let.span if self.let else None
+        return V.Ref(self.heap.new(V.Root(kind, span), content), cls)
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def atom(self, value: V.Value) -> Atom:
+        """The Core atom of a number or of an array's present content.
+
+        Raises TypeMismatchError for anything else.
+        """
+        match value:
+            case V.Known(v) if types.of_scalar(v) is not None:
+                return self._constant(v)
+            case V.Scalar(_, atom, extent):
+                if atom is not None:
+                    return atom
+                assert extent is not None
+                return self.builder.extent(extent).atom
+            case V.ArrayRef(root, view):
+                handle = self.builder.handle(self.content(root))
+                for step in view:
+                    handle = self.builder.call(OPS[step.kind], handle, *step.atoms, **step.keywords)
+                return handle.atom
+        raise self.failure(
+            errors.TypeMismatchError, f"{V.describe(value)} cannot be used as a number or an array"
+        )
+
+    def _constant(self, v: Any) -> Atom:
+        if type(v) is int and not -(2**63) <= v < 2**63:
+            raise self.failure(
+                errors.InvalidValueError,
+                f"the integer {v} does not fit into 64 bits",
+                hints=("write it as a float, or compute it outside the compiled function",),
+            )
+        return constant(v)
+
+    def content(self, root: V.Root) -> Any:
+        """What an object contains now. Raises AliasError if that cannot be known."""
+        if root in self.heap.stale:
+            written = self.heap.stale[root]
+            related = [(written, "written here")] if written else []
+            if root.span is not None:
+                related.append((root.span, "this array may or may not be the one written"))
+            raise self.failure(
+                errors.AliasError,
+                f"{'this ' + root.kind if not root.name else repr(root.name)} may or may not be "
+                "the object that was written under another name, and plain Python would "
+                "depend on which",
+                related=related,
+                hints=("copy it before the loop or branch that rebinds the name: x = x.copy()",),
+            )
+        return self.heap.contents[root]
+
+    def tensor(self, value: V.Value, what: str = "this operation") -> TensorType:
+        """Type of a number or array; TypeMismatchError for anything else."""
+        ty = V.tensor_type(value)
+        if ty is None:
+            raise self.failure(
+                errors.TypeMismatchError, f"{what} cannot take {V.describe(value)}",
+            )
+        return ty
+
+    def static(self, value: V.Value, what: str) -> Any:
+        """The Python object of a value that must be known while compiling.
+
+        Tuples and lists of known values count. Raises NeedsStatic, caught where the value came from
+        (a parameter is then specialised, a loop unrolled), or StaticValueError.
+        """
+        match value:
+            case V.Known(v):
+                return v
+            case V.Tuple(items, None):
+                return tuple(self.static(i, what) for i in items)
+            case V.Ref(root) if root.kind == "list":
+                return [self.static(i, what) for i in self.content(root)]
+            case V.Slice(a, b, c):
+                return slice(self.static(a, what), self.static(b, what), self.static(c, what))
+            case V.Scalar(_, _, extent, origin):
+                if extent is not None:
+                    known = self.program.guards.fix(extent)
+                    if known is not None:
+                        return known
+                if origin is not None:
+                    raise V.NeedsStatic(origin, what)
+        raise self.failure(
+            errors.StaticValueError,
+            f"{what} must be known when the function is compiled, and here it is computed: "
+            f"{V.describe(value)}",
+        )
+
+    # -- errors ------------------------------------------------------------------------------
+
+    def failure(
+        self, cls: type[PyrelayError], message: str, *, span: Span | None = None,
+        label: str | None = None, related: Sequence[tuple[Span, str]] = (),
+        notes: Sequence[str] = (), hints: Sequence[str] = (),
+    ) -> PyrelayError:
+        """An error at the current line, with the calls that led here."""
+        here = span or (self.let.span if self.let else None)
+        chain = [(s, text) for s, text in reversed(self.calls) if s is not None]
+        message = message if message.endswith(".") else message + "."
+        return cls(
+            message, span=here, label=label, related=related, notes=notes, hints=hints, calls=chain
+        )
+
+    def relation_failure(
+        self, error: RelationError, op: Op, operands: Sequence[Any]
+    ) -> PyrelayError:
+        """The user's error for what a type relation refused."""
+        cls: type[PyrelayError] = {
+            "shape": errors.ShapeError, "type": errors.TypeMismatchError,
+            "value": errors.InvalidValueError, "index": errors.IndexRangeError,
+        }[error.kind]
+        related: list[tuple[Span, str]] = []
+        let = self.let
+        if let is not None and isinstance(let.rhs, PyCall):
+            for arg in let.rhs.args:
+                if isinstance(arg, Var) and arg.span is not None:
+                    shown = V.describe(self.frame.env[arg]) if arg in self.frame.env else ""
+                    if arg.span != let.span and V.tensor_type(self.value(arg)) is not None:
+                        related.append((arg.span, shown))
+        text = error.text if error.text[:1] == "'" else f"{self.operation(op)} {error.text}"
+        notes = (error.note,) if error.note else ()
+        hints = (error.hint,) if error.hint else ()
+        return self.failure(cls, text, related=related[:3], notes=notes, hints=hints)
+
+    def operation(self, op: Op) -> str:
+        """How the user spelled the operation at hand, else the op's name."""
+        rhs = self.let.rhs if self.let else None
+        if isinstance(rhs, PyCall) and rhs.kind in ("binary", "inplace", "unary", "compare"):
+            suffix = "=" if rhs.kind == "inplace" else ""
+            return f"'{rhs.attrs['op']}{suffix}'"
+        return f"'{op.name}'"
+
+
+VALUE_CLASSES = (
+    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Slice, V.Closure, V.Method, V.Partial,
+    V.Derivative, V.Range, V.Lazy, V.Union,
+)

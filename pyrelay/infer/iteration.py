@@ -1,0 +1,137 @@
+"""What a `for` goes through: how many items, and the item at an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import dims
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """`count` items, `item(index)` gives one; `static` if items differ in structure.
+
+    `count` and `index` are values (known or typed ints); a static iteration has a known count and
+    takes only known indices.
+    """
+
+    count: V.Value
+    item: Callable[[V.Value], V.Value]
+    static: bool = False
+
+
+def iterate(it: Interpreter, value: V.Value) -> Iteration:
+    """The iteration over a value. Raises TypeMismatchError if Python could not iterate over it."""
+    match value:
+        case V.Range(start, _, step):
+            return Iteration(
+                range_count(it, value), lambda i: _affine(it, start, step, i)
+            )
+        case V.Tuple(items):
+            return _static(items)
+        case V.Ref(root) if root.kind in ("list", "set"):
+            return _static(it.content(root))
+        case V.Ref(root) if root.kind == "dict":
+            return _static(tuple(V.Known(k) for k in it.content(root)))
+        case V.Known(v) if isinstance(v, (str, tuple, list, frozenset, set, range, dict)):
+            return _static(tuple(V.Known(x) for x in v))
+        case V.Known(v) if isinstance(v, type) and hasattr(v, "__members__"):
+            return _static(tuple(V.Known(x) for x in v))
+        case V.ArrayRef(_, _, ty) if ty.shape:
+            from pyrelay.infer.subscripts import get_item
+
+            return Iteration(
+                V.Scalar.of_extent(ty.shape[0]), lambda i: get_item(it, value, i, checked=True)
+            )
+        case V.Lazy():
+            return _lazy(it, value)
+    raise it.failure(errors.TypeMismatchError, f"{V.describe(value)} is not iterable")
+
+
+def _static(items: tuple[V.Value, ...]) -> Iteration:
+    return Iteration(V.Known(len(items)), lambda i: items[i.value], static=True)  # type: ignore[union-attr]
+
+
+def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
+    parts = [iterate(it, s) for s in value.sources]
+    static = any(p.static for p in parts)
+    count = _least(it, [p.count for p in parts])
+    match value.kind:
+        case "zip":
+            return Iteration(count, lambda i: V.Tuple(tuple(p.item(i) for p in parts)), static)
+        case "enumerate":
+            start = value.extra or V.Known(0)
+            one = V.Known(1)
+            return Iteration(
+                count,
+                lambda i: V.Tuple((_affine(it, start, one, i), parts[0].item(i))),
+                static,
+            )
+        case "reversed":
+            last = _arith(it, "-", count, V.Known(1))
+            return Iteration(count, lambda i: parts[0].item(_arith(it, "-", last, i)), static)
+        case "map":
+            from pyrelay.infer.calls import call
+
+            callee = value.extra
+            assert callee is not None
+            return Iteration(
+                count, lambda i: call(it, callee, tuple(p.item(i) for p in parts), {}), static
+            )
+    raise AssertionError(value.kind)
+
+
+def _least(it: Interpreter, counts: list[V.Value]) -> V.Value:
+    least = counts[0] if counts else V.Known(0)
+    for count in counts[1:]:
+        known = _as_extent(least), _as_extent(count)
+        if None not in known:
+            smaller = it.program.guards.compare("<=", known[0], known[1])  # type: ignore[arg-type]
+            if smaller is not None:
+                least = least if smaller else count
+            else:
+                least = V.Scalar.of_extent(dims.minimum(known[0], known[1]))  # type: ignore[arg-type]
+        else:
+            least = it.call("minimum", least, count)
+    return least
+
+
+def _as_extent(value: V.Value) -> dims.Extent | None:
+    if isinstance(value, V.Known):
+        return int(value.value)
+    return value.extent if isinstance(value, V.Scalar) else None
+
+
+def _arith(it: Interpreter, op: str, a: V.Value, b: V.Value) -> V.Value:
+    from pyrelay.infer.operators import binary
+
+    return binary(it, op, a, b)
+
+
+def _affine(it: Interpreter, start: V.Value, step: V.Value, i: V.Value) -> V.Value:
+    """start + i * step, keeping a plain index as it is."""
+    scaled = i if step == V.Known(1) else _arith(it, "*", i, step)
+    return scaled if start == V.Known(0) else _arith(it, "+", start, scaled)
+
+
+def range_count(it: Interpreter, value: V.Range) -> V.Value:
+    """Number of items of a range; may be negative at run time, which means none."""
+    start, stop, step = value.start, value.stop, value.step
+    if step == V.Known(0):
+        raise it.failure(errors.InvalidValueError, "range() arg 3 must not be zero")
+    if all(isinstance(v, V.Known) for v in (start, stop, step)):
+        return V.Known(len(range(start.value, stop.value, step.value)))  # type: ignore[union-attr]
+    if step == V.Known(1):
+        return stop if start == V.Known(0) else _arith(it, "-", stop, start)
+    if isinstance(step, V.Known):
+        # ceil((stop - start) / step) by floor division towards the step's sign
+        distance = _arith(it, "-", stop, start)
+        rounded = _arith(it, "+", distance, V.Known(step.value + (-1 if step.value > 0 else 1)))
+        return _arith(it, "//", rounded, step)
+    distance = _arith(it, "-", stop, start)
+    negated = it.call("negative", distance)
+    return it.call("negative", _arith(it, "//", negated, step))

@@ -1,0 +1,661 @@
+"""Layouts: how abstract values are spelled as typed variables where control flow meets.
+
+`describe` gives the layout of a value, `join` the layout that two values fit, `encode` the atoms of
+a value in a layout, `decode` a value over fresh variables. A layout has leaves with types (numbers,
+array contents, tags of unions) around structure that is known while compiling.
+
+Mutable objects appear either as `Fixed` (the very same root on all paths) or as a place with a
+content of its own, shared by every mention of it in one layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union as AnyOf
+
+from pyrelay.infer import values as V
+from pyrelay.infer.heap import Heap
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder, constant
+from pyrelay.ir.dims import Extent, Origin, Symbol
+from pyrelay.ir.nodes import UNSET, Atom, Var
+from pyrelay.ir.types import TensorType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class LKnown:
+    """The same Python object on all paths."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LScalar:
+    """A number. `extent` if it is the same polynomial of extents on all paths."""
+
+    type: TensorType
+    extent: Extent | None = None
+    origin: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class LFixed:
+    """The same mutable object (and, for arrays, the same view) on all paths: no leaf at all."""
+
+    value: Any  # ArrayRef or Ref
+
+
+@dataclass(frozen=True, slots=True)
+class LPlace:
+    """A mutable object with content of its own. Equal `key` means the same object.
+
+    `content` is a TensorType for an array, else the layout of the content (an LNode).
+    """
+
+    key: int
+    kind: str
+    cls: Any
+    content: Any
+    may_be: frozenset[V.Root] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class LNode:
+    """Immutable structure: `head` says which, `children` follow."""
+
+    head: tuple[Any, ...]
+    children: tuple[Layout, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LUnion:
+    """One of several cases; a tag and the leaves of all of them."""
+
+    cases: tuple[Layout, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LParam:
+    """In what a function returns: the very object that is place `key` of its arguments."""
+
+    key: int
+    root: V.Root = field(compare=False)
+
+
+Layout = AnyOf[LKnown, LScalar, LFixed, LPlace, LNode, LUnion, LParam]
+
+
+class JoinError(Exception):
+    """Two layouts have no common one; `left` and `right` are the parts that differ."""
+
+    def __init__(self, left: Layout, right: Layout, what: str) -> None:
+        super().__init__(what)
+        self.left, self.right, self.what = left, right, what
+
+
+# -- immutable structure ------------------------------------------------------------------------
+
+
+def head_of(value: V.Value) -> tuple[Any, ...] | None:
+    """What two structured values must share to be joined child by child; None for leaves."""
+    match value:
+        case V.Tuple(items, cls):
+            return ("tuple", cls, len(items))
+        case V.Slice():
+            return ("slice",)
+        case V.Range():
+            return ("range",)
+        case V.Closure(function, home, owner, defaults, cells):
+            return ("closure", function, home, owner, tuple(n for n, _ in defaults), len(cells))
+        case V.Method(_, name, function):
+            return ("method", name, function)
+        case V.Partial(_, args, keywords):
+            return ("partial", len(args), tuple(n for n, _ in keywords))
+        case V.Derivative(_, kind, argnums, argnames, has_aux):
+            return ("derivative", kind, argnums, argnames, has_aux)
+        case V.Lazy(kind, sources, extra):
+            return ("lazy", kind, len(sources), extra is None)
+    return None
+
+
+def children_of(value: V.Value) -> tuple[V.Value, ...]:
+    """The values inside a structured value, in the order `rebuild` takes them."""
+    match value:
+        case V.Tuple(items):
+            return items
+        case V.Slice(a, b, c) | V.Range(a, b, c):
+            return (a, b, c)
+        case V.Closure(defaults=defaults, cells=cells):
+            return tuple(v for _, v in defaults) + cells
+        case V.Method(receiver=receiver):
+            return (receiver,)
+        case V.Partial(callee, args, keywords):
+            return (callee, *args, *(v for _, v in keywords))
+        case V.Derivative(callee=callee):
+            return (callee,)
+        case V.Lazy(sources=sources, extra=extra):
+            return sources if extra is None else (*sources, extra)
+    return ()
+
+
+def rebuild(head: tuple[Any, ...], children: Sequence[V.Value]) -> V.Value:
+    """The structured value of a head and children."""
+    c = tuple(children)
+    match head:
+        case ("tuple", cls, _):
+            return V.Tuple(c, cls)
+        case ("slice",):
+            return V.Slice(*c)
+        case ("range",):
+            return V.Range(*c)
+        case ("closure", function, home, owner, names, _):
+            split = len(names)
+            return V.Closure(
+                function, home, owner, tuple(zip(names, c[:split], strict=True)), c[split:]
+            )
+        case ("method", name, function):
+            return V.Method(c[0], name, function)
+        case ("partial", count, names):
+            pairs = tuple(zip(names, c[1 + count :], strict=True))
+            return V.Partial(c[0], c[1 : 1 + count], pairs)
+        case ("derivative", kind, argnums, argnames, has_aux):
+            return V.Derivative(c[0], kind, argnums, argnames, has_aux)
+        case ("lazy", kind, _, no_extra):
+            return V.Lazy(kind, c, None) if no_extra else V.Lazy(kind, c[:-1], c[-1])
+    raise AssertionError(head)
+
+
+# -- contents of containers: a head and children too ----------------------------------------------
+
+
+def content_head(content: Any) -> tuple[Any, ...]:
+    """Head of the content of a list (tuple of values), dict (pairs), object (fields) or cell."""
+    if isinstance(content, dict):
+        return ("pairs", tuple(content))
+    if isinstance(content, tuple):
+        return ("items", len(content))
+    return ("cell",)
+
+
+def content_children(content: Any) -> tuple[V.Value, ...]:
+    """The values in a container's content."""
+    if isinstance(content, dict):
+        return tuple(content.values())
+    if isinstance(content, tuple):
+        return content
+    return (content,)
+
+
+def rebuild_content(head: tuple[Any, ...], children: Sequence[V.Value]) -> Any:
+    """The content of a head and values."""
+    match head:
+        case ("pairs", keys):
+            return dict(zip(keys, children, strict=True))
+        case ("items", _):
+            return tuple(children)
+    return children[0]
+
+
+# -- describe --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Describer:
+    """Describes values of one heap. `outer` says which roots exist on all paths that meet.
+
+    Extents with symbols at least as new as `mark` are not visible outside: they become symbols of
+    the layout. `loosen` makes numbers typed (for values that a loop carries).
+    """
+
+    heap: Heap
+    outer: Callable[[V.Root], bool]
+    mark: int
+    loosen: bool = False
+    place_roots: frozenset[V.Root] = frozenset()  # outer roots that get a place all the same
+    keys: dict[Any, int] = field(default_factory=dict)
+    renamed: dict[Extent, Extent] = field(default_factory=dict)
+
+    def __call__(self, value: V.Value) -> Layout:
+        match value:
+            case V.Known(v):
+                ty = types.of_scalar(v)
+                if ty is not None and self.loosen:
+                    return LScalar(ty)
+                return LKnown(v)
+            case V.Scalar(ty, _, extent, origin):
+                keep = extent is not None and not self.loosen and self._visible(extent)
+                return LScalar(ty, extent if keep else None, None if self.loosen else origin)
+            case V.ArrayRef(root, view, ty):
+                if self.outer(root) and root not in self.place_roots:
+                    return LFixed(value)
+                key = self.keys.setdefault((root, view), len(self.keys))
+                may_be = root.may_be | ({root} if self.outer(root) else frozenset())
+                return LPlace(key, "array", None, self._type(ty), may_be)
+            case V.Ref(root, cls):
+                if self.outer(root) and root not in self.place_roots:
+                    return LFixed(value)
+                known = root in self.keys
+                key = self.keys.setdefault(root, len(self.keys))
+                content = None if known else self.content(root)
+                may_be = root.may_be | ({root} if self.outer(root) else frozenset())
+                return LPlace(key, root.kind, cls, content, may_be)
+            case V.Union(_, cases):
+                return LUnion(tuple(self(c) for c in cases))
+        head = head_of(value)
+        assert head is not None
+        return LNode(head, tuple(self(c) for c in children_of(value)))
+
+    def content(self, root: V.Root) -> Any:
+        """Layout of the content of a root: a type for an array, an LNode for a container."""
+        content = self.heap.contents[root]
+        if root.kind == "array":
+            return self._type(content.type)
+        return LNode(content_head(content), tuple(self(c) for c in content_children(content)))
+
+    def _visible(self, extent: Extent) -> bool:
+        return all(s.serial < self.mark for s in dims.symbols(extent))
+
+    def _type(self, ty: TensorType) -> TensorType:
+        if all(self._visible(d) for d in ty.shape):
+            return ty
+        return TensorType(ty.dtype, tuple(map(self._extent, ty.shape)), ty.weak)
+
+    def _extent(self, extent: Extent) -> Extent:
+        """The extent if visible outside, else a symbol: the same one for the same extent."""
+        if self._visible(extent):
+            return extent
+        if extent not in self.renamed:
+            self.renamed[extent] = dims.fresh("d", Origin.RUNTIME)
+        return self.renamed[extent]
+
+
+# -- join ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Joiner:
+    """Joins layouts of two paths. `lenient` lets any two layouts make a union."""
+
+    lenient: bool = False
+    #: Extents that are symbols of the left layout already: they take any extent of the right one.
+    bound: frozenset[Extent] = frozenset()
+    keys: dict[tuple[int, int], int] = field(default_factory=dict)
+    pairs: dict[Any, Extent] = field(default_factory=dict)
+
+    def __call__(self, a: Layout, b: Layout) -> Layout:
+        if isinstance(a, LUnion) or isinstance(b, LUnion):
+            return self._union(a, b)
+        number = self._number(a, b)
+        if number is not None:
+            return number
+        match a, b:
+            case LKnown(x), LKnown(y) if x is y or (type(x) is type(y) and _same(x, y)):
+                return a
+            case LFixed(x), LFixed(y) if _same_reference(x, y):
+                return a
+            case LParam(), LParam() if a == b:
+                return a
+            case (LFixed(), LPlace()) | (LPlace(), LFixed()) | (LFixed(), LFixed()):
+                raise NeedsPlace([m.value.root for m in (a, b) if isinstance(m, LFixed)])
+            case LPlace(), LPlace() if a.kind == b.kind and a.cls is b.cls:
+                return self._place(a, b)
+            case LNode(h, xs), LNode(g, ys) if h == g:
+                return LNode(h, tuple(self(x, y) for x, y in zip(xs, ys, strict=True)))
+        if self.lenient or _may_be_union(a, b):
+            return self._union(a, b)
+        raise JoinError(a, b, "types differ")
+
+    def _number(self, a: Layout, b: Layout) -> Layout | None:
+        ta, tb = _number_type(a), _number_type(b)
+        if ta is None or tb is None:
+            return None
+        if isinstance(a, LKnown) and isinstance(b, LKnown) and ta == tb and _same(a.value, b.value):
+            return a
+        dtype, weak = types.promote((ta, tb))
+        same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
+        extent = a.extent if same and isinstance(a, LScalar) else None
+        return LScalar(TensorType(dtype, (), weak), extent)
+
+    def _place(self, a: LPlace, b: LPlace) -> Layout:
+        pair = (a.key, b.key)
+        known = pair in self.keys
+        key = self.keys.setdefault(pair, len(self.keys))
+        if a.kind == "array":
+            content: Any = self.array_type(a, b)
+        elif known or a.content is None or b.content is None:
+            content = None
+        elif a.content.head == b.content.head:
+            content = self(a.content, b.content)
+        else:
+            raise JoinError(a, b, "contents differ")
+        return LPlace(key, a.kind, a.cls, content, a.may_be | b.may_be)
+
+    def array_type(self, a: LPlace, b: LPlace) -> TensorType:
+        """The common type of two arrays: extents that differ become a new symbol."""
+        s, t = a.content, b.content
+        if s.dtype != t.dtype:
+            raise JoinError(a, b, "element types differ")
+        if len(s.shape) != len(t.shape):
+            raise JoinError(a, b, "numbers of axes differ")
+        return TensorType(s.dtype, tuple(map(self._extent, s.shape, t.shape)))
+
+    def _extent(self, x: Extent, y: Extent) -> Extent:
+        if x in self.bound and self.pairs.setdefault(x, y) == y:
+            return x
+        if x == y:
+            return x
+        if (x, y) not in self.pairs:
+            self.pairs[x, y] = dims.fresh("d", Origin.RUNTIME)
+        return self.pairs[x, y]
+
+    def _union(self, a: Layout, b: Layout) -> Layout:
+        cases = list(a.cases if isinstance(a, LUnion) else (a,))
+        for new in b.cases if isinstance(b, LUnion) else (b,):
+            for i, old in enumerate(cases):
+                try:
+                    cases[i] = Joiner(False, self.bound, self.keys, self.pairs)._case(old, new)
+                    break
+                except JoinError:
+                    continue
+            else:
+                cases.append(new)
+        return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
+
+    def _case(self, old: Layout, new: Layout) -> Layout:
+        joined = self(old, new)
+        if isinstance(joined, LUnion):
+            raise JoinError(old, new, "not one case")
+        return joined
+
+
+class NeedsPlace(Exception):
+    """Different objects meet: these roots, which exist before, need places of their own."""
+
+    def __init__(self, roots: Iterable[V.Root]) -> None:
+        super().__init__()
+        self.roots = frozenset(roots)
+
+
+def _same(x: Any, y: Any) -> bool:
+    if isinstance(x, float) and isinstance(y, float):
+        return x.hex() == y.hex()
+    try:
+        return bool(x == y)
+    except Exception:
+        return False
+
+
+def _same_reference(x: Any, y: Any) -> bool:
+    if type(x) is not type(y) or x.root is not y.root:
+        return False
+    return not isinstance(x, V.ArrayRef) or x.view == y.view
+
+
+def _number_type(layout: Layout) -> TensorType | None:
+    if isinstance(layout, LScalar):
+        return layout.type
+    return types.of_scalar(layout.value) if isinstance(layout, LKnown) else None
+
+
+def _may_be_union(a: Layout, b: Layout) -> bool:
+    """Unions are made of None, unset, strings, functions and objects; not of two kinds of data."""
+
+    def tells_apart(layout: Layout) -> bool:
+        match layout:
+            case LKnown(v):
+                return types.of_scalar(v) is None
+            case LNode(head, _):
+                return head[0] in ("closure", "method", "partial", "derivative")
+            case LPlace(_, kind, _, _):
+                return kind == "object"
+            case LFixed(V.Ref(root)):
+                return root.kind == "object"
+        return False
+
+    return tells_apart(a) or tells_apart(b)
+
+
+# -- encode and decode -------------------------------------------------------------------------------
+
+
+def leaf_types(layout: Layout) -> Iterator[Type]:
+    """Types of the variables that `decode` takes and `encode` gives, in order."""
+    pending: list[Layout | Type] = [layout]
+    seen: set[int] = set()
+    while pending:
+        here = pending.pop()
+        match here:
+            case LScalar(ty, extent):
+                if extent is None:
+                    yield ty
+            case LPlace(key, kind, _, content):
+                if key not in seen:
+                    seen.add(key)
+                    pending.append(content)
+            case LNode(_, children):
+                pending.extend(reversed(children))
+            case LUnion(cases):
+                yield types.PY_INT
+                pending.extend(reversed(cases))
+            case TensorType():
+                yield here
+
+
+@dataclass
+class Encoder:
+    """Writes values of one path as atoms of a layout. Collects extents for the layout's symbols."""
+
+    builder: Builder
+    heap: Heap
+    read: Callable[[V.Value], Atom]  # the atom of a number or an array
+    atoms: list[Atom] = field(default_factory=list)
+    extents: dict[Symbol, Extent] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+
+    def __call__(self, value: V.Value, layout: Layout) -> None:
+        if isinstance(value, V.Union) and not isinstance(layout, LUnion):
+            raise AssertionError("a union meets a layout without cases")
+        match layout:
+            case LScalar(ty, extent):
+                if extent is None:
+                    self._scalar(value, ty)
+            case LPlace(key, kind, _, content):
+                if key in self.seen:
+                    return
+                self.seen.add(key)
+                if kind == "array":
+                    self._tensor(self.read(value), content)
+                else:
+                    assert isinstance(value, V.Ref)
+                    self.content(value.root, content)
+            case LNode(_, children):
+                for child, inner in zip(children_of(value), children, strict=True):
+                    self(child, inner)
+            case LUnion():
+                self._union(value, layout)
+
+    def content(self, root: V.Root, layout: Any) -> None:
+        """Write the content of a root."""
+        content = self.heap.contents[root]
+        if root.kind == "array":
+            self._tensor(content, layout)
+            return
+        for child, inner in zip(content_children(content), layout.children, strict=True):
+            self(child, inner)
+
+    def _scalar(self, value: V.Value, ty: TensorType) -> None:
+        self.atoms.append(self.builder.cast(self.read(value), ty.dtype, weak=ty.weak))
+
+    def _tensor(self, atom: Atom, ty: TensorType) -> None:
+        assert isinstance(atom.type, TensorType)
+        for mine, theirs in zip(atom.type.shape, ty.shape, strict=True):
+            if mine != theirs:
+                ((monomial, _),) = theirs.terms  # type: ignore[union-attr]
+                self.extents[monomial[0][0]] = mine  # type: ignore[index]
+        self.atoms.append(atom)
+
+    def _union(self, value: V.Value, layout: LUnion) -> None:
+        if isinstance(value, V.Union):
+            self._from_union(value, layout)
+            return
+        chosen = case_index(value, layout, self.heap)
+        self.atoms.append(constant(chosen))
+        for i, case in enumerate(layout.cases):
+            if i == chosen:
+                self(value, case)
+            else:
+                self.absent(case)
+
+    def absent(self, layout: Layout) -> None:
+        """Placeholders for the leaves of a layout that has no value on this path."""
+        for ty in leaf_types(layout):
+            for extent in ty.shape if isinstance(ty, TensorType) else ():
+                for symbol in dims.symbols(extent):
+                    if symbol.name == "d" and symbol.origin is Origin.RUNTIME:
+                        self.extents.setdefault(symbol, 0)
+            self.atoms.append(self.builder.undef(ty).atom)
+        for key in _keys(layout):
+            self.seen.add(key)
+
+    def _from_union(self, value: V.Union, layout: LUnion) -> None:
+        """A value that is already one of several cases: select by its tag, case by case."""
+        parts: list[Encoder] = []
+        for case in value.cases:
+            part = Encoder(self.builder, self.heap, self.read, [], self.extents, set(self.seen))
+            part._union(case, layout)
+            parts.append(part)
+        chosen = parts[-1].atoms
+        for i in range(len(parts) - 2, -1, -1):
+            test = self.builder.call(_op("equal"), value.tag, i)
+            yes, no = parts[i].atoms, chosen
+            outs = self.builder.cond(test, lambda b, y=yes: y, lambda b, n=no: n)  # type: ignore[misc]
+            chosen = [h.atom for h in outs]
+        self.atoms.extend(chosen)
+        for part in parts:
+            self.seen |= part.seen
+
+
+def _op(name: str) -> Any:
+    from pyrelay.ir.op import OPS
+
+    return OPS[name]
+
+
+def _keys(layout: Layout) -> Iterator[int]:
+    pending: list[Any] = [layout]
+    while pending:
+        here = pending.pop()
+        match here:
+            case LPlace(key, kind, _, content):
+                yield key
+                if kind != "array" and content is not None:
+                    pending.append(content)
+            case LNode(_, children) | LUnion(children):
+                pending.extend(children)
+
+
+def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
+    """Which case of a union layout a value is."""
+    for i, case in enumerate(layout.cases):
+        if fits(value, case, heap):
+            return i
+    raise AssertionError(f"{value} is no case of {layout}")
+
+
+def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
+    """True if the value's structure is that of the layout (types of leaves may be promoted)."""
+    match layout:
+        case LKnown(v):
+            return isinstance(value, V.Known) and (
+                v is value.value or (type(v) is type(value.value) and _same(v, value.value))
+            )
+        case LScalar():
+            return V.number_type(value) is not None
+        case LFixed(reference):
+            return _same_reference(reference, value)
+        case LParam(_, root):
+            return isinstance(value, (V.ArrayRef, V.Ref)) and value.root is root
+        case LPlace(_, "array", _, ty):
+            return (
+                isinstance(value, V.ArrayRef)
+                and value.type.dtype == ty.dtype
+                and len(value.type.shape) == len(ty.shape)
+            )
+        case LPlace(_, kind, cls, content):
+            if not (isinstance(value, V.Ref) and value.root.kind == kind and value.cls is cls):
+                return False
+            return content is None or content_head(heap.contents[value.root]) == content.head
+        case LNode(head, children):
+            return head_of(value) == head and all(
+                fits(v, c, heap) for v, c in zip(children_of(value), children, strict=True)
+            )
+        case LUnion(cases):
+            return any(fits(value, c, heap) for c in cases)
+    raise AssertionError(layout)
+
+
+@dataclass
+class Decoder:
+    """Reads values of a layout from variables, making fresh roots for its places."""
+
+    outs: Iterator[Atom]
+    heap: Heap
+    renamed: Mapping[Symbol, Extent] = field(default_factory=dict)
+    roots: dict[int, V.Root] = field(default_factory=dict)
+    name: str = ""
+
+    def __call__(self, layout: Layout) -> V.Value:
+        match layout:
+            case LKnown(v):
+                return V.Known(v)
+            case LScalar(ty, extent, origin):
+                if extent is not None:
+                    return V.Scalar(ty, None, extent, origin)
+                return V.Scalar(ty, next(self.outs), None, origin)
+            case LFixed(value):
+                return value  # type: ignore[no-any-return]
+            case LPlace(key, kind, cls, content, may_be):
+                root = self.roots.get(key)
+                if root is None:
+                    root = self.roots[key] = V.Root(kind, name=self.name, may_be=may_be)
+                    self.heap.contents[root] = self.content(kind, content)
+                if kind == "array":
+                    return V.ArrayRef(root, (), self.heap.contents[root].type)
+                return V.Ref(root, cls)
+            case LNode(head, children):
+                return rebuild(head, [self(c) for c in children])
+            case LUnion(cases):
+                tag = next(self.outs)
+                return V.Union(tag, tuple(self(c) for c in cases))
+        raise AssertionError(layout)
+
+    def content(self, kind: str, layout: Any) -> Any:
+        """The content of a root of this kind."""
+        if kind == "array":
+            return next(self.outs)
+        return rebuild_content(layout.head, [self(c) for c in layout.children])
+
+
+def layout_symbols(layouts: Iterable[Any], mark: int) -> list[Symbol]:
+    """Symbols of leaf types at least as new as `mark`: those the joining node must bind."""
+    found: dict[Symbol, None] = {}
+    for layout in layouts:
+        for ty in leaf_types(layout):
+            for symbol in types.type_symbols(ty):
+                if symbol.serial >= mark:
+                    found[symbol] = None
+    return list(found)
+
+
+def unset(value: V.Value) -> bool:
+    """True for the value of a variable that no path has assigned."""
+    return isinstance(value, V.Known) and value.value is UNSET
+
+
+__all__ = [
+    "Decoder", "Describer", "Encoder", "JoinError", "Joiner", "LFixed", "LKnown", "LNode",
+    "LParam", "LPlace", "LScalar", "LUnion", "Layout", "NeedsPlace", "Var", "case_index", "children_of",
+    "content_children", "content_head", "fits", "head_of", "layout_symbols", "leaf_types",
+    "rebuild", "rebuild_content", "unset",
+]

@@ -1,0 +1,350 @@
+"""Attributes and methods of arrays, numbers, tuples, lists, dicts and strings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import names
+from pyrelay.infer import values as V
+from pyrelay.infer.adapters import cast, nested_items
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import dims, types
+
+# Array methods that are a NumPy function of the array.
+_FUNCTIONS: dict[str, Any] = {
+    name: getattr(np, name)
+    for name in (
+        "sum prod mean std var max min argmax argmin all any cumsum cumprod reshape ravel transpose "
+        "squeeze swapaxes clip dot take repeat round conj conjugate diagonal trace nonzero argsort "
+        "searchsorted ptp"
+    ).split()
+    if hasattr(np, name)
+}
+
+
+def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
+    ty = it.tensor(obj)
+    match name:
+        case "shape":
+            return V.Tuple(tuple(V.Scalar.of_extent(d) for d in ty.shape))
+        case "ndim":
+            return V.Known(ty.rank)
+        case "size":
+            return V.Scalar.of_extent(ty.size)
+        case "dtype":
+            return V.Known(ty.dtype.numpy)
+        case "itemsize":
+            return V.Known(ty.dtype.size)
+        case "nbytes":
+            return V.Scalar.of_extent(dims.multiply(ty.size, ty.dtype.size))
+        case "T":
+            handler = names.lookup(np.transpose)
+            assert handler is not None
+            return names.apply(it, np.transpose, handler, (obj,), {})
+        case "real":
+            return it.call("real", obj) if ty.dtype.kind == "c" else obj
+        case "imag":
+            if ty.dtype.kind == "c":
+                return it.call("imag", obj)
+            return it.result(it.builder.zeros(ty))
+    return None
+
+
+def attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
+    """An attribute of a value, or a method looked up; None if there is none of that name."""
+    ty = V.tensor_type(obj)
+    if ty is not None:
+        if not ty.weak or name in ("real", "imag"):
+            found = _tensor_attribute(it, obj, name)
+            if found is not None:
+                return found
+        if ty.weak:
+            return V.Method(obj, name) if name in _NUMBER_METHODS else None
+        if name in _FUNCTIONS or name in _ARRAY_METHODS:
+            return V.Method(obj, name)
+        return None
+    if name in _methods_of(obj):
+        return V.Method(obj, name)
+    match obj:
+        case V.Slice(a, b, c) if name in ("start", "stop", "step"):
+            return {"start": a, "stop": b, "step": c}[name]
+        case V.Range(a, b, c) if name in ("start", "stop", "step"):
+            return {"start": a, "stop": b, "step": c}[name]
+        case V.Closure(function=function) if name == "__name__":
+            return V.Known(function.name.rpartition(".")[2])
+    return None
+
+
+def names_of(obj: V.Value) -> list[str]:
+    """Names that `attribute` knows for a value, for suggestions."""
+    if V.tensor_type(obj) is not None:
+        basic = ["shape", "ndim", "size", "dtype", "T", "real", "imag"]
+        return [*basic, *_FUNCTIONS, *_ARRAY_METHODS]
+    if isinstance(obj, V.Ref) and isinstance(obj.cls, type):
+        return [n for n in dir(obj.cls) if not n.startswith("__")]
+    return list(_methods_of(obj))
+
+
+def call(
+    it: Interpreter, obj: V.Value, name: str, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value:
+    """Call the method `name` of a value."""
+    if V.tensor_type(obj) is not None:
+        special = _ARRAY_METHODS.get(name) or _NUMBER_METHODS.get(name)
+        if special is not None:
+            return names.apply(it, special, special, (obj, *args), keywords)
+        fn = _FUNCTIONS[name]
+        handler = names.lookup(fn)
+        if handler is None:
+            from pyrelay.infer.calls import unsupported
+
+            raise unsupported(it, fn)
+        if name in ("reshape", "transpose") and len(args) > 1:
+            args = (V.Tuple(tuple(args)),)
+        return names.apply(it, fn, handler, (obj, *args), keywords)
+    method = _methods_of(obj)[name]
+    return names.apply(it, method, method, (obj, *args), keywords)
+
+
+def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
+    match obj:
+        case V.Ref(root, None):
+            return {"list": _LIST, "dict": _DICT}.get(root.kind, {})
+        case V.Tuple(_, None):
+            return _TUPLE
+        case V.Tuple(_, _):
+            return _NAMEDTUPLE
+    return {}
+
+
+# -- arrays and numbers ----------------------------------------------------------------------------
+
+
+def _astype(it: Interpreter, x: V.Value, dtype: V.Value, copy: V.Value = V.Known(True)) -> V.Value:
+    """x.astype(dtype): a fresh array."""
+    result = cast(it, x, dtype)
+    if result is x and isinstance(x, V.ArrayRef):
+        return it.new_array(it.atom(x))
+    return result
+
+
+def _copy(it: Interpreter, x: V.Value, order: V.Value = V.NONE) -> V.Value:
+    """x.copy()."""
+    return it.new_array(it.atom(x)) if isinstance(x, V.ArrayRef) else x
+
+
+def _flatten(it: Interpreter, x: V.Value, order: V.Value = V.Known("C")) -> V.Value:
+    """x.flatten(): a fresh array of one axis."""
+    ty = it.tensor(x)
+    return it.call("reshape", x, shape=(ty.size,))
+
+
+def _item(it: Interpreter, x: V.Value, *index: V.Value) -> V.Value:
+    """x.item(): the element as a Python number."""
+    ty = it.tensor(x)
+    if index:
+        from pyrelay.infer.subscripts import get_item
+
+        x = get_item(it, x, V.Tuple(index) if len(index) > 1 else index[0])
+    elif ty.shape:
+        x = it.call("reshape", x, shape=())
+    ty = it.tensor(x)
+    dtype = {"b": types.bool_, "i": types.i64, "u": types.i64, "f": types.f64, "c": types.c128}
+    atom = it.builder.cast(it.atom(x), dtype[ty.dtype.kind], weak=True)
+    return it.result(it.builder.handle(atom))
+
+
+def _fill(it: Interpreter, x: V.Value, value: V.Value) -> V.Value:
+    """x.fill(value): writes every element."""
+    from pyrelay.infer.subscripts import set_item
+
+    set_item(it, x, V.Known(Ellipsis), value)
+    return V.NONE
+
+
+def _tolist(it: Interpreter, x: V.Value) -> V.Value:
+    """x.tolist() of an array whose shape is known."""
+    ty = it.tensor(x)
+    if not ty.shape:
+        return _item(it, x)
+    return it.new_ref("list", tuple(_tolist(it, i) for i in nested_items(it, x)))
+
+
+def _view_same(it: Interpreter, x: V.Value) -> V.Value:
+    """x.view(): the same elements."""
+    return x
+
+
+_ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
+    "astype": _astype, "copy": _copy, "flatten": _flatten, "item": _item, "fill": _fill,
+    "tolist": _tolist, "view": _view_same,
+}
+
+
+def _is_integer(it: Interpreter, x: V.Value) -> V.Value:
+    """float.is_integer()."""
+    return it.call("equal", it.call("floor", x), x)
+
+
+def _conjugate(it: Interpreter, x: V.Value) -> V.Value:
+    """z.conjugate()."""
+    return it.call("conj", x)
+
+
+_NUMBER_METHODS: dict[str, Callable[..., V.Value]] = {
+    "is_integer": _is_integer, "conjugate": _conjugate,
+}
+
+
+# -- containers ------------------------------------------------------------------------------------
+
+
+def _span(it: Interpreter) -> Any:
+    return it.let.span if it.let else None
+
+
+def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
+    it.heap.write(x.root, (*it.content(x.root), item), _span(it))
+    return V.NONE
+
+
+def _list_extend(it: Interpreter, x: V.Ref, items: V.Value) -> V.Value:
+    it.heap.write(x.root, (*it.content(x.root), *nested_items(it, items)), _span(it))
+    return V.NONE
+
+
+def _list_pop(it: Interpreter, x: V.Ref, index: V.Value = V.Known(-1)) -> V.Value:
+    items = list(it.content(x.root))
+    at = it.static(index, "the index of a list")
+    if not -len(items) <= at < len(items):
+        raise it.failure(errors.IndexRangeError, "pop from an empty list" if not items else
+                         f"pop index {at} is out of range")
+    taken = items.pop(at)
+    it.heap.write(x.root, tuple(items), _span(it))
+    return taken  # type: ignore[no-any-return]
+
+
+def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.Value:
+    items = list(it.content(x.root))
+    items.insert(it.static(index, "the index of a list"), item)
+    it.heap.write(x.root, tuple(items), _span(it))
+    return V.NONE
+
+
+def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:
+    it.heap.write(x.root, tuple(reversed(it.content(x.root))), _span(it))
+    return V.NONE
+
+
+def _list_copy(it: Interpreter, x: V.Ref) -> V.Value:
+    return it.new_ref("list", it.content(x.root))
+
+
+def _list_clear(it: Interpreter, x: V.Ref) -> V.Value:
+    it.heap.write(x.root, (), _span(it))
+    return V.NONE
+
+
+_LIST: dict[str, Callable[..., Any]] = {
+    "append": _list_append, "extend": _list_extend, "pop": _list_pop, "insert": _list_insert,
+    "reverse": _list_reverse, "copy": _list_copy, "clear": _list_clear,
+}
+
+
+def _dict_keys(it: Interpreter, x: V.Ref) -> V.Value:
+    return V.Tuple(tuple(map(V.Known, it.content(x.root))))
+
+
+def _dict_values(it: Interpreter, x: V.Ref) -> V.Value:
+    return V.Tuple(tuple(it.content(x.root).values()))
+
+
+def _dict_items(it: Interpreter, x: V.Ref) -> V.Value:
+    pairs = it.content(x.root).items()
+    return V.Tuple(tuple(V.Tuple((V.Known(k), v)) for k, v in pairs))
+
+
+def _dict_get(it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE) -> V.Value:
+    return it.content(x.root).get(it.static(key, "the key of a dict"), default)  # type: ignore[no-any-return]
+
+
+def _dict_pop(
+    it: Interpreter, x: V.Ref, key: V.Value, default: V.Value | None = None
+) -> V.Value:
+    content = dict(it.content(x.root))
+    known = it.static(key, "the key of a dict")
+    if known not in content:
+        if default is not None:
+            return default
+        raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
+    taken = content.pop(known)
+    it.heap.write(x.root, content, _span(it))
+    return taken  # type: ignore[no-any-return]
+
+
+def _dict_update(
+    it: Interpreter, x: V.Ref, other: V.Value = V.NONE, **named: V.Value
+) -> V.Value:
+    content = dict(it.content(x.root))
+    if isinstance(other, V.Ref) and other.root.kind == "dict":
+        content.update(it.content(other.root))
+    elif other != V.NONE:
+        for pair in nested_items(it, other):
+            key, value = nested_items(it, pair)
+            content[it.static(key, "the key of a dict")] = value
+    it.heap.write(x.root, {**content, **named}, _span(it))
+    return V.NONE
+
+
+def _dict_setdefault(
+    it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE
+) -> V.Value:
+    content = it.content(x.root)
+    known = it.static(key, "the key of a dict")
+    if known not in content:
+        it.heap.write(x.root, {**content, known: default}, _span(it))
+    return it.content(x.root)[known]  # type: ignore[no-any-return]
+
+
+def _dict_copy(it: Interpreter, x: V.Ref) -> V.Value:
+    return it.new_ref("dict", dict(it.content(x.root)))
+
+
+_DICT: dict[str, Callable[..., Any]] = {
+    "keys": _dict_keys, "values": _dict_values, "items": _dict_items, "get": _dict_get,
+    "pop": _dict_pop, "update": _dict_update, "setdefault": _dict_setdefault, "copy": _dict_copy,
+}
+
+
+def _tuple_index(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
+    for k, each in enumerate(x.items):
+        if each == item:
+            return V.Known(k)
+    raise it.failure(errors.InvalidValueError, "tuple.index(x): x is not in the tuple")
+
+
+def _tuple_count(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
+    return V.Known(sum(each == item for each in x.items))
+
+
+_TUPLE: dict[str, Callable[..., Any]] = {"index": _tuple_index, "count": _tuple_count}
+
+
+def _namedtuple_replace(it: Interpreter, x: V.Tuple, **changes: V.Value) -> V.Value:
+    fields: tuple[str, ...] = x.cls._fields  # type: ignore[union-attr]
+    return V.Tuple(tuple(changes.get(f, v) for f, v in zip(fields, x.items, strict=True)), x.cls)
+
+
+def _namedtuple_asdict(it: Interpreter, x: V.Tuple) -> V.Value:
+    fields: tuple[str, ...] = x.cls._fields  # type: ignore[union-attr]
+    return it.new_ref("dict", dict(zip(fields, x.items, strict=True)))
+
+
+_NAMEDTUPLE: dict[str, Callable[..., Any]] = {
+    **_TUPLE, "_replace": _namedtuple_replace, "_asdict": _namedtuple_asdict,
+}

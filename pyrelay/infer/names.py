@@ -1,0 +1,97 @@
+"""The table from Python objects to their meaning in a program: NumPy, math, builtins, pyrelay.nn.
+
+A handler is written like the function it stands for: `handler(it, *args, **keywords)` on abstract
+values, with the same parameter names, so that keyword calls and wrong arguments behave as in Python.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+
+_TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
+_loaded = False
+
+
+def handles(*objects: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a handler for these Python objects."""
+
+    def enter(handler: Callable[..., Any]) -> Callable[..., Any]:
+        for obj in objects:
+            _TABLE[id(obj)] = (obj, handler)
+        return handler
+
+    return enter
+
+
+def _load() -> None:
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        from pyrelay.infer import names_builtins, names_numpy  # noqa: F401
+
+
+def lookup(obj: Any) -> Callable[..., Any] | None:
+    """The handler of a Python object, None if it has none."""
+    _load()
+    found = _TABLE.get(id(obj))
+    return found[1] if found is not None and found[0] is obj else None
+
+
+def known_names() -> list[str]:
+    """Names of everything in the table, for suggestions."""
+    _load()
+    return sorted({_spell(obj) for obj, _ in _TABLE.values()})
+
+
+def _spell(obj: Any) -> str:
+    name = getattr(obj, "__name__", str(obj))
+    module = getattr(obj, "__module__", None) or type(obj).__module__
+    if module in ("builtins", None):
+        return name
+    return f"np.{name}" if module.startswith("numpy") else f"{module}.{name}"
+
+
+def apply(
+    it: Interpreter, fn: Any, handler: Callable[..., Any], args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value:
+    """Call a handler; arguments that it does not take are the user's error."""
+    try:
+        bound = inspect.signature(handler).bind(it, *args, **keywords)
+    except TypeError as error:
+        raise it.failure(errors.SignatureError, f"{_spell(fn)}(): {error}") from None
+    result: V.Value = handler(*bound.args, **bound.kwargs)
+    return result
+
+
+def elementwise(op: str) -> Callable[..., V.Value]:
+    """The handler of a ufunc: `op` on all operands, which may be nested lists of numbers."""
+
+    def handler(it: Interpreter, *operands: V.Value, **keywords: V.Value) -> V.Value:
+        from pyrelay.infer.adapters import operand, refuse_keywords, strong
+        from pyrelay.infer.control import distribute
+
+        refuse_keywords(it, keywords, op, ("dtype",))
+        for k, value in enumerate(operands):
+            if isinstance(value, V.Union):
+                return distribute(
+                    it, value, lambda c, k=k: handler(it, *operands[:k], c, *operands[k + 1 :])  # type: ignore[misc]
+                )
+        values = [operand(it, v) for v in operands]
+        if all(it.tensor(v).weak for v in values):
+            # NumPy's functions give NumPy scalars, also for Python numbers.
+            values = [strong(it, v) for v in values]
+        result = it.call(op, *values)
+        if keywords.get("dtype") not in (None, V.NONE):
+            from pyrelay.infer.adapters import cast
+
+            return cast(it, result, keywords["dtype"])
+        return result
+
+    return handler

@@ -1,0 +1,536 @@
+"""Python's builtins, `math` and `functools` as handlers."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.adapters import cast, nested_items
+from pyrelay.infer.calls import call
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import handles
+from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, unary
+from pyrelay.infer.truth import truth
+from pyrelay.ir import types
+
+ZERO, ONE = V.Known(0), V.Known(1)
+
+
+@handles(range)
+def range_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = ONE) -> V.Value:
+    """range(stop) or range(start, stop, step)."""
+    start, stop = (ZERO, a) if b == V.NONE else (a, b)
+    for value in (start, stop, c):
+        ty = V.number_type(value)
+        if ty is None or ty.dtype.kind not in "iub":
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"range() needs integers, not {V.describe(value)}",
+                hints=("write int(...) or use //",),
+            )
+    return V.Range(*(_python_int(it, v) for v in (start, stop, c)))
+
+
+def _python_int(it: Interpreter, value: V.Value) -> V.Value:
+    ty = V.number_type(value)
+    if isinstance(value, V.Known):
+        return V.Known(int(value.value))
+    assert ty is not None
+    if ty == types.PY_INT:
+        return value
+    return it.result(it.builder.handle(it.builder.cast(it.atom(value), types.i64, weak=True)))
+
+
+@handles(len)
+def len_(it: Interpreter, x: V.Value) -> V.Value:
+    """len(x)."""
+    match x:
+        case V.ArrayRef(type=ty):
+            return V.Scalar.of_extent(ty.shape[0])
+        case V.Tuple(items):
+            return V.Known(len(items))
+        case V.Ref(root) if root.kind in ("list", "dict", "set"):
+            return V.Known(len(it.content(root)))
+        case V.Known(v) if hasattr(v, "__len__"):
+            return V.Known(len(v))
+        case V.Range() | V.Lazy():
+            from pyrelay.infer.iteration import iterate
+
+            count = iterate(it, x).count
+            return count if isinstance(count, V.Known) else it.call("maximum", count, ZERO)
+        case V.Ref(_, cls) if cls is not None and hasattr(cls, "__len__"):
+            return call(it, V.Known(cls.__len__), (x,), {})
+    raise it.failure(errors.TypeMismatchError, f"{V.describe(x)} has no len()")
+
+
+@handles(enumerate)
+def enumerate_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
+    """enumerate(iterable, start)."""
+    return V.Lazy("enumerate", (iterable,), start)
+
+
+@handles(zip)
+def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False)) -> V.Value:
+    """zip(*iterables)."""
+    return V.Lazy("zip", iterables)
+
+
+@handles(reversed)
+def reversed_(it: Interpreter, sequence: V.Value) -> V.Value:
+    """reversed(sequence)."""
+    return V.Lazy("reversed", (sequence,))
+
+
+@handles(map)
+def map_(it: Interpreter, function: V.Value, *iterables: V.Value) -> V.Value:
+    """map(function, *iterables)."""
+    return V.Lazy("map", iterables, function)
+
+
+@handles(tuple)
+def tuple_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """tuple(iterable)."""
+    return V.Tuple(nested_items(it, iterable))
+
+
+@handles(list)
+def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """list(iterable)."""
+    from pyrelay.infer.dispatch import sequence_of
+
+    return it.new_ref("list", sequence_of(it, iterable))
+
+
+@handles(dict)
+def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
+    """dict(mapping or pairs, **named)."""
+    content: dict[Any, V.Value] = {}
+    if isinstance(pairs, V.Ref) and pairs.root.kind == "dict":
+        content.update(it.content(pairs.root))
+    elif pairs != V.NONE:
+        for pair in nested_items(it, pairs):
+            key, value = nested_items(it, pair)
+            content[it.static(key, "the key of a dict")] = value
+    return it.new_ref("dict", {**content, **named})
+
+
+@handles(float)
+def float_(it: Interpreter, x: V.Value = V.Known(0.0)) -> V.Value:
+    """float(x) of a number, or of an array of one element."""
+    return _converted(it, float, x, types.f64)
+
+
+@handles(int)
+def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
+    """int(x): towards zero."""
+    extent = extent_of(x)
+    if extent is not None:
+        return V.Scalar.of_extent(extent)
+    return _converted(it, int, x, types.i64)
+
+
+@handles(bool)
+def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
+    """bool(x)."""
+    test = truth(it, x)
+    if isinstance(test, V.Known):
+        return test
+    return it.result(it.builder.handle(it.builder.cast(it.atom(test), types.bool_, weak=True)))
+
+
+@handles(complex)
+def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.Value:
+    """complex(real, imag)."""
+    part = binary(it, "*", imag, V.Known(1j))
+    return _converted(it, complex, binary(it, "+", real, part), types.c128)
+
+
+def _converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
+    if isinstance(x, V.Known):
+        try:
+            return V.Known(cls(x.value))
+        except (ValueError, OverflowError) as error:
+            from pyrelay.infer.operators import raised
+
+            raise raised(it, error) from None
+        except TypeError as error:
+            raise it.failure(errors.TypeMismatchError, str(error)) from None
+    ty = it.tensor(x, f"{cls.__name__}()")
+    if ty.shape:
+        if ty.size != 1:
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"{cls.__name__}() needs a number, and {ty} has more than one element",
+            )
+        x = it.call("reshape", x, shape=())
+    if ty.dtype.kind == "c" and dtype.kind != "c":
+        raise it.failure(
+            errors.TypeMismatchError, f"{cls.__name__}() cannot take a complex number",
+            hints=("use .real or abs()",),
+        )
+    return it.result(it.builder.handle(it.builder.cast(it.atom(x), dtype, weak=True)))
+
+
+@handles(abs, operator.abs)
+def abs_(it: Interpreter, x: V.Value) -> V.Value:
+    """abs(x)."""
+    if isinstance(x, V.Known):
+        return V.Known(abs(x.value))
+    ty = V.number_type(x)
+    if ty is not None and ty == types.PY_BOOL:
+        x = cast(it, x, types.i64)
+    return it.call("absolute", x)
+
+
+@handles(round)
+def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
+    """round(x[, ndigits]): half to even."""
+    if isinstance(x, V.Known) and isinstance(ndigits, V.Known):
+        return V.Known(round(x.value, ndigits.value))
+    ty = it.tensor(x, "round()")
+    if ndigits == V.NONE:
+        rounded = it.call("rint", x)
+        return _converted(it, int, rounded, types.i64) if not ty.shape else rounded
+    scale = V.Known(10.0 ** it.static(ndigits, "the number of digits"))
+    return binary(it, "/", it.call("rint", binary(it, "*", x, scale)), scale)
+
+
+def _extreme(
+    it: Interpreter, word: str, args: tuple[V.Value, ...], key: V.Value, default: V.Value
+) -> V.Value:
+    items = args if len(args) > 1 else None
+    if items is None:
+        (only,) = args
+        if isinstance(only, V.ArrayRef) and key == V.NONE:
+            if only.type.rank != 1:
+                raise it.failure(
+                    errors.ShapeError,
+                    f"{word}() of {only.type} would compare whole rows: use np.{word}",
+                )
+            return it.call(word, only, axes=(0,), keepdims=False)
+        items = nested_items(it, only)
+    if not items:
+        if default is not V.NONE:
+            return default
+        raise it.failure(errors.InvalidValueError, f"{word}() iterable argument is empty")
+    from pyrelay.infer.control import branch
+
+    best = items[0]
+    op = "<" if word == "min" else ">"
+
+    def rank(v: V.Value) -> V.Value:
+        return v if key == V.NONE else call(it, key, (v,), {})
+
+    for item in items[1:]:
+        better = truth(it, compare(it, op, rank(item), rank(best)))
+        if isinstance(better, V.Known):
+            best = item if better.value else best
+        else:
+            best = branch(
+                it, it.atom(better), lambda i=item: [i], lambda b=best: [b]  # type: ignore[misc]
+            )[0]
+    return best
+
+
+@handles(min)
+def min_(
+    it: Interpreter, *args: V.Value, key: V.Value = V.NONE, default: V.Value = V.NONE
+) -> V.Value:
+    """min of arguments or of an iterable."""
+    return _extreme(it, "min", args, key, default)
+
+
+@handles(max)
+def max_(
+    it: Interpreter, *args: V.Value, key: V.Value = V.NONE, default: V.Value = V.NONE
+) -> V.Value:
+    """max of arguments or of an iterable."""
+    return _extreme(it, "max", args, key, default)
+
+
+@handles(sum)
+def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
+    """sum(iterable, start)."""
+    if isinstance(iterable, V.ArrayRef) and iterable.type.rank:
+        total = it.call("sum", iterable, axes=(0,), keepdims=False)
+        return total if start == ZERO else binary(it, "+", start, total)
+    total = start
+    for item in nested_items(it, iterable):
+        total = binary(it, "+", total, item)
+    return total
+
+
+@handles(any)
+def any_(it: Interpreter, iterable: V.Value) -> V.Value:
+    """any(iterable)."""
+    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
+        return bool_(it, it.call("any", iterable, axes=(0,), keepdims=False))
+    result: V.Value = V.Known(False)
+    for item in nested_items(it, iterable):
+        result = either(it, result, truth(it, item))
+    return result
+
+
+@handles(all)
+def all_(it: Interpreter, iterable: V.Value) -> V.Value:
+    """all(iterable)."""
+    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
+        return bool_(it, it.call("all", iterable, axes=(0,), keepdims=False))
+    result: V.Value = V.Known(True)
+    for item in nested_items(it, iterable):
+        result = both(it, result, truth(it, item))
+    return result
+
+
+@handles(pow, operator.pow)
+def pow_(it: Interpreter, base: V.Value, exp: V.Value) -> V.Value:
+    """pow(base, exp)."""
+    return binary(it, "**", base, exp)
+
+
+@handles(divmod)
+def divmod_(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """divmod(x, y)."""
+    return V.Tuple((binary(it, "//", x, y), binary(it, "%", x, y)))
+
+
+@handles(isinstance)
+def isinstance_(it: Interpreter, obj: V.Value, classinfo: V.Value) -> V.Value:
+    """isinstance(obj, classinfo), folded by type."""
+    if isinstance(obj, V.Union):
+        from pyrelay.infer.control import distribute
+
+        return distribute(it, obj, lambda case: isinstance_(it, case, classinfo))
+    wanted = it.static(classinfo, "the class for isinstance")
+    cls = class_of(obj)
+    flat: list[Any] = []
+    pending = [wanted]
+    while pending:
+        here = pending.pop()
+        if isinstance(here, tuple):
+            pending.extend(here)
+        else:
+            flat.extend(getattr(here, "__args__", (here,)))
+    return V.Known(cls is not None and issubclass(cls, tuple(flat)))
+
+
+@handles(issubclass)
+def issubclass_(it: Interpreter, cls: V.Value, classinfo: V.Value) -> V.Value:
+    """issubclass of known classes."""
+    return V.Known(issubclass(it.static(cls, "a class"), it.static(classinfo, "a class")))
+
+
+@handles(type)
+def type_(it: Interpreter, obj: V.Value) -> V.Value:
+    """type(obj), known while compiling."""
+    cls = class_of(obj)
+    if cls is None:
+        raise it.failure(
+            errors.UnsupportedOperationError, f"the type of {V.describe(obj)} is not known here"
+        )
+    return V.Known(cls)
+
+
+def class_of(value: V.Value) -> type | None:
+    """The Python class of a value."""
+    import types as python_types
+
+    import numpy as np
+
+    match value:
+        case V.Known(v):
+            return type(v)
+        case V.Scalar(ty):
+            return types.python_type(ty) if ty.weak else ty.dtype.numpy.type
+        case V.ArrayRef():
+            return np.ndarray
+        case V.Tuple(_, cls):
+            return cls or tuple
+        case V.Ref(root, cls):
+            return cls or {"list": list, "dict": dict, "set": set}.get(root.kind)
+        case V.Closure():
+            return python_types.FunctionType
+        case V.Range():
+            return range
+        case V.Slice():
+            return slice
+        case V.Partial():
+            return functools.partial
+    return None
+
+
+@handles(callable)
+def callable_(it: Interpreter, obj: V.Value) -> V.Value:
+    """callable(obj)."""
+    if isinstance(obj, V.Known):
+        return V.Known(callable(obj.value))
+    return V.Known(isinstance(obj, (V.Closure, V.Method, V.Partial, V.Derivative)))
+
+
+@handles(getattr)
+def getattr_(
+    it: Interpreter, obj: V.Value, name: V.Value, default: V.Value | None = None
+) -> V.Value:
+    """getattr(obj, name[, default])."""
+    from pyrelay.infer.attributes import get_attribute
+
+    try:
+        return get_attribute(it, obj, it.static(name, "the name of an attribute"))
+    except errors.AttributeMissingError:
+        if default is None:
+            raise
+        return default
+
+
+@handles(hasattr)
+def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
+    """hasattr(obj, name)."""
+    from pyrelay.infer.attributes import get_attribute
+
+    try:
+        get_attribute(it, obj, it.static(name, "the name of an attribute"))
+    except errors.AttributeMissingError:
+        return V.Known(False)
+    return V.Known(True)
+
+
+@handles(sorted)
+def sorted_(
+    it: Interpreter, iterable: V.Value, *, key: V.Value = V.NONE,
+    reverse: V.Value = V.Known(False),
+) -> V.Value:
+    """sorted(iterable) of known items."""
+    items = nested_items(it, iterable)
+    if key == V.NONE and all(isinstance(i, V.Known) for i in items):
+        known = sorted((i.value for i in items), reverse=it.static(reverse, "reverse"))  # type: ignore[union-attr]
+        return it.new_ref("list", tuple(map(V.Known, known)))
+    raise it.failure(
+        errors.UnsupportedOperationError, "sorted() needs items known when compiling here",
+        hints=("use np.sort for an array",),
+    )
+
+
+@handles(functools.partial)
+def partial_(it: Interpreter, func: V.Value, *args: V.Value, **keywords: V.Value) -> V.Value:
+    """functools.partial(func, *args, **keywords)."""
+    return V.Partial(func, args, tuple(keywords.items()))
+
+
+@handles(functools.reduce)
+def reduce_(
+    it: Interpreter, function: V.Value, iterable: V.Value, initial: V.Value = V.NONE
+) -> V.Value:
+    """functools.reduce(function, iterable[, initial])."""
+    items = list(nested_items(it, iterable))
+    result = items.pop(0) if initial is V.NONE else initial
+    for item in items:
+        result = call(it, function, (result, item), {})
+    return result
+
+
+# -- math ------------------------------------------------------------------------------------------
+
+
+def _math(op: str) -> Any:
+    def handler(it: Interpreter, *operands: V.Value) -> V.Value:
+        values = []
+        for value in operands:
+            ty = it.tensor(value, f"math.{op}")
+            if ty.shape and ty.size != 1:
+                raise it.failure(
+                    errors.TypeMismatchError,
+                    f"math.{op} needs a number, and got {ty}",
+                    hints=(f"use np.{op} for arrays",),
+                )
+            values.append(_converted(it, float, value, types.f64))
+        return it.call(op, *values, strict=True)
+
+    return handler
+
+
+for _name, _op in {
+    "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2",
+    "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan",
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh",
+    "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+    "erf": "erf", "hypot": "hypot", "copysign": "copysign", "fabs": "absolute", "cbrt": "cbrt",
+    "exp2": "exp2",
+}.items():
+    if hasattr(math, _name):
+        handles(getattr(math, _name))(_math(_op))
+
+
+@handles(math.pow)
+def math_pow(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """math.pow(x, y): always floats."""
+    return power(it, float_(it, x), float_(it, y))
+
+
+def _math_log(it: Interpreter, x: V.Value, base: V.Value = V.NONE) -> V.Value:
+    """math.log(x[, base])."""
+    value = _math("log")(it, x)
+    return value if base == V.NONE else binary(it, "/", value, _math("log")(it, base))
+
+
+handles(math.log)(_math_log)
+
+
+def _math_to_int(op: str) -> Any:
+    def handler(it: Interpreter, x: V.Value) -> V.Value:
+        extent = extent_of(x)
+        if extent is not None:
+            return V.Scalar.of_extent(extent)
+        return _converted(it, int, it.call(op, float_(it, x)), types.i64)
+
+    return handler
+
+
+for _name in ("floor", "ceil", "trunc"):
+    handles(getattr(math, _name))(_math_to_int(_name))
+
+
+@handles(math.isnan)
+def math_isnan(it: Interpreter, x: V.Value) -> V.Value:
+    """math.isnan(x)."""
+    return bool_(it, it.call("isnan", float_(it, x)))
+
+
+@handles(math.isinf)
+def math_isinf(it: Interpreter, x: V.Value) -> V.Value:
+    """math.isinf(x)."""
+    return bool_(it, it.call("isinf", float_(it, x)))
+
+
+@handles(math.isfinite)
+def math_isfinite(it: Interpreter, x: V.Value) -> V.Value:
+    """math.isfinite(x)."""
+    return bool_(it, it.call("isfinite", float_(it, x)))
+
+
+@handles(math.prod)
+def math_prod(it: Interpreter, iterable: V.Value, *, start: V.Value = ONE) -> V.Value:
+    """math.prod(iterable)."""
+    total = start
+    for item in nested_items(it, iterable):
+        total = binary(it, "*", total, item)
+    return total
+
+
+for _fn, _symbol in {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
+    operator.floordiv: "//", operator.mod: "%", operator.matmul: "@",
+}.items():
+    handles(_fn)(lambda it, a, b, s=_symbol: binary(it, s, a, b))
+
+for _fn, _symbol in {
+    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==",
+    operator.ne: "!=",
+}.items():
+    handles(_fn)(lambda it, a, b, s=_symbol: compare(it, s, a, b))
+
+handles(operator.neg)(lambda it, a: unary(it, "-", a))
+

@@ -1,0 +1,399 @@
+"""Python's operators on abstract values: arithmetic, comparison, boolean, in place."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import dims, types
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import UNSET
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "@": operator.matmul,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
+    ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}
+_OPS = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide",
+    "%": "remainder", "**": "power", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
+    "<<": "left_shift", ">>": "right_shift", "==": "equal", "!=": "not_equal", "<": "less",
+    "<=": "less_equal", ">": "greater", ">=": "greater_equal",
+}
+_METHODS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "@": "matmul", "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+}
+_EXTENT_OPS: dict[str, Callable[[Extent, Extent], Extent]] = {
+    "+": dims.add, "-": lambda a, b: dims.add(a, dims.multiply(-1, b)), "*": dims.multiply,
+    "//": dims.quotient, "%": dims.remainder,
+}
+
+
+def extent_of(value: V.Value) -> Extent | None:
+    """The value as an extent: a known int, or a number that is a polynomial of extents."""
+    match value:
+        case V.Known(v) if type(v) is int:
+            return v
+        case V.Scalar(_, _, extent):
+            return extent
+    return None
+
+
+def raised(it: Interpreter, exception: BaseException) -> V.Diverges:
+    """Emit the raising of an exception that plain Python would raise here."""
+    from pyrelay.infer.effects import emit_raise
+
+    emit_raise(it, type(exception), (V.Known(str(exception)),))
+    return V.Diverges()
+
+
+def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """`x op y`."""
+    if isinstance(x, V.Union) or isinstance(y, V.Union):
+        return _over_cases(it, x, y, lambda a, b: binary(it, op, a, b))
+    if isinstance(x, V.Known) and isinstance(y, V.Known):
+        return _fold(it, op, x, y)
+    exact = _on_extents(op, x, y)
+    if exact is not None:
+        return exact
+    special = _on_containers(it, op, x, y) or _overloaded(it, op, x, y)
+    if special is not None:
+        return special
+    tx, ty = V.tensor_type(x), V.tensor_type(y)
+    if tx is None or ty is None:
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"'{op}' cannot combine {V.describe(x)} and {V.describe(y)}",
+        )
+    if op == "@":
+        from pyrelay.infer.contraction import matmul
+
+        return matmul(it, x, y)
+    if op == "-" and types.promote((tx, ty))[0] is types.bool_ and not (tx.weak and ty.weak):
+        raise it.failure(
+            errors.TypeMismatchError, "'-' is not defined for arrays of bool",
+            hints=("use ^ or np.logical_xor",),
+        )
+    if op in ("&", "|", "^", "<<", ">>") and (tx.dtype.is_float or ty.dtype.is_float):
+        raise it.failure(
+            errors.TypeMismatchError, f"'{op}' needs integers or bools, not {tx} and {ty}"
+        )
+    if op == "**":
+        return power(it, x, y)
+    return it.call(_OPS[op], *_python_bools(it, op, x, y))
+
+
+def _python_bools(it: Interpreter, op: str, x: V.Value, y: V.Value) -> tuple[Any, Any]:
+    """Python computes with bools as ints, except for & | ^."""
+    tx, ty = it.tensor(x), it.tensor(y)
+    both = tx.weak and ty.weak and tx.dtype is ty.dtype is types.bool_
+    if not both or op in ("&", "|", "^"):
+        return x, y
+    return it.builder.cast(it.atom(x), types.i64, weak=True), it.builder.cast(
+        it.atom(y), types.i64, weak=True
+    )
+
+
+def _over_cases(
+    it: Interpreter, x: V.Value, y: V.Value, use: Callable[[V.Value, V.Value], V.Value]
+) -> V.Value:
+    from pyrelay.infer.control import distribute
+
+    if isinstance(x, V.Union):
+        return distribute(it, x, lambda a: use(a, y))
+    assert isinstance(y, V.Union)
+    return distribute(it, y, lambda b: use(x, b))
+
+
+def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
+    import warnings
+
+    import numpy as np
+
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return V.Known(_PYTHON[op](x.value, y.value))
+    except (ArithmeticError, ValueError) as error:
+        raise raised(it, error) from None
+    except TypeError as error:
+        raise it.failure(errors.TypeMismatchError, str(error)) from None
+
+
+def _on_extents(op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    a, b = extent_of(x), extent_of(y)
+    if a is None or b is None or op not in _EXTENT_OPS:
+        return None
+    if op in ("//", "%") and not (isinstance(b, int) and b > 0):
+        return None
+    return V.Scalar.of_extent(_EXTENT_OPS[op](a, b))
+
+
+def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """Tuple and list concatenation and repetition, string formatting of known strings."""
+    if op == "+":
+        if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
+            return V.Tuple(x.items + y.items)
+        if _is_list(x) and _is_list(y):
+            return it.new_ref("list", it.content(x.root) + it.content(y.root))  # type: ignore[union-attr]
+    if op == "*":
+        for container, count in ((x, y), (y, x)):
+            if isinstance(container, V.Tuple) or _is_list(container):
+                n = it.static(count, "the number of repetitions")
+                if isinstance(container, V.Tuple):
+                    return V.Tuple(container.items * n)
+                return it.new_ref("list", it.content(container.root) * n)  # type: ignore[union-attr]
+    if op == "|" and all(isinstance(v, V.Ref) and v.root.kind == "dict" for v in (x, y)):
+        return it.new_ref("dict", {**it.content(x.root), **it.content(y.root)})  # type: ignore[union-attr]
+    return None
+
+
+def _is_list(value: V.Value) -> bool:
+    return isinstance(value, V.Ref) and value.root.kind == "list"
+
+
+def _overloaded(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """The user's own `__add__` and so on."""
+    from pyrelay.infer.calls import call
+
+    name = _METHODS.get(op)
+    for value, other, prefix in ((x, y, ""), (y, x, "r")):
+        if isinstance(value, V.Ref) and value.cls is not None and name:
+            method = getattr(value.cls, f"__{prefix}{name}__", None)
+            if method is not None:
+                return call(it, V.Known(method), (value, other), {})
+    return None
+
+
+def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """`x ** y`: small literal exponents become multiplications; int ** int as in Python."""
+    tx, ty = it.tensor(x), it.tensor(y)
+    if isinstance(y, V.Known) and not isinstance(y.value, complex):
+        if y.value == 2:
+            squared = it.call("multiply", x, x)
+            return squared if not isinstance(y.value, float) else _as_float(it, squared)
+        if y.value == 1:
+            one = it.call("positive", x)
+            return one if not isinstance(y.value, float) else _as_float(it, one)
+        if y.value == 0.5 and tx.dtype.kind == "f" and not tx.weak:
+            return it.call("sqrt", x)
+    if tx.weak and ty.weak and not tx.dtype.is_float and not ty.dtype.is_float:
+        if isinstance(y, V.Known):
+            if y.value < 0:
+                return it.call("power", it.builder.cast(it.atom(x), types.f64, weak=True), y)
+        else:
+            return it.call("power", *_ints(it, x, y), strict=True)
+        return it.call("power", *_ints(it, x, y))
+    return it.call("power", x, y)
+
+
+def _ints(it: Interpreter, x: V.Value, y: V.Value) -> tuple[Any, Any]:
+    return (
+        it.builder.cast(it.atom(x), types.i64, weak=True),
+        it.builder.cast(it.atom(y), types.i64, weak=True),
+    )
+
+
+def _as_float(it: Interpreter, value: V.Value) -> V.Value:
+    ty = it.tensor(value)
+    if ty.dtype.is_float:
+        return value
+    return it.result(it.builder.handle(it.builder.cast(it.atom(value), types.f64, weak=ty.weak)))
+
+
+def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
+    """`-x`, `+x`, `~x`, `not x`."""
+    if isinstance(x, V.Union):
+        from pyrelay.infer.control import distribute
+
+        return distribute(it, x, lambda case: unary(it, op, case))
+    if op == "not":
+        from pyrelay.infer.truth import truth
+
+        test = truth(it, x)
+        return V.Known(not test.value) if isinstance(test, V.Known) else it.call(
+            "logical_not", test
+        )
+    if isinstance(x, V.Known):
+        try:
+            return V.Known({"-": operator.neg, "+": operator.pos, "~": operator.invert}[op](x.value))
+        except TypeError as error:
+            raise it.failure(errors.TypeMismatchError, str(error)) from None
+    extent = extent_of(x)
+    if extent is not None and op in "+-":
+        return V.Scalar.of_extent(extent if op == "+" else dims.multiply(-1, extent))
+    ty = V.tensor_type(x)
+    if ty is None:
+        if isinstance(x, V.Ref) and x.cls is not None:
+            from pyrelay.infer.calls import call
+
+            method = getattr(x.cls, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op], None)
+            if method is not None:
+                return call(it, V.Known(method), (x,), {})
+        raise it.failure(errors.TypeMismatchError, f"'{op}' cannot take {V.describe(x)}")
+    if ty.weak and ty.dtype is types.bool_:
+        x = it.result(it.builder.handle(it.builder.cast(it.atom(x), types.i64, weak=True)))
+    if op == "-" and ty.dtype is types.bool_ and not ty.weak:
+        raise it.failure(
+            errors.TypeMismatchError, "'-' is not defined for arrays of bool",
+            hints=("use ~ or np.logical_not",),
+        )
+    return it.call({"-": "negative", "+": "positive", "~": "invert"}[op], x)
+
+
+def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """`x op y` for the comparison operators, `is` and `in`."""
+    if op in ("is", "is not"):
+        same = _is(it, x, y)
+        return same if op == "is" else unary(it, "not", same)
+    if op in ("in", "not in"):
+        found = _contains(it, y, x)
+        return found if op == "in" else unary(it, "not", found)
+    if isinstance(x, V.Union) or isinstance(y, V.Union):
+        return _over_cases(it, x, y, lambda a, b: compare(it, op, a, b))
+    if isinstance(x, V.Known) and isinstance(y, V.Known):
+        return _fold(it, op, x, y)
+    a, b = extent_of(x), extent_of(y)
+    if a is not None and b is not None:
+        answer = it.program.guards.compare(op, a, b)
+        if answer is not None:
+            return V.Known(answer)
+    if V.tensor_type(x) is None or V.tensor_type(y) is None:
+        return _compare_structures(it, op, x, y)
+    return it.call(_OPS[op], x, y)
+
+
+def _compare_structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    from pyrelay.infer.truth import truth
+
+    if op not in ("==", "!="):
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}",
+        )
+    items_x, items_y = _items(it, x), _items(it, y)
+    if items_x is not None and items_y is not None and len(items_x) == len(items_y):
+        result: V.Value = V.Known(True)
+        for a, b in zip(items_x, items_y, strict=True):
+            same = truth(it, compare(it, "==", a, b))
+            result = both(it, result, same)
+    elif isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.root is y.root:
+        result = V.Known(True)
+    else:
+        result = V.Known(False)
+    return result if op == "==" else unary(it, "not", result)
+
+
+def both(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """Conjunction of two truths."""
+    if isinstance(x, V.Known):
+        return y if x.value else x
+    if isinstance(y, V.Known):
+        return x if y.value else y
+    return it.call("logical_and", x, y)
+
+
+def either(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """Disjunction of two truths."""
+    if isinstance(x, V.Known):
+        return x if x.value else y
+    if isinstance(y, V.Known):
+        return y if y.value else x
+    return it.call("logical_or", x, y)
+
+
+def _items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...] | None:
+    if isinstance(value, V.Tuple):
+        return value.items
+    if isinstance(value, V.Known) and isinstance(value.value, (tuple, list)):
+        return tuple(map(V.Known, value.value))
+    if _is_list(value):
+        return tuple(it.content(value.root))  # type: ignore[union-attr]
+    return None
+
+
+def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    if isinstance(x, V.Union) or isinstance(y, V.Union):
+        return _over_cases(it, x, y, lambda a, b: _is(it, a, b))
+    if isinstance(x, V.Known) and isinstance(y, V.Known):
+        a, b = x.value, y.value
+        same = a is b or (a is not UNSET and type(a) is type(b) is not float and a == b
+                          and isinstance(a, (bool, int, str, type(None))))
+        return V.Known(bool(same))
+    if isinstance(x, (V.ArrayRef, V.Ref)) and isinstance(y, (V.ArrayRef, V.Ref)):
+        views = getattr(x, "view", ()) == getattr(y, "view", ())
+        return V.Known(x.root is y.root and views)
+    return V.Known(x is y)
+
+
+def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
+    if isinstance(container, V.Union):
+        return _over_cases(it, container, item, lambda c, i: _contains(it, c, i))
+    match container:
+        case V.Known(c) if isinstance(item, V.Known):
+            return V.Known(item.value in c)
+        case V.Ref(root) if root.kind == "dict":
+            return V.Known(it.static(item, "the key") in it.content(root))
+    from pyrelay.infer.iteration import iterate
+    from pyrelay.infer.truth import truth
+
+    if isinstance(container, V.ArrayRef):
+        return it.call("any", it.call("equal", container, item), axes=tuple(
+            range(container.type.rank)), keepdims=False)
+    if isinstance(container, V.Range) and container.step == V.Known(1):
+        low = truth(it, compare(it, "<=", container.start, item))
+        return both(it, low, truth(it, compare(it, "<", item, container.stop)))
+    items = iterate(it, container)
+    result: V.Value = V.Known(False)
+    count = it.static(items.count, "the number of items to look through")
+    for k in range(count):
+        same = truth(it, compare(it, "==", items.item(V.Known(k)), item))
+        result = either(it, result, same)
+    return result
+
+
+def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """The new value of `x` after `x op= y`; an array or list is changed itself."""
+    from pyrelay.infer.subscripts import write_whole
+
+    if isinstance(x, V.ArrayRef):
+        result = binary(it, op, x, y)
+        ty = it.tensor(result)
+        if ty.rank != x.type.rank or any(
+            not it.program.guards.equal(a, b) for a, b in zip(ty.shape, x.type.shape, strict=True)
+        ):
+            raise it.failure(
+                errors.ShapeError,
+                f"'{op}=' cannot write {ty} into {x.type}: the result has another shape",
+                hints=(f"write 'x = x {op} y' to make a new array",),
+            )
+        write_whole(it, x, _same_kind(it, op, result, x.type))
+        return x
+    if _is_list(x) and op == "+":
+        from pyrelay.infer.attributes import call_method
+
+        call_method(it, V.Method(x, "extend"), (y,), {})
+        return x
+    return binary(it, op, x, y)
+
+
+def _same_kind(it: Interpreter, op: str, result: V.Value, target: types.TensorType) -> Any:
+    """The result cast to the array's dtype, as NumPy's casting='same_kind' allows."""
+    import numpy as np
+
+    ty = it.tensor(result)
+    if not np.can_cast(ty.dtype.numpy, target.dtype.numpy, "same_kind"):
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"'{op}=' cannot write {ty} into {target}: NumPy does not cast {ty.dtype} to "
+            f"{target.dtype} here",
+            hints=(f"write 'x = x {op} y' to make a new array",),
+        )
+    return it.builder.cast(it.atom(result), target.dtype)

@@ -1,0 +1,492 @@
+"""Core functions for calls that cannot be interpreted in line: recursion, and derivatives.
+
+A Relay function is specialised once per layout of its arguments. While a specialisation is in
+progress, a call of the same function with other arguments widens it (numbers to their types,
+extents to symbols), so `f(n + 1)`, `fib(30)` and `x[:n // 2]` terminate. The result type is a
+fixpoint: a call whose result is not known yet diverges, so the base case settles it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.heap import Heap
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent, Origin, Symbol
+from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Var
+from pyrelay.ir.types import TensorType
+
+_MOST_SPECIALISATIONS = 64
+_MOST_PASSES = 12
+
+
+@dataclass
+class Result:
+    """What a specialised function returns: layouts of the result and of changed parameters."""
+
+    value: L.Layout
+    changed: tuple[int, ...]  # keys of places among the arguments
+    contents: tuple[Any, ...]
+    symbols: tuple[Symbol, ...]
+
+
+@dataclass
+class Specialisation:
+    """One Core function. `layouts` are those of the arguments and cells; they may widen."""
+
+    name: str
+    closure: V.Closure
+    layouts: list[L.Layout]
+    static: dict[int, Any] = field(default_factory=dict)  # argument positions kept known
+    result: Result | None = None
+    in_progress: bool = False
+    transparent: bool = False  # uses the caller's symbols
+    widened: bool = False
+    copies: bool = False  # returned parameters are copied: not on all paths the same one is
+
+
+class _Restart(Exception):
+    """A specialisation in progress was widened: start it over."""
+
+    def __init__(self, which: Specialisation) -> None:
+        super().__init__(which.name)
+        self.which = which
+
+
+def _everything_visible() -> int:
+    return 1 << 62
+
+
+def describe_arguments(
+    it: Interpreter, values: Sequence[V.Value], *, visible: bool, static: dict[int, Any]
+) -> tuple[list[L.Layout], L.Describer]:
+    """Layouts of argument values: every mutable object in them is a place."""
+    mark = _everything_visible() if visible else -1
+    describer = L.Describer(it.heap, lambda root: False, mark, loosen=True)
+    layouts: list[L.Layout] = []
+    for i, value in enumerate(values):
+        if i in static and isinstance(value, V.Known):
+            layouts.append(L.LKnown(value.value))
+        else:
+            layouts.append(describer(value))
+    return layouts, describer
+
+
+def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:
+    """Call a recursive function: specialise it for these arguments, or reuse."""
+    arguments = [*bound, *closure.cells]
+    while True:
+        spec, layouts = _find(it, closure, arguments)
+        if spec.result is None and not spec.in_progress:
+            try:
+                _specialise(it, spec, arguments)
+            except _NeedsKnown as need:
+                value = arguments[need.position]
+                if not isinstance(value, V.Known):
+                    origin = value.origin if isinstance(value, V.Scalar) else None
+                    if origin is not None:
+                        raise V.NeedsStatic(origin, need.why) from None
+                    raise it.failure(
+                        errors.StaticValueError,
+                        f"{need.why} must be known when the function is compiled, and here it is "
+                        "computed",
+                    ) from None
+                _statics(it, closure)[need.position] = True
+                continue
+            finally:
+                if spec.result is None or spec.name not in it.program.functions:
+                    _entries(it, closure).remove(spec)
+        if spec.result is None:
+            raise V.Diverges  # not known yet: the base case will settle it
+        return emit_call(it, spec, arguments)
+
+
+class _NeedsKnown(Exception):
+    """An argument of the function being specialised must be known while compiling."""
+
+    def __init__(self, position: int, why: str) -> None:
+        super().__init__(position)
+        self.position, self.why = position, why
+
+
+def _entries(it: Interpreter, closure: V.Closure) -> list[Specialisation]:
+    return it.program.specialisations.setdefault(("entries", closure.function, closure.owner), [])
+
+
+def _statics(it: Interpreter, closure: V.Closure) -> dict[int, Any]:
+    table: Any = it.program.specialisations.setdefault(
+        ("static", closure.function, closure.owner), {}  # type: ignore[arg-type]
+    )
+    return table  # type: ignore[no-any-return]
+
+
+def _find(
+    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value]
+) -> tuple[Specialisation, list[L.Layout]]:
+    static = _statics(it, closure)
+    layouts, _ = describe_arguments(it, arguments, visible=False, static=static)
+    entries = _entries(it, closure)
+    for spec in entries:
+        try:
+            joined = _widened(spec.layouts, layouts)
+        except (L.JoinError, L.NeedsPlace):
+            continue
+        if joined == spec.layouts:
+            return spec, layouts
+        if spec.in_progress and not any(isinstance(x, L.LKnown) and i in static
+                                        for i, x in enumerate(layouts) if x != spec.layouts[i]):
+            spec.layouts, spec.widened = joined, True
+            raise _Restart(spec)
+    if len(entries) >= _MOST_SPECIALISATIONS:
+        raise it.failure(
+            errors.RecursionTypeError,
+            f"{closure.function.name!r} calls itself with ever new types of arguments: "
+            f"{_growing(it, closure, entries)} grows without end",
+        )
+    name = it.program.unique(closure.function.name)
+    spec = Specialisation(name, closure, layouts)
+    entries.append(spec)
+    return spec, layouts
+
+
+def _growing(it: Interpreter, closure: V.Closure, entries: list[Specialisation]) -> str:
+    last, before = entries[-1].layouts, entries[-2].layouts
+    for p, a, b in zip(closure.function.signature, last, before, strict=False):
+        if a != b:
+            return repr(p.name)
+    return "a captured variable"
+
+
+def _widened(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> list[L.Layout]:
+    """The common layouts; equal to `old` if calls with `new` can use it."""
+    symbols = [s for x in old for t in L.leaf_types(x) for s in types.type_symbols(t)]
+    bound: set[Extent] = {dims.of(s) for s in symbols}
+    joiner = L.Joiner(False, frozenset(bound))
+    return [joiner(a, b) for a, b in zip(old, new, strict=True)]
+
+
+# -- making the function ---------------------------------------------------------------------------
+
+
+def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]) -> None:
+    """Interpret the body until the result's layout is a fixpoint, then keep the function."""
+    spec.in_progress = True
+    try:
+        for _ in range(_MOST_PASSES):
+            try:
+                function, result = interpret_function(it, spec)
+            except _Restart as restart:
+                if restart.which is not spec:
+                    raise
+                spec.result = None
+                continue
+            if result is None:
+                raise it.failure(
+                    errors.RecursionTypeError,
+                    f"no path through {spec.closure.function.name!r} returns without calling it "
+                    "again: the recursion has no base case",
+                    span=spec.closure.function.span,
+                )
+            if spec.result is not None and _same_result(spec.result, result):
+                it.program.functions[spec.name] = function
+                return
+            spec.result = result if spec.result is None else _join_results(it, spec, result)
+        raise it.failure(
+            errors.RecursionTypeError,
+            f"the type of what {spec.closure.function.name!r} returns never settles",
+        )
+    finally:
+        spec.in_progress = False
+
+
+def _same_result(a: Result, b: Result) -> bool:
+    if a.changed != b.changed:
+        return False
+    everything_a, everything_b = [a.value, *a.contents], [b.value, *b.contents]
+    bound = frozenset(dims.of(s) for s in a.symbols)
+    joiner = L.Joiner(False, bound)
+    for x, y in zip(everything_a, everything_b, strict=True):
+        try:
+            joined = _join_any(joiner, x, y)
+        except (L.JoinError, L.NeedsPlace):
+            return False
+        if joined != x:
+            return False
+    return True
+
+
+def _join_any(joiner: L.Joiner, x: Any, y: Any) -> Any:
+    if isinstance(x, TensorType):
+        return joiner.array_type(L.LPlace(-1, "array", None, x), L.LPlace(-1, "array", None, y))
+    return joiner(x, y)
+
+
+def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
+    old = spec.result
+    assert old is not None
+    if old.changed != new.changed:
+        return new
+    joiner = L.Joiner(False, frozenset(dims.of(s) for s in old.symbols))
+    try:
+        value = joiner(old.value, new.value)
+        contents = tuple(
+            _join_any(joiner, x, y) for x, y in zip(old.contents, new.contents, strict=True)
+        )
+    except L.NeedsPlace:
+        spec.copies = True
+        return new
+    except L.JoinError as error:
+        if not spec.copies and _mentions_parameter(old.value, new.value):
+            spec.copies = True
+            return new
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"{spec.closure.function.name!r} returns values of different types: {error.what}",
+            span=spec.closure.function.span,
+        ) from None
+    own = {s for t in _argument_types(spec) for s in types.type_symbols(t)}
+    found = [s for s in L.layout_symbols([value, *contents], -1) if s not in own]
+    return Result(value, old.changed, contents, tuple(found))
+
+
+def _mentions_parameter(*layouts: L.Layout) -> bool:
+    pending: list[Any] = list(layouts)
+    while pending:
+        here = pending.pop()
+        if isinstance(here, L.LParam):
+            return True
+        if isinstance(here, L.LNode):
+            pending.extend(here.children)
+        elif isinstance(here, L.LUnion):
+            pending.extend(here.cases)
+    return False
+
+
+def _argument_types(spec: Specialisation) -> list[Any]:
+    from pyrelay.infer.control import _unshared
+
+    return _unshared(spec.layouts)
+
+
+def interpret_function(
+    it: Interpreter, spec: Specialisation
+) -> tuple[Function, Result | None]:
+    """One pass over the body with fresh parameters."""
+    from pyrelay.infer import calls
+
+    leaf_types = _argument_types(spec)
+    params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaf_types)
+    heap = Heap()
+    decoder = L.Decoder(iter(params), heap)
+    values = [decoder(x) for x in spec.layouts]
+    values = [_from_parameter(v, spec, i) for i, v in enumerate(values)]
+    roots = dict(decoder.roots)
+    entry = heap.copy()
+    inner = Interpreter(
+        it.program, Builder(spec.closure.function.span), heap, [], list(it.calls), it.let,
+        [*it.active, spec.closure.function],
+    )
+    cells = len(spec.closure.cells)
+    split = len(values) - cells
+    closure = replace(spec.closure, cells=tuple(values[split:]))
+    symbols = _own_symbols(spec, leaf_types)
+    try:
+        value = calls.run_body(inner, closure, values[:split], closure.function.body)
+    except V.Diverges:
+        return Function(spec.name, params, inner.builder.block(()), symbols), None
+    except V.NeedsStatic as need:
+        if isinstance(need.origin, tuple) and need.origin[0] is spec:
+            raise _NeedsKnown(need.origin[1], need.why) from None
+        raise
+    return _close(inner, spec, params, roots, entry, symbols, value)
+
+
+def _from_parameter(value: V.Value, spec: Specialisation, position: int) -> V.Value:
+    if isinstance(value, V.Scalar):
+        return replace(value, origin=(spec, position))
+    return value
+
+
+def _own_symbols(spec: Specialisation, leaf_types: Sequence[Any]) -> tuple[Symbol, ...]:
+    found: dict[Symbol, None] = {}
+    for ty in leaf_types:
+        for symbol in types.type_symbols(ty):
+            found[symbol] = None
+    return tuple(found)
+
+
+def _close(
+    inner: Interpreter, spec: Specialisation, params: tuple[Var, ...], roots: dict[int, V.Root],
+    entry: Heap, symbols: tuple[Symbol, ...], value: V.Value,
+) -> tuple[Function, Result]:
+    """Finish the block: encode the result and the contents of changed parameters."""
+    outer = set(roots.values())
+    visible = set(symbols)
+    copied: frozenset[V.Root] = frozenset()
+    for leaf in V.leaves_of((value,)):
+        if isinstance(leaf, V.ArrayRef) and leaf.root in outer and leaf.view:
+            copied |= {leaf.root}  # a view of a parameter is returned as a copy of its elements
+    mark = _everything_visible() if spec.transparent else 0
+    keys = {root: key for key, root in roots.items()}
+    if spec.copies:
+        copied |= outer
+    describer = _ResultDescriber(
+        inner.heap, outer.__contains__, mark, place_roots=copied, own=visible,
+        open=spec.transparent, parameters=keys,
+    )
+    layout = describer(value)
+    changed = [r for r in inner.heap.changed_since(entry) if r in outer]
+    contents = tuple(describer.content(r) for r in changed)
+    found = [s for s in L.layout_symbols([layout, *contents], -1) if s not in visible]
+    if spec.transparent:
+        inside = {s for let in inner.builder.lets for s in let.dims}
+        found = [s for s in found if s in inside or s in describer.renamed_symbols()]
+    encoder = L.Encoder(inner.builder, inner.heap, inner.atom)
+    encoder(value, layout)
+    for root, content in zip(changed, contents, strict=True):
+        encoder.content(root, content)
+    extents = [encoder.extents.get(s, dims.of(s)) for s in found]
+    body = inner.builder.block(encoder.atoms, extents)
+    function = Function(
+        spec.name, params, body, symbols, span=spec.closure.function.span
+    )
+    result = Result(layout, tuple(keys[r] for r in changed), contents, tuple(found))
+    return function, result
+
+
+@dataclass
+class _ResultDescriber(L.Describer):
+    """Visible in a result are the symbols of the parameters (all of the caller's, if `open`)."""
+
+    own: set[Symbol] = field(default_factory=set)
+    open: bool = False
+    parameters: dict[V.Root, int] = field(default_factory=dict)
+
+    def __call__(self, value: V.Value) -> L.Layout:
+        layout = L.Describer.__call__(self, value)
+        if isinstance(layout, L.LFixed):
+            root = layout.value.root
+            return L.LParam(self.parameters[root], root)
+        return layout
+
+    def _visible(self, extent: Extent) -> bool:
+        if self.open:
+            return all(s.origin is Origin.ENTRY or s in self.own for s in dims.symbols(extent))
+        return all(s in self.own for s in dims.symbols(extent))
+
+    def renamed_symbols(self) -> set[Symbol]:
+        """The symbols made for extents that are not visible."""
+        return {s for e in self.renamed.values() for s in dims.symbols(e)}
+
+
+# -- calling it ---------------------------------------------------------------------------------------
+
+
+def encode_arguments(
+    it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]
+) -> tuple[list[Atom], tuple[Extent, ...], dict[int, V.Value]]:
+    """Atoms, extents, and which value each place of the layouts is."""
+    encoder = L.Encoder(it.builder, it.heap, it.atom)
+    places: dict[int, V.Value] = {}
+    for value, layout in zip(arguments, spec.layouts, strict=True):
+        encoder(value, layout)
+        _note_places(it, value, layout, places)
+    symbols = _own_symbols(spec, _argument_types(spec))
+    extents = tuple(encoder.extents.get(s, dims.of(s)) for s in symbols)
+    return encoder.atoms, extents, places
+
+
+def _note_places(
+    it: Interpreter, value: V.Value, layout: L.Layout, places: dict[int, V.Value]
+) -> None:
+    pending: list[tuple[V.Value, Any]] = [(value, layout)]
+    while pending:
+        v, x = pending.pop()
+        if isinstance(x, L.LPlace):
+            if x.key in places:
+                continue
+            places[x.key] = v
+            if x.kind != "array" and isinstance(v, V.Ref):
+                inner = L.content_children(it.heap.contents[v.root])
+                pending.extend(zip(inner, x.content.children, strict=True))
+        elif isinstance(x, L.LNode):
+            pending.extend(zip(L.children_of(v), x.children, strict=True))
+
+
+def emit_call(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]) -> V.Value:
+    """Emit the call; its result, and the changes of arguments, decoded in the caller."""
+    atoms, extents, places = encode_arguments(it, spec, arguments)
+    result = spec.result
+    assert result is not None
+    node = FnCall(spec.name, tuple(atoms), extents)
+    return decode_call(it, spec, node, extents, places)
+
+
+def decode_call(
+    it: Interpreter, spec: Specialisation, node: Any, extents: tuple[Extent, ...],
+    places: dict[int, V.Value], extra: Sequence[Any] = (),
+) -> Any:
+    """Bind the outputs of a call (and of `extra` leaf types after them) and decode the result.
+
+    Gives the value, or (value, extra handles) if there are extra types.
+    """
+    from pyrelay.infer.control import _unshared
+
+    result = spec.result
+    assert result is not None
+    symbols = _own_symbols(spec, _argument_types(spec))
+    mapping: dict[Symbol, Extent] = dict(zip(symbols, extents, strict=True))
+    bound = {s: Symbol(s.name, Origin.RUNTIME) for s in result.symbols}
+    mapping.update({s: dims.of(t) for s, t in bound.items()})
+    leaf_types = _unshared([result.value, *result.contents])
+    outs = tuple(
+        Var("v", types.substitute(t, mapping), span=it.builder.span)
+        for t in [*leaf_types, *extra]
+    )
+    it.builder.lets.append(Let(outs, node, tuple(bound.values()), span=it.builder.span))
+    return _decode(it, spec, result, outs, places, len(leaf_types), mapping)
+
+
+def _decode(
+    it: Interpreter, spec: Specialisation, result: Result, outs: tuple[Var, ...],
+    places: dict[int, V.Value], count: int, mapping: dict[Symbol, Extent],
+) -> Any:
+    decoder = _CallDecoder(iter(outs[:count]), it.heap, places=places, mapping=mapping)
+    value = decoder(result.value)
+    for key, layout in zip(result.changed, result.contents, strict=True):
+        target = places[key]
+        root_kind = "array" if isinstance(target, V.ArrayRef) else target.root.kind  # type: ignore[union-attr]
+        content = decoder.content(root_kind, layout)
+        if isinstance(target, V.ArrayRef):
+            from pyrelay.infer.subscripts import write_whole
+
+            write_whole(it, target, content)
+        else:
+            span = it.let.span if it.let else None
+            it.heap.write(target.root, content, span)  # type: ignore[union-attr]
+    extra = outs[count:]
+    return value if not extra else (value, extra)
+
+
+@dataclass
+class _CallDecoder(L.Decoder):
+    """Decodes a result in the caller: a parameter's object is the caller's argument."""
+
+    places: dict[int, V.Value] = field(default_factory=dict)
+    mapping: dict[Symbol, Extent] = field(default_factory=dict)
+
+    def __call__(self, layout: L.Layout) -> V.Value:
+        if isinstance(layout, L.LParam):
+            return self.places[layout.key]
+        if isinstance(layout, L.LScalar) and layout.extent is not None:
+            return V.Scalar.of_extent(dims.substitute(layout.extent, self.mapping))
+        return L.Decoder.__call__(self, layout)
+
+

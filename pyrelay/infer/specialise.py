@@ -1,0 +1,376 @@
+"""Infer: a Python function and its arguments' types to a typed Core module.
+
+In: what to call (a function, or a derivative of one), Python arguments. Out: `Specialised`: the
+module, how its flat parameters are found among the arguments and captured objects, how its flat
+results become the Python result, which arguments it writes, and the guards it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import calls
+from pyrelay.infer import values as V
+from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
+from pyrelay.infer.heap import Heap
+from pyrelay.infer.interpreter import Interpreter, Program
+from pyrelay.infer.structure import (
+    ArgumentResult,
+    CaseResult,
+    ConstantResult,
+    ContainerResult,
+    Flattened,
+    Identity,
+    Key,
+    LeafResult,
+    NodeResult,
+    ResultTree,
+    SharedResult,
+    flatten,
+)
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Atom, FnCall, Function, Module, Var, Vjp
+from pyrelay.ir.types import TensorType
+from pyrelay.ir.walk import Renaming, copy_block, nested_lets
+
+_MOST_RESTARTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenArgument:
+    """An object that the program captures: read at each call by `source`, or always `value`."""
+
+    source: NameGuard | None
+    value: Any
+    key: Key
+    name: str
+
+    def read(self) -> Any:
+        """The object to flatten for this call."""
+        return self.value if self.source is None else self.source.read()
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerChange:
+    """What a caller's list, dict or object contains after the program."""
+
+    number: int
+    kind: str
+    names: tuple[Any, ...]
+    children: tuple[ResultTree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Specialised:
+    """A typed program for one structure of arguments."""
+
+    module: Module
+    hidden: tuple[HiddenArgument, ...]
+    static: Mapping[int, Any]  # leaf number -> the value it was compiled for
+    parameters: tuple[int, ...]  # leaf number of each parameter of the entry function
+    result: ResultTree
+    mutated: Mapping[int, int]  # leaf number -> result number with its new content
+    changes: tuple[ContainerChange, ...]
+    extents: tuple[ExtentGuard, ...]
+    names: tuple[NameGuard, ...]
+    leaf_names: tuple[str, ...]
+
+
+@dataclass
+class _Attempt:
+    """One try at a specialisation, with some numbers taken as known."""
+
+    parse: Callable[[Any], Any]
+    known: dict[int, Any]
+    guards: Guards = field(default_factory=Guards)
+    flat: Flattened = field(default_factory=Flattened)
+    params: list[Var] = field(default_factory=list)
+    parameters: list[int] = field(default_factory=list)
+    objects: list[V.Value] = field(default_factory=list)  # value of each mutable object, by number
+    hidden: list[HiddenArgument] = field(default_factory=list)
+    roots: dict[int, V.Root] = field(default_factory=dict)
+    containers: list[V.Root] = field(default_factory=list)
+
+    def run(self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Specialised:
+        """Interpret the call and close the module."""
+        program = Program(self.parse, self.guards)
+        it = Interpreter(program, Builder(), Heap())
+        program.new_leaf = self._new_leaf
+        names = _argument_names(make_callee, len(args))
+        values = [self._import(it, a, n) for a, n in zip(args, names, strict=True)]
+        named = {k: self._import(it, v, k) for k, v in keywords.items()}
+        before = it.heap.copy()
+        callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)  # type: ignore[attr-defined]
+        try:
+            value = calls.call(it, callee, values, named)
+        except V.Diverges:
+            value = V.NONE  # every path raises
+        return _Close(self, it, before).finish(value)
+
+    # -- importing ----------------------------------------------------------------------------------
+
+    def _import(self, it: Interpreter, value: Any, name: str) -> V.Value:
+        count = len(self.flat.leaves)
+        key = flatten(value, self.flat, name)
+        leaves = iter(range(count, len(self.flat.leaves)))
+        return self._build(it, key, leaves)
+
+    def _new_leaf(self, it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
+        number = self.flat.seen.get(id(value))
+        if number is not None:
+            return self.objects[number]
+        name = source.name if source is not None else "a captured object"
+        count = len(self.flat.leaves)
+        key = flatten(value, self.flat, name)
+        self.hidden.append(HiddenArgument(source, value, key, name))
+        return self._build(it, key, iter(range(count, len(self.flat.leaves))))
+
+    def _build(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
+        match key:
+            case ("number", _) | ("scalar", _):
+                return self._number(key, next(leaves))
+            case ("array", dtype, ones):
+                return self._array(it, dtype, ones, next(leaves))
+            case ("constant", _, value):
+                return V.Known(value.value if isinstance(value, Identity) else value)
+            case ("object", identity):
+                return V.Known(identity.value)
+            case ("again", number):
+                return self.objects[number]
+            case ("tuple", cls, *children):
+                return V.Tuple(tuple(self._build(it, c, leaves) for c in children), cls)
+        return self._container(it, key, leaves)
+
+    def _number(self, key: Key, leaf: int) -> V.Value:
+        value = self.flat.leaves[leaf]
+        if leaf in self.known:
+            return V.Known(value)
+        ty = (
+            types.of_scalar(value) if key[0] == "number" else TensorType(types.DTYPES[key[1]])
+        )
+        assert ty is not None
+        return V.Scalar(ty, self._param(ty, leaf), None, ("leaf", leaf))
+
+    def _param(self, ty: TensorType, leaf: int) -> Var:
+        name = self.flat.names[leaf]
+        var = Var(name if name.isidentifier() else f"a{leaf}", ty)
+        self.params.append(var)
+        self.parameters.append(leaf)
+        return var
+
+    def _array(
+        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
+    ) -> V.Value:
+        array = self.flat.leaves[leaf]
+        shape: list[Extent] = []
+        name = self.flat.names[leaf]
+        plain = name if name.isidentifier() else f"a{leaf}"
+        for k, extent in enumerate(array.shape):
+            if ones[k] == 1:
+                shape.append(1)
+                continue
+            symbol = Symbol(f"{plain}{k}")
+            self.guards.hints[symbol] = extent
+            shape.append(dims.of(symbol))
+        ty = TensorType(types.DTYPES[dtype], tuple(shape))
+        root = V.Root("array", None, leaf, plain)
+        it.heap.new(root, self._param(ty, leaf))
+        self.roots[leaf] = root
+        value = V.ArrayRef(root, (), ty)
+        self.objects.append(value)
+        return value
+
+    def _container(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
+        kind = "object" if key[0] == "record" else key[0]
+        cls = key[1] if key[0] == "record" else None
+        root = V.Root(kind)
+        value = V.Ref(root, cls)
+        self.objects.append(value)
+        self.containers.append(root)
+        children = key[1:] if key[0] == "list" else key[2:] if key[0] == "dict" else key[3:]
+        parts = tuple(self._build(it, c, leaves) for c in children)
+        names = key[1] if key[0] == "dict" else key[2] if key[0] == "record" else None
+        content = parts if names is None else dict(zip(names, parts, strict=True))
+        it.heap.new(root, content)
+        return value
+
+
+def _argument_names(callee: Any, count: int) -> list[str]:
+    fn = callee
+    while isinstance(fn, (V.Derivative, V.Known)):
+        fn = fn.callee if isinstance(fn, V.Derivative) else fn.value
+    signature = calls.signature_of(fn)
+    names = [] if signature is None else [
+        p.name for p in signature.parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    return [*names[:count], *(f"argument {k + 1}" for k in range(len(names), count))]
+
+
+@dataclass
+class _Close:
+    """Turns the interpreted call into a module: results, mutations, substituted extents."""
+
+    attempt: _Attempt
+    it: Interpreter
+    before: Heap
+    atoms: list[Atom] = field(default_factory=list)
+    keys: dict[V.Root, int] = field(default_factory=dict)
+
+    def finish(self, value: V.Value) -> Specialised:
+        it, attempt = self.it, self.attempt
+        tree = self._tree(value)
+        changed = it.heap.changed_since(self.before)
+        mutated: dict[int, int] = {}
+        changes: list[ContainerChange] = []
+        for leaf, root in attempt.roots.items():
+            if root in it.heap.stale:
+                it.content(root)  # raises: the caller's array cannot be known
+            if root in changed or (root not in self.before.contents and root in it.heap.written):
+                mutated[leaf] = self._result(it.content(root))
+        for number, root in enumerate(attempt.containers):
+            if root in changed:
+                changes.append(self._change(number, root))
+        body = it.builder.block(self.atoms)
+        symbols = [s for p in attempt.params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
+        entry = Function("main", tuple(attempt.params), body, tuple(dict.fromkeys(symbols)))
+        name = it.program.unique("main")
+        functions = {**it.program.functions, name: replace(entry, name=name)}
+        module = Module(_substituted(functions, attempt.guards), name)
+        return Specialised(
+            module, tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.known},
+            tuple(attempt.parameters), tree, mutated, tuple(changes),
+            tuple(attempt.guards.extents), tuple(attempt.guards.names.values()),
+            tuple(attempt.flat.names),
+        )
+
+    def _result(self, atom: Atom) -> int:
+        self.atoms.append(atom)
+        return len(self.atoms) - 1
+
+    def _change(self, number: int, root: V.Root) -> ContainerChange:
+        content = self.it.content(root)
+        kind = "record" if root.kind == "object" else root.kind
+        if isinstance(content, dict):
+            parts = tuple(self._tree(v) for v in content.values())
+            return ContainerChange(number, kind, tuple(content), parts)
+        return ContainerChange(number, kind, (), tuple(self._tree(v) for v in content))
+
+    def _tree(self, value: V.Value) -> ResultTree:
+        it = self.it
+        match value:
+            case V.Known(v):
+                return ConstantResult(v)
+            case V.Scalar(ty):
+                return LeafResult(self._result(it.atom(value)), ty)
+            case V.ArrayRef(root, view, ty):
+                if root.leaf is not None and not view:
+                    return ArgumentResult(root.leaf)
+                return LeafResult(self._result(it.atom(value)), ty)
+            case V.Tuple(items, cls):
+                return NodeResult("tuple", cls, (), tuple(map(self._tree, items)))
+            case V.Ref(root, cls):
+                return self._container(root, cls)
+            case V.Union(tag, cases):
+                index = self._result(tag)
+                return CaseResult(index, tuple(map(self._tree, cases)))
+            case V.Range(a, b, c):
+                return NodeResult("range", None, (), tuple(map(self._tree, (a, b, c))))
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"a compiled function cannot return {V.describe(value)} to Python",
+            hints=("call it inside the function and return what it gives",),
+        )
+
+    def _container(self, root: V.Root, cls: Any) -> ResultTree:
+        if root in self.attempt.containers:
+            return ContainerResult(self.attempt.containers.index(root))
+        if root in self.keys:
+            return SharedResult(self.keys[root])
+        key = self.keys[root] = len(self.keys)
+        content = self.it.content(root)
+        kind = "record" if root.kind == "object" else root.kind
+        if isinstance(content, dict):
+            parts = tuple(self._tree(v) for v in content.values())
+            return NodeResult(kind, cls, tuple(content), parts, key)
+        return NodeResult(kind, cls, (), tuple(self._tree(v) for v in content), key)
+
+
+def _substituted(functions: Mapping[str, Function], guards: Guards) -> dict[str, Function]:
+    """The functions with the extents found equal put in place of each other."""
+    if not guards.equalities:
+        return dict(functions)
+    mapping: dict[Symbol, Extent] = {
+        s: guards.resolve(dims.of(s)) for s in guards.equalities
+    }
+    new_dims: dict[str, tuple[Symbol, ...]] = {}
+    for name, fn in functions.items():
+        kept: dict[Symbol, None] = {}
+        for s in fn.dims:
+            for t in dims.symbols(mapping[s]) if s in mapping else (s,):
+                kept[t] = None
+        new_dims[name] = tuple(kept)
+    result = {}
+    for name, fn in functions.items():
+        names = Renaming(dims=dict(mapping))
+        params = tuple(map(names.var, fn.params))
+        body = copy_block(fn.body, names)
+        body = _recalled(body, functions, new_dims)
+        result[name] = replace(fn, params=params, body=body, dims=new_dims[name])
+    return result
+
+
+def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, Any]) -> Any:
+    """Calls with the extents that the callees' remaining symbols need."""
+    from pyrelay.ir.nodes import Block, Let
+    from pyrelay.ir.walk import replace_blocks
+
+    if not any(isinstance(x.rhs, (FnCall, Vjp)) for x in nested_lets(body)):
+        return body
+
+    def change(block: Block) -> Block:
+        lets = []
+        for let in block.lets:
+            rhs = replace_blocks(let.rhs, change)
+            if isinstance(rhs, (FnCall, Vjp)):
+                old = functions[rhs.function].dims
+                given = dict(zip(old, rhs.dims, strict=True))
+                extents = tuple(given.get(s, dims.of(s)) for s in new[rhs.function])
+                rhs = replace(rhs, dims=extents)
+            lets.append(Let(let.outs, rhs, let.dims, span=let.span))
+        return Block(tuple(lets), block.results, block.dims)
+
+    return change(body)
+
+
+def specialise(
+    callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any]
+) -> Specialised:
+    """Infer the program of `callee(*args, **keywords)`.
+
+    callee is a Python function or an abstract value (a `Derivative`). Raises a PyrelayError at the
+    user's line for what cannot be compiled.
+    """
+    known: dict[int, Any] = {}
+    for _ in range(_MOST_RESTARTS):
+        attempt = _Attempt(parse, known)
+        try:
+            return attempt.run(callee, args, keywords)
+        except V.NeedsStatic as need:
+            kind, leaf = need.origin if isinstance(need.origin, tuple) else (None, None)
+            if kind != "leaf":
+                raise errors.StaticValueError(
+                    f"{need.why} must be known when the function is compiled."
+                ) from None
+            known = {**known, leaf: True}
+        except V.NeedsUnrolling as need:
+            raise need.error from None
+    raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
+
+
+__all__ = ["ContainerChange", "HiddenArgument", "Specialised", "specialise"]

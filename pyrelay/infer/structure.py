@@ -1,0 +1,253 @@
+"""Python values at the boundary: their structure as a hashable key, and their leaves.
+
+In: arguments (arrays, numbers, tuples, lists, dicts, namedtuples, dataclasses and plain objects,
+nested). Out: a key, equal exactly when a program compiled for one serves the other (up to guards on
+extents), and the flat leaves: arrays and numbers, in order of occurrence, each mutable object once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyrelay.errors import TypeMismatchError
+from pyrelay.infer.attributes import is_constant_object
+from pyrelay.ir import types
+
+_NUMBERS = (int, float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An object that stands for itself: equal only to itself."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@dataclass(slots=True)
+class Flattened:
+    """Leaves and mutable containers met while flattening, in order."""
+
+    leaves: list[Any] = field(default_factory=list)
+    containers: list[Any] = field(default_factory=list)
+    seen: dict[int, int] = field(default_factory=dict)  # id of a mutable object -> its number
+    keep: list[Any] = field(default_factory=list)  # keeps ids valid
+    names: list[str] = field(default_factory=list)  # how the user would write each leaf
+
+
+Key = tuple[Any, ...]
+
+
+def flatten(value: Any, into: Flattened, name: str) -> Key:
+    """The key of a value; its leaves are appended to `into`.
+
+    Raises TypeMismatchError for an array whose dtype is not supported.
+    """
+    if type(value) in _NUMBERS:
+        into.leaves.append(value)
+        into.names.append(name)
+        return ("number", type(value).__name__)
+    if isinstance(value, np.ndarray):
+        return _array(value, into, name)
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        into.leaves.append(value)
+        into.names.append(name)
+        return ("scalar", _dtype(value.dtype, name).name)
+    if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
+        return ("constant", type(value), Identity(value) if isinstance(value, (slice, range)) else value)
+    if isinstance(value, tuple):
+        cls = type(value) if hasattr(value, "_fields") else None
+        names = value._fields if cls else [f"{name}[{k}]" for k in range(len(value))]  # type: ignore[attr-defined]
+        labels = [f"{name}.{f}" for f in names] if cls else list(names)
+        return ("tuple", cls, *(
+            flatten(v, into, n) for v, n in zip(value, labels, strict=True)
+        ))
+    if is_constant_object(value):
+        return ("object", Identity(value))
+    return _container(value, into, name)
+
+
+def _remember(value: Any, into: Flattened) -> int | None:
+    number = into.seen.get(id(value))
+    if number is None:
+        into.seen[id(value)] = len(into.seen)
+        into.keep.append(value)
+    return number
+
+
+def _array(value: np.ndarray[Any, Any], into: Flattened, name: str) -> Key:
+    dtype = _dtype(value.dtype, name)
+    if value.ndim:
+        again = _remember(value, into)
+        if again is not None:
+            return ("again", again)
+    into.leaves.append(value)
+    into.names.append(name)
+    if not value.ndim:
+        return ("scalar", dtype.name)
+    return ("array", dtype.name, tuple(1 if n == 1 else None for n in value.shape))
+
+
+def _dtype(dtype: Any, name: str) -> types.DType:
+    found = types.from_numpy(dtype)
+    if found is None:
+        supported = ", ".join(d.numpy.name for d in types.DTYPES.values())
+        raise TypeMismatchError(
+            f"{name} is an array of {dtype}, which is not supported.",
+            notes=(f"supported are {supported}",),
+        )
+    return found
+
+
+def _container(value: Any, into: Flattened, name: str) -> Key:
+    again = _remember(value, into)
+    if again is not None:
+        return ("again", again)
+    into.containers.append(value)
+    if isinstance(value, list):
+        return ("list", *(flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
+    if isinstance(value, dict):
+        keys = tuple(value)
+        return ("dict", keys, *(flatten(v, into, f"{name}[{k!r}]") for k, v in value.items()))
+    fields = fields_of(value)
+    return ("record", type(value), tuple(fields), *(
+        flatten(v, into, f"{name}.{k}") for k, v in fields.items()
+    ))
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The attributes of a dataclass instance or plain object, in order."""
+    if hasattr(value, "__dict__"):
+        return dict(vars(value))
+    slots = [s for cls in type(value).__mro__ for s in getattr(cls, "__slots__", ())]
+    return {s: getattr(value, s) for s in slots if hasattr(value, s)}
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantResult:
+    """The same object every time."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LeafResult:
+    """Result number `index` of the program: an array, or a scalar of this type."""
+
+    index: int
+    type: types.TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentResult:
+    """The very array that is leaf `leaf` of the arguments."""
+
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerResult:
+    """The very list, dict or object that is container `number` of the arguments."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SharedResult:
+    """A new mutable object met before: number `key` of this result."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """A structure: `kind` is tuple, list, dict, set or record; `key` numbers mutable ones."""
+
+    kind: str
+    cls: Any
+    names: tuple[Any, ...]
+    children: tuple[ResultTree, ...]
+    key: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One of several, by the int that is result number `tag`."""
+
+    tag: int
+    cases: tuple[ResultTree, ...]
+
+
+ResultTree = (
+    ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
+    | CaseResult
+)
+
+
+def assemble(
+    tree: ResultTree, results: Any, leaves: Any, containers: Any, made: dict[int, Any] | None = None
+) -> Any:
+    """The Python object of a result tree, from the program's flat results."""
+    made = {} if made is None else made
+    match tree:
+        case LeafResult(index):
+            return results[index]
+        case ConstantResult(value):
+            return value
+        case ArgumentResult(leaf):
+            return leaves[leaf]
+        case ContainerResult(number):
+            return containers[number]
+        case SharedResult(key):
+            return made[key]
+        case CaseResult(tag, cases):
+            return assemble(cases[int(results[tag])], results, leaves, containers, made)
+        case NodeResult(kind, cls, names, children, key):
+            parts = [assemble(c, results, leaves, containers, made) for c in children]
+            built = _built(kind, cls, names, parts)
+            if key >= 0:
+                made[key] = built
+            return built
+    raise AssertionError(tree)
+
+
+def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
+    if kind == "tuple":
+        return cls(*parts) if cls is not None else tuple(parts)
+    if kind == "list":
+        return parts
+    if kind == "set":
+        return set(parts)
+    if kind == "dict":
+        return dict(zip(names, parts, strict=True))
+    if kind == "slice":
+        return slice(*parts)
+    if kind == "range":
+        return range(*parts)
+    made = cls.__new__(cls)
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any]) -> None:
+    """Give a caller's list, dict or object the content it has after the program."""
+    if kind == "list":
+        container[:] = parts
+    elif kind == "dict":
+        container.clear()
+        container.update(zip(names, parts, strict=True))
+    else:
+        for name, part in zip(names, parts, strict=True):
+            object.__setattr__(container, name, part)

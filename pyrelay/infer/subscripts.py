@@ -1,0 +1,518 @@
+"""Subscripts: reading `x[key]`, writing `x[key] = v`, and views.
+
+A basic index (ints, slices, `...`, `None`) of an array is a view: a chain of steps on its root, read
+when it is used and written through to the root. Integer arrays gather and scatter copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.operators import binary, compare, extent_of
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import constant
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+
+
+def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = False) -> V.Value:
+    """`obj[key]`. With `checked` an int key is known to be in range."""
+    if isinstance(obj, V.Union):
+        from pyrelay.infer.control import distribute
+
+        return distribute(it, obj, lambda case: get_item(it, case, key))
+    match obj:
+        case V.ArrayRef():
+            return _index_array(it, obj, key, checked)
+        case V.Tuple(items):
+            return _index_items(it, items, key, "tuple")
+        case V.Ref(root) if root.kind == "list":
+            return _index_items(it, it.content(root), key, "list")
+        case V.Ref(root) if root.kind == "dict":
+            return _lookup(it, it.content(root), key)
+        case V.Ref(_, cls) if cls is not None and hasattr(cls, "__getitem__"):
+            from pyrelay.infer.calls import call
+
+            return call(it, V.Known(cls.__getitem__), (obj, key), {})
+        case V.Range():
+            from pyrelay.infer.iteration import iterate
+
+            return iterate(it, obj).item(key)
+        case V.Known(v):
+            from pyrelay.infer.attributes import captured
+
+            try:
+                return captured(it, v[it.static(key, "this index")])
+            except (IndexError, KeyError) as error:
+                raise it.failure(errors.IndexRangeError, f"{error}") from None
+            except TypeError as error:
+                raise it.failure(errors.TypeMismatchError, str(error)) from None
+    raise it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
+
+
+def _index_items(
+    it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
+) -> V.Value:
+    index = _static_index(it, items, key, kind)
+    if isinstance(index, V.Value.__args__):  # type: ignore[attr-defined]
+        return index  # type: ignore[no-any-return]
+    if isinstance(index, slice):
+        part = tuple(items[index])
+        return V.Tuple(part) if kind == "tuple" else it.new_ref("list", part)
+    if not -len(items) <= index < len(items):
+        raise it.failure(
+            errors.IndexRangeError,
+            f"{kind} index {index} is out of range: it has {len(items)} items",
+        )
+    return items[index]
+
+
+def _static_index(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> Any:
+    """The known index; an index known only at run time selects among numbers or arrays."""
+    alike = items and isinstance(key, V.Scalar) and all(
+        V.tensor_type(v) is not None for v in items
+    )
+    if alike and len({(it.tensor(v).dtype, it.tensor(v).shape) for v in items}) == 1:
+        return _choose_item(it, items, key)
+    return it.static(key, f"the index of a {kind}")
+
+
+def _choose_item(it: Interpreter, items: Sequence[V.Value], key: V.Value) -> V.Value:
+    from pyrelay.infer.control import branch
+
+    checked = it.emit("check_index", key, size=len(items), axis=0)
+
+    def pick(k: int) -> list[V.Value]:
+        if k == len(items) - 1:
+            return [items[k]]
+        test = it.emit("equal", checked, k)
+        return branch(it, test.atom, lambda: [items[k]], lambda: pick(k + 1))
+
+    return pick(0)[0]
+
+
+def _lookup(it: Interpreter, content: dict[Any, V.Value], key: V.Value) -> V.Value:
+    known = it.static(key, "the key of a dict")
+    if known not in content:
+        present = ", ".join(map(repr, content)) or "none"
+        raise it.failure(
+            errors.KeyMissingError, f"this dict has no key {known!r}",
+            notes=(f"its keys are: {present}",),
+        )
+    return content[known]
+
+
+# -- arrays: what a key means ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Basic:
+    """A basic key as view steps."""
+
+    steps: tuple[V.ViewStep, ...]
+    type: TensorType
+
+
+def _expand(it: Interpreter, key: V.Value, rank: int) -> list[V.Value]:
+    """The key as one item per axis (plus None items), `...` replaced by full slices."""
+    items = list(key.items) if isinstance(key, V.Tuple) else [key]
+    if isinstance(key, V.Known) and isinstance(key.value, tuple):
+        items = [V.Known(v) for v in key.value]
+    items = [_plain(i) for i in items]
+    used = sum(_axes_used(it, i) for i in items)
+    ellipses = [k for k, i in enumerate(items) if i == V.Known(Ellipsis)]
+    if len(ellipses) > 1:
+        raise it.failure(errors.IndexRangeError, "an index can have only one ellipsis ('...')")
+    if used > rank:
+        raise it.failure(
+            errors.IndexRangeError,
+            f"too many indices: the array has {rank} ax{'i' if rank == 1 else 'e'}s, and {used} "
+            "were indexed",
+        )
+    full = V.Slice(V.NONE, V.NONE, V.NONE)
+    filler: list[V.Value] = [full] * (rank - used)
+    at = ellipses[0] if ellipses else len(items)
+    return items[:at] + filler + items[at + 1 :]
+
+
+def _plain(item: V.Value) -> V.Value:
+    if isinstance(item, V.Known) and isinstance(item.value, slice):
+        s = item.value
+        return V.Slice(V.Known(s.start), V.Known(s.stop), V.Known(s.step))
+    return item
+
+
+def _axes_used(it: Interpreter, item: V.Value) -> int:
+    if item == V.Known(Ellipsis) or item == V.NONE:
+        return 0
+    if isinstance(item, V.ArrayRef) and item.type.dtype is types.bool_:
+        return item.type.rank
+    return 1
+
+
+def _is_index(value: V.Value) -> bool:
+    ty = V.number_type(value)
+    return ty is not None and (ty.dtype.is_integer)
+
+
+def _index_array(it: Interpreter, array: V.ArrayRef, key: V.Value, checked: bool) -> V.Value:
+    key = _as_array_key(it, key)
+    items = _expand(it, key, array.type.rank)
+    if any(isinstance(i, V.ArrayRef) for i in items):
+        from pyrelay.infer.advanced import gather
+
+        return gather(it, array, items)
+    basic = _basic(it, array.type, items, checked)
+    view = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
+    if basic.type.shape:
+        return view if basic.steps else V.ArrayRef(array.root, array.view, array.type)
+    return it.result(it.builder.handle(it.atom(view)))
+
+
+def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
+    """Lists of indices become arrays, as in NumPy."""
+
+    def convert(item: V.Value) -> V.Value:
+        if isinstance(item, V.Ref) and item.root.kind == "list":
+            from pyrelay.infer.adapters import to_array
+
+            return to_array(it, item)
+        if isinstance(item, V.Known) and isinstance(item.value, list):
+            from pyrelay.infer.adapters import to_array
+
+            return to_array(it, V.Tuple(tuple(map(V.Known, item.value))))
+        return item
+
+    if isinstance(key, V.Tuple):
+        return V.Tuple(tuple(map(convert, key.items)))
+    return convert(key)
+
+
+def _basic(
+    it: Interpreter, ty: TensorType, items: Sequence[V.Value], checked: bool
+) -> _Basic:
+    """View steps of ints, slices and None: first slices, then ints, then new axes."""
+    starts: list[Extent] = []
+    sizes: list[Extent] = []
+    strides: list[int] = []
+    ints: list[tuple[int, Atom]] = []
+    new_axes: list[int] = []
+    axis = kept = 0
+    for item in items:
+        if item == V.NONE:
+            new_axes.append(kept)
+            kept += 1
+            continue
+        extent = ty.shape[axis]
+        if isinstance(item, V.Slice):
+            start, size, step = slice_bounds(it, item, extent)
+            kept += 1
+        elif _is_index(item):
+            start, size, step = 0, extent, 1
+            ints.append((axis, index_atom(it, item, extent, axis, checked)))
+        else:
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"an array cannot be indexed with {V.describe(item)}",
+                hints=("use ints, slices, '...', None, or arrays of ints or bools",),
+            )
+        starts.append(start)
+        sizes.append(size)
+        strides.append(step)
+        axis += 1
+    return _steps(ty, starts, sizes, strides, ints, new_axes)
+
+
+def _steps(
+    ty: TensorType, starts: list[Extent], sizes: list[Extent], strides: list[int],
+    ints: list[tuple[int, Atom]], new_axes: list[int],
+) -> _Basic:
+    steps: list[V.ViewStep] = []
+    shape: tuple[Extent, ...] = tuple(sizes)
+    plain = all(s == 0 for s in starts) and all(s == 1 for s in strides) and shape == ty.shape
+    if not plain:
+        attrs = (("starts", tuple(starts)), ("sizes", shape), ("steps", tuple(strides)))
+        steps.append(V.ViewStep("slice", (), attrs))
+    if ints:
+        axes = tuple(a for a, _ in ints)
+        steps.append(V.ViewStep("index", tuple(i for _, i in ints), (("axes", axes),)))
+        shape = tuple(d for a, d in enumerate(shape) if a not in axes)
+    if new_axes:
+        steps.append(V.ViewStep("expand_dims", (), (("axes", tuple(new_axes)),)))
+        for a in new_axes:
+            shape = (*shape[:a], 1, *shape[a:])
+    return _Basic(tuple(steps), TensorType(ty.dtype, shape))
+
+
+def index_atom(
+    it: Interpreter, item: V.Value, extent: Extent, axis: int, checked: bool = False
+) -> Atom:
+    """A checked, non-negative index for an axis of this extent."""
+    if checked:
+        return it.builder.cast(it.atom(item), types.i64, weak=True)
+    known = extent_of(item)
+    if known is not None:
+        if isinstance(known, int) and known < 0:
+            known = dims.add(extent, known)
+        low = it.program.guards.compare(">=", known, 0)
+        high = it.program.guards.compare("<", known, extent)
+        if low and high:
+            return it.builder.extent(known).atom
+        if low is False or high is False:
+            raise it.failure(
+                errors.IndexRangeError,
+                f"index {_shown(item)} is out of bounds for axis {axis} with size "
+                f"{dims.show(extent)}",
+            )
+    atom = it.builder.cast(it.atom(item), types.i64, weak=True)
+    result: Atom = it.builder.call(OPS["check_index"], atom, size=extent, axis=axis).atom
+    return result
+
+
+def _shown(item: V.Value) -> str:
+    return str(item.value) if isinstance(item, V.Known) else V.describe(item)
+
+
+def slice_bounds(
+    it: Interpreter, item: V.Slice, extent: Extent
+) -> tuple[Extent, Extent, int]:
+    """Start, number of elements and step of a slice of an axis, clipped as in Python."""
+    step = 1 if item.step == V.NONE else it.static(item.step, "the step of a slice")
+    if step == 0:
+        raise it.failure(errors.InvalidValueError, "slice step cannot be zero")
+    if step > 0:
+        start = _clip(it, item.start, extent, 0, low=0, high=extent)
+        stop = _clip(it, item.stop, extent, extent, low=0, high=extent)
+        span = dims.add(stop, dims.multiply(-1, start))
+    else:
+        last = dims.add(extent, -1)
+        start = _clip(it, item.start, extent, last, low=-1, high=last)
+        stop = _clip(it, item.stop, extent, -1, low=-1, high=last)
+        span = dims.add(start, dims.multiply(-1, stop))
+    width = abs(step)
+    size = dims.quotient(dims.add(span, width - 1), width) if width > 1 else span
+    positive = it.program.guards.compare(">=", size, 0) if not isinstance(size, int) else size >= 0
+    if positive is False:
+        size = 0
+    elif positive is None and not dims.non_negative(size):
+        size = dims.maximum(size, 0)
+    return start, size, step
+
+
+def _clip(
+    it: Interpreter, bound: V.Value, extent: Extent, default: Extent, *, low: Extent, high: Extent
+) -> Extent:
+    """A slice bound as an extent between low and high; negative counts from the end."""
+    if bound == V.NONE:
+        return default
+    known = extent_of(bound)
+    if known is None:
+        return _run_time_bound(it, bound, extent, low, high)
+    guards = it.program.guards
+    if isinstance(known, int):
+        negative: bool | None = known < 0
+    else:
+        negative = False if dims.non_negative(known) else guards.compare("<", known, 0)
+    if negative is None:
+        return _run_time_bound(it, bound, extent, low, high)
+    if negative:
+        known = dims.add(known, extent)
+    below = guards.compare("<", known, low)
+    if below is None:
+        known = dims.maximum(known, low)
+    elif below:
+        known = low
+    above = guards.compare(">", known, high)
+    if above is None:
+        return dims.minimum(known, high)
+    return high if above else known
+
+
+def _run_time_bound(
+    it: Interpreter, bound: V.Value, extent: Extent, low: Extent, high: Extent
+) -> Extent:
+    """A bound known only at run time becomes an extent of the program."""
+    if not _is_index(bound):
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"slice bounds must be integers or None, not {V.describe(bound)}",
+        )
+    b = it.builder
+    raw = b.handle(b.cast(it.atom(bound), types.i64, weak=True))
+    size = b.extent(extent)
+    wrapped = b.call(OPS["where"], raw < 0, raw + size, raw)
+    clipped = b.call(
+        OPS["minimum"], b.call(OPS["maximum"], wrapped, b.extent(low)), b.extent(high)
+    )
+    if low == 0:
+        _, (symbol,) = b.call(OPS["as_extent"], clipped, name="k")
+        return symbol  # type: ignore[no-any-return]
+    _, (symbol,) = b.call(OPS["as_extent"], clipped + 1, name="k")
+    return dims.add(symbol, -1)
+
+
+# -- writing ------------------------------------------------------------------------------------------
+
+
+def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
+    """`obj[key] = value`."""
+    match obj:
+        case V.ArrayRef():
+            _write_array(it, obj, key, value)
+            return
+        case V.Ref(root) if root.kind == "list":
+            items = list(it.content(root))
+            index = it.static(key, "the index of a list")
+            try:
+                items[index] = value
+            except IndexError:
+                raise it.failure(
+                    errors.IndexRangeError,
+                    f"list index {index} is out of range: it has {len(items)} items",
+                ) from None
+            it.heap.write(root, tuple(items), it.let.span if it.let else None)
+            return
+        case V.Ref(root) if root.kind == "dict":
+            known = it.static(key, "the key of a dict")
+            it.heap.write(root, {**it.content(root), known: value}, it.let.span if it.let else None)
+            return
+        case V.Ref(_, cls) if cls is not None and hasattr(cls, "__setitem__"):
+            from pyrelay.infer.calls import call
+
+            call(it, V.Known(cls.__setitem__), (obj, key, value), {})
+            return
+        case V.Tuple():
+            raise it.failure(
+                errors.TypeMismatchError, "a tuple cannot be changed: its items are fixed",
+                hints=("make it a list",),
+            )
+    raise it.failure(
+        errors.TypeMismatchError, f"{V.describe(obj)} does not support item assignment"
+    )
+
+
+def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Value) -> None:
+    key = _as_array_key(it, key)
+    items = _expand(it, key, array.type.rank)
+    if any(isinstance(i, V.ArrayRef) for i in items):
+        from pyrelay.infer.advanced import scatter
+
+        scatter(it, array, items, value)
+        return
+    basic = _basic(it, array.type, items, False)
+    target = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
+    write_whole(it, target, fitted(it, value, basic.type))
+
+
+def fitted(it: Interpreter, value: V.Value, target: TensorType) -> Atom:
+    """A value cast and broadcast to the type of what it is assigned to."""
+    if isinstance(value, V.Ref) and value.root.kind == "list" or isinstance(value, V.Tuple):
+        from pyrelay.infer.adapters import to_array
+
+        value = to_array(it, value)
+    ty = V.tensor_type(value)
+    if ty is None:
+        raise it.failure(
+            errors.TypeMismatchError, f"{V.describe(value)} cannot be stored in an array"
+        )
+    if ty.dtype.kind == "c" and target.dtype.kind != "c":
+        raise it.failure(
+            errors.TypeMismatchError, f"{ty} cannot be stored in {target}: it is complex"
+        )
+    shape = ty.shape
+    while len(shape) > len(target.shape) and shape[0] == 1:
+        shape = shape[1:]
+    if shape != ty.shape:
+        value = it.call("reshape", value, shape=shape)
+    same = len(shape) == len(target.shape) and all(
+        it.program.guards.equal(a, b) for a, b in zip(shape, target.shape, strict=True)
+    )
+    atom = it.builder.cast(it.atom(value), target.dtype)
+    if same or not target.shape:
+        return atom if same else it.emit("broadcast_to", atom, shape=target.shape).atom  # type: ignore[no-any-return]
+    _check_broadcast(it, ty, target)
+    return it.emit("broadcast_to", atom, shape=target.shape).atom  # type: ignore[no-any-return]
+
+
+def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> None:
+    fits = len(ty.shape) <= len(target.shape) and all(
+        d == 1 or it.program.guards.equal(d, t) is not False
+        for d, t in zip(reversed(ty.shape), reversed(target.shape), strict=False)
+    )
+    if not fits:
+        raise it.failure(
+            errors.ShapeError, f"{ty} cannot be stored in a part of shape {target}",
+            notes=("the value must have the shape of the part, or broadcast to it",),
+        )
+
+
+def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
+    """Give every element of an array or view a new value; the root sees it."""
+    span = it.let.span if it.let else None
+    if not target.view:
+        it.heap.write(target.root, value, span)
+        return
+    parents = [it.builder.handle(it.content(target.root))]
+    for step in target.view[:-1]:
+        parents.append(
+            it.builder.call(OPS[step.kind], parents[-1], *step.atoms, **step.keywords)
+        )
+    for step, parent in zip(reversed(target.view), reversed(parents), strict=True):
+        value = _updated(it, parent, step, value)
+    it.heap.write(target.root, value, span)
+
+
+def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Atom:
+    """The parent array after the part that `step` reads was set to `value`."""
+    call, attrs = it.builder.call, step.keywords
+    result: Any
+    match step.kind:
+        case "slice":
+            result = call(OPS["slice_update"], parent, value, **attrs)
+        case "index":
+            result = call(OPS["index_update"], parent, value, *step.atoms, **attrs)
+        case "transpose":
+            axes = attrs["axes"]
+            inverse = tuple(axes.index(k) for k in range(len(axes)))
+            result = call(OPS["transpose"], value, axes=inverse)
+        case "expand_dims":
+            result = call(OPS["squeeze"], value, axes=attrs["axes"])
+        case "squeeze":
+            result = call(OPS["expand_dims"], value, axes=attrs["axes"])
+        case "reshape":
+            result = call(OPS["reshape"], value, shape=parent.shape)
+        case _:
+            raise AssertionError(step.kind)
+    atom: Atom = result.atom
+    return atom
+
+
+def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
+    """`del obj[key]` of a list or dict."""
+    known = it.static(key, "the key to delete")
+    if isinstance(obj, V.Ref) and obj.root.kind == "dict":
+        content = dict(it.content(obj.root))
+        if known not in content:
+            raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
+        del content[known]
+        it.heap.write(obj.root, content, it.let.span if it.let else None)
+        return
+    if isinstance(obj, V.Ref) and obj.root.kind == "list":
+        items = list(it.content(obj.root))
+        del items[known]
+        it.heap.write(obj.root, tuple(items), it.let.span if it.let else None)
+        return
+    raise it.failure(errors.TypeMismatchError, f"items of {V.describe(obj)} cannot be deleted")
+
+
+__all__ = [
+    "binary", "compare", "constant", "del_item", "fitted", "get_item", "index_atom", "set_item",
+    "slice_bounds", "write_whole",
+]

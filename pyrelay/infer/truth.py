@@ -1,0 +1,51 @@
+"""Python's truth of a value, known or as a run-time bool."""
+
+from __future__ import annotations
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
+from pyrelay.ir.nodes import UNSET
+
+
+def truth(it: Interpreter, value: V.Value) -> V.Value:
+    """Known(bool), or a Scalar of type bool.
+
+    Raises TypeMismatchError for an array of several elements, as NumPy raises ValueError.
+    """
+    match value:
+        case V.Known(v):
+            assert v is not UNSET
+            return V.Known(bool(v))
+        case V.Scalar(ty, _, extent):
+            if extent is not None:
+                answer = it.program.guards.compare("!=", extent, 0)
+                if answer is not None:
+                    return V.Known(answer)
+            if ty.dtype is types.bool_:
+                return value
+            zero = it.builder.handle(it.builder.zeros(ty))
+            return it.call("not_equal", value, zero)
+        case V.ArrayRef(_, _, ty):
+            if ty.size == 1:
+                flat = it.emit("reshape", value, shape=())
+                return truth(it, it.result(flat))
+            raise it.failure(
+                errors.ShapeError,
+                f"the truth value of {ty} is ambiguous: it has more than one element",
+                hints=("use .any() or .all(), or np.where for a choice per element",),
+            )
+        case V.Tuple(items):
+            return V.Known(bool(items))
+        case V.Ref(root) if root.kind in ("list", "dict", "set"):
+            return V.Known(bool(it.content(root)))
+        case V.Range():
+            from pyrelay.infer.iteration import range_count
+
+            return truth(it, range_count(it, value))
+        case V.Union():
+            from pyrelay.infer.control import distribute
+
+            return distribute(it, value, lambda case: truth(it, case))
+    return V.Known(True)

@@ -1,0 +1,298 @@
+"""What `infer` knows of a Python object while it interprets a program: abstract values.
+
+A value is known (`Known`), a typed number (`Scalar`), an array by reference (`ArrayRef`: a root on
+the abstract heap and a chain of views), a structure of values, a function, an iterable, or one of
+several cases told apart at run time (`Union`). Mutable objects live on the heap under a `Root`;
+references share roots exactly as Python variables share objects.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Union as AnyOf
+
+from pyrelay.errors import Span
+from pyrelay.ir import types
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Function
+from pyrelay.ir.types import TensorType
+
+_serial = itertools.count()
+
+
+@dataclass(slots=True, eq=False)
+class Root:
+    """The identity of one mutable object. `leaf` is the entry argument it came from, if one."""
+
+    kind: str  # "array" | "list" | "dict" | "set" | "object" | "cell"
+    span: Span | None = None
+    leaf: int | None = None
+    name: str = ""
+    serial: int = field(default_factory=lambda: next(_serial))
+    #: Roots that this one may be the same object as, since a branch or a loop chose between them.
+    may_be: frozenset[Root] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A Python object known while compiling."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """A number known by type. `extent` is its value as a polynomial of extents, if it has one."""
+
+    type: TensorType
+    atom: Atom | None
+    extent: Extent | None = None
+    origin: Any = None  # the parameter it came from unchanged, which can be made static
+
+    @staticmethod
+    def of_extent(extent: Extent) -> Value:
+        """A Python int that is an extent; known if the extent is."""
+        if isinstance(extent, int):
+            return Known(extent)
+        return Scalar(types.PY_INT, None, extent)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStep:
+    """One basic indexing step. `kind` is the op that reads it: slice, index, transpose, ..."""
+
+    kind: str
+    atoms: tuple[Atom, ...]
+    attrs: tuple[tuple[str, Any], ...]
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The attributes of the op."""
+        return dict(self.attrs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayRef:
+    """An array: `view` steps applied to the current content of `root`; `type` is what they give."""
+
+    root: Root
+    view: tuple[ViewStep, ...]
+    type: TensorType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuple:
+    """A tuple; `cls` is the class of a namedtuple."""
+
+    items: tuple[Value, ...]
+    cls: type | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ref:
+    """A list, dict, set, object or cell on the heap. `cls` is the class of an object."""
+
+    root: Root
+    cls: type | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """start:stop:step."""
+
+    start: Value
+    stop: Value
+    step: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A function of the program: its Relay code, defaults by parameter name, captured cells.
+
+    `home` is what the frontend parsed it from; `owner` the Python function whose globals it reads.
+    """
+
+    function: Function
+    home: Any
+    owner: Any
+    defaults: tuple[tuple[str, Value], ...] = ()
+    cells: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """A method of a value, looked up and not yet called."""
+
+    receiver: Value
+    name: str
+    function: Any = None  # the Python function, for methods of user classes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial:
+    """functools.partial(callee, *args, **keywords)."""
+
+    callee: Value
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Derivative:
+    """pyrelay.grad(callee, ...) and its kin, not yet called."""
+
+    callee: Value
+    kind: str  # "grad" | "value_and_grad"
+    argnums: Any
+    argnames: Any
+    has_aux: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range:
+    """range(start, stop, step)."""
+
+    start: Value
+    stop: Value
+    step: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lazy:
+    """An iterable made of others: `kind` is zip, enumerate, reversed or map."""
+
+    kind: str
+    sources: tuple[Value, ...]
+    extra: Value | None = None  # enumerate's start, map's function
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union:
+    """One of several cases, chosen at run time by an int `tag`."""
+
+    tag: Atom
+    cases: tuple[Value, ...]
+
+
+Value = AnyOf[
+    Known, Scalar, ArrayRef, Tuple, Ref, Slice, Closure, Method, Partial, Derivative, Range, Lazy,
+    Union,
+]
+
+NONE = Known(None)
+
+
+class Diverges(Exception):
+    """The rest of this block is never reached: an exception is raised, or a type is not known yet."""
+
+
+@dataclass(eq=False)
+class NeedsStatic(Exception):
+    """A number known only at run time is needed while compiling.
+
+    `origin` is the parameter it came from (None: it was computed), `why` says what for.
+    """
+
+    origin: Any
+    why: str
+
+
+@dataclass(eq=False)
+class NeedsUnrolling(Exception):
+    """A loop body uses its loop variable or a carried value in a way only an unrolled loop allows."""
+
+    error: Exception
+
+
+def number_type(value: Value) -> TensorType | None:
+    """Type of a number, None if the value is not one."""
+    if isinstance(value, Scalar):
+        return value.type
+    if isinstance(value, Known):
+        return types.of_scalar(value.value)
+    return None
+
+
+def tensor_type(value: Value) -> TensorType | None:
+    """Type of a number or an array, None if the value is neither."""
+    return value.type if isinstance(value, ArrayRef) else number_type(value)
+
+
+def describe(value: Value) -> str:
+    """How an error message names the value's type."""
+    match value:
+        case Known(None):
+            return "None"
+        case Known(v):
+            ty = types.of_scalar(v)
+            if ty is not None:
+                return str(ty)
+            if isinstance(v, str):
+                return "a string"
+            if isinstance(v, type):
+                return f"the class {v.__name__}"
+            name = getattr(v, "__name__", None)
+            return f"{name!r}" if name else f"an object of class {type(v).__name__}"
+        case Scalar(ty):
+            return str(ty)
+        case ArrayRef(type=ty):
+            return str(ty)
+        case Tuple(items, cls):
+            if cls is not None:
+                return cls.__name__
+            return f"({', '.join(map(describe, items))}{',' if len(items) == 1 else ''})"
+        case Ref(root, cls):
+            return cls.__name__ if cls is not None else f"a {root.kind}"
+        case Union(_, cases):
+            return " or ".join(dict.fromkeys(map(describe, cases)))
+        case Closure(function=f):
+            return f"the function {f.name.rpartition('.')[2]!r}"
+        case Method(name=name):
+            return f"the method {name!r}"
+        case Slice():
+            return "a slice"
+        case Range():
+            return "a range"
+        case Lazy(kind=kind):
+            return f"{'an' if kind == 'enumerate' else 'a'} {kind}"
+        case Partial() | Derivative():
+            return "a function"
+    raise AssertionError(value)
+
+
+def is_known_number(value: Value) -> bool:
+    """True for a number whose value is known."""
+    return isinstance(value, Known) and types.of_scalar(value.value) is not None
+
+
+def leaves_of(values: tuple[Value, ...]) -> Iterator[Value]:
+    """The values and everything inside their immutable structure (heap contents excluded)."""
+    pending = list(reversed(values))
+    while pending:
+        value = pending.pop()
+        yield value
+        match value:
+            case Tuple(items):
+                pending.extend(reversed(items))
+            case Union(_, cases):
+                pending.extend(reversed(cases))
+            case Slice(a, b, c) | Range(a, b, c):
+                pending.extend((c, b, a))
+            case Closure(defaults=defaults, cells=cells):
+                pending.extend(cells)
+                pending.extend(v for _, v in defaults)
+            case Method(receiver=receiver):
+                pending.append(receiver)
+            case Partial(callee, args, keywords):
+                pending.extend((callee, *args, *(v for _, v in keywords)))
+            case Derivative(callee=callee):
+                pending.append(callee)
+            case Lazy(sources=sources, extra=extra):
+                pending.extend(sources)
+                if extra is not None:
+                    pending.append(extra)
+
+
+Handler = Callable[..., Value]

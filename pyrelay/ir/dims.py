@@ -1,0 +1,407 @@
+"""Symbolic extents: what goes in are array sizes, what comes out is a canonical integer polynomial.
+
+An extent is a Python `int` or a `Dim`: a polynomial with integer coefficients over atoms, where an
+atom is a `Symbol` (an extent known at run time) or a floor division, modulo, minimum or maximum of
+extents.
+Canonical form makes equality structural: `n + n == 2 * n`, `(2 * n) // 2 == n`.
+All symbols stand for integers >= 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union
+
+_serial = itertools.count()
+
+
+class Origin(Enum):
+    """Where the value of a symbol comes from, hence how a question about it can be answered."""
+
+    ENTRY = "entry"  # extent of an argument of the program: a guard of the executable can decide
+    RUNTIME = "runtime"  # known only while the program runs: only a run-time check can decide
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbol:
+    """An extent known at run time; compared by identity, ordered by age."""
+
+    name: str
+    origin: Origin = Origin.ENTRY
+    serial: int = field(default_factory=lambda: next(_serial), repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """Floor division of two extents that does not simplify."""
+
+    numerator: Extent
+    denominator: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """Modulo of two extents that does not simplify."""
+
+    numerator: Extent
+    denominator: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """`min` or `max` of two extents that does not simplify."""
+
+    kind: str  # "min" or "max"
+    left: Extent
+    right: Extent
+
+
+Atom = Union[Symbol, Quotient, Remainder, Extreme]
+Monomial = tuple[tuple[Atom, int], ...]  # (atom, power), ordered; () is the constant term
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A non-constant extent: sum of coefficient * monomial, in canonical order."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Extent) -> Extent:
+        return add(self, other)
+
+    def __radd__(self, other: Extent) -> Extent:
+        return add(other, self)
+
+    def __sub__(self, other: Extent) -> Extent:
+        return add(self, multiply(-1, other))
+
+    def __rsub__(self, other: Extent) -> Extent:
+        return add(other, multiply(-1, self))
+
+    def __neg__(self) -> Extent:
+        return multiply(-1, self)
+
+    def __mul__(self, other: Extent) -> Extent:
+        return multiply(self, other)
+
+    def __rmul__(self, other: Extent) -> Extent:
+        return multiply(other, self)
+
+    def __floordiv__(self, other: Extent) -> Extent:
+        return quotient(self, other)
+
+    def __rfloordiv__(self, other: Extent) -> Extent:
+        return quotient(other, self)
+
+    def __mod__(self, other: Extent) -> Extent:
+        return remainder(self, other)
+
+    def __rmod__(self, other: Extent) -> Extent:
+        return remainder(other, self)
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+Extent = Union[int, Dim]
+
+
+def of(symbol: Symbol) -> Dim:
+    """The extent that is just `symbol`."""
+    return Dim(((((symbol, 1),), 1),))
+
+
+def fresh(name: str, origin: Origin = Origin.ENTRY) -> Dim:
+    """A new extent of that name."""
+    return of(Symbol(name, origin))
+
+
+def _terms(extent: Extent) -> dict[Monomial, int]:
+    if isinstance(extent, Dim):
+        return dict(extent.terms)
+    return {(): extent} if extent else {}
+
+
+def _atom_key(atom: Atom) -> tuple[object, ...]:
+    match atom:
+        case Symbol(serial=serial):
+            return (0, serial)
+        case Quotient(a, b):
+            return (1, _extent_key(a), _extent_key(b))
+        case Remainder(a, b):
+            return (2, _extent_key(a), _extent_key(b))
+        case Extreme(kind, a, b):
+            return (3, kind, _extent_key(a), _extent_key(b))
+
+
+def _extent_key(extent: Extent) -> tuple[object, ...]:
+    if isinstance(extent, Dim):
+        return (1, tuple((_monomial_key(m), c) for m, c in extent.terms))
+    return (0, extent)
+
+
+def _monomial_key(monomial: Monomial) -> tuple[object, ...]:
+    return (len(monomial), tuple((_atom_key(a), p) for a, p in monomial))
+
+
+def _make(terms: Mapping[Monomial, int]) -> Extent:
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return 0
+    if len(kept) == 1 and () in kept:
+        return kept[()]
+    # Highest monomials first, so that "2*n + 1" reads as people write it.
+    ordered = sorted(kept.items(), key=lambda item: (-len(item[0]), _monomial_key(item[0])))
+    return Dim(tuple(ordered))
+
+
+def add(left: Extent, right: Extent) -> Extent:
+    """left + right."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    terms = _terms(left)
+    for monomial, coefficient in _terms(right).items():
+        terms[monomial] = terms.get(monomial, 0) + coefficient
+    return _make(terms)
+
+
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for atom, power in right:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
+
+
+def multiply(left: Extent, right: Extent) -> Extent:
+    """left * right."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    terms: dict[Monomial, int] = {}
+    for a, p in _terms(left).items():
+        for b, q in _terms(right).items():
+            product = _times(a, b)
+            terms[product] = terms.get(product, 0) + p * q
+    return _make(terms)
+
+
+def _divide_exactly(left: Extent, right: Extent) -> Extent | None:
+    """left / right when right is one term that divides every term of left, else None."""
+    divisor = _terms(right)
+    if len(divisor) != 1:
+        return 1 if left == right else None
+    ((by, factor),) = divisor.items()
+    result: dict[Monomial, int] = {}
+    for monomial, coefficient in _terms(left).items():
+        powers = dict(monomial)
+        for atom, power in by:
+            powers[atom] = powers.get(atom, 0) - power
+        if coefficient % factor or any(p < 0 for p in powers.values()):
+            return None
+        rest = sorted(((a, p) for a, p in powers.items() if p), key=lambda i: _atom_key(i[0]))
+        result[tuple(rest)] = coefficient // factor
+    return _make(result)
+
+
+def quotient(left: Extent, right: Extent) -> Extent:
+    """Floor division. Raises ZeroDivisionError for a constant zero divisor."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left // right
+    if right == 0:
+        raise ZeroDivisionError("extent divided by zero")
+    exact = _divide_exactly(left, right)
+    if exact is not None:
+        return exact
+    if isinstance(right, int):
+        # (right * q + r) // right == q + r // right
+        whole = {m: c // right for m, c in _terms(left).items() if m and c % right == 0}
+        if whole:
+            q = _make(whole)
+            return add(q, quotient(add(left, multiply(-right, q)), right))
+    return _make({((Quotient(left, right), 1),): 1})
+
+
+def remainder(left: Extent, right: Extent) -> Extent:
+    """Python's modulo. Raises ZeroDivisionError for a constant zero divisor."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left % right
+    if right == 0:
+        raise ZeroDivisionError("extent modulo zero")
+    if _divide_exactly(left, right) is not None:
+        return 0
+    return _make({((Remainder(left, right), 1),): 1})
+
+
+def _extreme(kind: str, left: Extent, right: Extent) -> Extent:
+    if isinstance(left, int) and isinstance(right, int):
+        return min(left, right) if kind == "min" else max(left, right)
+    difference = add(left, multiply(-1, right))
+    if isinstance(difference, int):
+        low, high = (left, right) if difference <= 0 else (right, left)
+        return low if kind == "min" else high
+    if non_negative(difference):
+        return right if kind == "min" else left
+    if non_negative(multiply(-1, difference)):
+        return left if kind == "min" else right
+    if _extent_key(right) < _extent_key(left):
+        left, right = right, left
+    return _make({((Extreme(kind, left, right), 1),): 1})
+
+
+def minimum(left: Extent, right: Extent) -> Extent:
+    """The smaller of two extents."""
+    return _extreme("min", left, right)
+
+
+def maximum(left: Extent, right: Extent) -> Extent:
+    """The larger of two extents."""
+    return _extreme("max", left, right)
+
+
+def non_negative(extent: Extent) -> bool:
+    """True if the extent is certainly >= 0 (symbols are); False means it is not known."""
+    if isinstance(extent, int):
+        return extent >= 0
+    return all(c > 0 and all(_atom_non_negative(a) for a, _ in m) for m, c in extent.terms)
+
+
+def _atom_non_negative(atom: Atom) -> bool:
+    match atom:
+        case Symbol():
+            return True
+        case Quotient(a, b):
+            return non_negative(a) and non_negative(b)
+        case Remainder(_, b):
+            return non_negative(b)
+        case Extreme("min", a, b):
+            return non_negative(a) and non_negative(b)
+        case Extreme(_, a, b):
+            return non_negative(a) or non_negative(b)
+    raise AssertionError(atom)
+
+
+def product(extents: Iterable[Extent]) -> Extent:
+    """The product of several extents, 1 for none: the number of elements of a shape."""
+    result: Extent = 1
+    for extent in extents:
+        result = multiply(result, extent)
+    return result
+
+
+def symbols(extent: Extent) -> tuple[Symbol, ...]:
+    """The symbols that occur, oldest first, each once."""
+    found: dict[Symbol, None] = {}
+    pending = [extent]
+    while pending:
+        here = pending.pop()
+        if isinstance(here, int):
+            continue
+        for monomial, _ in here.terms:
+            for atom, _ in monomial:
+                match atom:
+                    case Symbol():
+                        found[atom] = None
+                    case Quotient(a, b) | Remainder(a, b) | Extreme(_, a, b):
+                        pending += (a, b)
+    return tuple(sorted(found, key=lambda s: s.serial))
+
+
+def _rebuild(extent: Extent, leaf: Callable[[Symbol], Extent]) -> Extent:
+    """The extent with each symbol replaced; nesting of atoms is as deep as the user's expression."""
+    if isinstance(extent, int):
+        return extent
+    total: Extent = 0
+    for monomial, coefficient in extent.terms:
+        term: Extent = coefficient
+        for atom, power in monomial:
+            value: Extent
+            match atom:
+                case Symbol():
+                    value = leaf(atom)
+                case Quotient(a, b):
+                    value = quotient(_rebuild(a, leaf), _rebuild(b, leaf))
+                case Remainder(a, b):
+                    value = remainder(_rebuild(a, leaf), _rebuild(b, leaf))
+                case Extreme(kind, a, b):
+                    value = _extreme(kind, _rebuild(a, leaf), _rebuild(b, leaf))
+            for _ in range(power):
+                term = multiply(term, value)
+        total = add(total, term)
+    return total
+
+
+def substitute(extent: Extent, mapping: Mapping[Symbol, Extent]) -> Extent:
+    """The extent with symbols replaced by extents; symbols not in `mapping` stay."""
+    if isinstance(extent, int) or not mapping:
+        return extent
+    return _rebuild(extent, lambda s: mapping[s] if s in mapping else of(s))
+
+
+def evaluate(extent: Extent, values: Mapping[Symbol, int]) -> int:
+    """The number, given a value for every symbol. Raises KeyError for one without."""
+    result = _rebuild(extent, lambda s: values[s])
+    assert isinstance(result, int)
+    return result
+
+
+def show(extent: Extent, name: Callable[[Symbol], str] = str) -> str:
+    """Text such as `2*n + 1` or `(n + 1)//2`; `name` spells a symbol."""
+    if isinstance(extent, int):
+        return str(extent)
+    parts: list[str] = []
+    for monomial, coefficient in extent.terms:
+        factors = [_show_atom(a, name) + (f"**{p}" if p > 1 else "") for a, p in monomial]
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        text = "*".join(factors)
+        sign = "-" if coefficient < 0 else "+"
+        parts.append(text if not parts and sign == "+" else f"{sign} {text}" if parts else "-" + text)
+    return " ".join(parts)
+
+
+def _show_atom(atom: Atom, name: Callable[[Symbol], str]) -> str:
+    def operand(extent: Extent) -> str:
+        text = show(extent, name)
+        return text if text.replace("_", "").isalnum() else f"({text})"
+
+    match atom:
+        case Symbol():
+            return name(atom)
+        case Quotient(a, b):
+            return f"({operand(a)}//{operand(b)})"
+        case Remainder(a, b):
+            return f"({operand(a)}%{operand(b)})"
+        case Extreme(kind, a, b):
+            return f"{kind}({show(a, name)}, {show(b, name)})"
+
+
+# Whether two extents are equal is asked by type relations. Structure answers by default; `infer`
+# installs an oracle that may decide by a guard of the executable or by a run-time check.
+_oracle: ContextVar[Callable[[Extent, Extent], bool] | None] = ContextVar("oracle", default=None)
+
+
+def equal(left: Extent, right: Extent) -> bool:
+    """True if the extents are equal, structurally or by the decision of the current oracle."""
+    if left == right:
+        return True
+    if isinstance(left, int) and isinstance(right, int):
+        return False
+    oracle = _oracle.get()
+    return oracle is not None and oracle(left, right)
+
+
+@contextmanager
+def decided_by(oracle: Callable[[Extent, Extent], bool]) -> Iterator[None]:
+    """Let `oracle(left, right)` decide equalities that structure leaves open."""
+    token = _oracle.set(oracle)
+    try:
+        yield
+    finally:
+        _oracle.reset(token)

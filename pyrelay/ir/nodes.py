@@ -1,0 +1,322 @@
+"""The nodes of the intermediate representation: flat A-normal form, two dialects in one grammar.
+
+    module   ::= function+
+    function ::= def @name[symbol, ...](var: type, ...) block
+    block    ::= let* return atom, ... [; extent, ...]
+    let      ::= var: type, ... [; symbol, ...] = rhs
+    atom     ::= var | const
+    rhs      ::= op(atom, ..., attribute=value, ...)             OpCall
+               | @name(atom, ...)[extent, ...]                   FnCall
+               | if atom block else block                        If
+               | loop (var = atom, ...) while block do block     Loop
+               | vjp @name(atom, ...)[extent, ...]               Vjp        Core, until `grad`
+               | kernel @name(atom, ...)[extent, ...]            KernelCall Core, after `fuse`
+               | py.kind(atom, ...)                              PyCall     Relay only
+
+Relay (untyped; what the frontend makes) has Python objects as constants, `PyCall` for everything
+Python does to objects, and places that are written. Core (typed; what `infer` makes) is first order:
+no closures, no tuples, no Python objects, no places.
+
+`Var` compares by identity; its name is decoration. Extents are a second sort of value: a `Let`, a
+`Loop` and a `Function` bind symbols, and a `Block` ends with the extents for the symbols that its
+owner binds. Every node is frozen: a pass makes a new program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from pyrelay.errors import Span
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.op import Op
+from pyrelay.ir.types import Type
+
+
+class Attrs(Mapping[str, Any]):
+    """Immutable, hashable, name-ordered attributes of a node. Values must be hashable."""
+
+    __slots__ = ("_hash", "_items")
+
+    def __init__(self, **items: Any) -> None:
+        self._items = dict(sorted(items.items()))
+        self._hash = hash(tuple(self._items.items()))
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        # repr tells 1, 1.0 and True apart, which are equal as keys of a dict.
+        return (
+            isinstance(other, Attrs)
+            and self._items == other._items
+            and [type(v) for v in self._items.values()] == [type(v) for v in other._items.values()]
+        )
+
+    def __repr__(self) -> str:
+        return f"Attrs({', '.join(f'{k}={v!r}' for k, v in self._items.items())})"
+
+
+NO_ATTRS = Attrs()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """A name bound once. `type` is None in Relay."""
+
+    name: str
+    type: Type | None = None
+    span: Span | None = field(default=None, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    """A constant: in Core a number of a scalar `type`, in Relay any Python object (type None)."""
+
+    value: Any
+    type: Type | None = None
+
+
+Atom = Union[Var, Const]
+
+
+class _Unset:
+    """The value of a local variable on a path that has not assigned it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "unset"
+
+
+UNSET = _Unset()
+
+
+class _Unread:
+    """A value that no path reads: it joins with anything and stands for nothing at run time."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "unread"
+
+
+UNREAD = _Unread()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpCall:
+    """An operator of the `ops` package applied to atoms."""
+
+    op: Op
+    args: tuple[Atom, ...]
+    attrs: Attrs = NO_ATTRS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FnCall:
+    """A call of a global function; `dims` are the extents for the function's symbols."""
+
+    function: str
+    args: tuple[Atom, ...]
+    dims: tuple[Extent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """Runs one of two blocks, whose results become the outputs of the `Let`.
+
+    In Core `cond` is a scalar of dtype bool; in Relay any object, judged by Python's truth.
+    """
+
+    cond: Atom
+    then: Block
+    orelse: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """Carried values, updated until a bound, a test or the body ends the loop.
+
+    Per iteration: stop if `count` is given and the iteration number (bound to `index`, from 0) has
+    reached it; run `test` if given, whose results are a condition and the values for `handed`, and
+    stop if the condition is false; run `body`, whose results are, with `exits`, first a bool that
+    ends the loop after this iteration, then the next carried values. The outputs of the `Let` are
+    the carried values at the end. `dims` are carried extents, visible in `test` and `body`;
+    `init_dims` their first values, and `body.dims` the next ones.
+
+    Relay only: `iterable` is a Python iterable whose items are bound to `item`, instead of `count`.
+    """
+
+    carried: tuple[Var, ...]
+    init: tuple[Atom, ...]
+    body: Block
+    test: Block | None = None
+    handed: tuple[Var, ...] = ()
+    count: Atom | None = None
+    index: Var | None = None
+    exits: bool = False
+    dims: tuple[Symbol, ...] = ()
+    init_dims: tuple[Extent, ...] = ()
+    iterable: Atom | None = None
+    item: Var | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vjp:
+    """A requested derivative: the results of a function, then cotangents of some arguments.
+
+    `args` are the function's arguments; `seeds` are the cotangents of the results whose positions
+    are `seeded` (other results have cotangent zero); `wrt` are the positions of the arguments whose
+    cotangents follow the function's results among the outputs of the `Let`.
+    """
+
+    function: str
+    args: tuple[Atom, ...]
+    seeds: tuple[Atom, ...]
+    seeded: tuple[int, ...]
+    wrt: tuple[int, ...]
+    dims: tuple[Extent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelCall:
+    """A fused group: a closed function whose body becomes one kernel, applied to atoms."""
+
+    function: Function
+    args: tuple[Atom, ...]
+    dims: tuple[Extent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PyCall:
+    """Relay only: what Python does to objects. `kind` is one of `PY_KINDS`."""
+
+    kind: str
+    args: tuple[Atom, ...]
+    attrs: Attrs = NO_ATTRS
+
+
+#: kind -> meaning (arguments; attributes). The outputs are one value unless said otherwise.
+PY_KINDS: dict[str, str] = {
+    "name": "value of a name outside the program: scope 'global' is the module's, then Python's "
+    "builtins; 'free' is a closure cell of the entry's Python function (; scope='global'|'free', "
+    "name)",
+    "expect": "refuse the program unless x is this very object: its lowering depended on it "
+    "(x, object), no output",
+    "attribute": "obj.name (obj; name)",
+    "set_attribute": "obj.name = value (obj, value; name), no output",
+    "item": "obj[key] (obj, key)",
+    "set_item": "obj[key] = value (obj, key, value), no output",
+    "del_item": "del obj[key] (obj, key), no output",
+    "call": "callee(...) (callee, argument...; keywords: one of None (positional), name, '*', '**' "
+    "per argument)",
+    "unary": "operator applied to x (x; op='-'|'+'|'~'|'not')",
+    "binary": "x op y (x, y; op='+'|'-'|'*'|'/'|'//'|'%'|'**'|'@'|'&'|'|'|'^'|'<<'|'>>')",
+    "inplace": "new value of x after x op= y, which writes into an array or list (x, y; op as above)",
+    "compare": "x op y (x, y; op='=='|'!='|'<'|'<='|'>'|'>='|'is'|'is not'|'in'|'not in')",
+    "truth": "bool(x) as `if` and `while` judge it (x)",
+    "tuple": "(item, ...) (item...; starred: one bool per item)",
+    "list": "[item, ...] (item...; starred)",
+    "set": "{item, ...} (item...; starred)",
+    "dict": "{key: value, ...} (key, value, key, value...); key Const(None) with attribute "
+    "merged[i] true stands for **value",
+    "slice": "start:stop:step (start, stop, step), Const(None) where absent",
+    "unpack": "several outputs from one iterable (x; before, starred: bool, after: counts)",
+    "function": "a function value (default...; function=name in the module, defaults: names of the "
+    "parameters with a default, in order; cells: names of captured variables; the atoms after the "
+    "defaults are the captured cells, in order)",
+    "new_cell": "a fresh box for a captured variable (initial value; name)",
+    "get_cell": "content of a box (cell; name)",
+    "set_cell": "assign to a box (cell, value; name), no output",
+    "bound": "x, or Python's error if x is unset on this path (x; name)",
+    "format": "f-string (value, spec, value, spec...; parts: literal strings, None for the next "
+    "value; conversions: '', 's', 'r' or 'a' per value); a spec is Const('') where absent",
+    "append": "append to a list under construction by a comprehension (list, item), no output",
+    "raise": "raise an exception (exception or class, cause or Const(None)), no output",
+    "enter": "enter a context manager of a `with` (manager)",
+    "exit": "leave it (manager), no output",
+    "annotate": "x, declared by the user to have a type; Python ignores it (x; name, annotation: "
+    "its source text)",
+    "is_sequence": "whether a sequence pattern of `match` may match x, as Python judges (x)",
+    "is_mapping": "whether a mapping pattern of `match` may match x, as Python judges (x)",
+    "positional": "the attribute that the index-th positional pattern of `case cls(...)` looks at "
+    "(subject, cls; index)",
+}
+
+Rhs = Union[OpCall, FnCall, If, Loop, Vjp, KernelCall, PyCall]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let:
+    """Binds `outs` (and `dims`, extents known only once `rhs` has run) to what `rhs` computes."""
+
+    outs: tuple[Var, ...]
+    rhs: Rhs
+    dims: tuple[Symbol, ...] = ()
+    span: Span | None = field(default=None, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Lets in order, then results, then extents for the symbols that the owner binds."""
+
+    lets: tuple[Let, ...]
+    results: tuple[Atom, ...]
+    dims: tuple[Extent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Relay only: how Python binds an argument. `kind` is inspect's name of the parameter kind."""
+
+    name: str
+    kind: str  # positional_only | positional_or_keyword | var_positional | keyword_only | var_keyword
+    has_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A closed function. `dims` are the symbols a call supplies, `signature` is Relay's.
+
+    In Relay, `params` are the parameters in the order of `signature`, then one per name in `cells`
+    (boxes of captured variables).
+    """
+
+    name: str
+    params: tuple[Var, ...]
+    body: Block
+    dims: tuple[Symbol, ...] = ()
+    span: Span | None = field(default=None, kw_only=True, repr=False)
+    signature: tuple[Parameter, ...] = field(default=(), kw_only=True)
+    cells: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def result_types(self) -> tuple[Type | None, ...]:
+        """Types of the results."""
+        return tuple(a.type for a in self.body.results)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """Functions by name, and the one that is called."""
+
+    functions: Mapping[str, Function]
+    entry: str
+
+    @property
+    def main(self) -> Function:
+        """The entry function."""
+        return self.functions[self.entry]
+
+

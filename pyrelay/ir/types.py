@@ -1,0 +1,180 @@
+"""Types of the intermediate representation: element types, tensor types, tapes, and promotion.
+
+In: NumPy element types and extents. Out: frozen `Type` values and NumPy 2's promotion (NEP 50).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent, Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type. `kind` is NumPy's letter: b, i, u, f or c."""
+
+    name: str
+    kind: str = field(compare=False)
+    size: int = field(compare=False)  # bytes of one element
+    numpy: np.dtype[Any] = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        """True for real and complex floating types: those that carry derivatives."""
+        return self.kind in "fc"
+
+    @property
+    def is_integer(self) -> bool:
+        """True for signed and unsigned integers."""
+        return self.kind in "iu"
+
+
+def _dtype(name: str, numpy: str) -> DType:
+    dtype = np.dtype(numpy)
+    return DType(name, dtype.kind, dtype.itemsize, dtype)
+
+
+bool_ = _dtype("bool", "?")
+i8, i16, i32, i64 = (_dtype(f"i{8 * n}", f"i{n}") for n in (1, 2, 4, 8))
+u8, u16, u32, u64 = (_dtype(f"u{8 * n}", f"u{n}") for n in (1, 2, 4, 8))
+f32, f64 = _dtype("f32", "f4"), _dtype("f64", "f8")
+c64, c128 = _dtype("c64", "c8"), _dtype("c128", "c16")
+
+DTYPES = {d.name: d for d in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c64, c128)}
+_BY_NUMPY = {d.numpy: d for d in DTYPES.values()}
+_PYTHON_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+_PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+def from_numpy(dtype: Any) -> DType | None:
+    """The element type of a NumPy dtype (or anything `np.dtype` takes), None if unsupported."""
+    return _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """An array of `dtype` and `shape`; a scalar has shape ().
+
+    `weak` marks a Python number (`int`, `float`, `bool`, `complex`): its dtype gives way to any
+    array's in promotion, and its arithmetic raises as Python's does. Only scalars are weak, and
+    their dtype is i64, f64, bool or c128.
+    """
+
+    dtype: DType
+    shape: tuple[Extent, ...] = ()
+    weak: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Extent:
+        """Number of elements."""
+        return dims.product(self.shape)
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TapeType:
+    """A linear last-in first-out byte store: what a forward pass leaves for the backward pass."""
+
+    def __str__(self) -> str:
+        return "tape"
+
+
+Type = Union[TensorType, TapeType]
+TAPE = TapeType()
+PY_BOOL = TensorType(bool_, (), True)
+PY_INT = TensorType(i64, (), True)
+PY_FLOAT = TensorType(f64, (), True)
+PY_COMPLEX = TensorType(c128, (), True)
+
+
+def show(ty: Type, name: Callable[[Symbol], str] = str) -> str:
+    """`f32[n, 3]`, `f64[]` for a NumPy scalar, `float` for a Python one, `tape`."""
+    if isinstance(ty, TapeType):
+        return "tape"
+    if ty.weak:
+        return _PYTHON_NAMES[ty.dtype.kind]
+    return f"{ty.dtype}[{', '.join(dims.show(d, name) for d in ty.shape)}]"
+
+
+def of_scalar(value: object) -> TensorType | None:
+    """Type of a Python or NumPy number, None for anything else."""
+    if isinstance(value, np.generic):
+        dtype = from_numpy(value.dtype) if value.dtype.kind in "biufc" else None
+        return TensorType(dtype) if dtype else None
+    if type(value) is bool:
+        return PY_BOOL
+    if type(value) is int:
+        return PY_INT
+    if type(value) is float:
+        return PY_FLOAT
+    if type(value) is complex:
+        return PY_COMPLEX
+    return None
+
+
+def python_type(ty: TensorType) -> type:
+    """The Python class of a weak scalar type: bool, int, float or complex."""
+    return _PYTHON_TYPES[ty.dtype.kind]
+
+
+_REPRESENTATIVE: dict[str, Any] = {"b": True, "i": 1, "f": 1.0, "c": 1j}
+
+
+def promote(types: Iterable[TensorType]) -> tuple[DType, bool]:
+    """NumPy 2's common dtype of several operands (NEP 50), and whether it is still weak.
+
+    Raises TypeError if NumPy has no common type for them.
+    """
+    operands = list(types)
+    if all(t.weak for t in operands):
+        kind = max((t.dtype.kind for t in operands), key="bifc".index)
+        return {"b": bool_, "i": i64, "f": f64, "c": c128}[kind], True
+    values = [_REPRESENTATIVE[t.dtype.kind] if t.weak else t.dtype.numpy for t in operands]
+    result = from_numpy(np.result_type(*values))
+    if result is None:
+        raise TypeError(f"no common element type of {', '.join(map(str, operands))}")
+    return result, False
+
+
+def float_of(dtype: DType) -> DType:
+    """The type in which tanh, exp, ... of `dtype` are computed.
+
+    NumPy's choice, except that bool and 8-bit integers give f32 where NumPy gives float16.
+    """
+    if dtype.is_float:
+        return dtype
+    return f32 if dtype.size <= 2 else f64
+
+
+def type_symbols(ty: Type) -> tuple[Symbol, ...]:
+    """The symbols in the shape of a type, in order of occurrence."""
+    if isinstance(ty, TapeType):
+        return ()
+    found: dict[Symbol, None] = {}
+    for extent in ty.shape:
+        for symbol in dims.symbols(extent):
+            found[symbol] = None
+    return tuple(found)
+
+
+def substitute(ty: Type, mapping: dict[Symbol, Extent]) -> Type:
+    """The type with symbols in its shape replaced."""
+    if isinstance(ty, TapeType) or not mapping:
+        return ty
+    return TensorType(ty.dtype, tuple(dims.substitute(d, mapping) for d in ty.shape), ty.weak)

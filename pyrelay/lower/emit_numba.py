@@ -1,0 +1,372 @@
+"""Kernel IR to source text in the kernel language of `devices.kernel_language`.
+
+In: a `Kernel`. Out: a Python module that defines `kernel(block, begin, end)`. The text holds no
+name of the user's, so equal kernels of different programs are the same text; `header` gives the
+user's lines that a kernel came from, as a comment to stand in front of it.
+
+Scalars that are used once, where they are defined, become part of the expression that uses them.
+The tree is built as `ast` and printed by precedence.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pyrelay.ir.types import DType, f32, i64
+from pyrelay.lower.kernel import (
+    ARRAY,
+    EXTENT,
+    OUTPUT,
+    SCALAR,
+    SCRATCH,
+    SLOT,
+    Array,
+    Assign,
+    Body,
+    Break,
+    Compute,
+    Fail,
+    For,
+    If,
+    Kernel,
+    Literal,
+    Load,
+    Local,
+    LocalArray,
+    Operand,
+    Parameter,
+    Read,
+    Statement,
+    Store,
+    While,
+    bodies,
+    operands,
+    statements,
+)
+from pyrelay.lower.printing import unparse
+from pyrelay.ops.scalar import SCALARS
+
+#: Where the names that kernels use are defined.
+VOCABULARY = "pyrelay.devices.vocabulary"
+
+_LARGEST_EXPRESSION = 12  # operations in one statement
+_PREFIX = {ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r", SCRATCH: "t"}
+_CONSTANTS = ("inf", "nan")
+
+
+def emit(kernel: Kernel) -> str:
+    """The kernel's source text."""
+    body = _Printer(kernel).function()
+    names = {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and n.id in _imported(body)}
+    numbers = sorted(names.intersection(_CONSTANTS))
+    words = sorted(names.difference(_CONSTANTS))
+    imports: list[ast.stmt] = []
+    if numbers:
+        imports.append(_import("math", numbers))
+    imports.append(_import(VOCABULARY, words))
+    return unparse(ast.Module([*imports, body], []))
+
+
+def header(kernel: Kernel) -> str:
+    """A comment with the user's lines that the kernel computes, "" if they are not known."""
+    lines: dict[tuple[str, int], str] = {}
+    for span in kernel.spans:
+        text = span.source.at(span.line)
+        if text is not None:
+            lines[span.source.filename, span.line] = text.strip()
+    out = io.StringIO()
+    previous = None
+    for (filename, number), text in sorted(lines.items()):
+        if filename != previous:
+            out.write(f"# {filename}\n")
+            previous = filename
+        out.write(f"# {number:5} | {text}\n")
+    return out.getvalue()
+
+
+def _import(module: str, names: Sequence[str]) -> ast.stmt:
+    return ast.ImportFrom(module, [ast.alias(n) for n in names], 0)
+
+
+def _imported(function: ast.FunctionDef) -> set[str]:
+    """Names that the function reads and nobody binds in it."""
+    bound = {a.arg for a in function.args.args}
+    used = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            (bound if isinstance(node.ctx, ast.Store) else used).add(node.id)
+    return used - bound - {"range"}
+
+
+# -- expressions ---------------------------------------------------------------------------------
+
+
+@functools.cache
+def _template(text: str) -> ast.expr:
+    return ast.parse(text.format("_0", "_1", "_2"), mode="eval").body
+
+
+class _Filler(ast.NodeTransformer):
+    def __init__(self, values: Sequence[ast.expr]) -> None:
+        self.values = {f"_{k}": value for k, value in enumerate(values)}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+        return self.values.get(node.id, node)
+
+
+def _copy(node: Any) -> Any:
+    """A copy of a template: `ast` nodes of a tree must not be shared."""
+    if isinstance(node, ast.AST):
+        return type(node)(**{name: _copy(value) for name, value in ast.iter_fields(node)})
+    if isinstance(node, list):
+        return [_copy(item) for item in node]
+    return node
+
+
+def _spell(text: str, values: Sequence[ast.expr]) -> ast.expr:
+    filled: ast.expr = _Filler(values).visit(_copy(_template(text)))
+    return filled
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _call(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(_name(name), list(args), [])
+
+
+def _set(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value, lineno=1)
+
+
+def _number(value: float) -> ast.expr:
+    """A number, negative ones as Python reads them: minus applied to a positive one."""
+    if value != value or value in (float("inf"), float("-inf")):
+        magnitude = _name("nan" if value != value else "inf")
+    else:
+        magnitude = ast.Constant(abs(value))
+    negative = value < 0 or (value == 0 and str(value).startswith("-"))
+    return ast.UnaryOp(ast.USub(), magnitude) if negative else magnitude
+
+
+def literal(value: Any, dtype: DType) -> ast.expr:
+    """A constant of the kernel language."""
+    if dtype.kind == "b":
+        return ast.Constant(bool(value))
+    if dtype.kind == "c":
+        part = np.float32 if dtype.size == 8 else np.float64
+        parts = [_float(v, part) for v in (value.real, value.imag)]
+        return _call(dtype.name, *parts)
+    if dtype.kind == "f":
+        return _float(value, dtype.numpy.type)
+    if dtype == i64:
+        return _number(value)
+    # Literals are i64; the upper half of u64 is its negative counterpart, cast back.
+    return _call(dtype.name, _number(value - 2**64 if value >= 2**63 else value))
+
+
+def _float(value: float, kind: Any) -> ast.expr:
+    if kind is np.float64:
+        return _number(float(value))
+    short = float(str(np.float32(value)))  # the shortest decimal that rounds to it
+    return _call(f32.name, _number(short))
+
+
+# -- statements ----------------------------------------------------------------------------------
+
+
+class _Pending:
+    """A value that may still become part of another expression."""
+
+    __slots__ = ("memory", "tree", "variables", "weight")
+
+    def __init__(
+        self, tree: ast.expr, weight: int, variables: frozenset[Local], memory: bool
+    ) -> None:
+        self.tree, self.weight, self.variables, self.memory = tree, weight, variables, memory
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.names: dict[Local | LocalArray | Parameter, str] = {}
+        self.names[kernel.begin], self.names[kernel.end] = "begin", "end"
+        self.counts: dict[str, int] = {}
+        self.places: dict[Parameter, int] = {}
+        place = 1
+        for parameter in kernel.parameters:
+            self.places[parameter] = place
+            place += parameter.words
+        self.users: dict[Local, list[int]] = {}
+        self._find_users(kernel.body)
+        self.pending: dict[Local, _Pending] = {}
+
+    def _find_users(self, body: Body) -> None:
+        """Notes, per scalar, the bodies that read it: a body is known by the id of its tuple."""
+        waiting = [body]
+        while waiting:
+            here = waiting.pop()
+            for statement in here:
+                for operand in operands(statement):
+                    if isinstance(operand, Local):
+                        self.users.setdefault(operand, []).append(id(here))
+                waiting += bodies(statement)
+
+    def _fresh(self, prefix: str) -> str:
+        number = self.counts.get(prefix, 0)
+        self.counts[prefix] = number + 1
+        return f"{prefix}{number}"
+
+    def _named(self, thing: Local | LocalArray | Parameter, prefix: str) -> str:
+        if thing not in self.names:
+            self.names[thing] = self._fresh(prefix)
+        return self.names[thing]
+
+    # -- the function --------------------------------------------------------------------------
+
+    def function(self) -> ast.FunctionDef:
+        """The definition of `kernel`."""
+        out: list[ast.stmt] = []
+        for parameter in self.kernel.parameters:
+            if parameter.role not in (SCALAR, EXTENT):
+                name = self._named(parameter, _PREFIX[parameter.role])
+                out.append(_set(name, self._parameter(parameter, i64)))
+        for statement in statements(self.kernel.body):
+            array = getattr(statement, "array", None)
+            if isinstance(array, LocalArray) and array not in self.names:
+                size = ast.Constant(array.size)
+                made = _call(f"local_{array.dtype.name}", size)
+                out.append(_set(self._named(array, "c"), made))
+        out += self._body(self.kernel.body)
+        out.append(ast.Return(ast.Constant(0)))
+        names = [ast.arg(n) for n in ("block", "begin", "end")]
+        args = ast.arguments([], names, None, [], [], None, [])
+        return ast.FunctionDef("kernel", args, out, [], lineno=1)  # type: ignore[call-overload, no-any-return]
+
+    def _parameter(self, parameter: Parameter, dtype: DType) -> ast.expr:
+        place = ast.Constant(self.places[parameter])
+        return _call(f"param_{dtype.name}", _name("block"), place)
+
+    def _body(self, body: Body) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in body:
+            if isinstance(statement, (Compute, Load, Read)):
+                self._define(statement, body, out)
+            else:
+                self._act(statement, out)
+        self._flush(out, lambda held: True)
+        return out
+
+    def _define(self, statement: Compute | Load | Read, body: Body, out: list[ast.stmt]) -> None:
+        local = statement.out
+        if isinstance(statement, Read):
+            name = self._named(local, _PREFIX[statement.parameter.role])
+            out.append(_set(name, self._parameter(statement.parameter, local.dtype)))
+            return
+        taken = [self._take(o, _LARGEST_EXPRESSION, out) for o in operands(statement)]
+        tree = self._tree(statement, [t.tree for t in taken])
+        ordered = isinstance(statement, Load)
+        pending = _Pending(
+            tree, 1 + sum(t.weight for t in taken),
+            frozenset[Local]().union(*(t.variables for t in taken)),
+            ordered or any(t.memory for t in taken),
+        )  # fmt: skip
+        if self.users.get(local) == [id(body)] and pending.weight <= _LARGEST_EXPRESSION:
+            self.pending[local] = pending
+        else:
+            out.append(_set(self._named(local, "x"), tree))
+
+    def _tree(self, statement: Compute | Load, args: list[ast.expr]) -> ast.expr:
+        if isinstance(statement, Load):
+            order = "" if statement.parallel else "ordered_"
+            name = f"load_{order}{statement.array.dtype.name}"
+            return _call(name, self._array(statement.array), *args)
+        scalar = SCALARS[statement.primitive]
+        last = statement.args[-1].dtype
+        dtype = statement.out.dtype if statement.primitive == "cast" else last
+        return _spell(scalar.numba(dtype), args)
+
+    def _array(self, array: Array) -> ast.expr:
+        return _name(self.names[array])
+
+    def _take(self, operand: Operand, room: int, out: list[ast.stmt]) -> _Pending:
+        """The expression of an operand, which is used up if it was pending."""
+        if isinstance(operand, Literal):
+            return _Pending(literal(operand.value, operand.dtype), 0, frozenset(), False)
+        held = self.pending.get(operand)
+        if held is not None and held.weight < room:
+            del self.pending[operand]
+            return held
+        if held is not None:
+            del self.pending[operand]
+            out.append(_set(self._named(operand, "x"), held.tree))
+        name = self._named(operand, "v" if operand.variable else "x")
+        variables = frozenset([operand]) if operand.variable else frozenset[Local]()
+        return _Pending(_name(name), 0, variables, False)
+
+    def _flush(self, out: list[ast.stmt], which: Any) -> None:
+        """Gives a name to pending values, in order, those at least that `which` tells."""
+        for local, held in list(self.pending.items()):
+            if which(held):
+                del self.pending[local]
+                out.append(_set(self._named(local, "x"), held.tree))
+
+    def _act(self, statement: Statement, out: list[ast.stmt]) -> None:
+        room = _LARGEST_EXPRESSION + 1
+        values = [self._take(o, room, out).tree for o in operands(statement)]
+        match statement:
+            case Assign(variable=variable):
+                self._flush(out, lambda held: variable in held.variables)
+                out.append(_set(self._named(variable, "v"), values[0]))
+            case Store():
+                self._flush(out, lambda held: held.memory)
+                out.append(ast.Expr(self._store(statement, values)))
+            case Break():
+                self._flush(out, lambda held: True)
+                out.append(ast.If(values[0], [ast.Break()], []))
+            case Fail():
+                self._flush(out, lambda held: True)
+                out.append(ast.If(values[0], self._failure(statement, values[1:]), []))
+            case If():
+                self._flush(out, lambda held: True)
+                then, orelse = self._body(statement.then), self._body(statement.orelse)
+                if then:
+                    out.append(ast.If(values[0], then, orelse))
+                else:
+                    out.append(ast.If(ast.UnaryOp(ast.Not(), values[0]), orelse, []))
+            case For():
+                self._flush(out, lambda held: True)
+                index = self._named(statement.index, "i")
+                zero = isinstance(statement.start, Literal) and statement.start.value == 0
+                bounds = values[1:] if zero else values
+                target = ast.Name(index, ast.Store())
+                body = self._body(statement.body)
+                out.append(ast.For(target, _call("range", *bounds), body, [], lineno=1))
+            case While():
+                self._flush(out, lambda held: True)
+                out.append(ast.While(ast.Constant(True), self._body(statement.body), []))
+
+    def _store(self, store: Store, values: list[ast.expr]) -> ast.expr:
+        array = self._array(store.array)
+        if isinstance(store.array, Parameter) and store.array.role == SLOT:
+            return _call(f"store_slot_{store.array.dtype.name}", array, *values)
+        order = "" if store.parallel else "ordered_"
+        return _call(f"store_{order}{store.array.dtype.name}", array, *values)
+
+    def _failure(self, fail: Fail, values: list[ast.expr]) -> list[ast.stmt]:
+        record = _call("param_i64", _name("block"), ast.Constant(0))
+        site = _call("store_slot_i64", _name("record"), ast.Constant(0), ast.Constant(fail.site))
+        out: list[ast.stmt] = [_set("record", record), ast.Expr(site)]
+        word = 1
+        for operand, value in zip(fail.values, values, strict=True):
+            name = f"store_slot_{operand.dtype.name}"
+            out.append(ast.Expr(_call(name, _name("record"), ast.Constant(word), value)))
+            word += 2 if operand.dtype.size == 16 else 1
+        return [*out, ast.Return(ast.Constant(1))]

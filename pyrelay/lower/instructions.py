@@ -1,0 +1,440 @@
+"""The plan: what runs between kernels, as immutable values.
+
+In: nothing; the lowering builds these. Out: `Plan`, which `encode.encode` turns into a table of
+int64 words that the executor runs (`devices/executor.py`), and `devices.entry.Executable` makes
+callable.
+
+A function's frame is a row of 64-bit slots. What a slot holds:
+
+* int64, and every smaller integer sign- or zero-extended; bool as 0 or 1;
+* float64 as its bits, float32 as its bits in the low half, the high half zero;
+* complex64 as its 8 bytes in one slot, complex128 as two slots, real part first;
+* an array as the address of its first element: C-contiguous, extents are slots of their own.
+
+A function's parameters are its first slots. The first function of a plan is the one that Python
+calls: its parameters are `Plan.parameters` one after another, its `Return` hands over the words
+of `Plan.results` one after another (`lower/boundary.py` says how many each takes).
+
+An instruction either goes on to the next one, jumps, or ends the run with a status. Labels are
+names, local to their function.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyrelay.errors import Span
+from pyrelay.lower.boundary import Parameter, Result
+
+# ---------------------------------------------------------------------------------- operands
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The value in a slot of the running frame."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant word; `immediate` makes one from a number."""
+
+    word: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddressOf:
+    """The address of a slot: where a kernel reads or writes a scalar. Launch operands only."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The address of the elements of `Plan.arrays[index]`."""
+
+    index: int
+
+
+Value = Slot | Immediate | Data
+Operand = Value | AddressOf
+
+_FORMATS = {"bool": "q", "float32": "fxxxx", "float64": "d", "complex64": "ff"}
+
+
+def immediate(value: complex, dtype: str = "int64") -> Immediate:
+    """A number of one word as an operand; complex128 takes two, one float64 each.
+
+    Raises OverflowError where an integer does not fit 64 bits.
+    """
+    if dtype == "complex64":
+        number = complex(value)
+        packed = struct.pack("<ff", number.real, number.imag)
+    elif dtype in _FORMATS:
+        packed = struct.pack("<" + _FORMATS[dtype], value)
+    elif isinstance(value, (int, np.integer)):
+        number = int(value)
+        if not -(2**63) <= number < 2**64:
+            raise OverflowError(f"{number} does not fit 64 bits")
+        packed = (number % 2**64).to_bytes(8, "little")
+    else:
+        raise TypeError(f"{value!r} is no {dtype}")
+    return Immediate(int.from_bytes(packed, "little", signed=True))
+
+
+# ------------------------------------------------------------------------------ instructions
+
+UNARY = (
+    "move", "not",
+    "neg.i64", "abs.i64", "invert.i64",
+    "neg.f64", "abs.f64", "sqrt.f64", "isnan.f64", "neg.f32", "abs.f32", "sqrt.f32",
+    "i64_to_f64", "u64_to_f64", "f64_to_i64", "i64_to_f32", "f64_to_f32", "f32_to_f64",
+    "f64_to_bool", "i64_to_bool",
+    "wrap.i8", "wrap.i16", "wrap.i32", "wrap.u8", "wrap.u16", "wrap.u32",
+)  # fmt: skip
+"""`f64_to_i64` truncates and saturates, NaN gives 0; `wrap.*` cuts an int64 to a narrower type."""
+
+_COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
+
+BINARY = (
+    *(f"{name}.i64" for name in ("add", "sub", "mul", "floordiv", "mod", "min", "max")),
+    *(f"{name}.i64" for name in ("and", "or", "xor", "shl", "shr")),
+    *(f"{name}.i64" for name in _COMPARISONS),
+    "lt.u64", "le.u64",
+    *(f"{name}.f64" for name in ("add", "sub", "mul", "div", *_COMPARISONS)),
+    *(f"{name}.f32" for name in ("add", "sub", "mul", "div", *_COMPARISONS)),
+)  # fmt: skip
+"""int64 wraps; `floordiv` and `mod` round down as Python does and give 0 where the divisor is 0;
+shifts by more than 63 bits give what an unbounded shift would, modulo 2**64; f64 and f32 are IEEE.
+"""
+
+CHECKED = (
+    "add.i64", "sub.i64", "mul.i64", "pow.i64", "shl.i64", "shr.i64",
+    "floordiv.i64", "mod.i64", "div.f64", "floordiv.f64", "mod.f64",
+    "f64_to_i64", "index",
+)  # fmt: skip
+"""Python's own arithmetic; each raises its site, with both operands as values, where Python raises
+or where the exact integer does not fit int64. `index` (an index, an extent) gives the index from
+the front. `f64_to_i64` ignores its second operand. `pow.i64` raises on a negative exponent."""
+
+MEMORY = ("i8", "i16", "i32", "i64", "u8", "u16", "u32")
+"""Widths that `Load` and `Store` move; float32 moves as u32, float64 as i64, bool as u8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Run a kernel over `0..extent`.
+
+    `cost` is the estimated time of one iteration in picoseconds: it decides whether the pool's
+    threads share the range, and counts as work towards the next poll for Ctrl-C. `serial` keeps
+    a kernel whose iterations depend on each other on this thread. A kernel that fails numbers its
+    own sites from 0; `first_site` is where they begin in the plan's.
+    """
+
+    kernel: int
+    operands: tuple[Operand, ...]
+    extent: Value
+    cost: Value
+    serial: bool = False
+    first_site: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`target = op(a)`, op from `UNARY`."""
+
+    op: str
+    target: int
+    a: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`target = a op b`, op from `BINARY`."""
+
+    op: str
+    target: int
+    a: Value
+    b: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """`target = a op b`, op from `CHECKED`; raises `Plan.sites[site]` with values a and b."""
+
+    op: str
+    target: int
+    a: Value
+    b: Value
+    site: int
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`target = a if condition else b`, both evaluated already."""
+
+    target: int
+    condition: Value
+    a: Value
+    b: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place to jump to; costs nothing."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Go on at a label."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class JumpIf:
+    """Go on at a label where the condition is not 0."""
+
+    condition: Value
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class JumpUnless:
+    """Go on at a label where the condition is 0."""
+
+    condition: Value
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNext:
+    """The end of a counted loop's body: `counter += step; if counter < limit: jump`, and a poll.
+
+    A negative immediate step counts down: `if counter > limit: jump`.
+    """
+
+    counter: int
+    step: int
+    limit: Value
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Look for Ctrl-C when enough work has been done; stands in every loop and at the start of
+    every recursive function. Almost free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """`target = address` of `nbytes` fresh bytes, 64-byte aligned, not zeroed.
+
+    Belongs to the call until `Free`d or returned as an `ArrayResult`. MemoryError where there is
+    none, or `nbytes` is negative.
+    """
+
+    target: int
+    nbytes: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Give back what `Alloc` gave; address 0 is ignored."""
+
+    address: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Move `nbytes` bytes from `source` to `target`, both addresses; they may overlap."""
+
+    target: Value
+    source: Value
+    nbytes: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """Set `nbytes` bytes at `target` to 0."""
+
+    target: Value
+    nbytes: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`target = element index of the array at address`, kind from `MEMORY`; unchecked."""
+
+    kind: str
+    target: int
+    address: Value
+    index: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`array at address [index] = value`, kind from `MEMORY`; unchecked."""
+
+    kind: str
+    address: Value
+    index: Value
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call `Plan.functions[function]`; its `Return` fills the slots of `results`."""
+
+    function: int
+    arguments: tuple[Value, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Leave the function; at the bottom frame, the words of the plan's results."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TapeNew:
+    """`target = handle` of an empty stack of bytes that grows by doubling; dies with the call."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class TapePush:
+    """Push words, one after another; an array whose buffer is handed over travels as its
+    address."""
+
+    tape: Value
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TapePop:
+    """Pop words into the slots: those of the `TapePush` with as many values, in its order."""
+
+    tape: Value
+    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TapePushBytes:
+    """Push a copy of `nbytes` bytes at `address`."""
+
+    tape: Value
+    address: Value
+    nbytes: Value
+
+
+@dataclass(frozen=True, slots=True)
+class TapePopBytes:
+    """Pop `nbytes` bytes to `address`."""
+
+    tape: Value
+    address: Value
+    nbytes: Value
+
+
+@dataclass(frozen=True, slots=True)
+class TapeFree:
+    """Give the tape back; arrays whose addresses are on it stay allocated."""
+
+    tape: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """End the run with the error of `Plan.sites[site]`; at most 15 values for its message."""
+
+    site: int
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """End the run as if it had not begun where the condition is 0.
+
+    The caller gets the `MISMATCH` object, so guards stand before every write that can be seen.
+    """
+
+    condition: Value
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """Call Python: `hosts[site](words) -> words`, with the GIL held; exceptions surface."""
+
+    site: int
+    arguments: tuple[Value, ...]
+    results: tuple[int, ...]
+
+
+Instruction = (
+    Launch | Unary | Binary | Checked | Select | Label | Jump | JumpIf | JumpUnless | LoopNext
+    | Poll | Alloc | Free | Copy | Zero | Load | Store | Call | Return | TapeNew | TapePush
+    | TapePop | TapePushBytes | TapePopBytes | TapeFree | Raise | Guard | HostCall
+)  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------- plan
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel as source text; its name is for people, its identity is the text."""
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's program where a run can stop, or call out.
+
+    `exception` names a builtin exception class. The message is `parts` joined; a number in it
+    stands for that value of the record, decoded as `kinds` says: a dtype's name or int, float,
+    bool, complex (`complex` and `complex128` take two words of the record).
+    """
+
+    exception: str
+    parts: tuple[str | int, ...]
+    kinds: tuple[str, ...] = ()
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFunction:
+    """One function: the first `parameters` of its `slots` are filled by the caller."""
+
+    name: str
+    parameters: int
+    slots: int
+    code: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A whole program: `functions[0]` is the entry, `arrays` are its constants.
+
+    `single` returns the one result itself, not a tuple of one.
+    """
+
+    functions: tuple[PlanFunction, ...]
+    kernels: tuple[Kernel, ...] = ()
+    sites: tuple[Site, ...] = ()
+    arrays: tuple[np.ndarray[Any, Any], ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    results: tuple[Result, ...] = ()
+    single: bool = False

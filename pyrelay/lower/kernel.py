@@ -1,0 +1,274 @@
+"""Kernel IR: what one kernel computes, as loops over scalars, for any target.
+
+A kernel reads parameters (buffers, scalars, extents), runs statements over scalar locals, and
+stores into buffers and slots. Its range `begin..end` runs over the parallel axis; the target's
+scheduler may cut it anywhere. Statements:
+
+    statement ::= local = primitive(operand, ...)          Compute
+                | local = parameter                        Read
+                | local = array[operand]                   Load
+                | array[operand] = operand                 Store
+                | variable = operand                       Assign
+                | if operand: statement* else: statement*  If
+                | for local in operand..operand: statement*   For
+                | while true: statement*                   While
+                | break if operand                         Break
+                | fail site(operand, ...) if operand       Fail
+
+A `Local` is bound once, unless it is a `variable`: then `Assign` sets it, and it is read as it is at
+that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked `parallel`
+touches no element that another iteration of a loop around it writes, so loops may be vectorised.
+
+`Lowering` is what becomes of one fused group: kernels in order, and what the planner must know of
+its buffers. Parameters of a kernel are listed in the order in which they stand in its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from pyrelay.errors import Span
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.types import DType
+
+# The roles of a parameter, in the order in which parameters stand in a block.
+ARRAY = "array"  # address of the buffer of an array argument
+SCALAR = "scalar"  # bit pattern of a scalar argument
+EXTENT = "extent"  # value of an extent
+OUTPUT = "output"  # address of the buffer of an array result
+SLOT = "slot"  # address of the slot of a scalar result
+SCRATCH = "scratch"  # address of a buffer that lives only between the kernels of one lowering
+ROLES = (ARRAY, SCALAR, EXTENT, OUTPUT, SLOT, SCRATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One entry of a kernel's block. `position` counts the function's params, dims or results."""
+
+    role: str
+    position: int
+    dtype: DType
+
+    @property
+    def words(self) -> int:
+        """How many 64-bit words of the block it takes: two for a complex128 by value."""
+        return 2 if self.role == SCALAR and self.dtype.size == 16 else 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalArray:
+    """A small array of the kernel itself, `size` elements, not initialised."""
+
+    dtype: DType
+    size: int
+
+
+Array = Union[Parameter, LocalArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """A scalar of the kernel: bound once, or a `variable` that `Assign` sets."""
+
+    dtype: DType
+    variable: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A number known at compile time: a Python number of the kind of `dtype`."""
+
+    value: Any
+    dtype: DType
+
+
+Operand = Union[Local, Literal]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compute:
+    """out = primitive(args...)."""
+
+    out: Local
+    primitive: str
+    args: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """out = the value of a SCALAR or EXTENT parameter."""
+
+    out: Local
+    parameter: Parameter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """out = array[index], `index` counting elements from the start of the buffer."""
+
+    out: Local
+    array: Array
+    index: Operand
+    parallel: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """array[index] = value; a SLOT has the one element 0."""
+
+    array: Array
+    index: Operand
+    value: Operand
+    parallel: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assign:
+    """variable = value."""
+
+    variable: Local
+    value: Operand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """Runs one of two bodies."""
+
+    cond: Operand
+    then: Body
+    orelse: Body = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """Runs `body` for index = start, start + 1, ..., stop - 1."""
+
+    index: Local
+    start: Operand
+    stop: Operand
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While:
+    """Runs `body` until a `Break` in it (not in a loop inside it) ends it."""
+
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Break:
+    """Ends the innermost loop if `cond`."""
+
+    cond: Operand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fail:
+    """Ends the kernel with error site number `site` and these values if `cond`."""
+
+    cond: Operand
+    site: int
+    values: tuple[Operand, ...] = ()
+
+
+Statement = Union[Compute, Read, Load, Store, Assign, If, For, While, Break, Fail]
+Body = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseSite:
+    """What a failure means: a builtin exception, its message, the user's line.
+
+    `parts` are pieces of the message; an int stands for the value with that number, whose dtypes
+    are `dtypes`.
+    """
+
+    exception: str
+    parts: tuple[str | int, ...]
+    dtypes: tuple[DType, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One kernel.
+
+    `begin` and `end` are i64 locals that hold the range over the parallel axis, which is `extent`
+    long; an iteration takes about `cost` picoseconds. Both are polynomials of the function's dims.
+    `spans` are the user's lines it came from; they and `sites` are not part of its text.
+    """
+
+    parameters: tuple[Parameter, ...]
+    begin: Local
+    end: Local
+    body: Body
+    extent: Extent
+    cost: Extent
+    sites: tuple[RaiseSite, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowering:
+    """A fused group as kernels, launched in order.
+
+    scratch  bytes of each buffer to allocate before the first launch and to free after the last.
+    aliases  per result, the position of the array argument whose buffer becomes the result, or
+             None; such a result has no OUTPUT parameter.
+    written  positions of array arguments that are written: the caller must own their buffers.
+    shares   per result, array arguments whose buffer may be given as the output as well, if the
+             argument dies: every element is read before the one in its place is written.
+    """
+
+    kernels: tuple[Kernel, ...]
+    scratch: tuple[Extent, ...] = ()
+    aliases: tuple[int | None, ...] = ()
+    written: frozenset[int] = frozenset()
+    shares: tuple[frozenset[int], ...] = field(default=())
+
+
+def bodies(statement: Statement) -> tuple[Body, ...]:
+    """The bodies inside a statement."""
+    match statement:
+        case If(then=then, orelse=orelse):
+            return (then, orelse)
+        case For(body=body) | While(body=body):
+            return (body,)
+    return ()
+
+
+def statements(body: Body) -> Iterator[Statement]:
+    """Every statement of a body and of the bodies inside it, outer ones first, in order."""
+    pending = [iter(body)]
+    while pending:
+        for statement in pending[-1]:
+            yield statement
+            inner = bodies(statement)
+            if inner:
+                pending.extend(iter(b) for b in reversed(inner))
+                break
+        else:
+            pending.pop()
+
+
+def operands(statement: Statement) -> tuple[Operand, ...]:
+    """The operands a statement reads itself, not those inside its bodies."""
+    match statement:
+        case Compute(args=args):
+            return args
+        case Load(index=index):
+            return (index,)
+        case Store(index=index, value=value):
+            return (index, value)
+        case Assign(value=value):
+            return (value,)
+        case If(cond=cond) | Break(cond=cond):
+            return (cond,)
+        case For(start=start, stop=stop):
+            return (start, stop)
+        case Fail(cond=cond, values=values):
+            return (cond, *values)
+    return ()

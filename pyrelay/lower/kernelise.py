@@ -1,0 +1,238 @@
+"""From a fused group to kernels.
+
+In: the closed function of a `KernelCall`: ops with element rules, or scalar control flow with
+element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner must know of buffers.
+
+The results are sorted by the space that computes them (`schedule.py`): those of one space share a
+kernel. Scalar programs, loops included, become one serial kernel (`scalar_program.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from pyrelay.ir import dims, walk
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
+from pyrelay.ir.op import Fusion
+from pyrelay.ir.types import TensorType, i64
+from pyrelay.lower.cleaning import finish, shared_buffers
+from pyrelay.lower.elements import Elements
+from pyrelay.lower.kernel import Kernel, Lowering
+from pyrelay.lower.reductions import RuleEmitter, partial_dtype
+from pyrelay.opt.places import updated_part
+from pyrelay.lower.scalar_program import is_scalar_program, scalar_program
+from pyrelay.lower.schedule import (
+    CHUNK,
+    ROWS,
+    Columns,
+    Result,
+    Schedule,
+    Space,
+    collapsed,
+    full_reductions,
+    one_by_one,
+)
+
+Shape = tuple[Extent, ...]
+Write = Callable[[Schedule], Extent]
+
+
+def kernelise(function: Function) -> Lowering:
+    """The kernels of a fused group, see `Lowering`."""
+    if is_scalar_program(function):
+        return scalar_program(function)
+    group = _Group(function)
+    kernels: list[Kernel] = []
+    for results in group.by_space():
+        kernels += group.lower(results)
+    aliases = tuple(group.buffer(r) for r in group.results)
+    written = frozenset(a for a in aliases if a is not None)
+    shares = shared_buffers(function, kernels)
+    return Lowering(tuple(kernels), tuple(group.scratch), aliases, written, shares)
+
+
+class _Group:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.lets = {out: let for let in function.body.lets for out in let.outs}
+        self.scratch: list[Extent] = []
+        self.results = []
+        for position, atom in enumerate(function.body.results):
+            assert isinstance(atom, Var) and atom in self.lets, "a group computes its results"
+            self.results.append(self._result(position, atom))
+        self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
+
+    def _result(self, position: int, var: Var) -> Result:
+        let = self.lets[var]
+        part = updated_part(let, self.function)
+        if part is None:
+            assert isinstance(var.type, TensorType)
+            return Result(position, var, var.type.shape)
+        assert isinstance(let.rhs, OpCall)
+        return Result(position, let.rhs.args[1], part, let)
+
+    def buffer(self, result: Result) -> int | None:
+        """The array argument that a result is written into, None for a buffer of its own."""
+        if result.update is None:
+            return None
+        return self.function.params.index(walk.operands(result.update.rhs)[0])  # type: ignore[arg-type]
+
+    # -- which results share a kernel ----------------------------------------------------------
+
+    def by_space(self) -> list[list[Result]]:
+        """Results grouped by the space their kernel runs through, in order of first occurrence."""
+        groups: dict[object, list[Result]] = {}
+        for result in self.results:
+            groups.setdefault(self._space_key(result), []).append(result)
+        return list(groups.values())
+
+    def _space_key(self, result: Result) -> object:
+        lets = self._reductions(result.source)
+        if _is_single(result.shape):
+            return "scalars"
+        form = self._columns(result, lets)
+        if form is not None:
+            return (lets[0].outs[0], form.outer, form.reduced, form.inner)
+        return result.shape
+
+    def _reductions(self, atom: Atom) -> list[Let]:
+        """The reductions that a value is computed from with none in between."""
+        found: dict[Let, None] = {}
+        pending = [atom] if isinstance(atom, Var) else []
+        seen = set(pending)
+        while pending:
+            let = self.lets.get(pending.pop())
+            if let is None:
+                continue
+            assert isinstance(let.rhs, OpCall)
+            if let.rhs.op.fusion is Fusion.REDUCTION:
+                found[let] = None
+                continue
+            fresh = [a for a in let.rhs.args if isinstance(a, Var) and a not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return sorted(found, key=self.function.body.lets.index)
+
+    def _columns(self, result: Result, lets: Sequence[Let]) -> Columns | None:
+        """The axes of the reduction behind a result, if it is one of whole rows."""
+        if len(lets) != 1 or lets[0].outs[0].type.shape != result.shape:  # type: ignore[union-attr]
+            return None
+        operand, axes, keepdims = _axes(lets[0])
+        if operand is None or not axes or len(operand) - 1 in axes or not self._pure(lets[0]):
+            return None
+        if axes != tuple(range(axes[0], axes[0] + len(axes))):
+            return None
+        outer, reduced = operand[: axes[0]], operand[axes[0] : axes[-1] + 1]
+        return Columns(outer, reduced, operand[axes[-1] + 1 :], keepdims)
+
+    def _pure(self, let: Let) -> bool:
+        """Whether the Let's rule is one reduction, so that a schedule may take it over."""
+        elements = self._elements()
+        ty = let.outs[0].type
+        assert isinstance(ty, TensorType)
+        zeros = (elements.s.const(0, i64),) * ty.rank
+        return elements.reductions(let, zeros) is not None
+
+    # -- kernels -------------------------------------------------------------------------------
+
+    def lower(self, results: Sequence[Result]) -> list[Kernel]:
+        """The kernels of results that share a space."""
+        lets = list(dict.fromkeys(let for r in results for let in self._reductions(r.source)))
+        shape = results[0].shape
+        if _is_single(shape):
+            large = [let for let in lets if self._is_large(let)]
+            if large:
+                return self._chunked(large, results)
+        else:
+            form = self._columns(results[0], lets)
+            if form is not None:
+                return self._column_kernels(lets[0], results, form)
+        return [self._collapsing(shape, lambda k, space: k.map(results, space))]
+
+    def _is_large(self, let: Let) -> bool:
+        operand, axes, _ = _axes(let)
+        if operand is None or len(axes) != len(operand) or not self._pure(let):
+            return False
+        size = dims.product(operand)
+        return not (isinstance(size, int) and size <= CHUNK)
+
+    def _chunked(self, lets: Sequence[Let], results: Sequence[Result]) -> list[Kernel]:
+        spaces: dict[Shape, list[Let]] = {}
+        for let in lets:
+            operand = _axes(let)[0]
+            assert operand is not None
+            spaces.setdefault(operand, []).append(let)
+        kernels, parts = [], []
+        for shape, members in spaces.items():
+            base = len(self.scratch)
+
+            def partials(
+                k: Schedule, space: Space, members: list[Let] = members, base: int = base
+            ) -> Extent:
+                return k.chunk_partials(members, space, base)
+
+            kernels.append(self._collapsing(shape, partials))
+            count = kernels[-1].extent
+            found = full_reductions(self._elements(), members)
+            for r in found:
+                size = partial_dtype(r.op, r.dtype).size
+                self.scratch.append(dims.multiply(count, size))
+            parts.append((members, base, count))
+        kernels.append(self._write(lambda k: k.chunk_totals(parts, results)))
+        return kernels
+
+    def _column_kernels(
+        self, let: Let, results: Sequence[Result], form: Columns
+    ) -> list[Kernel]:
+        rows = dims.product(form.reduced)
+        if isinstance(rows, int) and rows <= ROWS:
+            return [self._write(lambda k: k.columns(let, results, form, "all"))]
+        chunks = dims.quotient(dims.add(rows, ROWS - 1), ROWS)
+        ty = let.outs[0].type
+        assert isinstance(ty, TensorType)
+        kept = dims.product((*form.outer, *form.inner))
+        base = len(self.scratch)
+        self.scratch.append(dims.product((chunks, kept, ty.dtype.size)))
+        return [
+            self._write(lambda k: k.columns(let, results, form, "partials", base)),
+            self._write(lambda k: k.columns(let, results, form, "totals", base)),
+        ]
+
+    def _elements(self) -> Elements:
+        return Elements(RuleEmitter(self.function.dims), self.function)
+
+    def _collapsing(self, shape: Shape, write: Callable[[Schedule, Space], Extent]) -> Kernel:
+        """A kernel over a space with as few indices as do without division."""
+        space = collapsed(shape, _array_shapes(self.function.params))
+        while True:
+            schedule = Schedule(self._elements())
+            extent = write(schedule, space)
+            if not schedule.taken_apart:
+                return finish(schedule, extent, self.spans)
+            space = one_by_one(shape)
+
+    def _write(self, write: Write) -> Kernel:
+        schedule = Schedule(self._elements())
+        return finish(schedule, write(schedule), self.spans)
+
+
+def _is_single(shape: Shape) -> bool:
+    return all(extent == 1 for extent in shape)
+
+
+def _axes(let: Let) -> tuple[Shape | None, tuple[int, ...], bool]:
+    """Operand shape, reduced axes and keepdims of a reduction; no shape if it is another kind."""
+    rhs = let.rhs
+    assert isinstance(rhs, OpCall)
+    if len(rhs.args) != 1 or "axes" not in rhs.attrs:
+        return None, (), False
+    ty = rhs.args[0].type
+    assert isinstance(ty, TensorType)
+    axes = tuple(sorted(axis % ty.rank for axis in rhs.attrs["axes"])) if ty.rank else ()
+    return ty.shape, axes, bool(rhs.attrs.get("keepdims", False))
+
+
+def _array_shapes(params: Iterable[Var]) -> list[Shape]:
+    return [p.type.shape for p in params if isinstance(p.type, TensorType) and p.type.rank]
+

@@ -1,0 +1,75 @@
+"""What the functions of one plan share: the table of kernels, the table of sites, the lowerings.
+
+In: fused groups and places in the user's program. Out: their numbers in the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrelay.errors import Span
+from pyrelay.ir.digest import digest
+from pyrelay.ir.nodes import Function
+from pyrelay.ir.types import DType
+from pyrelay.lower import kernel as kernel_ir
+from pyrelay.lower.instructions import Kernel, Site
+from pyrelay.lower.kernel import Lowering
+from pyrelay.lower.kernelise import kernelise
+from pyrelay.lower.target import Target
+
+
+class Program:
+    """Kernels by their text, sites in order, and the lowering of each fused group."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._lowerings: dict[Function, Lowering] = {}
+        self._by_digest: dict[str, Lowering] = {}
+        self._numbers: dict[kernel_ir.Kernel, int] = {}
+        self._by_source: dict[str, int] = {}
+        self.kernels: list[Kernel] = []
+        self.sites: list[Site] = []
+
+    def lowering(self, function: Function) -> Lowering:
+        """The kernels of a fused group; equal groups share them, unless they can fail.
+
+        What can fail names the user's lines, which differ between equal groups.
+        """
+        found = self._lowerings.get(function)
+        if found is None:
+            key = digest(function)
+            found = self._by_digest.get(key) or kernelise(function)
+            if not any(code.sites for code in found.kernels):
+                self._by_digest[key] = found
+            self._lowerings[function] = found
+        return found
+
+    def kernel(self, code: kernel_ir.Kernel) -> int:
+        """The number of a kernel; kernels of one text are one."""
+        if code not in self._numbers:
+            self._numbers[code] = self.source(self.target.emit(code), "kernel")
+        return self._numbers[code]
+
+    def source(self, text: str, name: str) -> int:
+        """The number of the kernel with this text."""
+        if text not in self._by_source:
+            self._by_source[text] = len(self.kernels)
+            self.kernels.append(Kernel(name, text))
+        return self._by_source[text]
+
+    def site(
+        self, exception: str, parts: Sequence[str | int], dtypes: Sequence[DType],
+        span: Span | None,
+    ) -> int:
+        """The number of a place that raises. `parts` are the pieces of the message: text, or the
+        number of a value."""
+        kinds = tuple(d.numpy.name for d in dtypes)
+        self.sites.append(Site(exception, tuple(parts), kinds, span))
+        return len(self.sites) - 1
+
+    def sites_of(self, code: kernel_ir.Kernel) -> int:
+        """Enter the sites of a launch; the number of the first."""
+        first = len(self.sites)
+        for s in code.sites:
+            self.site(s.exception, s.parts, s.dtypes, s.span)
+        return first

@@ -1,0 +1,245 @@
+"""Reductions: accurate and vectorisable loops for `s.reduce` and `s.argreduce`.
+
+In: a way to compute the element at a reduction index. Out: loops that leave the result in a scalar.
+
+A floating sum is taken in blocks of `BLOCK` elements. Inside a block the order of additions is
+free, so the target keeps many accumulators; the block sums of f32 are added in f64, those of f64
+with the rounding errors carried along (Knuth's two-sum, TAOCP 4.2.2, as in Neumaier, ZAMM 54, 1974).
+So the error is that of one block, below NumPy's pairwise summation, and it depends on no thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.types import DType, bool_, c128, f32, f64, i64
+from pyrelay.lower.emitter import Emitter, Run, Value
+
+#: Elements whose sum is taken in free order.
+BLOCK = 1024
+
+_FREE_ORDER = {"add": "add_reassociated", "multiply": "multiply_reassociated"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What a rule asks `s.reduce` for: combine `element(r)` for all r in `extents`."""
+
+    op: str
+    extents: tuple[Extent, ...]
+    element: Callable[[tuple[Value, ...]], Value]
+    dtype: DType
+
+
+def identity(op: str, dtype: DType) -> Any:
+    """The number that changes nothing: 0, 1, or the end of the range."""
+    if op in ("add", "logical_or"):
+        return 0
+    if op in ("multiply", "logical_and"):
+        return 1
+    lowest = op == "maximum"
+    if dtype.kind == "b":
+        return not lowest
+    if dtype.kind in "fc":
+        return -np.inf if lowest else np.inf
+    info = np.iinfo(dtype.numpy)
+    return int(info.min if lowest else info.max)
+
+
+def in_blocks(op: str, dtype: DType) -> bool:
+    """True if a reduction is taken block by block: floating sums."""
+    return op == "add" and dtype.kind in "fc"
+
+
+def partial_dtype(op: str, dtype: DType) -> DType:
+    """The type in which the sums of blocks and chunks are kept."""
+    if not in_blocks(op, dtype):
+        return dtype
+    return f64 if dtype == f32 else c128 if dtype.kind == "c" else dtype
+
+
+def combine(s: Emitter, op: str, a: Value, b: Value) -> Value:
+    """`a op b`, where the order of many such steps is free."""
+    free = _FREE_ORDER.get(op) if a.dtype.kind in "fc" else None
+    return s.primitive(free or op, a, b)
+
+
+class Accumulator:
+    """The running result of a reduction: `add` partial results, then read `result`.
+
+    Partial results come in order, so they may be as many as there are blocks.
+    """
+
+    def __init__(self, s: Emitter, op: str, dtype: DType) -> None:
+        self.s, self.op = s, op
+        self.dtype = partial_dtype(op, dtype)
+        self.total = s.variable(s.const(identity(op, dtype), self.dtype))
+        exact = in_blocks(op, dtype) and dtype == f64
+        self.lost = s.variable(s.const(0.0, f64)) if exact else None
+
+    def add(self, partial: Value) -> None:
+        """Takes in one partial result."""
+        s, total = self.s, self.s.now(self.total)
+        value = s.cast(partial, self.dtype)
+        if self.lost is None:
+            s.assign(self.total, s.primitive(self.op, total, value))
+            return
+        # Two-sum: `new` and `error` are exactly total + value.
+        new = s.primitive("add", total, value)
+        back = new - total
+        error = (total - (new - back)) + (value - back)
+        s.assign(self.lost, s.now(self.lost) + error)
+        s.assign(self.total, new)
+
+    def result(self) -> Value:
+        """The result so far, in the type of partial results."""
+        s = self.s
+        if self.lost is None:
+            return self.total
+        # An infinite or NaN total has a meaningless error term.
+        finite = s.primitive("isfinite", self.total)
+        return s.where(finite, self.total + self.lost, self.total)
+
+
+@contextmanager
+def blocks(s: Emitter, start: Value, stop: Value, block: int) -> Iterator[tuple[Value, Value]]:
+    """A loop over the blocks of start..stop, as the first index and the end of each."""
+    count = (stop - start + (block - 1)) // block
+    with s.loop(0, count, trips=1) as b:
+        first = start + b * block
+        yield first, s.primitive("minimum", first + block, stop)
+
+
+def over_range(
+    s: Emitter, reductions: Sequence[Reduction], start: Value, stop: Value, length: Extent | None,
+    element: Callable[[Value], Sequence[Value]],
+) -> list[Value]:
+    """Reduces `element(k)` for k in start..stop, several results side by side.
+
+    `length` is the number of indices if it is known now. Results are in `partial_dtype`.
+    """
+    blocked = any(in_blocks(r.op, r.dtype) for r in reductions)
+    if not blocked or (isinstance(length, int) and length <= BLOCK):
+        totals = _one_block(s, reductions, start, stop, length, element)
+        return [
+            s.cast(total, partial_dtype(r.op, r.dtype))
+            for total, r in zip(totals, reductions, strict=True)
+        ]
+    accumulators = [Accumulator(s, r.op, r.dtype) for r in reductions]
+    with blocks(s, start, stop, BLOCK) as (first, last):
+        partials = _one_block(s, reductions, first, last, length, element)
+        for accumulator, partial in zip(accumulators, partials, strict=True):
+            accumulator.add(partial)
+    return [a.result() for a in accumulators]
+
+
+def _one_block(
+    s: Emitter, reductions: Sequence[Reduction], start: Value, stop: Value, length: Extent | None,
+    element: Callable[[Value], Sequence[Value]],
+) -> list[Value]:
+    totals = [s.variable(s.const(identity(r.op, r.dtype), r.dtype)) for r in reductions]
+    with s.loop(start, stop, trips=BLOCK if length is None else length) as k:
+        values = element(k)
+        for r, total, value in zip(reductions, totals, values, strict=True):
+            s.assign(total, combine(s, r.op, s.now(total), s.cast(value, r.dtype)))
+    return totals
+
+
+def in_place(s: Emitter, reduction: Reduction) -> Value:
+    """The whole reduction where it stands: loops over all extents, the result as a scalar."""
+    size = dims.product(reduction.extents)
+    restore = s.scope.snapshot()
+    run: list[Run] = []
+
+    def element(k: Value) -> list[Value]:
+        run.append(Run(s.bounded(k, size), reduction.extents))
+        return [reduction.element(run[-1].parts())]
+
+    result = over_range(s, [reduction], s.const(0, i64), s.extent(size), size, element)[0]
+    if any(r.taken_apart for r in run):
+        # One index for all axes costs divisions: count the axes one inside the other instead.
+        restore()
+        result = _nested(s, reduction)
+    return s.cast(result, reduction.dtype)
+
+
+def _nested(s: Emitter, reduction: Reduction) -> Value:
+    """Loops over the outer axes around `over_range` over the last one."""
+    accumulator = Accumulator(s, reduction.op, reduction.dtype)
+
+    def level(outer: tuple[Value, ...]) -> None:
+        axis = len(outer)
+        extent = reduction.extents[axis]
+        if axis < len(reduction.extents) - 1:
+            with s.loop(0, s.extent(extent)) as k:
+                level((*outer, k))
+            return
+
+        def element(k: Value) -> list[Value]:
+            return [reduction.element((*outer, s.bounded(k, extent)))]
+
+        zero = s.const(0, i64)
+        accumulator.add(over_range(s, [reduction], zero, s.extent(extent), extent, element)[0])
+
+    level(())
+    return accumulator.result()
+
+
+def index_of_extreme(
+    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value]
+) -> Value:
+    """The flat index of the first largest ("max") or smallest element; the first NaN wins."""
+    size = s.extent(dims.product(extents))
+    zero = s.const(0, i64)
+    best_index = s.variable(zero)
+    best = s.variable(element(s.unravel(zero, extents)))
+    with s.loop(1, size) as k:
+        value = element(s.unravel(k, extents))
+        so_far = s.now(best)
+        better = s.primitive("greater" if kind == "max" else "less", value, so_far)
+        if value.dtype.kind in "fc":
+            number = s.primitive("equal", so_far, so_far)
+            better = (better | s.primitive("not_equal", value, value)) & number
+        s.assign(best_index, s.where(better, k, s.now(best_index)))
+        s.assign(best, s.where(better, value, so_far))
+    return best_index
+
+
+class RuleEmitter(Emitter):
+    """The emitter that element rules meet: scalars and reductions.
+
+    While `captured` is a list, a reduction that a rule asks for is noted there instead of written,
+    and the rule gets `placeholder`.
+    """
+
+    captured: list[Reduction] | None = None
+
+    def reduce(
+        self, op: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
+    ) -> Value:
+        """`op` over the elements at all index tuples below `extents`, computed in `dtype`.
+
+        `op` is add, multiply, minimum, maximum, logical_and or logical_or.
+        """
+        reduction = Reduction(op, tuple(extents), element, dtype)
+        if self.captured is not None:
+            self.captured.append(reduction)
+            return self.placeholder(dtype)
+        return in_place(self, reduction)
+
+    def argreduce(
+        self, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value]
+    ) -> Value:
+        """The flat index of the first "max" or "min"; NaN counts as the extreme, as in NumPy."""
+        return index_of_extreme(self, kind, extents, element)
+
+    def placeholder(self, dtype: DType) -> Value:
+        """Stands for a captured reduction; equal to `const(0)` of the bool type nobody reads."""
+        return self.const(False, bool_) if dtype == bool_ else self.const(0, dtype)

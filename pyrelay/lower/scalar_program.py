@@ -1,0 +1,263 @@
+"""Scalar control flow as one serial kernel: loops, branches, element reads and writes.
+
+In: a closed function whose values are scalars, and arrays that are only read and updated element by
+element. Out: a `Lowering` of one kernel that runs its Lets in order. An updated array is written in
+its argument's buffer: the function must use arrays linearly (`opt.linear` decides that), so each
+array variable stands for the buffer of one parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from pyrelay.ir import walk
+from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, OpCall, Var
+from pyrelay.ir.op import Fusion
+from pyrelay.ir.types import TensorType, bool_, i64
+from pyrelay.lower.cleaning import finish_body
+from pyrelay.lower.elements import Elements
+from pyrelay.lower.emitter import Value
+from pyrelay.lower.kernel import ARRAY, SLOT, Assign, Local, Lowering, Parameter
+from pyrelay.lower.kernel import If as KernelIf
+from pyrelay.lower.reductions import RuleEmitter
+from pyrelay.opt import places
+
+
+def is_scalar_program(function: Function) -> bool:
+    """Whether a fused group is lowered here: it branches, loops, updates, or has scalars only."""
+    only_scalars = True
+    for let in function.body.lets:
+        if isinstance(let.rhs, (If, Loop)):
+            return True
+        assert isinstance(let.rhs, OpCall)
+        if places.updates_element(let.rhs):
+            return True
+        reduces = let.rhs.op.fusion is Fusion.REDUCTION
+        only_scalars &= not reduces and not any(_is_array(v) for v in let.outs)
+    return only_scalars
+
+
+def scalar_program(function: Function) -> Lowering:
+    """The kernel of a scalar program."""
+    program = _Program(function)
+    program.block(function.body)
+    aliases: list[int | None] = []
+    s = program.s
+    for position, atom in enumerate(function.body.results):
+        ty = atom.type
+        assert isinstance(ty, TensorType)
+        if ty.rank:
+            assert isinstance(atom, Var)
+            aliases.append(program.elements.params[atom])
+        else:
+            aliases.append(None)
+            slot = Parameter(SLOT, position, ty.dtype)
+            s.store(slot, s.const(0, i64), program.scalar(atom))
+    spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
+    kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
+    written = frozenset(program.elements.written)
+    return Lowering((kernel,), (), tuple(aliases), written, (frozenset(),) * len(aliases))
+
+
+def _is_array(atom: Atom) -> bool:
+    return isinstance(atom.type, TensorType) and bool(atom.type.shape)
+
+
+class _Program:
+    def __init__(self, function: Function) -> None:
+        self.s = RuleEmitter(function.dims)
+        self.elements = Elements(self.s, function)
+        self.elements.written = self._written(function)
+
+    def _written(self, function: Function) -> set[int]:
+        """Positions of the parameters that are updated anywhere, through whatever variable."""
+        origin: dict[Var, int] = {p: k for k, p in enumerate(function.params) if _is_array(p)}
+        written: set[int] = set()
+        for let in walk.nested_lets(function.body):
+            rhs = let.rhs
+            if isinstance(rhs, Loop):
+                for var, first, out in zip(rhs.carried, rhs.init, let.outs, strict=True):
+                    if isinstance(first, Var) and first in origin:
+                        origin[var] = origin[out] = origin[first]
+            elif isinstance(rhs, If):
+                # The buffer that an arm hands on is found through its results, once they are met.
+                for out, source in zip(let.outs, rhs.then.results, strict=True):
+                    root = _root(rhs.then, source)
+                    if root in origin:
+                        origin[out] = origin[root]
+            elif isinstance(rhs, OpCall) and places.updates_element(rhs):
+                base = rhs.args[0]
+                assert isinstance(base, Var)
+                origin[let.outs[0]] = origin[base]
+                written.add(origin[base])
+        return written
+
+    # -- values --------------------------------------------------------------------------------
+
+    def scalar(self, atom: Atom) -> Value:
+        """The value of a scalar atom."""
+        return self.elements.value(atom, ())
+
+    def bind(self, var: Var, value: Value) -> None:
+        """Make `value` what `var` stands for in the innermost scope."""
+        self.elements.preset(var, (), value)
+
+    def alias(self, var: Var, source: Atom) -> None:
+        """Make an array variable stand for the buffer of another one."""
+        assert isinstance(source, Var)
+        self.elements.params[var] = self.elements.params[source]
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Runs the Lets of a block."""
+        for let in block.lets:
+            self.s.span = let.span
+            match let.rhs:
+                case If():
+                    self._if(let, let.rhs)
+                case Loop():
+                    self._loop(let, let.rhs)
+                case OpCall():
+                    self._op(let, let.rhs)
+                case _:
+                    raise AssertionError(let.rhs)
+
+    def _op(self, let: Let, rhs: OpCall) -> None:
+        if any(map(_is_array, let.outs)) and not places.updates_element(rhs):
+            return  # its elements are computed where they are read
+        special = _SPECIAL.get(rhs.op.name)
+        if special is not None:
+            special(self, let, rhs)
+            return
+        # Arguments first, so that the rule runs only once.
+        for arg in rhs.args:
+            if not _is_array(arg):
+                self.scalar(arg)
+        values = self.elements.apply(let, (), repeatable=False)
+        for out, value in zip(let.outs, values, strict=True):
+            self.bind(out, value)
+
+    def _update(self, let: Let, rhs: OpCall) -> None:
+        s = self.s
+        base, value, *index = rhs.args
+        assert isinstance(base, Var) and isinstance(base.type, TensorType)
+        at = dict(zip(rhs.attrs["axes"], map(self.scalar, index), strict=True))
+        flat = s.ravel([at[axis] for axis in range(base.type.rank)], base.type.shape)
+        array = Parameter(ARRAY, self.elements.params[base], base.type.dtype)
+        new = self.scalar(value)
+        if rhs.op.name == "index_add":
+            new = s.primitive("add", s.load(array, flat, parallel=False), new)
+        s.store(array, flat, new, parallel=False)
+        self.alias(let.outs[0], base)
+
+    def _extent(self, let: Let, rhs: OpCall) -> None:
+        self.bind(let.outs[0], self.s.extent(rhs.attrs["size"]))
+
+    def _undef(self, let: Let, rhs: OpCall) -> None:
+        ty = let.outs[0].type
+        assert isinstance(ty, TensorType)
+        self.bind(let.outs[0], self.s.const(0, ty.dtype))
+
+    def _raise(self, let: Let, rhs: OpCall) -> None:
+        values = [self.scalar(a) for a in rhs.args]
+        self.s.fail(rhs.attrs["exception"], rhs.attrs["parts"], True, *values)
+
+    def _if(self, let: Let, rhs: If) -> None:
+        cond = self.scalar(rhs.cond)
+        chosen = {
+            out: Local(out.type.dtype, variable=True)  # type: ignore[union-attr]
+            for out in let.outs
+            if not _is_array(out)
+        }
+        bodies = []
+        for arm in (rhs.then, rhs.orelse):
+            with self.s.body() as statements:
+                self.block(arm)
+                for out, result in zip(let.outs, arm.results, strict=True):
+                    if out in chosen:
+                        self.s.emit(Assign(chosen[out], self.scalar(result).operand))
+                    else:
+                        self.alias(out, result)
+            bodies.append(tuple(statements))
+        self.s.emit(KernelIf(cond.operand, *bodies))
+        for out, local in chosen.items():
+            self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
+
+    def _loop(self, let: Let, rhs: Loop) -> None:
+        s = self.s
+        variables: dict[int, Value] = {}
+        for k, (var, first) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
+            if _is_array(var):
+                self.alias(var, first)
+            else:
+                variables[k] = s.variable(self.scalar(first))
+        repetition: AbstractContextManager[Value | None]
+        if rhs.count is None:
+            repetition = s.repeat()
+        else:
+            repetition = s.loop(0, self.scalar(rhs.count), barrier=True)
+        with repetition as index:
+            if rhs.index is not None and index is not None:
+                self.bind(rhs.index, index)
+            for k, variable in variables.items():
+                inside = Value(s, variable.operand, variable.dtype, s.scope)
+                self.bind(rhs.carried[k], inside)
+            self._iteration(rhs, variables)
+        for k, out in enumerate(let.outs):
+            if k in variables:
+                self.bind(out, Value(s, variables[k].operand, variables[k].dtype, s.scope))
+            else:
+                self.alias(out, rhs.carried[k])
+
+    def _iteration(self, rhs: Loop, variables: dict[int, Value]) -> None:
+        s = self.s
+        if rhs.test is not None:
+            self.block(rhs.test)
+            goes_on, *handed = rhs.test.results
+            s.leave(s.primitive("invert", s.lift(self.scalar(goes_on), bool_)))
+            for var, atom in zip(rhs.handed, handed, strict=True):
+                if _is_array(var):
+                    self.alias(var, atom)
+                else:
+                    self.bind(var, self.scalar(atom))
+        self.block(rhs.body)
+        results = list(rhs.body.results)
+        ends = self.scalar(results.pop(0)) if rhs.exits else None
+        following = {k: self.scalar(results[k]) for k in variables}
+        for k, value in following.items():
+            # A variable that has its next value already must be read before: keep a copy.
+            if value.held in {variables[n].held for n in variables if n < k}:
+                following[k] = s.copy(value)
+        for k, value in following.items():
+            if value.held is not variables[k].held:
+                s.assign(variables[k], value)
+        if ends is not None:
+            s.leave(ends)
+
+
+def _root(block: Block, atom: Atom) -> Atom:
+    """The array that a block's result is an updated version of."""
+    made = {out: let for let in block.lets for out in let.outs}
+    while isinstance(atom, Var) and atom in made:
+        let = made[atom]
+        match let.rhs:
+            case OpCall(args=args):
+                atom = args[0]
+            case Loop(init=init):
+                atom = init[let.outs.index(atom)]
+            case If(then=then):
+                atom = _root(then, then.results[let.outs.index(atom)])
+            case _:
+                break
+    return atom
+
+
+_SPECIAL: dict[str, Callable[[_Program, Let, OpCall], None]] = {
+    "index_update": _Program._update,
+    "index_add": _Program._update,
+    "extent": _Program._extent,
+    "undef": _Program._undef,
+    "raise": _Program._raise,
+}

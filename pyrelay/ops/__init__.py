@@ -1,0 +1,19 @@
+"""The operators: one record each, in the module that says what kind it is.
+
+Importing this package registers all of them in `pyrelay.ir.op.OPS`.
+
+    arithmetic  functions  logic    one result element from one element of each operand
+    shape  index                    elements moved, chosen, replaced
+    reduce                          many elements to one, and running sums
+    contract                        matrix products
+    program                         extents, checks, tapes: what programs need besides numbers
+
+`elementwise` says how an elementwise record is made, `relations` how types are computed,
+`python_numbers` what the ops mean on Python's own numbers, `samples` what tests call them with.
+"""
+
+from pyrelay.ops import arithmetic, contract, functions, index, logic, program, reduce, shape
+
+__all__ = [
+    "arithmetic", "contract", "functions", "index", "logic", "program", "reduce", "shape",
+]

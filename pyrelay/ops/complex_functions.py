@@ -1,0 +1,157 @@
+"""Elementary functions of complex numbers, from functions of their real and imaginary parts.
+
+In: the scalar emitter and a complex value. Out: its image. Inverse functions follow W. Kahan,
+"Branch cuts for complex elementary functions" (1987), which keeps the sign of zeros on the cuts.
+The target's scalar table supplies complex arithmetic, exp, log, sqrt, sin and cos.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Parts = tuple[Any, Any]
+
+
+def _parts(s: Any, z: Any) -> Parts:
+    return s.real(z), s.imag(z)
+
+
+def _number(s: Any, like: Any, value: float) -> Any:
+    """A real constant of the type of the real value `like`."""
+    return s.const(value, like.dtype)
+
+
+def _roots(s: Any, z: Any) -> tuple[Any, Any]:
+    """sqrt(1 - z) and sqrt(1 + z)."""
+    x, y = _parts(s, z)
+    one = _number(s, x, 1.0)
+    return (
+        s.sqrt(s.make_complex(s.subtract(one, x), s.negative(y))),
+        s.sqrt(s.make_complex(s.add(one, x), y)),
+    )
+
+
+def _imag_of_conj_product(s: Any, a: Any, b: Any) -> Any:
+    """Im(conj(a) * b)."""
+    (p, q), (u, v) = _parts(s, a), _parts(s, b)
+    return s.subtract(s.multiply(p, v), s.multiply(q, u))
+
+
+def _times_i(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    return s.make_complex(s.negative(y), x)
+
+
+def _over_i(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    return s.make_complex(y, s.negative(x))
+
+
+def _rint(s: Any, z: Any) -> Any:
+    return s.make_complex(*(s.rint(p) for p in _parts(s, z)))
+
+
+def _exp2(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    size, angle = s.exp2(x), s.multiply(y, _number(s, y, math.log(2)))
+    return s.make_complex(s.multiply(size, s.cos(angle)), s.multiply(size, s.sin(angle)))
+
+
+def _expm1(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    half = s.sin(s.multiply(y, _number(s, y, 0.5)))
+    lost = s.multiply(_number(s, y, 2.0), s.multiply(half, half))
+    real = s.subtract(s.multiply(s.expm1(x), s.cos(y)), lost)
+    return s.make_complex(real, s.multiply(s.exp(x), s.sin(y)))
+
+
+def _log_to(base: float) -> Callable[[Any, Any], Any]:
+    def log(s: Any, z: Any) -> Any:
+        x, y = _parts(s, s.log(z))
+        factor = _number(s, x, 1 / math.log(base))
+        return s.make_complex(s.multiply(x, factor), s.multiply(y, factor))
+
+    return log
+
+
+def _log1p(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    shifted = s.add(x, _number(s, x, 1.0))
+    return s.make_complex(s.log(s.hypot(shifted, y)), s.arctan2(y, shifted))
+
+
+def _sinh(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    return s.make_complex(s.multiply(s.sinh(x), s.cos(y)), s.multiply(s.cosh(x), s.sin(y)))
+
+
+def _cosh(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    return s.make_complex(s.multiply(s.cosh(x), s.cos(y)), s.multiply(s.sinh(x), s.sin(y)))
+
+
+def _tanh(s: Any, z: Any) -> Any:
+    """Kahan's form; beyond |Re z| = 20, where cosh would overflow later, the limit."""
+    x, y = _parts(s, z)
+    one = _number(s, x, 1.0)
+    far = s.greater(s.absolute(x), _number(s, x, 20.0))
+    near = s.where(far, _number(s, x, 0.0), x)
+    tangent, sine = s.tan(y), s.sinh(near)
+    beta = s.add(one, s.multiply(tangent, tangent))
+    rho = s.sqrt(s.add(one, s.multiply(sine, sine)))
+    below = s.add(one, s.multiply(beta, s.multiply(sine, sine)))
+    real = s.divide(s.multiply(beta, s.multiply(rho, sine)), below)
+    imag = s.divide(tangent, below)
+    decay = s.exp(s.multiply(_number(s, x, -2.0), s.absolute(x)))
+    wave = s.multiply(s.multiply(_number(s, x, 4.0), s.sin(y)), s.multiply(s.cos(y), decay))
+    return s.make_complex(s.where(far, s.copysign(one, x), real), s.where(far, wave, imag))
+
+
+def _arcsin(s: Any, z: Any) -> Any:
+    below, above = _roots(s, z)
+    product = s.multiply(below, above)
+    return s.make_complex(
+        s.arctan2(s.real(z), s.real(product)), s.arcsinh(_imag_of_conj_product(s, below, above))
+    )
+
+
+def _arccos(s: Any, z: Any) -> Any:
+    below, above = _roots(s, z)
+    angle = s.arctan2(s.real(below), s.real(above))
+    return s.make_complex(
+        s.add(angle, angle), s.arcsinh(_imag_of_conj_product(s, above, below))
+    )
+
+
+def _arccosh(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    one = _number(s, x, 1.0)
+    low = s.sqrt(s.make_complex(s.subtract(x, one), y))
+    high = s.sqrt(s.make_complex(s.add(x, one), y))
+    real = s.real(s.multiply(s.conj(low), high))
+    angle = s.arctan2(s.imag(low), s.real(high))
+    return s.make_complex(s.arcsinh(real), s.add(angle, angle))
+
+
+def _arctanh(s: Any, z: Any) -> Any:
+    x, y = _parts(s, z)
+    one, four = _number(s, x, 1.0), _number(s, x, 4.0)
+    rest, square = s.subtract(one, x), s.multiply(y, y)
+    ratio = s.divide(s.multiply(four, x), s.add(s.multiply(rest, rest), square))
+    real = s.multiply(s.log1p(ratio), _number(s, x, 0.25))
+    below = s.subtract(s.multiply(rest, s.add(one, x)), square)
+    angle = s.arctan2(s.add(y, y), below)
+    return s.make_complex(real, s.multiply(angle, _number(s, x, 0.5)))
+
+
+#: Op name -> how its element is computed for complex operands.
+COMPLEX: Mapping[str, Callable[[Any, Any], Any]] = {
+    "rint": _rint, "exp2": _exp2, "expm1": _expm1, "log2": _log_to(2.0), "log10": _log_to(10.0),
+    "log1p": _log1p, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
+    "tan": lambda s, z: _over_i(s, _tanh(s, _times_i(s, z))),
+    "arcsin": _arcsin, "arccos": _arccos, "arccosh": _arccosh, "arctanh": _arctanh,
+    "arcsinh": lambda s, z: _over_i(s, _arcsin(s, _times_i(s, z))),
+    "arctan": lambda s, z: _over_i(s, _arctanh(s, _times_i(s, z))),
+}

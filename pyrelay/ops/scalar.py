@@ -1,0 +1,353 @@
+"""The scalar primitives: what a kernel can compute, and how each target spells it.
+
+The one place with target text.  A name is NumPy's ufunc name where NumPy has one, and means what
+that ufunc means on operands of one dtype; a few more names serve reductions and checked integers.
+``SCALARS`` maps names to records.  A spelling is a template for ``str.format``: ``{0}``, ``{1}``
+and ``{2}`` stand for operands, which must be atoms or parenthesised.
+
+``numba`` text is in the kernel language of ``devices.kernel_language``; the functions it calls are
+importable from ``devices.vocabulary``.  ``cuda`` text is CUDA C++; functions that CUDA does not
+have are in ``CUDA_PRELUDE``, which goes before the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pyrelay.ir import types as t
+from pyrelay.ir.types import DType
+
+# What `result` may be.
+SAME = "same"  # the operands' dtype
+BOOL = "bool"
+REAL = "real"  # the part's dtype for complex operands, else the operands' dtype
+COMPLEX = "complex"  # the complex dtype whose parts the operands are
+
+Spelling = Callable[[DType], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One primitive.
+
+    name    the key in `SCALARS`.
+    arity   number of operands.
+    kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
+    result  SAME, BOOL, REAL or COMPLEX.
+    numba, cuda   the template for operands of a dtype. `cast` is asked with the target dtype and
+            `where` with that of its last two operands (its first is a bool). CUDA templates take
+            real dtypes only.
+    """
+
+    name: str
+    arity: int
+    kinds: str
+    result: str
+    numba: Spelling
+    cuda: Spelling
+
+    def takes(self, dtype: DType) -> bool:
+        """Whether operands may be of `dtype`."""
+        return dtype.kind in self.kinds
+
+    def result_dtype(self, dtype: DType) -> DType:
+        """The result's dtype for operands of `dtype`."""
+        if self.result == BOOL:
+            return t.bool_
+        if self.result == REAL and dtype.kind == "c":
+            return t.f32 if dtype.size == 8 else t.f64
+        if self.result == COMPLEX:
+            return t.c64 if dtype.size == 4 else t.c128
+        return dtype
+
+
+_C_TYPES = {
+    "bool": "bool",
+    "i8": "signed char",
+    "i16": "short",
+    "i32": "int",
+    "i64": "long long",
+    "u8": "unsigned char",
+    "u16": "unsigned short",
+    "u32": "unsigned int",
+    "u64": "unsigned long long",
+    "f32": "float",
+    "f64": "double",
+}
+
+
+def c_type(dtype: DType) -> str:
+    """The C name of a real dtype."""
+    return _C_TYPES[dtype.name]
+
+
+# -- spellings -----------------------------------------------------------------------------------
+
+
+def _always(text: str) -> Spelling:
+    return lambda dtype: text
+
+
+def _operands(arity: int) -> str:
+    return ", ".join(f"{{{place}}}" for place in range(arity))
+
+
+def _call(name: str, arity: int) -> Spelling:
+    return _always(f"{name}({_operands(arity)})")
+
+
+def _math(name: str, arity: int = 1) -> Spelling:
+    """A function of C's math library: `f` at its end for single precision."""
+    operands = _operands(arity)
+    return lambda dtype: f"{name}{'f' if dtype.size == 4 else ''}({operands})"
+
+
+def _prelude(name: str, arity: int) -> Spelling:
+    return _call(f"pyrelay_{name}", arity)
+
+
+def _wrapping(template: str) -> Spelling:
+    """C arithmetic that wraps around: signed overflow is undefined in C and narrow integers are
+    promoted, so integers are computed as unsigned ones and brought back."""
+
+    def spell(dtype: DType) -> str:
+        if dtype.kind not in "iu":
+            return f"({template})"
+        wide = "unsigned long long" if dtype.size == 8 else "unsigned int"
+        text = template
+        for place in ("{0}", "{1}"):
+            text = text.replace(place, f"({wide}){place}")
+        return f"(({c_type(dtype)})({text}))"
+
+    return spell
+
+
+def _kinds(default: Spelling, **special: Spelling) -> Spelling:
+    """`default`, except for dtypes of the kind letters given."""
+    return lambda dtype: special.get(dtype.kind, default)(dtype)
+
+
+def _cast_name(dtype: DType) -> str:
+    return "boolean" if dtype.kind == "b" else dtype.name
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def _plain(name: str, arity: int, kinds: str, cuda: Spelling, result: str = SAME) -> Scalar:
+    """A primitive that kernels call by its own name."""
+    return Scalar(name, arity, kinds, result, _call(name, arity), cuda)
+
+
+def _infix(
+    name: str, sign: str, kinds: str, result: str = SAME, on_bool: str | None = None
+) -> Scalar:
+    """A primitive that both targets spell as an operator."""
+    python, c = _always(f"{{0}} {sign} {{1}}"), _wrapping(f"{{0}} {sign} {{1}}")
+    if result == BOOL:
+        c = _always(f"({{0}} {sign} {{1}})")
+    if on_bool is not None:
+        python = _kinds(python, b=_always(f"{{0}} {on_bool} {{1}}"))
+        c = _kinds(c, b=_always(f"({{0}} {on_bool} {{1}})"))
+    return Scalar(name, 2, kinds, result, python, c)
+
+
+_ARITHMETIC = (
+    # On booleans + is "or" and * is "and", as in NumPy.
+    _infix("add", "+", "biufc", on_bool="|"),
+    _infix("subtract", "-", "iufc"),
+    _infix("multiply", "*", "biufc", on_bool="&"),
+    _infix("divide", "/", "fc"),
+    _plain("floor_divide", 2, "iuf", _prelude("floor_divide", 2)),
+    _plain("remainder", 2, "iuf", _prelude("remainder", 2)),
+    _plain("power", 2, "iufc", _kinds(_prelude("power", 2), f=_math("pow", 2))),
+    Scalar("negative", 1, "iufc", SAME, _always("-{0}"), _wrapping("-{0}")),
+    Scalar("positive", 1, "iufc", SAME, _always("{0}"), _always("{0}")),
+    _plain(
+        "absolute", 1, "biufc",
+        _kinds(_always("{0}"), i=_prelude("absolute", 1), f=_math("fabs")), REAL,
+    ),
+    _plain("sign", 1, "iufc", _prelude("sign", 1)),
+    _plain("square", 1, "iufc", _prelude("square", 1)),
+    _plain("reciprocal", 1, "fc", _always("(1 / {0})")),
+    # Sums and products whose order LLVM may change, so that reductions become vector code.
+    Scalar(
+        "add_reassociated", 2, "iufc", SAME, _call("add_reassociated", 2), _wrapping("{0} + {1}")
+    ),
+    Scalar(
+        "multiply_reassociated", 2, "iufc", SAME, _call("multiply_reassociated", 2),
+        _wrapping("{0} * {1}"),
+    ),
+    Scalar("fma", 3, "f", SAME, _call("fma", 3), _math("fma", 3)),
+)  # fmt: skip
+
+# Names that are their own spelling in C's math library, f for single precision added.
+_MATH = tuple(
+    _plain(name, 1, "fc" if name in {"sqrt", "exp", "log", "sin", "cos"} else "f", _math(name))
+    for name in (
+        "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh erf floor ceil "
+        "trunc rint"
+    ).split()
+) + tuple(
+    _plain(f"arc{name[1:]}", 1, "f", _math(name))
+    for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+) + (
+    _plain("arctan2", 2, "f", _math("atan2", 2)),
+    _plain("hypot", 2, "f", _math("hypot", 2)),
+    _plain("copysign", 2, "f", _math("copysign", 2)),
+    _plain("sigmoid", 1, "f", _prelude("sigmoid", 1)),
+    _plain("logaddexp", 2, "f", _prelude("logaddexp", 2)),
+)  # fmt: skip
+
+_ORDER = (
+    _plain("minimum", 2, "biuf", _prelude("minimum", 2)),
+    _plain("maximum", 2, "biuf", _prelude("maximum", 2)),
+    _plain("fmin", 2, "biuf", _kinds(_prelude("minimum", 2), f=_math("fmin", 2))),
+    _plain("fmax", 2, "biuf", _kinds(_prelude("maximum", 2), f=_math("fmax", 2))),
+    _infix("equal", "==", "biufc", BOOL),
+    _infix("not_equal", "!=", "biufc", BOOL),
+    _infix("less", "<", "biufc", BOOL),
+    _infix("less_equal", "<=", "biufc", BOOL),
+    _infix("greater", ">", "biufc", BOOL),
+    _infix("greater_equal", ">=", "biufc", BOOL),
+    Scalar(
+        "where", 3, "biufc", SAME, _call("where", 3), _always("({0} ? {1} : {2})")
+    ),
+)  # fmt: skip
+
+_BITS = (
+    _plain("logical_and", 2, "biufc", _always("({0} && {1})"), BOOL),
+    _plain("logical_or", 2, "biufc", _always("({0} || {1})"), BOOL),
+    _plain("logical_xor", 2, "biufc", _always("(!{0} != !{1})"), BOOL),
+    Scalar("logical_not", 1, "biufc", BOOL, _always("not {0}"), _always("(!{0})")),
+    _infix("bitwise_and", "&", "biu"),
+    _infix("bitwise_or", "|", "biu"),
+    _infix("bitwise_xor", "^", "biu"),
+    Scalar(
+        "invert", 1, "biu", SAME, _always("~{0}"), _kinds(_wrapping("~{0}"), b=_always("(!{0})"))
+    ),
+    Scalar("left_shift", 2, "iu", SAME, _always("{0} << {1}"), _prelude("left_shift", 2)),
+    Scalar("right_shift", 2, "iu", SAME, _always("{0} >> {1}"), _prelude("right_shift", 2)),
+)
+
+_TESTS = (
+    _plain("isnan", 1, "biufc", _kinds(_always("false"), f=_always("isnan({0})")), BOOL),
+    _plain("isinf", 1, "biufc", _kinds(_always("false"), f=_always("isinf({0})")), BOOL),
+    _plain("isfinite", 1, "biufc", _kinds(_always("true"), f=_always("isfinite({0})")), BOOL),
+    *(
+        Scalar(
+            f"{name}_overflows", 2, "i", BOOL, _call(f"{name}_overflows", 2),
+            _prelude(f"{name}_overflows", 2),
+        )
+        for name in ("add", "subtract", "multiply")
+    ),
+)  # fmt: skip
+
+_CONVERSIONS = (
+    Scalar(
+        "cast", 1, "biufc", SAME,
+        lambda dtype: f"{_cast_name(dtype)}({{0}})",
+        lambda dtype: f"(({c_type(dtype)}){{0}})",
+    ),
+    _plain("real", 1, "biufc", _always("{0}"), REAL),
+    _plain("imag", 1, "biufc", lambda dtype: f"(({c_type(dtype)})0)", REAL),
+    _plain("conj", 1, "biufc", _always("{0}")),
+    Scalar(
+        "make_complex", 2, "f", COMPLEX,
+        lambda dtype: f"{'c64' if dtype.size == 4 else 'c128'}({{0}}, {{1}})",
+        _call("make_complex", 2),
+    ),
+)  # fmt: skip
+
+SCALARS: Mapping[str, Scalar] = MappingProxyType(
+    {
+        each.name: each
+        for each in _ARITHMETIC + _MATH + _ORDER + _BITS + _TESTS + _CONVERSIONS
+    }
+)
+
+
+# Functions that CUDA C++ lacks. Overloads for float and double win over the integers' templates.
+CUDA_PRELUDE = r"""
+template <class T> __device__ T pyrelay_floor_divide(T a, T b) {
+    if (b == 0) return 0;
+    if (T(-1) < T(0) && b == T(-1)) return T(0ull - (unsigned long long)a);
+    T quotient = a / b;
+    return quotient - (T)((a % b != 0) && ((a < 0) != (b < 0)));
+}
+template <class T> __device__ T pyrelay_remainder(T a, T b) {
+    if (b == 0 || (T(-1) < T(0) && b == T(-1))) return 0;
+    T rest = a % b;
+    return (rest != 0 && ((rest < 0) != (b < 0))) ? (T)(rest + b) : rest;
+}
+template <class T> __device__ T pyrelay_power(T a, T b) {
+    if (b < 0) return a == 1 ? T(1) : a == T(-1) ? (b % 2 ? T(-1) : T(1)) : T(0);
+    unsigned long long result = 1, factor = (unsigned long long)a;
+    for (unsigned long long left = (unsigned long long)b; left; left >>= 1) {
+        if (left & 1) result *= factor;
+        factor *= factor;
+    }
+    return (T)result;
+}
+template <class T> __device__ T pyrelay_absolute(T a) {
+    return a < 0 ? T(0ull - (unsigned long long)a) : a;
+}
+template <class T> __device__ T pyrelay_sign(T a) {
+    return a != a ? a : T((a > T(0)) - (a < T(0)));
+}
+template <class T> __device__ T pyrelay_square(T a) {
+    return (T)((unsigned long long)a * (unsigned long long)a);
+}
+template <class T> __device__ T pyrelay_minimum(T a, T b) { return (a < b || a != a) ? a : b; }
+template <class T> __device__ T pyrelay_maximum(T a, T b) { return (a > b || a != a) ? a : b; }
+template <class T> __device__ T pyrelay_left_shift(T a, T b) {
+    return (unsigned long long)b < 8 * sizeof(T) ? T((unsigned long long)a << b) : T(0);
+}
+template <class T> __device__ T pyrelay_right_shift(T a, T b) {
+    if ((unsigned long long)b < 8 * sizeof(T)) return a >> b;
+    return a < 0 ? T(-1) : T(0);
+}
+__device__ bool pyrelay_add_overflows(long long a, long long b) {
+    long long sum = (long long)((unsigned long long)a + (unsigned long long)b);
+    return ((a ^ sum) & (b ^ sum)) < 0;
+}
+__device__ bool pyrelay_subtract_overflows(long long a, long long b) {
+    long long rest = (long long)((unsigned long long)a - (unsigned long long)b);
+    return ((a ^ b) & (a ^ rest)) < 0;
+}
+__device__ bool pyrelay_multiply_overflows(long long a, long long b) {
+    const long long lowest = (long long)(1ull << 63);
+    if (a == 0 || b == 0) return false;
+    if (a == -1) return b == lowest;
+    if (b == -1) return a == lowest;
+    return (long long)((unsigned long long)a * (unsigned long long)b) / b != a;
+}
+#define PYRELAY_FLOAT(T)                                                                   \
+    __device__ T pyrelay_remainder(T a, T b) {                                             \
+        T rest = fmod(a, b);                                                               \
+        if (rest == 0) return copysign(T(0), b);                                           \
+        return (rest < 0) != (b < 0) ? rest + b : rest;                                    \
+    }                                                                                      \
+    __device__ T pyrelay_floor_divide(T a, T b) {                                          \
+        if (b == 0) return a / b;                                                          \
+        T rest = fmod(a, b), quotient = (a - rest) / b;                                    \
+        if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;                             \
+        if (quotient == 0) return copysign(T(0), a / b);                                   \
+        T down = floor(quotient);                                                          \
+        return quotient - down > T(0.5) ? down + 1 : down;                                 \
+    }                                                                                      \
+    __device__ T pyrelay_square(T a) { return a * a; }                                     \
+    __device__ T pyrelay_sigmoid(T a) {                                                    \
+        T small = exp(-fabs(a));                                                           \
+        return (a < 0 ? small : T(1)) / (1 + small);                                       \
+    }                                                                                      \
+    __device__ T pyrelay_logaddexp(T a, T b) {                                             \
+        if (a == b) return a + T(0.693147180559945309417232121458176568);                  \
+        T gap = a - b;                                                                     \
+        return gap > 0 ? a + log1p(exp(-gap)) : gap <= 0 ? b + log1p(exp(gap)) : gap;      \
+    }
+PYRELAY_FLOAT(float)
+PYRELAY_FLOAT(double)
+"""

@@ -1,0 +1,1 @@
+"""Passes from Core to Core, one per file."""

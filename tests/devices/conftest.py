@@ -1,0 +1,84 @@
+"""What the tests of the run time share: plans of a few instructions, made callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from pyrelay.devices.entry import Executable
+from pyrelay.lower.boundary import ScalarParameter, ScalarResult
+from pyrelay.lower.encode import encode
+from pyrelay.lower.instructions import Instruction, Plan, PlanFunction
+
+ADD = """from pyrelay.devices.memory_access import load_f64, param_i64, store_f64
+def kernel(block, begin, end):
+    a = param_i64(block, 1)
+    b = param_i64(block, 2)
+    o = param_i64(block, 3)
+    for i in range(begin, end):
+        store_f64(o, i, load_f64(a, i) + load_f64(b, i))
+    return 0
+"""
+
+SCALE = """from pyrelay.devices.memory_access import load_f64, param_f64, param_i64, store_f64
+def kernel(block, begin, end):
+    a = param_i64(block, 1)
+    s = param_f64(block, 2)
+    o = param_i64(block, 3)
+    for i in range(begin, end):
+        store_f64(o, i, load_f64(a, i) * s)
+    return 0
+"""
+
+POSITIVE = """from pyrelay.devices.memory_access import load_f64, param_i64, store_slot_i64
+def kernel(block, begin, end):
+    a = param_i64(block, 1)
+    for i in range(begin, end):
+        if load_f64(a, i) < 0.0:
+            record = param_i64(block, 0)
+            store_slot_i64(record, 0, 0)
+            store_slot_i64(record, 1, i)
+            return 1
+    return 0
+"""
+
+
+@pytest.fixture
+def executable() -> Callable[..., Any]:
+    """`executable(plan, hosts)`: its function."""
+
+    def make(plan: Plan, hosts: Any = None) -> Any:
+        return Executable(encode(plan), hosts).call
+
+    return make
+
+
+@pytest.fixture
+def scalar_program(executable: Callable[..., Any]) -> Callable[..., Any]:
+    """`scalar_program(code, "int float", "int")`: a function of Python scalars in slots 0, 1, ...
+
+    Has 16 slots. `sites`, `functions` and `hosts` go to the plan.
+    """
+
+    def make(
+        code: Sequence[Instruction],
+        parameters: str,
+        results: str,
+        *,
+        sites: Any = (),
+        functions: Sequence[PlanFunction] = (),
+        hosts: Any = None,
+    ) -> Any:
+        takes = tuple(ScalarParameter(kind) for kind in parameters.split())
+        gives = tuple(ScalarResult(kind) for kind in results.split())
+        words = sum(parameter.words for parameter in takes)
+        main = PlanFunction("main", words, 16, tuple(code))
+        plan = Plan(
+            (main, *functions), sites=tuple(sites), parameters=takes, results=gives,
+            single=len(gives) == 1,
+        )  # fmt: skip
+        return executable(plan, hosts)
+
+    return make

@@ -1,0 +1,194 @@
+"""Reverse mode through recursive functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyrelay.ops  # noqa: F401  registers the ops
+from pyrelay.grad import expand
+from pyrelay.ir import dims, types
+from pyrelay.ir.interp import interpret
+from pyrelay.ir.nodes import FnCall, Loop, OpCall
+from pyrelay.ir.types import PY_INT, TensorType
+from pyrelay.ir.walk import nested_lets
+from pyrelay.ops import logic
+from tests.grad.checking import (
+    F64,
+    call,
+    check,
+    cotangents,
+    derived,
+    expanded_orders,
+    function,
+    op,
+    op_names,
+    program,
+    size,
+    vector,
+)
+
+RNG = np.random.default_rng(6)
+
+
+def recursive(base, step, params=(PY_INT, F64), name="f"):
+    """`base(b, *args)` where the first argument is below 1, else `step(b, *args)`."""
+
+    def body(b, n, *args):
+        (y,) = b.cond(
+            b.handle(n) < 1,
+            lambda b: [base(b, *map(b.handle, (n, *args)))],
+            lambda b: [step(b, *map(b.handle, (n, *args)))],
+        )
+        return y
+
+    return function(name, params, body)
+
+
+def test_linear_recursion():
+    f = recursive(
+        lambda b, n, x: op("sin", x),
+        lambda b, n, x: op("tanh", call(b, "f", [n - 1, x * 1.1], [F64])) * x,
+    )
+    for n in (0, 1, 4):
+        check(program(f), [n, np.float64(0.7)])
+
+
+def test_recursion_like_fibonacci_whose_two_calls_share_one_tape():
+    f = recursive(
+        lambda b, n, x: op("exp", x * 0.3),
+        lambda b, n, x: op("sin", call(b, "f", [n - 1, x * x], [F64]))
+        * call(b, "f", [n - 2, op("cos", x)], [F64]),
+    )
+    check(program(f), [5, np.float64(0.8)], tolerance=1e-5)
+
+
+def test_double_recursion_over_a_tree_in_arrays():
+    tree = TensorType(types.i64, (7,))
+
+    def body(b, node, left, right, weight, x):
+        def leaf(b):
+            return [op("index", b.handle(weight), node, axes=(0,)) * x]
+
+        def branch(b):
+            where = [
+                b.handle(b.cast(op("index", b.handle(side), node, axes=(0,)), types.i64, weak=True))
+                for side in (left, right)
+            ]
+            below = [call(b, "f", [w, left, right, weight, x], [F64]) for w in where]
+            here = op("index", b.handle(weight), node, axes=(0,))
+            return [op("tanh", below[0] * here + below[1]) * op("sin", here)]
+
+        at = op("index", b.handle(left), node, axes=(0,))
+        (y,) = b.cond(at < 0, leaf, branch)
+        return y
+
+    f = function("f", [PY_INT, tree, tree, vector(7), F64], body)
+    args = [0, np.array([1, 3, 5, -1, -1, -1, -1]), np.array([2, 4, 6, -1, -1, -1, -1]),
+            RNG.standard_normal(7), np.float64(0.9)]
+    module = program(f)
+    check(module, args, wrt=[3, 4], tolerance=1e-5)
+    for name, found in expand(derived(module, "f", (3, 4), "g")).functions.items():
+        full = [
+            let.rhs.op.name for let in nested_lets(found.body)
+            if isinstance(let.rhs, OpCall) and any(
+                isinstance(o.type, TensorType) and o.type.rank for o in let.outs
+            )
+        ]
+        if name.startswith("f.") and name != "f.vjp":
+            assert set(full) <= {"index_add"}, "one element of the array's cotangent per call"
+
+
+def test_mutual_recursion():
+    even = recursive(
+        lambda b, n, x: x, name="even",
+        step=lambda b, n, x: op("sin", call(b, "odd", [n - 1, x * x], [F64])),
+    )
+    odd = recursive(
+        lambda b, n, x: op("exp", x), name="odd",
+        step=lambda b, n, x: call(b, "even", [n - 1, x + 0.3], [F64]) * x,
+    )
+    check(program(even, odd), [5, np.float64(0.4)])
+
+
+def test_recursion_with_a_loop_inside_and_inside_a_loop():
+    def step(b, n, x):
+        (y,) = b.counted(n, [b.handle(x)], lambda b, i, v: [op("sin", v[0] * x) * 0.4 + x])
+        return call(b, "f", [n - 1, op("tanh", y)], [F64]) * y
+
+    f = recursive(lambda b, n, x: op("exp", x * 0.5), step)
+
+    def body(b, n, x):
+        (y,) = b.counted(n, [x], lambda b, i, v: [call(b, "f", [i, v[0]], [F64])])
+        return y
+
+    check(program(function("main", [PY_INT, F64], body), f), [3, np.float64(0.6)], tolerance=1e-5)
+
+
+def test_a_recursive_function_of_arrays_with_a_symbolic_size():
+    n = dims.Symbol("n")
+    ty = vector(dims.of(n))
+
+    def body(b, k, x, w):
+        def step(b):
+            y = op("tanh", b.handle(x) * w)
+            outs = b.bind(
+                FnCall("f", (b.atom(b.handle(k) - 1), y.atom, b.atom(w)), (dims.of(n),)), [F64]
+            )
+            return [outs[0] * op("sum", y, axes=(0,), keepdims=False)]
+
+        (y,) = b.cond(
+            b.handle(k) < 1,
+            lambda b: [op("sum", b.handle(x) * x, axes=(0,), keepdims=False)], step,
+        )
+        return y
+
+    module = program(function("f", [PY_INT, ty, ty], body, (n,)))
+    check(module, [3, RNG.standard_normal(4), RNG.standard_normal(4)], tolerance=1e-5)
+    pushed = [
+        let.rhs.args[1].type
+        for f in expand(derived(module, "f", (1, 2), "g")).functions.values()
+        for let in nested_lets(f.body)
+        if isinstance(let.rhs, OpCall) and let.rhs.op.name == "tape_push"
+    ]
+    assert sum(ty.rank for ty in pushed) == 1, "w does not change along the recursion"
+
+
+def test_recursion_of_depth_100000():
+    f = recursive(
+        lambda b, n, x: x,
+        lambda b, n, x: op("sin", call(b, "f", [n - 1, x], [F64])) * 1.0001,
+    )
+    (g,) = cotangents(program(f), [100_000, np.float64(0.5)], wrt=[1])
+    x, expected = 0.5, 1.0
+    for _ in range(100_000):
+        expected *= np.cos(x) * 1.0001
+        x = np.sin(x) * 1.0001
+    np.testing.assert_allclose(g, expected, rtol=1e-9)
+
+
+def test_a_recursion_that_only_counts_carries_no_derivative():
+    count = recursive(
+        lambda b, n, x: x, name="count", params=(PY_INT, PY_INT),
+        step=lambda b, n, x: call(b, "count", [n - 1, x + 2], [PY_INT]),
+    )
+
+    def body(b, n, x):
+        k = call(b, "count", [n, b.handle(0)], [PY_INT])
+        return x * b.handle(b.cast(k, types.f64)) * x
+
+    module = program(function("main", [PY_INT, F64], body), count)
+    check(module, [3, np.float64(0.4)])
+    names = op_names(expand(derived(module, "main", (1,), "g")))
+    assert "tape_new" not in names
+
+
+def test_the_program_grows_by_a_bounded_factor_per_order_through_recursion():
+    f = recursive(
+        lambda b, n, x: op("exp", x * 0.3),
+        lambda b, n, x: op("sin", call(b, "f", [n - 1, x * x], [F64]))
+        * call(b, "f", [n - 2, op("cos", x)], [F64]),
+    )
+    sizes = [size(m) for m in expanded_orders(program(f), 3)]
+    for before, after in zip(sizes, sizes[1:], strict=False):
+        assert after < 6 * before + 60, sizes

@@ -1,0 +1,310 @@
+"""Reverse mode through loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyrelay.ops  # noqa: F401  registers the ops
+from pyrelay.grad import expand
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder, Handle, constant
+from pyrelay.ir.nodes import Block, Loop, OpCall, Var
+from pyrelay.ir.types import PY_BOOL, PY_INT, TensorType
+from pyrelay.ir.walk import nested_lets
+from pyrelay.ops import logic
+from tests.grad.checking import (
+    F64,
+    check,
+    cotangents,
+    derived,
+    expanded_orders,
+    function,
+    matrix,
+    op,
+    op_names,
+    program,
+    size,
+    vector,
+)
+
+RNG = np.random.default_rng(5)
+
+
+def while_loop(b, init, test, body, handed=(), exits=False, count=None):
+    """A loop with a test; `test` returns (condition, handed...), `body` the next values."""
+    carried = tuple(Var("c", b.atom(a).type) for a in init)
+    passed = tuple(Var("h", ty) for ty in handed)
+    index = Var("i", PY_INT)
+    inner = b.nested()
+    values = [inner.handle(v) for v in carried]
+    tested = None
+    if test is not None:
+        tested = inner.block(test(inner, *values))
+    inner = b.nested()
+    arguments = [inner.handle(v) for v in carried + passed]
+    following = inner.block(body(inner, inner.handle(index), *arguments))
+    node = Loop(
+        carried, tuple(b.atom(a) for a in init), following, tested, passed, exits=exits,
+        index=index, count=None if count is None else b.atom(count),
+    )
+    return b.bind(node, [v.type for v in carried])
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_a_counted_loop_of_scalars(n):
+    def body(b, n, x, y):
+        a, c = b.counted(
+            n, [x, y], lambda b, i, v: [op("sin", v[0] * v[1]) + x, v[0] * op("exp", v[1] * 0.3)]
+        )
+        return a * c
+
+    module = program(function("f", [PY_INT, F64, F64], body))
+    check(module, [n, np.float64(0.7), np.float64(0.4)])
+
+
+def test_a_counted_loop_over_the_rows_of_a_sequence():
+    n, m = dims.Symbol("n"), dims.Symbol("m")
+
+    def body(b, xs, w):
+        count = b.extent(dims.of(n))
+        h0 = b.zeros(vector(dims.of(m)))
+
+        def step(b, i, v):
+            row = op("index", b.handle(xs), i, axes=(0,))
+            return [op("tanh", row + v[0] * w)]
+
+        (h,) = b.counted(count, [h0], step)
+        return op("sum", h * h, axes=(0,), keepdims=False)
+
+    f = function("f", [matrix(dims.of(n), dims.of(m)), vector(dims.of(m))], body, (n, m))
+    check(program(f), [RNG.standard_normal((4, 3)), RNG.standard_normal(3)])
+
+
+def test_nested_counted_loops_with_an_inner_count_that_varies():
+    def body(b, n, x):
+        def outer(b, i, v):
+            def inner(b, j, u):
+                return [op("sin", u[0] * x) + u[0]]
+
+            (y,) = b.counted(i, [v[0]], inner)
+            return [y * 0.9]
+
+        (y,) = b.counted(n, [x], outer)
+        return y
+
+    check(program(function("f", [PY_INT, F64], body)), [4, np.float64(0.6)], tolerance=1e-5)
+
+
+def test_nested_counted_loops_with_an_inner_count_from_outside_keep_arrays():
+    def body(b, n, m, x):
+        def outer(b, i, v):
+            (y,) = b.counted(m, [v[0]], lambda b, j, u: [op("sin", u[0] * x) + u[0]])
+            return [y * 0.9]
+
+        (y,) = b.counted(n, [x], outer)
+        return y
+
+    module = program(function("f", [PY_INT, PY_INT, F64], body))
+    check(module, [3, 2, np.float64(0.6)], tolerance=1e-5)
+    assert "tape_push" not in op_names(expand(derived(module, "f", (2,), "g")))
+
+
+def newton(b, target, x):
+    (y,) = while_loop(
+        b, [x],
+        lambda b, y: [op("absolute", y * y - target) > 1e-3],
+        lambda b, i, y: [(y + b.handle(target) / y) * 0.5],
+    )
+    return y
+
+
+def test_a_while_loop_whose_length_depends_on_data():
+    module = program(function("f", [F64, F64], newton))
+    check(module, [np.float64(2.0), np.float64(1.0)], tolerance=1e-4)
+
+
+def test_a_test_that_hands_a_value_to_the_body():
+    def body(b, target, x):
+        (y,) = while_loop(
+            b, [x],
+            lambda b, y: [op("absolute", (r := op("exp", y) * y - target)) > 1e-2, r],
+            lambda b, i, y, r: [y - op("tanh", r) * 0.3],
+            handed=[F64],
+        )
+        return y * y
+
+    module = program(function("f", [F64, F64], body))
+    check(module, [np.float64(2.0), np.float64(0.5)], tolerance=1e-4)
+
+
+def test_a_test_with_a_loop_of_its_own_that_hands_a_value_to_the_body():
+    def body(b, target, x):
+        def test(b, y):
+            (r,) = while_loop(
+                b, [y], lambda b, z: [z < 3.0], lambda b, i, z: [z * 1.5 + op("sin", z) * 0.1]
+            )
+            return [r - y * 2.0 > target, r]
+
+        (y,) = while_loop(b, [x], test, lambda b, i, y, r: [y + r * 0.1], handed=[F64])
+        return y * y
+
+    module = program(function("f", [F64, F64], body))
+    check(module, [np.float64(0.5), np.float64(0.5)], tolerance=1e-4)
+
+
+def test_a_loop_that_leaves_early():
+    def body(b, n, x):
+        def step(b, i, y):
+            following = op("sin", y) * 1.5 + x * 0.2
+            return [following > 1.2, following]
+
+        (y,) = while_loop(b, [x], None, step, exits=True, count=n)
+        return y * y
+
+    module = program(function("f", [PY_INT, F64], body))
+    check(module, [10, np.float64(0.4)])
+    check(module, [2, np.float64(0.4)])
+
+
+def test_a_while_loop_inside_a_counted_loop_inside_a_branch():
+    def body(b, n, x):
+        def step(b, i, v):
+            (y,) = while_loop(
+                b, [v[0]], lambda b, y: [y < 2.0], lambda b, i, y: [y * 1.3 + op("sin", y * x)]
+            )
+            return [y * 0.4]
+
+        (y,) = b.cond(
+            b.handle(n) > 1, lambda b: b.counted(n, [x], step), lambda b: [b.handle(x)]
+        )
+        return y * y
+
+    module = program(function("f", [PY_INT, F64], body))
+    check(module, [3, np.float64(0.7)], tolerance=1e-4)
+    check(module, [0, np.float64(0.7)])
+
+
+def test_a_branch_inside_a_while_loop():
+    def body(b, x):
+        def step(b, i, y):
+            return b.cond(
+                b.call(logic.greater, op("sin", y * 3.0), 0.0),
+                lambda b: [op("exp", b.handle(y) * 0.2)],
+                lambda b: [b.handle(y) * y + x],
+            )
+
+        (y,) = while_loop(b, [x], None, step, count=b.handle(5))
+        (y,) = while_loop(b, [y], lambda b, y: [y < 8.0], step)
+        return y
+
+    check(program(function("f", [F64], body)), [np.float64(1.3)], tolerance=1e-4)
+
+
+def test_replacing_the_elements_of_an_array_in_a_loop_costs_one_element_each():
+    n = dims.Symbol("n")
+
+    def body(b, x):
+        def step(b, i, v):
+            following = i + 1
+            left = op("index", v[0], i, axes=(0,))
+            right = op("index", v[0], following, axes=(0,))
+            return [op("index_update", v[0], op("sin", left) * right, following, axes=(0,))]
+
+        (y,) = b.counted(b.extent(dims.add(dims.of(n), -1)), [x], step)
+        return op("sum", y * y, axes=(0,), keepdims=False)
+
+    module = program(function("f", [vector(dims.of(n))], body, (n,)))
+    check(module, [RNG.standard_normal(6)])
+    for expanded in expanded_orders(module, 2)[1:]:
+        assert arrays_in_loops(expanded) == {"index_update", "index_add"}
+
+
+def test_reading_elements_of_an_outer_array_in_a_loop_costs_one_element_each():
+    n = dims.Symbol("n")
+
+    def body(b, x):
+        (y,) = b.counted(
+            b.extent(dims.of(n)), [b.handle(np.float64(1.0))],
+            lambda b, i, v: [v[0] + op("sin", op("index", b.handle(x), i, axes=(0,)))],
+        )
+        return y * y
+
+    module = program(function("f", [vector(dims.of(n))], body, (n,)))
+    check(module, [RNG.standard_normal(5)])
+    for expanded in expanded_orders(module, 2)[1:]:
+        assert arrays_in_loops(expanded) <= {"index_update", "index_add"}
+
+
+def arrays_in_loops(module):
+    """The ops inside loops whose results are arrays."""
+    return {
+        let.rhs.op.name
+        for f in module.functions.values() for outer in nested_lets(f.body)
+        if isinstance(outer.rhs, Loop) for let in nested_lets(outer.rhs.body)
+        if isinstance(let.rhs, OpCall) and any(o.type.shape for o in let.outs)
+    }
+
+
+def test_an_array_that_grows_from_one_iteration_to_the_next():
+    def body(b, k, x):
+        size, final = dims.Symbol("s", dims.Origin.RUNTIME), dims.Symbol("t", dims.Origin.RUNTIME)
+        carried = Var("c", vector(dims.of(size)))
+        inner = b.nested()
+        y = inner.handle(carried)
+        y = op("concatenate", op("sin", y), y * x, axis=0)
+        node = Loop(
+            (carried,), (b.full(x, (1,), types.f64).atom,),
+            inner.block([y], [dims.multiply(2, dims.of(size))]), count=b.atom(k),
+            dims=(size,), init_dims=(1,),
+        )
+        (y,) = b.bind(node, [vector(dims.of(final))], dims=(final,))
+        return op("sum", y * y, axes=(0,), keepdims=False)
+
+    check(program(function("f", [PY_INT, F64], body)), [3, np.float64(0.6)])
+
+
+def test_what_is_the_same_in_every_iteration_is_not_saved():
+    def body(b, n, x, w):
+        def step(b, i, v):
+            return [v[0] * op("exp", b.handle(w)) + op("tanh", b.handle(w) * w)]
+
+        (y,) = b.counted(n, [x], step)
+        return y
+
+    module = program(function("f", [PY_INT, F64, F64], body))
+    check(module, [4, np.float64(0.3), np.float64(0.2)])
+    names = op_names(expand(derived(module, "f", (1, 2), "g")))
+    assert names.count("undef") == 1, "only the carried value is kept"
+
+
+def test_a_recurrent_network_with_matrix_products():
+    t, batch, k, h = (dims.Symbol(c) for c in "tbkh")
+
+    def body(b, xs, w, u, bias):
+        state = b.zeros(matrix(dims.of(batch), dims.of(h)))
+        flags = {"transpose_a": False, "transpose_b": False}
+
+        def step(b, i, v):
+            row = op("index", b.handle(xs), i, axes=(0,))
+            z = op("matmul", row, w, **flags) + op("matmul", v[0], u, **flags) + bias
+            gate = op("sigmoid", z)
+            hidden = gate * op("tanh", v[1] + z)
+            return [hidden, v[1] * gate + hidden]
+
+        y, c = b.counted(b.extent(dims.of(t)), [state, state], step)
+        return op("sum", y * c, axes=(0, 1), keepdims=False)
+
+    T, B, K, H = map(dims.of, (t, batch, k, h))
+    f = function(
+        "f", [TensorType(types.f64, (T, B, K)), matrix(K, H), matrix(H, H), vector(H)], body,
+        (t, batch, k, h),
+    )
+    args = [RNG.standard_normal(s) * 0.5 for s in [(3, 2, 4), (4, 3), (3, 3), (3,)]]
+    check(program(f), args, tolerance=1e-5)
+
+
+def test_the_program_grows_by_a_bounded_factor_per_order_through_a_loop():
+    sizes = [size(m) for m in expanded_orders(program(function("f", [F64, F64], newton)), 3)]
+    for before, after in zip(sizes, sizes[1:], strict=False):
+        assert after < 6 * before + 60, sizes

@@ -1,0 +1,134 @@
+"""Runs lowered groups as the executor would: kernels compiled, buffers made, failures raised."""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyrelay.devices import native
+from pyrelay.ir import dims, interp
+from pyrelay.ir.build import Builder, Handle
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.nodes import Function, Module, Var
+from pyrelay.ir.types import DType, TensorType
+from pyrelay.lower.emit_numba import emit
+from pyrelay.lower.kernel import Kernel, Lowering
+from pyrelay.lower.kernelise import kernelise
+
+_FORMATS = {"f64": "d", "f32": "fxxxx"}
+
+
+def function_of(
+    types: Sequence[TensorType], body: Callable[..., Any], symbols: Sequence[Symbol] = ()
+) -> Function:
+    """A function whose body is written on handles."""
+    b = Builder()
+    params = tuple(Var(f"p{k}", ty) for k, ty in enumerate(types))
+    results = body(b, *(Handle(b, p) for p in params))
+    if not isinstance(results, (tuple, list)):
+        results = (results,)
+    return Function("group", params, b.block(results), tuple(symbols))
+
+
+def words_of(value: Any, dtype: DType) -> list[int]:
+    """The words of a scalar argument."""
+    if dtype.kind == "c":
+        parts = np.asarray(value, dtype.numpy).tobytes()
+        return [int(v) for v in np.frombuffer(parts, "i8")]
+    if dtype.kind == "b":
+        return [int(bool(value))]
+    if dtype.name in _FORMATS:
+        packed = struct.pack("<" + _FORMATS[dtype.name], value)
+        return [int.from_bytes(packed, "little", signed=True)]
+    number = int(value)
+    return [number - 2**64 if number >= 2**63 else number]
+
+
+def scalar_of(words: np.ndarray, dtype: DType) -> Any:
+    """The scalar in a slot."""
+    if dtype.kind == "b":
+        return bool(words[0])
+    return words.view(dtype.numpy)[0]
+
+
+class Failed(Exception):
+    """A kernel has failed: its site and values."""
+
+    def __init__(self, site: Any, values: list[Any]) -> None:
+        super().__init__(site, values)
+        self.site, self.values = site, values
+
+    def raised(self) -> BaseException:
+        """The exception that the user would see."""
+        text = "".join(p if isinstance(p, str) else str(self.values[p]) for p in self.site.parts)
+        return getattr(builtins, self.site.exception)(text)
+
+
+def launch(kernel: Kernel, operands: list[int], extent: int, chunks: int) -> None:
+    """One kernel over its range, in `chunks` pieces."""
+    record = np.zeros(16, np.int64)
+    block = np.array([record.ctypes.data, *operands], np.int64)
+    entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)(
+        native.kernel_address(emit(kernel))
+    )
+    edges = [extent * k // chunks for k in range(chunks + 1)]
+    for begin, end in zip(edges, edges[1:], strict=False):
+        if entry(block.ctypes.data, begin, end):
+            site = kernel.sites[record[0]]
+            values, word = [], 1
+            for dtype in site.dtypes:
+                values.append(scalar_of(record[word : word + 2].copy(), dtype))
+                word += 2 if dtype.size == 16 else 1
+            raise Failed(site, values)
+
+
+def run(
+    function: Function, args: Sequence[Any], *, chunks: int = 1, lowering: Lowering | None = None
+) -> list[Any]:
+    """The results of a function, computed by its kernels. Arrays that are written are copied."""
+    lowering = lowering or kernelise(function)
+    extents = interp.bind_extents(function, args, {})
+    held = [
+        np.array(a, p.type.dtype.numpy, order="C") if p.type.rank else a
+        for p, a in zip(function.params, args, strict=True)
+    ]
+    outputs: list[np.ndarray] = []
+    for position, atom in enumerate(function.body.results):
+        shape = tuple(dims.evaluate(d, extents) for d in atom.type.shape)
+        alias = lowering.aliases[position]
+        if alias is not None:
+            outputs.append(held[alias])
+        elif shape:
+            outputs.append(np.empty(shape, atom.type.dtype.numpy))
+        else:
+            outputs.append(np.zeros(2, np.int64))
+    scratch = [np.empty(dims.evaluate(n, extents), np.uint8) for n in lowering.scratch]
+    for kernel in lowering.kernels:
+        operands: list[int] = []
+        for p in kernel.parameters:
+            match p.role:
+                case "array":
+                    operands.append(held[p.position].ctypes.data)
+                case "scalar":
+                    operands += words_of(held[p.position], p.dtype)
+                case "extent":
+                    operands.append(extents[function.dims[p.position]])
+                case "output" | "slot":
+                    operands.append(outputs[p.position].ctypes.data)
+                case "scratch":
+                    operands.append(scratch[p.position].ctypes.data)
+        launch(kernel, operands, dims.evaluate(kernel.extent, extents), chunks)
+    return [
+        out if atom.type.rank else scalar_of(out, atom.type.dtype)
+        for out, atom in zip(outputs, function.body.results, strict=True)
+    ]
+
+
+def reference(function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The results by the interpreter."""
+    return interp.interpret(Module({function.name: function}, function.name), args)
