@@ -19,7 +19,7 @@ help:
 	@echo "make clean     remove the environments and what tools left behind"
 
 demo: $(VENV)/.installed-demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m examples.demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2
@@ -47,6 +47,7 @@ $(BENCH_VENV)/.installed-%: $(METADATA) | $(BENCH_VENV)/bin/python
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
-%/bin/python:
-	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("pyrelay needs Python 3.11 or later; set PYTHON to one, as in: make PYTHON=python3.12")'
-	$(PYTHON) -m venv $*
+$(VENV)/bin/python $(BENCH_VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "pyrelay needs Python 3.11 or later; name one, as in: make PYTHON=python3.12 test"; exit 1; }
+	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)

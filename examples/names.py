@@ -123,9 +123,7 @@ def invent(p, chance):
     return name, length
 
 
-def batch(
-    rng: np.random.Generator, letters: NDArray[np.int64], size: int
-) -> tuple[Array, Array]:
+def batch(rng: np.random.Generator, letters: NDArray[np.int64], size: int) -> tuple[Array, Array]:
     """The letters before and after each place of `size` random names, one-hot, steps first."""
     chosen = letters[rng.integers(0, len(letters), size)].T
     one_hot = np.eye(len(LETTERS), dtype=np.float32)

@@ -1,6 +1,9 @@
 """Plain Python and NumPy, compiled and differentiated."""
 
+# The package pyrelay.grad is loaded first, so that loading it later cannot hide the function `grad`.
+import pyrelay.grad  # isort: skip
 from pyrelay import config
+from pyrelay.api import grad, jit, value_and_grad
 from pyrelay.errors import (
     AliasError,
     AttributeMissingError,
@@ -48,4 +51,7 @@ __all__ = [
     "UnsupportedOperationError",
     "UnsupportedSyntaxError",
     "config",
+    "grad",
+    "jit",
+    "value_and_grad",
 ]

@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from pyrelay.devices.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
 from pyrelay.devices.layout import POLL, WORD, Control, Process, State, Status, Tape
-from pyrelay.devices.llvm_writer import INT32, VOID, Flag, Function, Word
+from pyrelay.devices.llvm_writer import Flag, Function, Word
 from pyrelay.devices.memory import Memory
 from pyrelay.devices.teamwork import WORTH_SHARING, Teamwork
 from pyrelay.lower.encode import ADDRESS, LINK_WORDS, OPCODES
@@ -28,21 +28,6 @@ JUMP_WORK = 5_000
 """Picoseconds that one round of a loop, or one poll, counts for beside its launches."""
 
 LINK = LINK_WORDS * WORD
-
-
-def write_poll(module: ir.Module) -> Function:
-    """`pyrelay_poll(process)`: OK or INTERRUPTED, with KeyboardInterrupt (or what the signal's
-    handler raised) set. Takes the GIL; signals are handled on the main thread only."""
-    f = Function(module, "pyrelay_poll", 1)
-    (process,) = f.parameters
-    main = f.load(process, Process.MAIN_THREAD)
-    with f.when(f.c("pthread_self").differs(main)):
-        f.ret(Status.OK)
-    held = f.c("PyGILState_Ensure", returns=INT32)
-    failed = f.c("PyErr_CheckSignals", returns=INT32)
-    f.c("PyGILState_Release", held, returns=VOID)
-    f.ret(failed.differs(0).choose(Status.INTERRUPTED, Status.OK))
-    return f
 
 
 def write_grow(module: ir.Module) -> Function:
@@ -69,7 +54,7 @@ class Executor:
 
     def __init__(self, module: ir.Module, memory: Memory, teamwork: Teamwork) -> None:
         self.memory, self.teamwork = memory, teamwork
-        self.poll = write_poll(module)
+        self.poll = teamwork.poll
         self.grow = write_grow(module)
         self.f = f = Function(module, "pyrelay_run", 1)
         (self.state,) = f.parameters

@@ -176,6 +176,11 @@ class Lane:
         """This signed integer as a float of the same width."""
         return self._new(self.b.sitofp(self.v, self.format.type))
 
+    def to_integer(self) -> Lane:
+        """This whole number, which is small, as an integer of the same width."""
+        magic = 1.5 * 2.0**self.format.mantissa
+        return (self + magic).bits() - self.constant(magic).bits()
+
     def widen(self) -> Lane:
         """This ``f32`` as an ``f64``."""
         return self._new(self.b.fpext(self.v, _F64))

@@ -76,12 +76,10 @@ class Control:
     NEW_ARRAY = 120  # PyArray_NewFromDescr
     SET_BASE = 128  # PyArray_SetBaseObject
     NEW_SCALAR = 136  # PyArray_Scalar
-    NONE = 144
-    FALSE = 152
-    TRUE = 160
-    STACK_LIMIT = 168  # bytes of frame stack before RecursionError
-    RELEASE = 176  # destructor of the capsules that own results
-    BYTES = 184
+    FALSE = 144
+    TRUE = 152
+    STACK_LIMIT = 160  # bytes of frame stack before RecursionError
+    BYTES = 168
 
 
 class State:
@@ -134,6 +132,8 @@ class Team:
     FAILED = 520  # the lowest chunk that failed
     ERROR_LOCK = 528
     THREADS = 536  # the caller's included
+    STOP = 544  # status of an interrupt that every thread has to obey
+    PROCESS = 552
     MUTEX = 640  # room for a pthread_mutex_t
     CONDITION = 768  # room for a pthread_cond_t
     BYTES = 1024

@@ -10,7 +10,7 @@ In: a dtype and a ``Form``; out: a kernel's text (ABI of ``kernel_compiler``).  
 
 The parallel axis counts units of ``ROW_UNIT`` rows by ``COLUMN_UNIT`` columns of one matrix:
 ``ceil(m / ROW_UNIT) * ceil(n / COLUMN_UNIT) * product of batch extents``; a range may be cut
-anywhere.  No scratch buffer: a thread packs what it needs into its own stack (256 KiB for f32).
+anywhere.  No scratch buffer: a thread packs what it needs into its own stack (about 700 KiB).
 
 Floats use the register tiles of ``matmul_tiles`` on blocks of ``b`` packed into panels (Goto and
 van de Geijn 2008).  Thin products skip the packing: up to 32 rows read ``b`` in place, and
@@ -22,14 +22,17 @@ from __future__ import annotations
 import functools
 import textwrap
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyrelay.ir.types import DType
 
 ROW_UNIT = 256
 COLUMN_UNIT = 32
-_DEPTH = 256  # values of k that are packed at a time
-_BAND = 256  # rows whose blocks of `a` stay in the second-level cache
-_GROUP = 256  # columns that are packed at a time
+# Blocking, measured on Sapphire Rapids: a panel of b (two vectors wide, 32 KiB) stays in the first
+# cache, a group of panels and a band of a in the second.
+_DEPTH = 256  # values of k
+_GROUP_BYTES = 2048  # of a row of b
+_BAND = 128  # rows of a
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,14 @@ def _prologue(form: Form, size: int) -> str:
 """
 
 
+class _Operand(NamedTuple):
+    """Texts: the address of a block's first element, its stride across and its stride along k."""
+
+    address: str
+    row: str
+    step: str
+
+
 class _Tiled:
     """The text for f32 and f64."""
 
@@ -146,7 +157,6 @@ class _Tiled:
         # Sixteen accumulators of 32 registers, or eight of 16.
         self.rows = 8 if bits == 512 else 4
         self.used: set[str] = set()
-        self.a_strides = ("1", "m") if form.transpose_a else ("k", "1")
 
     def call(self, kind: str, lanes: int, rows: int, across: int, arguments: str) -> str:
         name = f"{kind}_{self.dtype.name}x{lanes}_{rows}x{across}"
@@ -160,17 +170,24 @@ class _Tiled:
     def whole_keep(self) -> str:
         return "1" if self.form.accumulate else "0"
 
-    def tile(self, kind: str, rows: int, across: int, b: str, b_k: str, a=None) -> str:
+    def tile(self, kind: str, rows: int, across: int, a: _Operand, b: _Operand) -> str:
         """A tile at row ``i`` and column ``j`` of the block of ``depth`` values from ``k0``."""
-        row, column = self.a_strides
-        size = self.size
-        a, row, column = a or (f"a + (i * {row} + k0 * {column}) * {size}", row, column)
         return self.call(
             kind, self.lanes, rows, across,
-            f"{a}, {row}, {column}, {b}, {b_k}, "
-            f"c + (i * n + j) * {size}, n, depth, minimum({rows}, i1 - i), "
+            f"{a.address}, {a.row}, {a.step}, {b.address}, {b.step}, "
+            f"c + (i * n + j) * {self.size}, n, depth, minimum({rows}, i1 - i), "
             f"minimum({across * self.lanes}, j1 - j), keep",
         )  # fmt: skip
+
+    def a_in_place(self) -> _Operand:
+        if self.form.transpose_a:
+            return _Operand(f"a + (k0 * m + i) * {self.size}", "1", "m")
+        return _Operand(f"a + (i * k + k0) * {self.size}", "k", "1")
+
+    def b_in_place(self) -> _Operand:
+        if self.form.transpose_b:
+            return _Operand(f"b + (j * k + k0) * {self.size}", "k", "1")
+        return _Operand(f"b + (k0 * n + j) * {self.size}", "1", "n")
 
     def one_column(self) -> str:
         """``n == 1``: the column of c as a row, ``c^T = b^T a^T``."""
@@ -192,30 +209,29 @@ class _Tiled:
         return f"for i in range(i0, i1, {step}):\n    {call}"
 
     def direct(self) -> str:
-        """``b`` read in place, for at most 32 rows."""
-        b = f"b + (k0 * n + j) * {self.size}"
-        loops = []
-        thin = self.rows // 2
-        for rows, across in ((1, 8), (thin, 4)):
-            step = across * self.lanes
-            loops.append(
-                f"if i1 - i0 <= {rows}:\n"
-                f"    i = i0\n"
-                f"    for j in range(j0, j1, {step}):\n"
-                f"        {self.tile('tile', rows, across, b, 'n')}\n"
-            )
-        step = 2 * self.lanes
-        loops.append(
-            f"se:\n"
-            f"    for j in range(j0, j1, {step}):\n"
-            f"        for i in range(i0, i1, {self.rows}):\n"
-            f"            {self.tile('tile', self.rows, 2, b, 'n')}\n"
-        )
-        body = "el".join(loops)
+        """``b`` read in place: few rows, or few columns."""
+        a, b = self.a_in_place(), self.b_in_place()
+        thin, rows = self.rows // 2, self.rows
         return (
             f"for k0 in range(0, maximum(k, 1), {_DEPTH}):\n"
             f"    depth = minimum({_DEPTH}, k - k0)\n"
-            f"    keep = {self.keep('k0')}\n{_indented(body, 1)}"
+            f"    keep = {self.keep('k0')}\n"
+            f"    if i1 - i0 == 1:\n"
+            f"        i = i0\n"
+            f"        for j in range(j0, j1, {8 * self.lanes}):\n"
+            f"            {self.tile('tile', 1, 8, a, b)}\n"
+            f"    elif i1 - i0 <= {thin}:\n"
+            f"        i = i0\n"
+            f"        for j in range(j0, j1, {4 * self.lanes}):\n"
+            f"            {self.tile('tile', thin, 4, a, b)}\n"
+            f"    else:\n"
+            f"        for j in range(j0, j1, {2 * self.lanes}):\n"
+            f"            if j1 - j > {self.lanes}:\n"
+            f"                for i in range(i0, i1, {rows}):\n"
+            f"                    {self.tile('tile', rows, 2, a, b)}\n"
+            f"            else:\n"
+            f"                for i in range(i0, i1, {rows}):\n"
+            f"                    {self.tile('tile', rows, 1, a, b)}"
         )
 
     def few_rows(self) -> str:
@@ -241,52 +257,46 @@ class _Tiled:
             f"            {call(thin, 4)}"
         )
 
+    def packing(self, source: _Operand, lanes: int, across: int, target: str, valid: str) -> str:
+        """Packing of one panel; ``turn`` where the operand is contiguous along ``k``."""
+        kind, stride = ("turn", source.row) if source.step == "1" else ("pack", source.step)
+        return self.call(
+            kind, lanes, 1, across, f"{source.address}, {stride}, {target}, depth, {valid}"
+        )
+
     def packed(self) -> str:
-        """``b`` packed into panels two vectors wide, a group of panels at a time."""
-        width, size = 2 * self.lanes, self.size
-        panel = f"packed + (j - g0) * {_DEPTH * size}"
-        band = f"packed_a + (i - h0) * {_DEPTH * size}"
-        b, a, columns = f"b + (k0 * n + j) * {size}", f"a + (i * k + k0) * {size}", f"minimum({width}, j1 - j)"
-        if self.form.transpose_b:
-            pack = self.call("turn", self.lanes, 1, 2, f"b + (j * k + k0) * {size}, k, {panel}, depth, {columns}")
-        else:
-            pack = self.call("pack", self.lanes, 1, 2, f"{b}, n, {panel}, depth, {columns}")
-        if self.form.transpose_a:
-            pack_a = self.call("pack", self.rows, 1, 1, f"a + (k0 * m + i) * {size}, m, {band}, depth, minimum({self.rows}, i1 - i)")
-        else:
-            pack_a = self.call("turn", self.rows, 1, 1, f"{a}, k, {band}, depth, minimum({self.rows}, i1 - i)")
-        import os
-        if self.form.transpose_a or os.environ.get("PA"):
-            kind = "tile_ab"; A=(band, "1", str(self.rows))
-        else:
-            kind = "tile_b"; A=None; pack_a = "pass"
-        wide = self.tile(kind, self.rows, 2, panel, str(width), A)
-        narrow = self.tile(kind, self.rows, 1, panel, str(width), A)
+        """Both operands packed: ``b`` into panels two vectors wide, ``a`` into bands."""
+        width, size, rows = 2 * self.lanes, self.size, self.rows
+        group = _GROUP_BYTES // size
+        panel = _Operand(f"packed_b + (j - g0) * {_DEPTH * size}", "1", str(width))
+        band = _Operand(f"packed_a + (i - h0) * {_DEPTH * size}", "1", str(rows))
+        pack_b = self.packing(
+            self.b_in_place(), self.lanes, 2, panel.address, f"minimum({width}, j1 - j)"
+        )
+        pack_a = self.packing(
+            self.a_in_place(), rows, 1, band.address, f"minimum({rows}, i1 - i)"
+        )
         return (
-            f"for g0 in range(j0, j1, {_GROUP}):\n"
-            f"    g1 = minimum(j1, g0 + {_GROUP})\n"
+            f"for g0 in range(j0, j1, {group}):\n"
+            f"    g1 = minimum(j1, g0 + {group})\n"
             f"    for k0 in range(0, maximum(k, 1), {_DEPTH}):\n"
             f"        depth = minimum({_DEPTH}, k - k0)\n"
             f"        keep = {self.keep('k0')}\n"
             f"        for j in range(g0, g1, {width}):\n"
-            f"            {pack}\n"
+            f"            {pack_b}\n"
             f"        for h0 in range(i0, i1, {_BAND}):\n"
             f"            h1 = minimum(i1, h0 + {_BAND})\n"
-            f"            for i in range(h0, h1, {self.rows}):\n"
+            f"            for i in range(h0, h1, {rows}):\n"
             f"                {pack_a}\n"
             f"            for j in range(g0, g1, {width}):\n"
-            f"                if j1 - j > {self.lanes}:\n"
-            f"                    for i in range(h0, h1, {self.rows}):\n"
-            f"                        {wide}\n"
-            f"                else:\n"
-            f"                    for i in range(h0, h1, {self.rows}):\n"
-            f"                        {narrow}"
+            f"                for i in range(h0, h1, {rows}):\n"
+            f"                    {self.tile('tile_ab', rows, 2, band, panel)}"
         )
 
     def text(self) -> str:
         cases = [("n == 1", self.one_column())]
         if not self.form.transpose_b:
-            cases.append(("i1 - i0 <= 32", self.direct()))
+            cases.append(("i1 - i0 <= 32 or n <= 64", self.direct()))
         elif not self.form.transpose_a:
             cases.append(("i1 - i0 <= 8", self.few_rows()))
         body = "el".join(f"if {test}:\n{_indented(code, 1)}\n" for test, code in cases)
@@ -297,8 +307,8 @@ class _Tiled:
             f"from pyrelay.devices.matmul_tiles import {imports}\n"
             f"from pyrelay.devices.vocabulary import i64, {local}, maximum, minimum, param_i64\n"
             f"\n\ndef kernel(block, begin, end):\n"
-            f"    packed = {local}({_GROUP * _DEPTH})\n"
             f"    packed_a = {local}({_BAND * _DEPTH})\n"
+            f"    packed_b = {local}({_GROUP_BYTES // self.size * _DEPTH})\n"
             f"{_prologue(self.form, self.size)}"
             f"{_indented(body, 2)}\n"
             f"    return 0\n"

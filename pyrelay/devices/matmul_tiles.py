@@ -58,6 +58,11 @@ class _Code:
     def __init__(self, b: llvm.IRBuilder, shape: Shape) -> None:
         self.b, self.shape = b, shape
 
+    @property
+    def suffix(self) -> str:
+        """The vector type in the names of LLVM's intrinsics."""
+        return f"v{self.shape.lanes}{'f32' if self.shape.element == llvm.FloatType() else 'f64'}"
+
     def word(self, value: int) -> llvm.Constant:
         return llvm.Constant(WORD, value)
 
@@ -79,15 +84,16 @@ class _Code:
     def below(self, count: Any, start: int) -> Any:
         """The mask of lanes ``start``, ``start + 1``, ... that are below ``count``."""
         numbers = llvm.Constant(
-            llvm.VectorType(WORD, self.shape.lanes), list(range(start, start + self.shape.lanes))
+            llvm.VectorType(_I32, self.shape.lanes), list(range(start, start + self.shape.lanes))
         )
-        return self.b.icmp_signed("<", numbers, self.splat(count))
+        # Counts beyond a few vectors are all alike, and 32 bits compare in one instruction.
+        limit = self.minimum(count, self.word(2**30))
+        return self.b.icmp_signed("<", numbers, self.splat(self.b.trunc(limit, _I32)))
 
     def _masked(self, name: str, result: Any, *args: Any) -> Any:
         module = self.b.module
-        kind = f"v{self.shape.lanes}{'f32' if self.shape.element == llvm.FloatType() else 'f64'}"
         signature = llvm.FunctionType(result, [each.type for each in args])
-        symbol = f"llvm.masked.{name}.{kind}.p0"
+        symbol = f"llvm.masked.{name}.{self.suffix}.p0"
         callee = module.globals.get(symbol) or llvm.Function(module, signature, symbol)
         return self.b.call(callee, args)
 
@@ -113,9 +119,17 @@ class _Code:
     def fma(self, x: Any, y: Any, addend: Any) -> Any:
         kind = self.shape.vector
         signature = llvm.FunctionType(kind, [kind] * 3)
-        name = f"llvm.fmuladd.v{self.shape.lanes}{'f32' if kind.element == llvm.FloatType() else 'f64'}"
+        name = f"llvm.fmuladd.{self.suffix}"
         callee = self.b.module.globals.get(name) or llvm.Function(self.b.module, signature, name)
         return self.b.call(callee, [x, y, addend])
+
+    def prefetch(self, pointer: Any) -> None:
+        """Fetches a cache line that will be written."""
+        byte = self.b.bitcast(pointer, llvm.IntType(8).as_pointer())
+        signature = llvm.FunctionType(llvm.VoidType(), [byte.type] + [_I32] * 3)
+        module, name = self.b.module, "llvm.prefetch.p0"
+        callee = module.globals.get(name) or llvm.Function(module, signature, name)
+        self.b.call(callee, [byte, *(llvm.Constant(_I32, each) for each in (1, 3, 1))])
 
     def minimum(self, x: Any, y: Any) -> Any:
         return self.b.select(self.b.icmp_signed("<", x, y), x, y)
@@ -187,17 +201,24 @@ def _emit_tile(shape: Shape, packed: str) -> Callable[..., None]:
             return out
 
         zero = llvm.Constant(shape.vector, None)
-        sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
         c_base = code.pointer(c)
+        places = []
+        for row in range(shape.rows):
+            line = code.at(c_base, b.mul(code.word(row), c_row)) if row else c_base
+            places.append([code.at(line, code.word(v * shape.lanes)) for v in range(shape.across)])
+            # The tile of c is wanted after the loop; fetching it takes as long as a tenth of it.
+            for place in places[-1]:
+                code.prefetch(place)
+        sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
         keeps = code.splat(b.icmp_signed("!=", keep, code.word(0)))
         for row in range(shape.rows):
-            line = code.at(c_base, b.mul(code.word(row), c_row))
-            inside = code.splat(b.icmp_signed("<", code.word(row), rows))
-            for v, mask in enumerate(column_masks):
-                place = code.at(line, code.word(v * shape.lanes))
-                touched = b.and_(mask, inside)
-                old = code.load_masked(place, b.and_(touched, keeps))
-                code.store_masked(b.fadd(sums[row * shape.across + v], old), place, touched)
+            masks = column_masks
+            if row:
+                inside = code.splat(b.icmp_signed("<", code.word(row), rows))
+                masks = [b.and_(mask, inside) for mask in masks]
+            for v, (mask, place) in enumerate(zip(masks, places[row], strict=True)):
+                old = code.load_masked(place, b.and_(mask, keeps))
+                code.store_masked(b.fadd(sums[row * shape.across + v], old), place, mask)
 
     return emit
 
@@ -241,19 +262,12 @@ def _emit_dots(shape: Shape) -> Callable[..., None]:
 
 
 def _total(code: _Code, vector: Any) -> Any:
-    """The sum of a vector's lanes, by halves."""
-    b = code.b
-    lanes = code.shape.lanes
-    while lanes > 1:
-        lanes //= 2
-        undefined = llvm.Constant(vector.type, llvm.Undefined)
-        index = llvm.VectorType(_I32, lanes)
-        low = b.shuffle_vector(vector, undefined, llvm.Constant(index, list(range(lanes))))
-        high = b.shuffle_vector(
-            vector, undefined, llvm.Constant(index, list(range(lanes, 2 * lanes)))
-        )
-        vector = b.fadd(low, high)
-    return b.extract_element(vector, llvm.Constant(_I32, 0))
+    """The sum of a vector's lanes, in the order that is fastest."""
+    element, module = code.shape.element, code.b.module
+    name = f"llvm.vector.reduce.fadd.{code.suffix}"
+    signature = llvm.FunctionType(element, [element, vector.type])
+    callee = module.globals.get(name) or llvm.Function(module, signature, name)
+    return code.b.call(callee, [llvm.Constant(element, -0.0), vector], fastmath=("reassoc",))
 
 
 def _emit_pack(shape: Shape) -> Callable[..., None]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from pyrelay.devices.layout import POLL, RECORD_BYTES, RECORD_WORDS, WORD, Team
-from pyrelay.devices.llvm_writer import INT32, Function, Word
+from pyrelay.devices.layout import POLL, RECORD_BYTES, RECORD_WORDS, WORD, Process, Status, Team
+from pyrelay.devices.llvm_writer import INT32, VOID, Function, Word
 
 GRAIN = 5_000_000
 """Picoseconds of work that a chunk should have at least."""
@@ -37,6 +37,9 @@ ALIGNED = 64
 
 WORKER_SPINS = 1000
 CALLER_SPINS = 4000
+POLL_SPINS = 1 << 15
+"""Rounds of waiting for the others, some milliseconds, between two looks for Ctrl-C."""
+
 CHUNK_BITS = 16
 CHUNK_MASK = (1 << CHUNK_BITS) - 1
 
@@ -46,6 +49,8 @@ class Teamwork:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
+        self.poll = self._poll()
+        self.poll_shared = self._poll_shared()
         self.report = self._report()
         self.work = self._work()
         self.launch_shared = self._launch_shared()
@@ -53,6 +58,35 @@ class Teamwork:
 
     def _waiting(self, team: Word) -> Word:
         return team.f.atomic_load(team, Team.TICKET) & CHUNK_MASK
+
+    def _poll(self) -> Function:
+        """(process): OK, or INTERRUPTED with the error that the signal's handler raised set.
+
+        Takes the GIL. Python handles signals on its main thread only; elsewhere this is OK.
+        """
+        f = Function(self.module, "pyrelay_poll", 1)
+        (process,) = f.parameters
+        main = f.load(process, Process.MAIN_THREAD)
+        with f.when(f.c("pthread_self").differs(main)):
+            f.ret(Status.OK)
+        held = f.c("PyGILState_Ensure", returns=INT32)
+        failed = f.c("PyErr_CheckSignals", returns=INT32)
+        f.c("PyGILState_Release", held, returns=VOID)
+        f.ret(failed.differs(0).choose(Status.INTERRUPTED, Status.OK))
+        return f
+
+    def _poll_shared(self) -> Function:
+        """(team): `poll` for the threads of a job: what one of them learns stops all."""
+        f = Function(self.module, "pyrelay_poll_shared", 1)
+        (team,) = f.parameters
+        stop = f.atomic_load(team, Team.STOP)
+        with f.when(stop.differs(0)):
+            f.ret(stop)
+        status = f.call(self.poll, f.load(team, Team.PROCESS))
+        with f.when(status.differs(0)):
+            f.atomic_store(team, Team.STOP, status)
+        f.ret(status)
+        return f
 
     def _report(self) -> Function:
         """(team, chunk, status, record): note a failure if it is the first of the range."""
@@ -85,8 +119,8 @@ class Teamwork:
                 with f.when(chunk < f.atomic_load(team, Team.FAILED)):
                     f.c("memcpy", block, f.load(team, Team.BLOCK),
                         f.load(team, Team.BLOCK_WORDS) * WORD)  # fmt: skip
-                    shared = f.load(block) + POLL
-                    f.c("memcpy", record + POLL, shared, f.number(RECORD_BYTES - POLL))
+                    f.store(record, POLL, f.address(self.poll_shared.native))
+                    f.store(record, POLL + WORD, team)
                     f.store(block, 0, record)
                     begin = chunk * f.load(team, Team.CHUNK)
                     end = f.smaller(begin + f.load(team, Team.CHUNK), f.load(team, Team.EXTENT))
@@ -117,7 +151,8 @@ class Teamwork:
         for field, value in (
             (Team.KERNEL, kernel), (Team.BLOCK, block), (Team.BLOCK_WORDS, words),
             (Team.EXTENT, extent), (Team.CHUNK, chunk), (Team.CHUNKS, chunks),
-            (Team.STATUS, f.number(0)), (Team.FAILED, chunks), (Team.UNFINISHED, chunks),
+            (Team.STATUS, f.number(0)), (Team.STOP, f.number(0)), (Team.FAILED, chunks),
+            (Team.UNFINISHED, chunks),
         ):  # fmt: skip
             f.atomic_store(team, field, value)
         job = (f.atomic_load(team, Team.TICKET) >> CHUNK_BITS) + 1
@@ -133,7 +168,10 @@ class Teamwork:
             f.pause()
             with f.when(spins.now > CALLER_SPINS):
                 f.c("sched_yield", returns=INT32)
-        status = f.atomic_load(team, Team.STATUS)
+            with f.when((spins.now & (POLL_SPINS - 1)).equals(0), likely=False):
+                f.call(self.poll_shared, team)
+        stop = f.atomic_load(team, Team.STOP)
+        status = stop.differs(0).choose(stop, f.atomic_load(team, Team.STATUS))
         f.atomic_store(team, Team.BUSY, 0)
         f.ret(status)
         return f

@@ -24,6 +24,7 @@ class Pool:
 
     def __init__(self, process: int, worker: Callable[[int], int]) -> None:
         """`process` is the address of the process record, `worker` the native function."""
+        self._record = process
         self._process = ctypes.c_int64.from_address(process + Process.TEAM)
         self._worker = worker
         self._lock = threading.Lock()
@@ -57,6 +58,7 @@ class Pool:
                 _thread.start_new_thread(self._worker, (self._address,))
                 self._started += 1
             ctypes.c_int64.from_address(self._address + Team.THREADS).value = threads
+            ctypes.c_int64.from_address(self._address + Team.PROCESS).value = self._record
             self._process.value = self._address
 
 

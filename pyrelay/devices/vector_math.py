@@ -1,24 +1,21 @@
-"""Elementary functions for kernels: branch-free, so that loops over them become vector code.
+"""Elementary functions for kernels, of f32, f64, and where they are used of c64 and c128.
 
-In: values of kernel types; out: LLVM instructions emitted in place.  Each intrinsic takes one or
-more arguments of one type.  Special values (infinities, NaN, signed zeros, subnormals, overflow)
-are those of C99 Annex F, as in NumPy.  Largest errors against exact values, in units in the last
-place, over all exponents of f32 and f64: see ``ERROR_BOUNDS``; the tests check them.
-
-Algorithms: argument reduction and polynomials in the manner of Cody and Waite, *Software Manual
-for the Elementary Functions* (1980), and of Sun's fdlibm (1993); the polynomials are Chebyshev
-fits at 50 digits.  Functions of complex numbers are composed from the real ones.
+In: values of kernel types; out: LLVM instructions emitted in place.  Each intrinsic means what the
+NumPy ufunc of its name means for operands of one dtype.  The functions of floats are branch-free,
+so that loops over them become vector code, but for those that call the C library.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir as llvm
 from numba.core import types
 
+from pyrelay.devices import exponentials as e
+from pyrelay.devices import trigonometry as t
 from pyrelay.devices.arithmetic import emit_integer_power, lane_hypot
 from pyrelay.devices.kernel_language import (
     COMPLEX,
@@ -31,304 +28,10 @@ from pyrelay.devices.kernel_language import (
     make_complex,
     parts,
 )
-from pyrelay.devices.lanes import SINGLE, Lane, scale_by_power_of_two
-
-_INF = math.inf
-_LOG2_E = 1.4426950408889634
-_LN2 = 0.6931471805599453
-
-# ln 2 in two parts; the first has trailing zeros, so that its small multiples are exact.
-_LN2_PARTS = {
-    32: (0.693359375, -2.12194440e-4),
-    64: (6.93147180369123816490e-01, 1.90821492927058770002e-10),
-}
-# (exp(r) - 1 - r) / r**2 on |r| <= ln(2) / 2
-_EXP_TAIL = {
-    32: (0.5, 0.16666576845993977, 0.04166655443768594, 0.008363202971575855,
-         0.0013926213466332444),
-    64: (0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333326112,
-         0.001388888888888373, 0.0001984126987490126, 2.4801587325605324e-05,
-         2.7557255297969643e-06, 2.755727357010214e-07, 2.5105259538448494e-08,
-         2.0914717341716378e-09),
-}  # fmt: skip
-# (log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2, on 1 / sqrt(2) <= (1 + s) / (1 - s) <= sqrt(2)
-_LOG_TAIL = {
-    32: (0.6666666654988318, 0.40000125594554364, 0.28550396959618013, 0.23341943388714562),
-    64: (0.666666666666667, 0.3999999999989322, 0.28571428628810996, 0.22222210674238516,
-         0.18182922513515942, 0.15330617306743305, 0.1463003136412286),
-}  # fmt: skip
-
-
-# -- exponentials --------------------------------------------------------------------------------
-
-
-def _nearest(x: Lane) -> tuple[Lane, Lane]:
-    """``x`` rounded to a whole number, as a float and as an integer lane.
-
-    Adding 1.5 * 2**mantissa leaves the whole number in the low bits of the sum, without a
-    conversion that NaN would make undefined.
-    """
-    fmt = x.format
-    magic = 1.5 * 2.0**fmt.mantissa
-    shifted = x + magic
-    pattern = ((fmt.bias + fmt.mantissa) << fmt.mantissa) | (1 << (fmt.mantissa - 1))
-    return shifted - magic, shifted.bits() - pattern
-
-
-def _split(x: Lane) -> tuple[Lane, Lane]:
-    """``x = n ln 2 + r`` with ``|r| <= ln(2) / 2``: (r, n as an integer lane)."""
-    high, low = _LN2_PARTS[x.format.bits]
-    n, exponent = _nearest(x * _LOG2_E)
-    return n.fma(-low, n.fma(-high, x)), exponent
-
-
-def _clamp(x: Lane, low: float, high: float) -> Lane:
-    """``x`` between two bounds; NaN stays."""
-    x = (x > high).choose(x.constant(high), x)
-    return (x < low).choose(x.constant(low), x)
-
-
-def _exp_reduced(r: Lane) -> Lane:
-    """``exp(r) - 1`` for ``|r| <= ln(2) / 2``."""
-    return (r * r).fma(r.polynomial(_EXP_TAIL[r.format.bits]), r)
-
-
-def lane_exp(x: Lane) -> Lane:
-    low, high = (-104.0, 89.0) if x.format is SINGLE else (-746.0, 710.0)
-    # Zeros are not computed: going below the normal range costs a hundred cycles, and masks full
-    # of -inf are common.
-    vanishes = x < low
-    bounded = vanishes.choose(x.constant(0.0), (x > high).choose(x.constant(high), x))
-    r, exponent = _split(bounded)
-    value = scale_by_power_of_two(_exp_reduced(r) + 1.0, exponent)
-    return vanishes.choose(x.constant(0.0), value)
-
-
-def lane_exp2(x: Lane) -> Lane:
-    low, high = (-151.0, 129.0) if x.format is SINGLE else (-1076.0, 1025.0)
-    x = _clamp(x, low, high)
-    n, exponent = _nearest(x)
-    return scale_by_power_of_two(_exp_reduced((x - n) * _LN2) + 1.0, exponent)
-
-
-def lane_expm1(x: Lane) -> Lane:
-    fmt = x.format
-    low, high = (-26.0, 89.0) if fmt is SINGLE else (-50.0, 710.0)
-    r, exponent = _split(_clamp(x, low, high))
-    # 2**n (exp(r) - 1) + (2**n - 1), with 2**n in two factors: one alone overflows too early.
-    half = exponent >> 1
-    rest = exponent - half
-    first = ((half + fmt.bias) << fmt.mantissa).as_float()
-    second = ((rest + fmt.bias) << fmt.mantissa).as_float()
-    inverse = ((fmt.bias - rest) << fmt.mantissa).as_float()
-    value = first.fma(_exp_reduced(r), first - inverse) * second
-    return x.equals(0.0).choose(x, value)  # keeps the sign of zero
-
-
-def _expm1_of_negative(x: Lane) -> Lane:
-    """``exp(x) - 1`` for ``x <= 0``, with one power of two."""
-    fmt = x.format
-    r, exponent = _split((x < -60.0).choose(x.constant(-60.0), x))
-    power = ((exponent + fmt.bias) << fmt.mantissa).as_float()
-    return power.fma(_exp_reduced(r), power - 1.0)
-
-
-def lane_tanh(x: Lane) -> Lane:
-    size = x.abs()
-    t = _expm1_of_negative(size * -2.0)
-    return (-t / (t + 2.0)).copysign(x)
-
-
-def lane_sigmoid(x: Lane) -> Lane:
-    small = lane_exp(-x.abs())
-    return (x < 0.0).choose(small, 1.0) / (small + 1.0)
-
-
-# -- logarithms ----------------------------------------------------------------------------------
-
-_ROOT_HALF_BITS = {32: 0x3F3504F3, 64: 0x3FE6A09E667F3BCD}
-
-
-def _log_split(x: Lane) -> tuple[Lane, Lane]:
-    """``x = 2**k m`` with ``m`` between the square roots of 1/2 and 2: (k as a float, m).
-
-    ``x`` is positive and finite; otherwise the results are numbers without meaning.
-    """
-    fmt = x.format
-    tiny = x < fmt.smallest_normal
-    x = tiny.choose(x * 2.0**fmt.mantissa, x)
-    bits = x.bits()
-    exponent = (bits - _ROOT_HALF_BITS[fmt.bits]) >> fmt.mantissa
-    m = (bits - (exponent << fmt.mantissa)).as_float()
-    return (exponent - tiny.choose(bits.constant(fmt.mantissa), 0)).to_float(), m
-
-
-def _log_of_split(k: Lane, m: Lane, correction: Lane) -> Lane:
-    """``k ln 2 + log(m) + correction``, as fdlibm adds it up: large terms last."""
-    high, low = _LN2_PARTS[m.format.bits]
-    f = m - 1.0
-    half_square = f * f * 0.5
-    s = f / (f + 2.0)
-    z = s * s
-    tail = z * z.polynomial(_LOG_TAIL[m.format.bits])
-    small = s.fma(half_square + tail, k.fma(low, correction))
-    return k.fma(high, f - (half_square - small))
-
-
-def _log_edges(x: Lane, value: Lane) -> Lane:
-    """``value`` with the logarithm's results at 0, infinity and below 0; NaN stays."""
-    value = x.equals(0.0).choose(x.constant(-_INF), value)
-    value = (x < 0.0).choose(x.constant(math.nan), value)
-    return (x < _INF).choose(value, (x < 0.0).choose(value, x))
-
-
-def lane_log(x: Lane) -> Lane:
-    k, m = _log_split(x)
-    return _log_edges(x, _log_of_split(k, m, x.constant(0.0)))
-
-
-def _log_mantissa(m: Lane) -> Lane:
-    zero = m.constant(0.0)
-    return _log_of_split(zero, m, zero)
-
-
-def lane_log2(x: Lane) -> Lane:
-    k, m = _log_split(x)
-    return _log_edges(x, _log_mantissa(m).fma(_LOG2_E, k))
-
-
-# log10(2) in two parts, the first short.
-_LOG10_2_PARTS = {
-    32: (3.0102920532e-01, 7.9034151668e-07),
-    64: (3.01029995663611771306e-01, 3.69423907715893078616e-13),
-}
-
-
-def lane_log10(x: Lane) -> Lane:
-    k, m = _log_split(x)
-    high, low = _LOG10_2_PARTS[x.format.bits]
-    return _log_edges(x, k.fma(high, _log_mantissa(m).fma(0.4342944819032518, k * low)))
-
-
-def lane_log1p(x: Lane) -> Lane:
-    u = x + 1.0
-    part = u - 1.0
-    lost = (1.0 - (u - part)) + (x - part)  # Knuth: 1 + x is u + lost exactly
-    k, m = _log_split(u)
-    value = _log_edges(u, _log_of_split(k, m, lost / u))
-    return x.equals(0.0).choose(x, value)
-
-
-# -- powers --------------------------------------------------------------------------------------
-
-# (log((1 + s) / (1 - s)) - 2 s - 2/3 s**3) / s**5 in z = s**2
-_POWER_TAIL = (0.4, 0.28571428571429425, 0.2222222222162076, 0.18181818343316125, 0.1538459412012637, 0.13334850282547114, 0.11705021567538627, 0.11735818855512968)
-_TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
-
-_Pair = tuple[Lane, Lane]
-
-
-def _product(x: Lane, y: Lane) -> _Pair:
-    """``x * y`` exactly, as the rounded product and its error."""
-    p = x * y
-    return p, x.exact_fma(y, -p)
-
-
-def _sum(x: Lane, y: Lane) -> _Pair:
-    """``x + y`` exactly, as the rounded sum and its error (Knuth)."""
-    total = x + y
-    part = total - x
-    return total, (x - (total - part)) + (y - part)
-
-
-def _log_pair(x: Lane) -> _Pair:
-    """The logarithm of a positive finite f64 to about 2**-64, as a sum of two."""
-    k, m = _log_split(x)
-    f = m - 1.0
-    d = f + 2.0
-    d_low = f - (d - 2.0)
-    s = f / d
-    s_low = (s.exact_fma(-d, f) - s * d_low) / d
-    z, z_low = _product(s, s)
-    z_low = z_low + (s + s) * s_low
-    w, w_low = _product(z, s)
-    w_low = w_low + z.fma(s_low, z_low * s)
-    p, p_low = _product(w, x.constant(_TWO_THIRDS[0]))
-    p_low = p_low + w.fma(_TWO_THIRDS[1], w_low * _TWO_THIRDS[0])
-    tail = z * w * z.polynomial(_POWER_TAIL)
-    high, low = _LN2_PARTS[64]
-    total, error = _sum(k * high, s + s)
-    total, second_error = _sum(total, p)
-    rest = k.fma(low, s_low + s_low + p_low + tail)
-    return total, (error + second_error) + rest
-
-
-def _exp_of_product(y: Lane, log: _Pair) -> Lane:
-    """``exp(y * log)`` in f64."""
-    high, low = log
-    p, p_low = _product(y, high)
-    p_low = y.fma(low, p_low)
-    p_low = (p.abs() < 800.0).choose(p_low, 0.0)
-    r, exponent = _split(_clamp(p, -746.0, 710.0))
-    return scale_by_power_of_two(_exp_reduced(r + p_low) + 1.0, exponent)
-
-
-def lane_power(x: Lane, y: Lane) -> Lane:
-    size = x.abs()
-    if x.format is SINGLE:
-        k, m = _log_split(size.widen())
-        log = _log_of_split(k, m, k.constant(0.0))
-        value = lane_exp(y.widen() * log).narrow()
-    else:
-        value = _exp_of_product(y, _log_pair(size))
-    return _power_edges(x, y, size, value)
-
-
-def _power_edges(x: Lane, y: Lane, size: Lane, value: Lane) -> Lane:
-    """``value = size ** y`` with C99's special cases and the sign."""
-    infinite, zero, one = (x.constant(c) for c in (_INF, 0.0, 1.0))
-    upward = y > 0.0
-    value = size.equals(0.0).choose(upward.choose(zero, infinite), value)
-    value = size.equals(_INF).choose(upward.choose(infinite, zero), value)
-    grows = ~((size > 1.0) ^ upward)
-    at_infinite_y = size.equals(1.0).choose(one, grows.choose(infinite, zero))
-    value = y.abs().equals(_INF).choose(at_infinite_y, value)
-    half = y * 0.5
-    whole = y.equals(y.trunc())
-    odd = whole & half.differs(half.trunc())
-    value = (odd & (x.bits() < 0)).choose(-value, value)
-    no_real = (x < 0.0) & (size < _INF) & ~whole
-    value = (no_real | x.is_nan() | y.is_nan()).choose(x.constant(math.nan), value)
-    return (y.equals(0.0) | x.equals(1.0)).choose(one, value)
-
-
-def lane_logaddexp(x: Lane, y: Lane) -> Lane:
-    gap = x - y
-    large = (gap > 0.0).choose(x, y)
-    value = large + lane_log1p(lane_exp(-gap.abs()))
-    # Equal operands include two infinities, whose difference is NaN.
-    value = x.equals(y).choose(x + _LN2, value)
-    return (x.is_nan() | y.is_nan()).choose(x + y, value)
-
-
-# -- intrinsics ----------------------------------------------------------------------------------
+from pyrelay.devices.lanes import Lane
 
 _LaneFunction = Callable[..., Lane]
 _ComplexFunction = Callable[[llvm.IRBuilder, Any], Any]
-
-
-def _library(name: str) -> _LaneFunction:
-    """C's math library: a call, so that the loop around it stays scalar."""
-
-    def function(*args: Lane) -> Lane:
-        x = args[0]
-        symbol = name + ("f" if x.format is SINGLE else "")
-        kind = x.v.type
-        signature = llvm.FunctionType(kind, [kind] * len(args))
-        callee = x.b.module.globals.get(symbol) or llvm.Function(x.b.module, signature, symbol)
-        return Lane(x.b, x.b.call(callee, [each.v for each in args]))
-
-    return function
 
 
 def _function(
@@ -345,9 +48,6 @@ def _function(
     return define(name, alike(arity, allowed), emit)
 
 
-lane_sin, lane_cos = _library("sin"), _library("cos")
-lane_sinh, lane_cosh = _library("sinh"), _library("cosh")
-lane_arctan2 = _library("atan2")
 
 # -- complex numbers -----------------------------------------------------------------------------
 
@@ -363,14 +63,14 @@ def _complex(function: Callable[[Lane, Lane], tuple[Lane, Lane]]) -> _ComplexFun
 
 
 def _complex_exp(re: Lane, im: Lane) -> tuple[Lane, Lane]:
-    size = lane_exp(re)
+    size = e.lane_exp(re)
     real_axis = im.equals(0.0)
-    turned = size * lane_sin(im)
-    return real_axis.choose(size, size * lane_cos(im)), real_axis.choose(im, turned)
+    turned = size * t.lane_sin(im)
+    return real_axis.choose(size, size * t.lane_cos(im)), real_axis.choose(im, turned)
 
 
 def _complex_log(re: Lane, im: Lane) -> tuple[Lane, Lane]:
-    return lane_log(lane_hypot(re, im)), lane_arctan2(im, re)
+    return e.lane_log(lane_hypot(re, im)), t.lane_arctan2(im, re)
 
 
 def _complex_sqrt(re: Lane, im: Lane) -> tuple[Lane, Lane]:
@@ -383,11 +83,11 @@ def _complex_sqrt(re: Lane, im: Lane) -> tuple[Lane, Lane]:
 
 
 def _complex_sin(re: Lane, im: Lane) -> tuple[Lane, Lane]:
-    return lane_sin(re) * lane_cosh(im), lane_cos(re) * lane_sinh(im)
+    return t.lane_sin(re) * t.lane_cosh(im), t.lane_cos(re) * t.lane_sinh(im)
 
 
 def _complex_cos(re: Lane, im: Lane) -> tuple[Lane, Lane]:
-    return lane_cos(re) * lane_cosh(im), -(lane_sin(re) * lane_sinh(im))
+    return t.lane_cos(re) * t.lane_cosh(im), -(t.lane_sin(re) * t.lane_sinh(im))
 
 
 def _complex_power(b: llvm.IRBuilder, z: Any, w: Any) -> Any:
@@ -406,31 +106,31 @@ def _complex_power(b: llvm.IRBuilder, z: Any, w: Any) -> Any:
 
 # -- intrinsics ----------------------------------------------------------------------------------
 
-exp = _function("exp", lane_exp, 1, _complex(_complex_exp))
-exp2 = _function("exp2", lane_exp2)
-expm1 = _function("expm1", lane_expm1)
-log = _function("log", lane_log, 1, _complex(_complex_log))
-log2 = _function("log2", lane_log2)
-log10 = _function("log10", lane_log10)
-log1p = _function("log1p", lane_log1p)
+exp = _function("exp", e.lane_exp, 1, _complex(_complex_exp))
+exp2 = _function("exp2", e.lane_exp2)
+expm1 = _function("expm1", e.lane_expm1)
+log = _function("log", e.lane_log, 1, _complex(_complex_log))
+log2 = _function("log2", e.lane_log2)
+log10 = _function("log10", e.lane_log10)
+log1p = _function("log1p", e.lane_log1p)
 sqrt = _function("sqrt", Lane.sqrt, 1, _complex(_complex_sqrt))
-cbrt = _function("cbrt", _library("cbrt"))
-tanh = _function("tanh", lane_tanh)
-sigmoid = _function("sigmoid", lane_sigmoid)
-logaddexp = _function("logaddexp", lane_logaddexp, 2)
-sin = _function("sin", lane_sin, 1, _complex(_complex_sin))
-cos = _function("cos", lane_cos, 1, _complex(_complex_cos))
-tan = _function("tan", _library("tan"))
-arcsin = _function("arcsin", _library("asin"))
-arccos = _function("arccos", _library("acos"))
-arctan = _function("arctan", _library("atan"))
-arctan2 = _function("arctan2", lane_arctan2, 2)
-sinh = _function("sinh", lane_sinh)
-cosh = _function("cosh", lane_cosh)
-arcsinh = _function("arcsinh", _library("asinh"))
-arccosh = _function("arccosh", _library("acosh"))
-arctanh = _function("arctanh", _library("atanh"))
-erf = _function("erf", _library("erf"))
+cbrt = _function("cbrt", t.lane_cbrt)
+tanh = _function("tanh", e.lane_tanh)
+sigmoid = _function("sigmoid", e.lane_sigmoid)
+logaddexp = _function("logaddexp", e.lane_logaddexp, 2)
+sin = _function("sin", t.lane_sin, 1, _complex(_complex_sin))
+cos = _function("cos", t.lane_cos, 1, _complex(_complex_cos))
+tan = _function("tan", t.lane_tan)
+arcsin = _function("arcsin", t.lane_arcsin)
+arccos = _function("arccos", t.lane_arccos)
+arctan = _function("arctan", t.lane_arctan)
+arctan2 = _function("arctan2", t.lane_arctan2, 2)
+sinh = _function("sinh", t.lane_sinh)
+cosh = _function("cosh", t.lane_cosh)
+arcsinh = _function("arcsinh", t.lane_arcsinh)
+arccosh = _function("arccosh", t.lane_arccosh)
+arctanh = _function("arctanh", t.lane_arctanh)
+erf = _function("erf", t.lane_erf)
 
 
 def _emit_power(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
@@ -438,7 +138,7 @@ def _emit_power(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         return emit_integer_power(b, ty, x, y)
     if ty in COMPLEX:
         return _complex_power(b, x, y)
-    return lane_power(Lane(b, x), Lane(b, y)).v
+    return e.lane_power(Lane(b, x), Lane(b, y)).v
 
 
 power = define("power", alike(2, INTEGERS + FLOATS + COMPLEX), _emit_power)

@@ -63,8 +63,8 @@ def call_or_search(low: Lowering, node: ast.Call) -> Work[Atom]:
         ):
             meaning = low.names.meaning[func]
             if isinstance(meaning, Outside) and low.program.is_builtin(func.id):
-                return (yield search(low, node, func, items))  # type: ignore[no-any-return]
-    return (yield call(low, node))  # type: ignore[no-any-return]
+                return (yield search(low, node, func, items))
+    return (yield call(low, node))
 
 
 def search(
@@ -110,15 +110,11 @@ def rounds(
         if test < len(generator.ifs):
             cond = yield condition(low, generator.ifs[test])
             unchanged = now if stops else NONE
-            return (  # type: ignore[no-any-return]
-                yield alternatives(low, node, cond, inside(test + 1), unchanged)
-            )
+            return (yield alternatives(low, node, cond, inside(test + 1), unchanged))
         if at + 1 == len(node.generators):
-            return (yield element())  # type: ignore[no-any-return]
+            return (yield element())
         further = yield evaluate(low, node.generators[at + 1].iter)
-        return (  # type: ignore[no-any-return]
-            yield rounds(low, node, at + 1, further, now if stops else NONE, element)
-        )
+        return (yield rounds(low, node, at + 1, further, now if stops else NONE, element))
 
     def body() -> Work[tuple[Atom, ...]]:
         low.env.values.update(carried)

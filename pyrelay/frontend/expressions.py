@@ -1,7 +1,8 @@
 """Expressions, each evaluated in Python's order.
 
-In: an expression node. Out: the atom that holds its value, and the Lets that compute it. `condition`
-lowers an expression of which only the truth counts. Comprehensions have a file of their own.
+In: an expression node. Out: the atom that holds its value, and the Lets that compute it.
+`condition` lowers an expression of which only the truth counts. Comprehensions have a file of
+their own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pyrelay.frontend.lowering import FALSE, NONE, TEMPORARY, TRUE, Lowering, ev
 from pyrelay.frontend.operators import BINARY, COMPARE, UNARY
 from pyrelay.frontend.patterns import Ask, Bind
 from pyrelay.frontend.recursion import Work
-from pyrelay.frontend.regions import FALL, BranchRegion
+from pyrelay.frontend.regions import DONE, FALL, BranchRegion
 from pyrelay.ir.nodes import Atom, Const
 
 _CONVERSIONS = {-1: "", 115: "s", 114: "r", 97: "a"}
@@ -77,7 +78,7 @@ def walrus(low: Lowering, node: ast.NamedExpr) -> Work[Atom]:
     variable = low.names.variable(node.target)
     value = low.named(value, variable.shown)
     low.write(variable, value, low.span(node.target))
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 @lowers(Bind)
@@ -96,7 +97,7 @@ def ask(low: Lowering, node: Ask) -> Work[Atom]:
 
 @lowers(ast.Lambda)
 def function(low: Lowering, node: ast.Lambda) -> Work[Atom]:
-    return (yield closures.make(low, node))  # type: ignore[no-any-return]
+    return (yield closures.make(low, node))
 
 
 def values(low: Lowering, nodes: Sequence[ast.AST]) -> Work[list[Atom]]:
@@ -150,7 +151,7 @@ def f_string(low: Lowering, node: ast.JoinedStr) -> Work[Atom]:
     args: list[Atom] = []
     for part in node.values:
         if isinstance(part, ast.Constant):
-            parts.append(part.value)
+            parts.append(str(part.value))
             continue
         assert isinstance(part, ast.FormattedValue)
         parts.append(None)
@@ -167,10 +168,10 @@ def format_spec(low: Lowering, node: ast.expr | None) -> Work[Atom]:
     if node is None:
         return Const("")
     assert isinstance(node, ast.JoinedStr)
-    texts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+    texts = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
     if len(texts) == len(node.values):
         return Const("".join(texts))
-    return (yield evaluate(low, node))  # type: ignore[no-any-return]
+    return (yield evaluate(low, node))
 
 
 # -- what is evaluated only sometimes ------------------------------------------------------------
@@ -180,12 +181,12 @@ def format_spec(low: Lowering, node: ast.expr | None) -> Work[Atom]:
 def ternary(low: Lowering, node: ast.IfExp) -> Work[Atom]:
     cond = yield condition(low, node.test)
     then, orelse = evaluate(low, node.body), evaluate(low, node.orelse)
-    return (yield alternatives(low, node, cond, then, orelse))  # type: ignore[no-any-return]
+    return (yield alternatives(low, node, cond, then, orelse))
 
 
 @lowers(ast.BoolOp)
 def boolean(low: Lowering, node: ast.BoolOp) -> Work[Atom]:
-    return (yield short_circuit(low, node, 0))  # type: ignore[no-any-return]
+    return (yield short_circuit(low, node, 0))
 
 
 def short_circuit(low: Lowering, node: ast.BoolOp, at: int) -> Work[Atom]:
@@ -196,13 +197,13 @@ def short_circuit(low: Lowering, node: ast.BoolOp, at: int) -> Work[Atom]:
     cond = truth(low, value, low.span(node.values[at]))
     sides = (short_circuit(low, node, at + 1), value)
     then, orelse = sides if isinstance(node.op, ast.And) else sides[::-1]
-    return (yield alternatives(low, node, cond, then, orelse))  # type: ignore[no-any-return]
+    return (yield alternatives(low, node, cond, then, orelse))
 
 
 @lowers(ast.Compare)
 def compare(low: Lowering, node: ast.Compare) -> Work[Atom]:
     left = yield evaluate(low, node.left)
-    return (yield chain(low, node, left, 0))  # type: ignore[no-any-return]
+    return (yield chain(low, node, left, 0))
 
 
 def chain(low: Lowering, node: ast.Compare, left: Atom, at: int) -> Work[Atom]:
@@ -214,24 +215,29 @@ def chain(low: Lowering, node: ast.Compare, left: Atom, at: int) -> Work[Atom]:
         return value
     cond = truth(low, value, span)
     rest = chain(low, node, right, at + 1)
-    return (yield alternatives(low, node, cond, rest, value))  # type: ignore[no-any-return]
+    return (yield alternatives(low, node, cond, rest, value))
 
 
 def alternatives(
-    low: Lowering, node: ast.expr, cond: Atom, then: Work[Atom] | Atom, orelse: Work[Atom] | Atom
+    low: Lowering, node: ast.expr, cond: Atom, then: Work[Atom] | Atom, orelse: Work[Atom] | Atom,
+    live: tuple[int, int] | None = None,
 ) -> Work[Atom]:
-    """An If for a value, inside of an expression that may assign with `:=`."""
+    """An If for a value, inside of an expression that may assign with `:=`.
+
+    `live` are the variables live after each of the sides, where that is known for each.
+    """
     assigned = list(low.flow.assigned(node))
-    live = low.flow.joined[node] if assigned else 0
-    joined = [v for v in assigned if v.bit & live]
-    region = BranchRegion({FALL: live}, len(low.env.managers), joined)
+    if live is None:
+        live = (low.flow.joined[node],) * 2 if assigned else (0, 0)
+    joined = [v for v in assigned if v.bit & (live[0] | live[1])]
+    region = BranchRegion({FALL: live[0], DONE: live[1]}, len(low.env.managers), joined)
 
-    def side(work: Work[Atom] | Atom) -> Work[tuple[Atom, ...]]:
+    def side(work: Work[Atom] | Atom, exit: str) -> Work[tuple[Atom, ...]]:
         value = yield work
-        return (value, *region.leave(low, FALL))
+        return (value, *region.leave(low, exit))
 
-    first = yield low.block(side(then))
-    second = yield low.block(side(orelse))
+    first = yield low.block(side(then, FALL))
+    second = yield low.block(side(orelse, DONE))
     names = (TEMPORARY, *region.slots)
     value, *outs = low.choose(cond, first, second, names, low.span(node))
     region.take_over(low, assigned, outs)
@@ -248,26 +254,34 @@ def truth(low: Lowering, value: Atom, span: Span) -> Atom:
     return low.py("truth", (value,), span)
 
 
-def condition(low: Lowering, node: ast.expr) -> Work[Atom]:
-    """The truth of an expression."""
+def condition(low: Lowering, node: ast.expr, live: tuple[int, int] | None = None) -> Work[Atom]:
+    """The truth of an expression.
+
+    `live` are the variables live if it holds and if not: what `:=` sets on the way to one of them
+    need not be carried to the other.
+    """
     if always_true(node):
         return TRUE
     if isinstance(node, ast.BoolOp):
-        return (yield decide(low, node, 0))  # type: ignore[no-any-return]
+        return (yield decide(low, node, 0, live))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        operand = yield condition(low, node.operand)
+        operand = yield condition(low, node.operand, None if live is None else live[::-1])
         return low.py("unary", (operand,), low.span(node), op="not")
     value = yield evaluate(low, node)
     return truth(low, value, low.span(node))
 
 
-def decide(low: Lowering, node: ast.BoolOp, at: int) -> Work[Atom]:
+def decide(low: Lowering, node: ast.BoolOp, at: int, live: tuple[int, int] | None) -> Work[Atom]:
     """The truth of `and` or `or` from operand `at` on."""
-    cond: Atom = yield condition(low, node.values[at])
     if at + 1 == len(node.values):
-        return cond
+        return (yield condition(low, node.values[at], live))
+    cond: Atom = yield condition(low, node.values[at])
+    rest = decide(low, node, at + 1, live)
     conjunction = isinstance(node.op, ast.And)
     if isinstance(cond, Const):  # what a pattern binds is true
-        return (yield decide(low, node, at + 1)) if cond.value is conjunction else cond
-    sides = (decide(low, node, at + 1), FALSE) if conjunction else (TRUE, decide(low, node, at + 1))
-    return (yield alternatives(low, node, cond, *sides))  # type: ignore[no-any-return]
+        return (yield rest) if cond.value is conjunction else cond
+    if conjunction:
+        after = None if live is None else (live[0] | live[1], live[1])
+        return (yield alternatives(low, node, cond, rest, FALSE, after))
+    after = None if live is None else (live[0], live[0] | live[1])
+    return (yield alternatives(low, node, cond, TRUE, rest, after))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyrelay.frontend.patterns import Bind
 from pyrelay.frontend.recursion import Work, run
@@ -55,6 +56,7 @@ class Flow:
     body: dict[ast.AST, int] = field(default_factory=dict)
     orelse: dict[ast.AST, int] = field(default_factory=dict)
     joined: dict[ast.AST, int] = field(default_factory=dict)
+    sides: dict[ast.AST, tuple[int, int]] = field(default_factory=dict)
     _expressions: dict[ast.AST, tuple[int, dict[Variable, ast.AST]]] = field(default_factory=dict)
 
     def assigned(self, node: ast.AST) -> dict[Variable, ast.AST]:
@@ -99,7 +101,7 @@ class Flow:
                 assigned[self.names.variable(node.target)] = node.target
                 pending.append(node.value)
             elif isinstance(node, ast.Lambda):
-                pending += [d for d in evaluated_defaults(node.args)]
+                pending += evaluated_defaults(node.args)
             else:
                 pending += reversed(list(ast.iter_child_nodes(node)))
         return reads, assigned
@@ -172,7 +174,7 @@ class _Summaries:
                 orelse: Summary = yield self.clause(node, "orelse")
                 return self.after(self.expressions(node.test), _joined(then, orelse))
             case ast.While() | ast.For():
-                return (yield self.loop(node))  # type: ignore[no-any-return]
+                return (yield self.loop(node))
             case ast.With():
                 body: Summary = yield self.clause(node, "body")
                 managed: dict[Variable, ast.AST] = {}
@@ -181,7 +183,7 @@ class _Summaries:
                     managed.update(self.flow.stored(item.optional_vars))
                 return self.after(managed, body)
             case ast.Match():
-                return (yield self.statements(self.names.rewritten[node]))  # type: ignore
+                return (yield self.statements(self.names.rewritten[node]))
         return Summary(self.simple(node))
 
     def loop(self, node: ast.While | ast.For) -> Work[Summary]:
@@ -243,7 +245,7 @@ class _Liveness:
     def __init__(self, flow: Flow, records: bool) -> None:
         self.flow, self.names, self.records = flow, flow.names, records
 
-    def note(self, table: dict[ast.AST, int], node: ast.AST, live: int) -> None:
+    def note(self, table: dict[ast.AST, Any], node: ast.AST, live: Any) -> None:
         if self.records:
             table[node] = live
 
@@ -259,22 +261,21 @@ class _Liveness:
                 self.note(self.flow.after, node, after)
                 then = yield self.statements(node.body, after, exits)
                 orelse = yield self.statements(node.orelse, after, exits)
-                return (yield self.expression(node.test, then | orelse))  # type: ignore
+                self.note(self.flow.sides, node, (then, orelse))
+                return (yield self.expression(node.test, then | orelse))
             case ast.While() | ast.For():
-                return (yield self.loop(node, after, exits))  # type: ignore[no-any-return]
+                return (yield self.loop(node, after, exits))
             case ast.With():
                 live = yield self.statements(node.body, after, exits)
                 for item in reversed(node.items):
                     live = yield self.targets([item.optional_vars], live)
                     live = yield self.expression(item.context_expr, live)
-                return live  # type: ignore[no-any-return]
+                return live
             case ast.Match():
-                return (  # type: ignore[no-any-return]
-                    yield self.statements(self.names.rewritten[node], after, exits)
-                )
+                return (yield self.statements(self.names.rewritten[node], after, exits))
             case ast.Break() | ast.Continue():
                 return exits[BREAK if isinstance(node, ast.Break) else CONTINUE]
-        return (yield self.simple(node, after))  # type: ignore[no-any-return]
+        return (yield self.simple(node, after))
 
     def loop(self, node: ast.While | ast.For, after: int, exits: dict[str, int]) -> Work[int]:
         ending = yield self.statements(node.orelse, after, exits)
@@ -287,54 +288,53 @@ class _Liveness:
             self.note(self.flow.head, node, head)
             yield self.round(node, ending, after, head)
         if isinstance(node, ast.For):
-            return (yield self.expression(node.iter, head))  # type: ignore[no-any-return]
-        return head  # type: ignore[no-any-return]
+            return (yield self.expression(node.iter, head))
+        return head
 
     def round(self, node: ast.While | ast.For, ending: int, after: int, head: int) -> Work[int]:
         """Live before a round of a loop, whose next round has `head` live."""
         live = yield self.statements(node.body, head, {BREAK: after, CONTINUE: head})
         self.note(self.flow.body, node, live)
         if isinstance(node, ast.For):
-            return (yield self.targets([node.target], live)) | ending  # type: ignore
-        return (yield self.expression(node.test, live | ending))  # type: ignore
+            return (yield self.targets([node.target], live)) | ending
+        self.note(self.flow.sides, node, (live, ending))
+        return (yield self.expression(node.test, live | ending))
 
     def simple(self, node: ast.stmt, after: int) -> Work[int]:
         match node:
             case ast.Return(value=value):
-                return (yield self.sequence([value], 0))  # type: ignore[no-any-return]
+                return (yield self.sequence([value], 0))
             case ast.Raise(exc=exc, cause=cause):
-                return (yield self.sequence([exc, cause], 0))  # type: ignore[no-any-return]
+                return (yield self.sequence([exc, cause], 0))
             case ast.Assert(test=test, msg=msg):
                 failing = yield self.sequence([msg], 0)
-                return (yield self.expression(test, after | failing))  # type: ignore
+                return (yield self.expression(test, after | failing))
             case ast.Assign(targets=targets, value=value):
                 live = yield self.targets(targets, after)
-                return (yield self.expression(value, live))  # type: ignore[no-any-return]
+                return (yield self.expression(value, live))
             case ast.AnnAssign(target=target, value=value):
                 if value is None:
                     return after
                 live = yield self.targets([target], after)
-                return (yield self.expression(value, live))  # type: ignore[no-any-return]
+                return (yield self.expression(value, live))
             case ast.AugAssign(target=target, value=value):
                 live = yield self.targets([target], after)
                 live = yield self.expression(value, live)
-                return live | self.flow.effects(target)[0]  # type: ignore[no-any-return]
+                return live | self.flow.effects(target)[0]
             case ast.Delete(targets=targets):
                 live = yield self.targets(targets, after)
-                for target in targets:
-                    live |= self.flow.effects(target)[0]
-                return live  # type: ignore[no-any-return]
+                for deleted in targets:
+                    live |= self.flow.effects(deleted)[0]
+                return live
             case ast.FunctionDef(decorator_list=decorators, args=args):
                 live = after & ~self.names.variable(node).bit
-                return (  # type: ignore[no-any-return]
-                    yield self.sequence([*decorators, *evaluated_defaults(args)], live)
-                )
+                return (yield self.sequence([*decorators, *evaluated_defaults(args)], live))
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 for alias in aliases:
                     after &= ~self.names.variable(alias).bit
                 return after
             case ast.Expr(value=value):
-                return (yield self.expression(value, after))  # type: ignore[no-any-return]
+                return (yield self.expression(value, after))
         return after
 
     def targets(self, nodes: Iterable[ast.expr | None], after: int) -> Work[int]:
@@ -370,29 +370,29 @@ class _Liveness:
         match node:
             case ast.NamedExpr(target=target, value=value) | Bind(target=target, value=value):
                 live = after & ~self.names.variable(target).bit
-                return (yield self.expression(value, live))  # type: ignore[no-any-return]
+                return (yield self.expression(value, live))
             case ast.BoolOp(values=[first, *others]):
                 self.note(self.flow.joined, node, after)
-                return (yield self.lazily(first, others, after))  # type: ignore[no-any-return]
+                return (yield self.lazily(first, others, after))
             case ast.Compare(left=left, comparators=[second, *others]) if others:
                 self.note(self.flow.joined, node, after)
                 live = yield self.lazily(second, others, after)
-                return (yield self.expression(left, live))  # type: ignore[no-any-return]
+                return (yield self.expression(left, live))
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 self.note(self.flow.joined, node, after)
                 then = yield self.expression(body, after)
                 other = yield self.expression(orelse, after)
-                return (yield self.expression(test, then | other))  # type: ignore
+                return (yield self.expression(test, then | other))
             case _ if isinstance(node, COMPREHENSIONS):
-                return (yield self.comprehension(node, after))  # type: ignore[no-any-return]
-        return (yield self.children(node, after))  # type: ignore[no-any-return]
+                return (yield self.comprehension(node, after))
+        return (yield self.children(node, after))
 
     def lazily(self, first: ast.expr, others: list[ast.expr], after: int) -> Work[int]:
         """`first`, then each of the others if the ones before let it."""
         live = after
         for node in reversed(others):
             live = (yield self.expression(node, live)) | after
-        return (yield self.expression(first, live))  # type: ignore[no-any-return]
+        return (yield self.expression(first, live))
 
     def comprehension(self, node: Comprehension, after: int) -> Work[int]:
         """Its rounds may read what earlier ones assigned; only the first iterable surely runs."""
@@ -400,10 +400,10 @@ class _Liveness:
         for part in ast.walk(node):
             if isinstance(part, ast.expr):
                 self.note(self.flow.joined, part, head)
-        return (yield self.expression(node.generators[0].iter, head))  # type: ignore
+        return (yield self.expression(node.generators[0].iter, head))
 
     def children(self, node: ast.AST, after: int) -> Work[int]:
-        return (yield self.sequence(in_order(node), after))  # type: ignore[no-any-return]
+        return (yield self.sequence(in_order(node), after))
 
 
 def in_order(node: ast.AST) -> list[ast.AST]:

@@ -1,7 +1,7 @@
 """`while`, and `for` over anything that can be iterated.
 
-In: a loop statement. Out: a Loop that carries the variables which a round assigns and which are live
-at its head or behind it, and what the code behind has to know: how the loop was left.
+In: a loop statement. Out: a Loop that carries the variables which a round assigns and which are
+live at its head or behind it, and what the code behind has to know: how the loop was left.
 """
 
 from __future__ import annotations
@@ -70,15 +70,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """How a loop was left: by exit, the flag that says so; and what is returned.
-
-    unset: the variables that may be unset after break, and where the loop ended by itself (DONE).
-    """
+    """How a loop was left: by exit, the flag that says so; and what is returned."""
 
     plan: Plan
-    flags: dict[str, Atom]
+    flags: dict[str, Var]
     returned: Atom
-    unset: dict[str, set[Variable]]
 
 
 def plan(low: Lowering, node: LoopNode) -> Plan:
@@ -106,19 +102,21 @@ def loop(low: Lowering, node: LoopNode, body: Body) -> Work[Left]:
     item = Var("item", span=low.span(node.target)) if isinstance(node, ast.For) else None
     outer = low.env
     low.env = outer.copy()
+    head = low.flow.head[node]
     for variable in what.assigned:
         if not variable.captured:
             low.env.values[variable] = region.carried.get(variable)
         if variable.deleted:
             low.env.unset.add(variable)
-    at_head = set(low.env.unset)
+        if not (variable.captured or variable.bit & head):
+            low.env.unset.discard(variable)
+    region.unset.update(low.env.unset)
     test, handed = (yield _test(low, what))
     block = yield low.block(_round(low, what, region, item, body))
     low.env = outer
 
     flags = [Var(name, span=low.span(node)) for name in region.flag_names()]
     returned = () if region.returned is None else (region.returned,)
-    head = low.flow.head[node]
     init = [_initial(low, v, head) for v in region.carried]
     outs = low.bind(
         Loop(
@@ -129,10 +127,10 @@ def loop(low: Lowering, node: LoopNode, body: Body) -> Work[Left]:
         low.header(node, node.iter if isinstance(node, ast.For) else node.test),
         region.slots[what.stops :],
     )
-    unset = _settle(low, what, region, outs, at_head)
+    _settle(low, what, region, outs)
     rest = outs[len(region.carried) :]
     by_exit = dict(zip(region.flags, rest[len(returned) :], strict=True))
-    return Left(what, by_exit, rest[0] if returned else NOT_READ, unset)
+    return Left(what, by_exit, rest[0] if returned else NOT_READ)
 
 
 def _region(low: Lowering, what: Plan) -> LoopRegion:
@@ -172,7 +170,7 @@ def _test(low: Lowering, what: Plan) -> Work[tuple[Block | None, tuple[Var, ...]
     unset: set[Variable] = set()
 
     def work() -> Work[tuple[Atom, ...]]:
-        cond = yield condition(low, node.test)
+        cond = yield condition(low, node.test, low.flow.sides[node])
         unset.update(low.env.unset)
         return (cond, *(low.env.values[v] for v in handed))
 
@@ -192,29 +190,18 @@ def _round(
         assert item is not None
         yield assign(low, node.target, item, low.span(node.target))
     if isinstance(node, ast.For) or not what.tests_inside:
-        return (yield body(region))  # type: ignore[no-any-return]
-    cond = yield condition(low, node.test)
-
-    def done() -> Work[tuple[Atom, ...]]:
-        yield ()
-        return region.leave(low, DONE)
-
+        return (yield body(region))
+    cond = yield condition(low, node.test, low.flow.sides[node])
     then = yield low.block(body(region))
-    orelse = yield low.block(done())
+    orelse = yield low.block(region.leaving(low, DONE))
     return low.choose(cond, then, orelse, region.slots, low.header(node, node.test))
 
 
-def _settle(
-    low: Lowering, what: Plan, region: LoopRegion, outs: tuple[Var, ...], at_head: set[Variable]
-) -> dict[str, set[Variable]]:
-    """After the loop: what its variables hold, and which of them may be unset, by exit."""
+def _settle(low: Lowering, what: Plan, region: LoopRegion, outs: tuple[Var, ...]) -> None:
+    """After the loop: what its variables hold, and which of them may be unset."""
     for variable in what.assigned:
         if not variable.captured:
             low.env.values[variable] = None
     low.env.values.update(zip(region.carried, outs, strict=False))
-    ended = region.unset.get(DONE, set()) if what.tests_inside else at_head if what.ends else set()
-    ways = {BREAK: region.unset.get(BREAK, set()), DONE: ended}
-    others = low.env.unset.difference(what.assigned)
-    by_exit = {exit: others | way.intersection(what.assigned) for exit, way in ways.items()}
-    low.env.unset = set().union(*by_exit.values())
-    return by_exit
+    low.env.unset.difference_update(what.assigned)
+    low.env.unset.update(region.unset.intersection(what.assigned))

@@ -48,7 +48,7 @@ class Pending:
 
 @dataclass(slots=True, eq=False)
 class Program:
-    """What the functions of one module share. `is_builtin` tells whether a name is still Python's."""
+    """What the functions of one module share. `is_builtin`: whether a name is still Python's."""
 
     source: FunctionSource
     names: Names
@@ -261,4 +261,4 @@ def lowers(*kinds: type[ast.AST]) -> Callable[[Rule], Rule]:
 
 def evaluate(low: Lowering, node: ast.AST) -> Work[Atom]:
     """The value of an expression; nothing is emitted before the work is begun."""
-    return (yield _RULES[type(node)](low, node))  # type: ignore[no-any-return]
+    return (yield _RULES[type(node)](low, node))

@@ -1,25 +1,33 @@
 """A Python function as untyped Relay: the frontend in order.
 
-In: a function object. Out: `ParsedFunction`: a module with the function and all that are defined in
-it, and the text that its spans point into. The steps: find the source (`source`), refuse what is not
-compiled, all of it at once (`subset`, `scope`), compute joins (`flow`), lower (`statements`).
+In: a function object. Out: `ParsedFunction`: a module with the function and all that are defined
+in it, and the text that its spans point into. The steps: find the source (`source`), refuse what is
+not compiled, all of it at once (`subset`, `scope`), compute joins (`flow`), lower (`statements`).
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import threading
 import types
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from pyrelay.errors import SourceText, UnsupportedSyntaxError
-from pyrelay.frontend import comprehensions, flow, scope, source, statements, subset
+from pyrelay.frontend import (
+    comprehensions,  # noqa: F401  registers the rules of all expressions
+    flow,
+    scope,
+    source,
+    statements,
+    subset,
+)
 from pyrelay.frontend.lowering import NONE, NOT_READ, NOT_SET, Lowering, Program, evaluate
 from pyrelay.frontend.recursion import Work, run
-from pyrelay.frontend.regions import RETURN, FunctionRegion
+from pyrelay.frontend.regions import FALL, RETURN, FunctionRegion
 from pyrelay.frontend.scope import Names, Problem, Variable
-from pyrelay.frontend.source import FunctionNode, FunctionSource
+from pyrelay.frontend.source import FunctionNode, FunctionSource, position
 from pyrelay.ir.nodes import Atom, Block, Function, Module, Parameter, Var
 
 _KEPT = 2048
@@ -70,7 +78,7 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
         raise _unsupported(function.__name__, problems, found)
 
     def is_builtin(name: str) -> bool:
-        return name not in function.__globals__ and name in function.__builtins__
+        return name not in function.__globals__ and hasattr(builtins, name)
 
     program = Program(found, names, is_builtin, function.__globals__.get("__package__") or "")
     entry = function.__name__
@@ -119,8 +127,8 @@ def _body(low: Lowering, node: FunctionNode) -> Work[tuple[Atom, ...]]:
     """The body of a function, to its result."""
     if isinstance(node, ast.Lambda):
         return ((yield evaluate(low, node.body)),)
-    region = FunctionRegion({RETURN: 0}, 0)
-    return (yield statements.lower(low, (node.body, 0, None), region))  # type: ignore
+    region = FunctionRegion({RETURN: 0, FALL: 0}, 0)
+    return (yield statements.lower(low, (node.body, 0, None), region))
 
 
 def _with_default(args: ast.arguments) -> list[ast.arg]:
@@ -135,7 +143,7 @@ def _unsupported(
     name: str, problems: list[Problem], found: FunctionSource
 ) -> UnsupportedSyntaxError:
     """One error for all constructs, each marked in the text."""
-    ordered = sorted(problems, key=lambda p: (p.node.lineno, p.node.col_offset))  # type: ignore
+    ordered = sorted(problems, key=lambda p: position(p.node)[:2])
     marks = [
         (found.first_line(p.node, name), f"{p.word}: {p.instead}") for p in ordered
     ]

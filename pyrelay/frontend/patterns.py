@@ -13,14 +13,22 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from pyrelay.frontend.recursion import Work, run
+from pyrelay.ir.nodes import UNREAD
+
+N = TypeVar("N", bound=ast.AST)
 
 
 class Bind(ast.expr):
     """`target := value`, true whatever the value."""
 
     _fields = ("target", "value")
+
+    def __init__(self, target: ast.Name, value: ast.expr) -> None:
+        super().__init__()
+        self.target, self.value = target, value
 
 
 class Ask(ast.expr):
@@ -41,19 +49,20 @@ def as_conditions(node: ast.Match, fresh: Iterator[int]) -> list[ast.stmt]:
 class _Rewriter:
     def __init__(self, fresh: Iterator[int]) -> None:
         self.fresh = fresh
+        self.shared: list[str] = []
         self.place: ast.AST = ast.Pass()
 
     def statement(self, node: ast.Match) -> list[ast.stmt]:
         self.place = node.subject
         subject = self.name()
-        assign = self.at(ast.Assign([self.store(subject)], node.subject))
+        assign: ast.stmt = self.at(ast.Assign([self.store(subject)], node.subject))
         rest: list[ast.stmt] = []
         for case in reversed(node.cases):
             self.place = case.pattern
             captures: dict[str, str] = {}
             tests: list[ast.expr] = run(self.tests(case.pattern, subject, captures))
             if not tests and case.guard is None:  # matches everything: what follows is dead
-                bind = [
+                bind: list[ast.stmt] = [
                     self.at(ast.Assign([self.store(name)], self.load(hidden)))
                     for name, hidden in captures.items()
                 ]
@@ -63,7 +72,13 @@ class _Rewriter:
             if case.guard is not None:
                 tests.append(case.guard)
             rest = [self.at(ast.If(self.both(tests), case.body, rest))]
-        return [assign, *rest]
+        # Names that alternatives share are read only where one of them matched.
+        self.place = node.subject
+        unread: list[ast.stmt] = [
+            self.at(ast.Assign([self.store(name)], self.constant(UNREAD)))
+            for name in self.shared
+        ]
+        return [assign, *unread, *rest]
 
     def tests(self, pattern: ast.pattern, subject: str, captures: dict[str, str]) -> Work[
         list[ast.expr]
@@ -74,7 +89,7 @@ class _Rewriter:
             case ast.MatchValue(value=value):
                 return [self.compare(self.load(subject), ast.Eq(), value)]
             case ast.MatchSingleton(value=value):
-                constant = self.at(ast.Constant(value))
+                constant = self.constant(value)
                 return [self.compare(self.load(subject), ast.Is(), constant)]
             case ast.MatchAs(pattern=None, name=None):
                 return []
@@ -82,15 +97,15 @@ class _Rewriter:
                 found = [] if inner is None else (yield self.tests(inner, subject, captures))
                 assert name is not None
                 captures[name] = subject
-                return found  # type: ignore[no-any-return]
+                return found
             case ast.MatchOr(patterns=patterns):
-                return (yield self.alternatives(patterns, subject, captures))  # type: ignore
+                return (yield self.alternatives(patterns, subject, captures))
             case ast.MatchSequence(patterns=patterns):
-                return (yield self.sequence(patterns, subject, captures))  # type: ignore
+                return (yield self.sequence(patterns, subject, captures))
             case ast.MatchMapping():
-                return (yield self.mapping(pattern, subject, captures))  # type: ignore
+                return (yield self.mapping(pattern, subject, captures))
             case ast.MatchClass():
-                return (yield self.instance(pattern, subject, captures))  # type: ignore
+                return (yield self.instance(pattern, subject, captures))
         raise AssertionError(pattern)
 
     def alternatives(
@@ -106,6 +121,7 @@ class _Rewriter:
                 tests.append(self.bind(shared.setdefault(name, self.name()), self.load(hidden)))
             choices.append(self.both(tests))
         captures.update(shared)
+        self.shared += shared.values()
         return [self.at(ast.BoolOp(ast.Or(), choices))]
 
     def sequence(
@@ -118,17 +134,17 @@ class _Rewriter:
         order = ast.GtE() if stars else ast.Eq()
         tests: list[ast.expr] = [
             self.at(Ask("is_sequence", [self.load(subject)])),
-            self.compare(length, order, self.at(ast.Constant(fixed))),
+            self.compare(length, order, self.constant(fixed)),
         ]
         for i, pattern in enumerate(patterns):
             self.place = pattern
             if not isinstance(pattern, ast.MatchStar):
                 at = i - len(patterns) if stars and i > stars[0] else i
-                tests += yield self.inside(pattern, self.item(subject, self.number(at)), captures)
+                tests += yield self.inside(pattern, self.item(subject, self.constant(at)), captures)
             elif pattern.name is not None:
                 after = len(patterns) - 1 - i
-                stop = self.number(-after) if after else None
-                part = self.at(ast.Slice(self.number(i), stop))
+                stop = self.constant(-after) if after else None
+                part = self.at(ast.Slice(self.constant(i), stop))
                 hidden = captures[pattern.name] = self.name()
                 tests.append(self.bind(hidden, self.call(list, self.item(subject, part))))
         return tests
@@ -156,9 +172,9 @@ class _Rewriter:
             tests += yield self.inside(inner, value, captures)
         for name, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
             self.place = inner
-            tests.append(self.call(hasattr, self.load(subject), self.at(ast.Constant(name))))
-            value = self.at(ast.Attribute(self.load(subject), name, ast.Load()))
-            tests += yield self.inside(inner, value, captures)
+            tests.append(self.call(hasattr, self.load(subject), self.constant(name)))
+            named = self.at(ast.Attribute(self.load(subject), name, ast.Load()))
+            tests += yield self.inside(inner, named, captures)
         return tests
 
     def inside(
@@ -174,19 +190,20 @@ class _Rewriter:
 
     # -- nodes, placed at the pattern at hand ----------------------------------------------------
 
-    def at(self, node: ast.AST) -> ast.AST:
+    def at(self, node: N) -> N:
         return ast.copy_location(node, self.place)
 
     def name(self) -> str:
         return f".case{next(self.fresh)}"
 
-    def load(self, name: str) -> ast.expr:
+    def load(self, name: str) -> ast.Name:
         return self.at(ast.Name(name, ast.Load()))
 
-    def store(self, name: str) -> ast.expr:
+    def store(self, name: str) -> ast.Name:
         return self.at(ast.Name(name, ast.Store()))
 
-    def number(self, value: int) -> ast.expr:
+    def constant(self, value: Any) -> ast.expr:
+        """A constant, which may be any object here: `len`, `isinstance`."""
         return self.at(ast.Constant(value))
 
     def bind(self, name: str, value: ast.expr) -> ast.expr:
@@ -194,14 +211,14 @@ class _Rewriter:
 
     def both(self, tests: list[ast.expr]) -> ast.expr:
         if not tests:
-            return self.at(ast.Constant(True))
+            return self.constant(True)
         return tests[0] if len(tests) == 1 else self.at(ast.BoolOp(ast.And(), tests))
 
     def compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
         return self.at(ast.Compare(left, [op], [right]))
 
     def call(self, function: object, *args: ast.expr) -> ast.expr:
-        return self.at(ast.Call(self.at(ast.Constant(function)), list(args), []))
+        return self.at(ast.Call(self.constant(function), list(args), []))
 
     def item(self, subject: str, key: ast.expr) -> ast.expr:
         return self.at(ast.Subscript(self.load(subject), key, ast.Load()))

@@ -33,4 +33,4 @@ def run(work: Work[T]) -> T:
                 result = None
             else:
                 result = waited_for
-    return result  # type: ignore[no-any-return]
+    return result

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from pyrelay.frontend.flow import BREAK, CONTINUE, RETURN
 from pyrelay.frontend.lowering import FALSE, NONE, NOT_READ, TRUE, Lowering
+from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.scope import Variable
 from pyrelay.ir.nodes import Atom, Var
 
@@ -27,12 +28,13 @@ class Region:
     """A stretch of code that ends in results.
 
     live: the variables live where each exit leads. depth: `with` blocks open around it.
-    unset: by exit, the variables that may be unset where it leads (filled as exits are lowered).
+    unset: the variables whose values may be UNSET at some exit where they are live, and the cells
+    that may be empty (filled as exits are lowered).
     """
 
     live: dict[str, int]
     depth: int
-    unset: dict[str, set[Variable]] = field(default_factory=dict, kw_only=True)
+    unset: set[Variable] = field(default_factory=set, kw_only=True)
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -49,10 +51,13 @@ class Region:
             return tuple(NOT_READ for _ in self.slots)
         for manager, span in reversed(low.env.managers[self.depth :]):
             low.act("exit", (manager,), span)
-        self.unset.setdefault(exit, set()).update(
-            v for v in low.env.unset if v.captured or v.bit & self.live.get(exit, 0)
-        )
+        live = self.live[exit]
+        self.unset.update(v for v in low.env.unset if v.captured or v.bit & live)
         return self.results(low, exit, value)
+
+    def leaving(self, low: Lowering, exit: str, value: Atom = NOT_READ) -> Work[tuple[Atom, ...]]:
+        """`leave` as work, to be done in a block of its own."""
+        return (yield self.leave(low, exit, value))
 
 
 @dataclass(slots=True, eq=False)
@@ -69,14 +74,14 @@ class FunctionRegion(Region):
 
 @dataclass(slots=True, eq=False)
 class BranchRegion(Region):
-    """A branch of an `if`: how it was left, if it may be; the variables it sets; what it returns."""
+    """A branch of an `if`: how it was left, if it can be; what it sets; what it returns."""
 
     variables: Sequence[Variable]
     exits: tuple[str, ...] = ()  # break, continue, return: those that occur, in this order
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """One flag says that the branch was left, and one each for all exits but the last, which."""
+        """One flag says that it was left, and one for each exit but the last that it was that."""
         return ("left", *(f"left_by_{e}" for e in self.exits[:-1])) if self.exits else ()
 
     @property
@@ -92,9 +97,9 @@ class BranchRegion(Region):
         return (*flags, *values, *returned)
 
     def take_over(
-        self, low: Lowering, assigned: Iterable[Variable], values: Sequence[Atom], exit: str = FALL
+        self, low: Lowering, assigned: Iterable[Variable], values: Sequence[Atom]
     ) -> None:
-        """After the choice: the values of its variables, and what an exit left unset.
+        """After the choice: the values of its variables, and which may be unset.
 
         `assigned` are all variables that the branches assign, the others of which nobody reads.
         """
@@ -103,7 +108,7 @@ class BranchRegion(Region):
                 low.env.values[variable] = None
         low.env.values.update(zip(self.variables, values, strict=True))
         low.env.unset.difference_update(assigned)
-        low.env.unset.update(self.unset.get(exit, set()).intersection(assigned))
+        low.env.unset.update(self.unset.intersection(assigned))
 
 
 @dataclass(slots=True, eq=False)

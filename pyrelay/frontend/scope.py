@@ -11,8 +11,9 @@ The rules are those of Python's language reference, section 4.2, and PEP 572 for
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyrelay.frontend import patterns
 from pyrelay.frontend.source import FunctionNode
@@ -160,9 +161,8 @@ class _Analysis:
 
     def use(self, node: ast.AST, name: str, level: _Level, stored: bool) -> None:
         name = self.names.mangled(name)
-        if stored:
-            if name not in level.bound and name not in level.declared:
-                level.bound[name] = level.function.variable(name, level.is_comprehension)
+        if stored and name not in level.bound and name not in level.declared:
+            level.bound[name] = level.function.variable(name, level.is_comprehension)
         self.uses.append((node, name, level, stored))
 
     def enter(self, node: FunctionNode, parent: _Level | None) -> None:
@@ -198,8 +198,8 @@ class _Analysis:
     def comprehension(self, node: Comprehension, level: _Level) -> None:
         inside = _Level(level.function, level, is_comprehension=True)
         first, *others = node.generators
-        mapped = isinstance(node, ast.DictComp)
-        self.later([node.key, node.value] if mapped else [node.elt], inside)  # type: ignore
+        element = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self.later(element, inside)
         self.later(others, inside)
         self.later([first.target, *first.ifs], inside)
         self.later([first.iter], level)
@@ -285,7 +285,7 @@ def parameters(args: ast.arguments) -> list[tuple[str, ast.arg]]:
     return found
 
 
-_VISITS = {
+_VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.Name: _Analysis.name,
     ast.FunctionDef: _Analysis.definition,
     ast.Lambda: _Analysis.anonymous,

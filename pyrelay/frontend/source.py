@@ -1,7 +1,7 @@
 """The source of a function object: its syntax tree, and the text that spans point into.
 
-In: a Python function. Out: the tree of the `def` or `lambda` it was made from, parsed from the whole
-file (so that nothing is dedented and columns are those of the file), and its `SourceText`.
+In: a Python function. Out: the tree of the `def` or `lambda` it was made from, parsed from the
+whole file (so that nothing is dedented and columns are those of the file), and its `SourceText`.
 
 A function is found by the position of its code object, never by its text: `co_firstlineno` is
 the line of the first decorator, or of `def` or `lambda`; several lambdas on one line are told apart
@@ -10,7 +10,6 @@ function's own code, so that an edited file is noticed and not silently compiled
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -24,6 +23,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyrelay.errors import SourceText, SourceUnavailableError, Span
 
@@ -50,8 +50,7 @@ class FunctionSource:
 
     def span(self, node: ast.AST, function: str) -> Span:
         """The stretch of text of a node with a position. `function` is shown with it."""
-        line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
-        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        line, start, end_line, end = position(node)
         return Span(
             self.text, line, self._column(line, start), end_line, self._column(end_line, end),
             function,
@@ -90,6 +89,12 @@ class _File:
     functions: dict[tuple[str, int], list[tuple[FunctionNode, str | None]]]
     #: Code objects of the compiled file by future flags, made when first asked for.
     codes: dict[int, dict[tuple[str, int], list[types.CodeType]]]
+
+
+def position(node: ast.AST) -> tuple[int, int, int, int]:
+    """Line, column, end line, end column of a node that has a place; columns are in bytes."""
+    place: Any = node
+    return place.lineno, place.col_offset, place.end_lineno, place.end_col_offset
 
 
 _files: OrderedDict[tuple[str, int], _File] = OrderedDict()
@@ -191,7 +196,7 @@ def _functions(tree: ast.AST) -> Iterator[tuple[FunctionNode, str | None]]:
     while pending:
         node, class_name = pending.pop()
         if isinstance(node, _FUNCTIONS):
-            yield node, class_name  # type: ignore[misc]  # async ones are refused by `subset`
+            yield node, class_name  # async ones are refused by `subset`
         inside = node.name if isinstance(node, ast.ClassDef) else class_name
         pending += [(child, inside) for child in ast.iter_child_nodes(node)]
 
@@ -291,7 +296,10 @@ def _same(a: types.CodeType, b: types.CodeType) -> bool:
                 pending.append((p, q))
             elif type(p) is not type(q):
                 return False
-            elif p != q if isinstance(p, frozenset) else repr(p) != repr(q):  # repr: 0.0 is not -0.0
+            elif isinstance(p, frozenset):
+                if p != q:
+                    return False
+            elif repr(p) != repr(q):  # tells 0.0 from -0.0
                 return False
     return True
 

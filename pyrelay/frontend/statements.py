@@ -8,10 +8,11 @@ that reaches it (see `regions`).
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 from pyrelay.errors import Span
 from pyrelay.frontend import assignment, closures
@@ -20,8 +21,7 @@ from pyrelay.frontend.flow import BREAK, CONTINUE, EMPTY, RETURN, Summary
 from pyrelay.frontend.loops import Left, LoopNode, loop
 from pyrelay.frontend.lowering import NONE, NOT_READ, Lowering, evaluate
 from pyrelay.frontend.recursion import Work
-from pyrelay.frontend.regions import DONE, FALL, RAISE, BranchRegion, Region, ordered
-from pyrelay.frontend.scope import Variable
+from pyrelay.frontend.regions import FALL, RAISE, BranchRegion, Region, ordered
 from pyrelay.ir.nodes import Atom, Block, Const
 
 Results = tuple[Atom, ...]
@@ -29,10 +29,7 @@ Results = tuple[Atom, ...]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An `if` whose condition is known, or the `else` of a loop. `key` is its node in `flow.after`.
-
-    unset: for `else`, what may be unset after break and at the loop's own end.
-    """
+    """An `if` whose condition is known, or the `else` of a loop; `key` is its node in `flow`."""
 
     key: ast.stmt
     cond: Atom
@@ -40,7 +37,6 @@ class Choice:
     orelse: Sequence[ast.stmt]
     summaries: tuple[Summary, Summary]
     span: Span
-    unset: tuple[set[Variable], set[Variable]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +44,9 @@ class EndWith:
     """The end of a `with` block."""
 
 
-Item = Union[ast.stmt, Choice, EndWith]
+Item = ast.stmt | Choice | EndWith
 #: Statements, the index of the next one, and what comes after them.
-Rest = Union[tuple[Sequence[Item], int, "Rest"], None]
+Rest = tuple[Sequence[Item], int, "Rest"] | None
 
 
 def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
@@ -76,12 +72,12 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
                 choice = (yield decided(low, item)) if isinstance(item, ast.If) else item
                 results = yield branch(low, choice, rest, region)
                 if results is not None:
-                    return results  # type: ignore[no-any-return]
+                    return results
             case ast.While() | ast.For():
-                left = yield loop(low, item, lambda r, item=item: lower(low, (item.body, 0, None), r))
+                left = yield loop(low, item, functools.partial(lower, low, (item.body, 0, None)))
                 rest, results = yield behind_loop(low, item, left, rest, region)
                 if results is not None:
-                    return results  # type: ignore[no-any-return]
+                    return results
             case ast.With():
                 yield opening(low, item)
                 closing = [EndWith()] * len(item.items)
@@ -102,7 +98,7 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
 
 def decided(low: Lowering, node: ast.If) -> Work[Choice]:
     """Evaluate the condition of an `if`."""
-    cond = yield condition(low, node.test)
+    cond = yield condition(low, node.test, low.flow.sides[node])
     summaries = low.flow.summary[node, "body"], low.flow.summary[node, "orelse"]
     span = low.header(node, node.test)
     return Choice(node, cond, node.body, node.orelse, summaries, span)
@@ -131,29 +127,20 @@ def branch(low: Lowering, choice: Choice, rest: Rest, region: Region) -> Work[Re
     values = values[: len(inner.variables)]
     if not first.falls and not second.falls:
         return region.leave(low, RAISE)
+    inner.take_over(low, assigned, values)
     if not exits:
-        inner.take_over(low, assigned, values)
         return None
-
-    def goes_on() -> Work[Results]:
-        inner.take_over(low, assigned, values)
-        return (yield lower(low, rest, region))  # type: ignore[no-any-return]
 
     def leaves(at: int) -> Work[Results]:
         """Leave by exit `at` or a later one, as the flags say."""
-        if at + 1 < len(exits):
-            this: Block = yield low.block(leaves_by(exits[at]))
-            later: Block = yield low.block(leaves(at + 1))
-            return low.choose(flags[at + 1], this, later, region.slots, choice.span)
-        return (yield leaves_by(exits[at]))  # type: ignore[no-any-return]
-
-    def leaves_by(exit: str) -> Work[Results]:
-        inner.take_over(low, assigned, values, exit)
-        yield ()
-        return region.leave(low, exit, returned)
+        if at + 1 == len(exits):
+            return (yield region.leave(low, exits[at], returned))
+        this = yield low.block(region.leaving(low, exits[at], returned))
+        later = yield low.block(leaves(at + 1))
+        return low.choose(flags[at + 1], this, later, region.slots, choice.span)
 
     left = yield low.block(leaves(0))
-    stayed = yield low.block(goes_on())
+    stayed = yield low.block(lower(low, rest, region))
     return low.choose(flags[0], left, stayed, region.slots, choice.span)
 
 
@@ -161,14 +148,9 @@ def sides(
     low: Lowering, choice: Choice, rests: tuple[Rest, Rest], region: Region
 ) -> Work[tuple[Block, Block]]:
     """The two blocks of a choice, each with what follows it in the region."""
-    before = low.env.unset
-    blocks: list[Block] = []
-    for at, statements in enumerate((choice.then, choice.orelse)):
-        if choice.unset is not None:
-            low.env.unset = choice.unset[at]
-        blocks.append((yield low.block(lower(low, (statements, 0, rests[at]), region))))
-        low.env.unset = before
-    return blocks[0], blocks[1]
+    then = yield low.block(lower(low, (choice.then, 0, rests[0]), region))
+    orelse = yield low.block(lower(low, (choice.orelse, 0, rests[1]), region))
+    return then, orelse
 
 
 def behind_loop(
@@ -180,8 +162,7 @@ def behind_loop(
         if what.breaks:
             summaries = EMPTY, low.flow.summary[node, "orelse"]
             span = low.span(node.orelse[0])
-            unset = left.unset[BREAK], left.unset[DONE]
-            choice = Choice(node, left.flags[BREAK], [], node.orelse, summaries, span, unset)
+            choice = Choice(node, left.flags[BREAK], [], node.orelse, summaries, span)
             rest = ([choice], 0, rest)
         else:
             rest = (node.orelse, 0, rest)
@@ -189,12 +170,7 @@ def behind_loop(
         return rest, None if what.goes_on else region.leave(low, RAISE)
     if not what.goes_on:
         return None, region.leave(low, RETURN, left.returned)
-
-    def returns() -> Work[Results]:
-        yield ()
-        return region.leave(low, RETURN, left.returned)
-
-    then = yield low.block(returns())
+    then = yield low.block(region.leaving(low, RETURN, left.returned))
     orelse = yield low.block(lower(low, rest, region))
     return None, low.choose(left.flags[RETURN], then, orelse, region.slots, low.first_line(node))
 
@@ -249,8 +225,8 @@ def definition(low: Lowering, node: ast.FunctionDef) -> Work[None]:
     for decorator in node.decorator_list:
         decorators.append((yield evaluate(low, decorator)))
     value = yield closures.make(low, node)
-    for decorator, place in zip(reversed(decorators), reversed(node.decorator_list), strict=True):
-        value = low.py("call", (decorator, value), low.span(place), keywords=(None,))
+    for callee, place in zip(reversed(decorators), reversed(node.decorator_list), strict=True):
+        value = low.py("call", (callee, value), low.span(place), keywords=(None,))
     variable = low.names.variable(node)
     low.write(variable, low.named(value, variable.shown), low.first_line(node))
 

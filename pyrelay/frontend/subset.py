@@ -44,6 +44,7 @@ _ASYNC = Refused("async code", "compile an ordinary function and await around it
 _YIELD = Refused("a generator", "build a list and return it")
 _TRY = Refused("try", "test the condition before the operation that would raise")
 _TEMPLATE = Refused("a template string", "write an f-string")
+_UNKNOWN = Refused("newer syntax", "write it in the syntax of an older Python")
 _TYPE_PARAMETER = Refused("a type parameter", "leave it out: types come from the arguments")
 
 #: Class of `ast` -> how it is treated. Names, since newer Pythons have classes that 3.11 has not.
@@ -117,9 +118,11 @@ LANGUAGE: dict[str, Read | Refused] = {
     "FormattedValue": _read("value conversion format_spec"),
     # operators and contexts
     **dict.fromkeys(
-        "Add Sub Mult MatMult Div Mod Pow LShift RShift BitOr BitXor BitAnd FloorDiv "
-        "And Or Invert Not UAdd USub Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn "
-        "Load Store Del".split(),
+        (
+            "Add", "Sub", "Mult", "MatMult", "Div", "Mod", "Pow", "LShift", "RShift", "BitOr",
+            "BitXor", "BitAnd", "FloorDiv", "And", "Or", "Invert", "Not", "UAdd", "USub", "Eq",
+            "NotEq", "Lt", "LtE", "Gt", "GtE", "Is", "IsNot", "In", "NotIn", "Load", "Store", "Del",
+        ),
         _read(),
     ),
     # refused
@@ -154,16 +157,15 @@ _GENERATOR = Refused(
 )
 
 
-def scan(function: FunctionNode | ast.AsyncFunctionDef) -> list[Problem]:
+def scan(function: FunctionNode) -> list[Problem]:
     """All constructs in the body of a function that are not compiled, in order of the text."""
     problems: list[Problem] = []
     consumed: set[ast.AST] = set()  # generator expressions that their place uses up at once
     pending: list[ast.AST] = [function]
     while pending:
         node = pending.pop()
-        refusal = LANGUAGE.get(type(node).__name__, Refused("syntax", "use an older form"))
-        if isinstance(refusal, Read):
-            refusal = _refusal_here(node, consumed)
+        treated = LANGUAGE.get(type(node).__name__, _UNKNOWN)
+        refusal = treated if isinstance(treated, Refused) else _refusal_here(node, consumed)
         if refusal is None:
             pending += reversed(list(_parts(node, function)))
         else:
@@ -172,11 +174,10 @@ def scan(function: FunctionNode | ast.AsyncFunctionDef) -> list[Problem]:
     return problems
 
 
-def _parts(node: ast.AST, function: ast.AST) -> Iterator[ast.AST]:
+def _parts(node: ast.AST, function: FunctionNode) -> Iterator[ast.AST]:
     """The children that belong to the compiled text."""
     if node is function:  # decorators, defaults and annotations are Python's own business
-        body = node.body  # type: ignore[attr-defined]
-        yield from [body] if isinstance(body, ast.expr) else body
+        yield from [node.body] if isinstance(node, ast.Lambda) else function.body
         return
     treated = LANGUAGE[type(node).__name__]
     assert isinstance(treated, Read)
@@ -190,13 +191,12 @@ def _parts(node: ast.AST, function: ast.AST) -> Iterator[ast.AST]:
 
 def _clauses(node: ast.AST) -> list[ast.AST]:
     """Statements inside of a refused one, which may hold more to report."""
-    if not isinstance(node, (ast.Try, ast.AsyncFor, ast.AsyncWith)):
+    if isinstance(node, ast.ClassDef):
         return []
-    inside = [*node.body]
-    if isinstance(node, ast.Try):
-        inside += [s for handler in node.handlers for s in handler.body]
-        inside += [*node.orelse, *node.finalbody]
-    return list(reversed(inside))
+    handlers = getattr(node, "handlers", [])
+    parts = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
+    parts.insert(1, [statement for handler in handlers for statement in handler.body])
+    return [statement for part in reversed(parts) for statement in reversed(part)]
 
 
 def _refusal_here(node: ast.AST, consumed: set[ast.AST]) -> Refused | None:

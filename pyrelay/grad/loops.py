@@ -9,15 +9,17 @@ through the iterations in reverse order. A backward loop is always counted.
 * Everything else goes to the tape: pushed at the end of each iteration, popped in reverse. The
   forward loop counts its iterations.
 * What is the same in every iteration is computed again, once, before the backward loop.
-* Cotangents of values from outside the loop are carried by the backward loop and updated in place.
+* Cotangents of values from outside the loop are carried by the backward loop and updated in place,
+  but those of matrices in matrix products are formed after it (`products`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyrelay.grad.branches import needed_symbols
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static, zero
+from pyrelay.grad.products import Product, Products, rows_of, total
 from pyrelay.grad.residuals import invariant_lets, live_lets, repeat, select
 from pyrelay.grad.reverse import Flow, Walker
 from pyrelay.grad.tape import pop, push, rebind
@@ -223,7 +225,8 @@ def _forward(
     node = Loop(
         loop.carried + tuple(more.carried), loop.init + tuple(more.init),
         Block(tuple(body.lets), loop.body.results + tuple(more.results), loop.body.dims),
-        test, loop.handed + tuple(handed), loop.count, loop.index, loop.exits, loop.dims, loop.init_dims,
+        test, loop.handed + tuple(handed), loop.count, loop.index, loop.exits, loop.dims,
+        loop.init_dims,
     )
     forward.lets = [*before.lets, Let(let.outs + tuple(more.outs), node, let.dims, span=let.span)]
     return forward
@@ -248,21 +251,26 @@ def _save_rows(
     before: Builder, body: Builder, more: _Extended, saving: _Saving, forward: _Forward,
     index: Var | None,
 ) -> None:
-    """Carry an array per saved value; write its row in each iteration."""
-    if saving.length is None:
-        return
-    assert index is not None
-    values: list[Atom] = [*saving.arrays]
-    values += [body.extent(dims.of(s)).atom for s in saving.array_symbols]
+    """Save values of an iteration in arrays."""
+    values = [body.handle(v) for v in saving.arrays]
+    values += [body.extent(dims.of(s)) for s in saving.array_symbols]
     for value in values:
-        assert isinstance(value.type, TensorType)
-        row = body.cast(value, value.type.dtype)
-        ty = TensorType(value.type.dtype, (saving.length, *value.type.shape))
-        carried = Var("rows", ty, span=before.span)
-        out = Var("rows", ty, span=before.span)
-        written = body.call(OPS["index_update"], carried, row, index, axes=(0,), name="rows")
-        more.add(carried, before.undef(ty).atom, written.atom, out)
+        assert index is not None
+        assert saving.length is not None
+        out = _carry_rows(before, body, more, value, saving.length, index)
         forward.arrays.append(out)
+
+
+def _carry_rows(
+    before: Builder, body: Builder, more: _Extended, value: Handle, length: Extent, index: Atom
+) -> Var:
+    """Let a loop carry an array and write `value` to its row `index`; the array after the loop."""
+    ty = TensorType(value.dtype, (length, *value.shape))
+    carried, out = Var("rows", ty, span=before.span), Var("rows", ty, span=before.span)
+    row = body.cast(value, value.dtype)
+    written = body.call(OPS["index_update"], carried, row, index, axes=(0,), name="rows")
+    more.add(carried, before.undef(ty).atom, written.atom, out)
+    return out
 
 
 def _backward(
@@ -279,40 +287,66 @@ def _backward(
     count, position = _position(builder, inner, forward, step)
     if loop.index is not None:
         names.atoms[loop.index] = position.atom
+    more = _Extended()
     tape = _restore(inner, names, saving, forward, iteration, position)
     for repeated in saving.repeated:
         repeat(inner, repeated, names)
     inner.lets += [walk.copy_let(x, names) for x in iteration.backward]
-    results = [names.atom(a) for a in iteration.results]
-    carried = iteration.cotangents + iteration.accumulators
+    sides = [
+        _sides(product, builder, inner, more, saving, forward, names, position)
+        for product in iteration.products
+    ]
+    if forward.tape:
+        after = Var("tape", TAPE, span=let.span)
+        more.add(tape, sink.tape, names.atom(iteration.last_tape), after)
+        sink.tape = after
     init = [
         g.atom if (g := cotangents[k]) is not None
         else zero(builder, cotangent_type(let.outs[k].type)).atom
         for k in iteration.live
     ]
     init += [sink.get(v).atom for v in iteration.outer]
-    if forward.tape:
-        assert tape is not None
-        carried = [*carried, tape]
-        init.append(sink.tape)
-        results.append(names.atom(iteration.last_tape))
+    results = [names.atom(a) for a in iteration.results] + more.results
+    own = iteration.cotangents + iteration.accumulators
     node = Loop(
-        tuple(carried), tuple(init),
+        (*own, *more.carried), (*init, *more.init),
         inner.block(results, [names.extent(dims.of(s)) for s in loop.dims]),
         count=count, index=step, dims=tuple(iteration.symbols.values()),
         init_dims=tuple(dims.of(s) for s in let.dims),
     )
-    after = walk.Renaming()
-    symbols = tuple(after.symbol(s) for s in iteration.symbols.values())
-    out_types = [types.substitute(v.type, after.dims) for v in carried if v.type is not None]
-    outs = builder.bind(node, out_types, name="g", dims=symbols)
-    if forward.tape:
-        sink.tape = outs[-1].atom
+    last = walk.Renaming()
+    symbols = tuple(last.symbol(s) for s in iteration.symbols.values())
+    outs = tuple(last.var(v) for v in own)
+    builder.lets.append(Let((*outs, *more.outs), node, symbols, span=let.span))
     middle = len(iteration.live)
-    for var, g in zip(iteration.outer, outs[middle:], strict=False):
-        sink.values[var] = g
-    for k, g in zip(iteration.live, outs[:middle], strict=True):
-        sink.add(loop.init[k], g)
+    for var, out in zip(iteration.outer, outs[middle:], strict=True):
+        sink.values[var] = builder.handle(out)
+    for product, (others, cotangent_rows) in zip(iteration.products, sides, strict=True):
+        assert saving.length is not None
+        sink.add(product.matrix, total(product, builder, others, cotangent_rows, saving.length))
+    for k, out in zip(iteration.live, outs[:middle], strict=True):
+        sink.add(loop.init[k], builder.handle(out))
+
+
+def _sides(
+    product: Product, builder: Builder, inner: Builder, more: _Extended, saving: _Saving,
+    forward: _Forward, names: walk.Renaming, position: Handle,
+) -> tuple[Atom, Atom]:
+    """All rows of the two sides of a postponed product, as arrays that exist after the loop."""
+    length = saving.length
+    assert length is not None
+    rows = inner.handle(names.atom(product.cotangent))
+    cotangents = _carry_rows(builder, inner, more, rows, length, position.atom)
+    if product.sequence is not None and not product.needs_turning:
+        return product.sequence, cotangents
+    if product.other in saving.arrays and not product.needs_turning:
+        return forward.arrays[saving.arrays.index(product.other)], cotangents
+    if product.sequence is not None:
+        value = inner.call(OPS["index"], product.sequence, position, axes=(0,))
+    else:
+        value = inner.handle(names.atom(product.other))
+    turned = rows_of(product, inner, value.atom)
+    return _carry_rows(builder, inner, more, turned, length, position.atom), cotangents
 
 
 def _position(
@@ -333,16 +367,14 @@ def _position(
 def _restore(
     inner: Builder, names: walk.Renaming, saving: _Saving, forward: _Forward,
     iteration: _Iteration, position: Handle,
-) -> Var | None:
-    """Read the saved values of an iteration back; the tape variable that the loop carries."""
+) -> Var:
+    """Read the saved values of an iteration back; the tape variable that the loop may carry."""
     split = len(saving.arrays)
     for var, rows in zip(saving.arrays, forward.arrays[:split], strict=True):
         names.atoms[var] = _row(inner, rows, position, var)
     for symbol, rows in zip(saving.array_symbols, forward.arrays[split:], strict=True):
         size = inner.call(OPS["index"], rows, position, axes=(0,))
         rebind(inner, symbol, size, names)
-    if not forward.tape:
-        return None
     if not saving.on_tape:
         return iteration.tape
     start = Var("tape", TAPE)

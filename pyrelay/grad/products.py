@@ -25,9 +25,9 @@ from pyrelay.ir.types import TensorType
 class Product:
     """One use of `matrix`: its cotangent is the sum of P_t^T Q_t.
 
-    One of P_t, Q_t is the cotangent of the product, the other the other operand; their first axis
-    is the one summed over. `other_first` says that P_t is the other operand, `turned` that it has to
-    be transposed. `sequence` has all of them as its rows, if the program has such an array.
+    One of P_t, Q_t is the cotangent of the product, one the other operand; their first axis is the
+    one summed over. `other_first` says that P_t is the other operand, `turned` that it has to be
+    transposed. `sequence` has all of them as its rows, if the program has such an array.
     """
 
     matrix: Var

@@ -77,8 +77,10 @@ class Specialised:
     mutated: Mapping[int, int]  # leaf number -> result number with its new content
     changes: tuple[ContainerChange, ...]
     extents: tuple[ExtentGuard, ...]
+    conditions: tuple[ExtentGuard, ...]  # the same over the symbols that the module has left
     names: tuple[NameGuard, ...]
     leaf_names: tuple[str, ...]
+    axes: Mapping[Symbol, tuple[int, int]]  # leaf number and axis that each symbol is read from
 
 
 @dataclass
@@ -95,6 +97,7 @@ class _Attempt:
     hidden: list[HiddenArgument] = field(default_factory=list)
     roots: dict[int, V.Root] = field(default_factory=dict)
     containers: list[V.Root] = field(default_factory=list)
+    axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
 
     def run(self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Specialised:
         """Interpret the call and close the module."""
@@ -176,6 +179,7 @@ class _Attempt:
                 continue
             symbol = Symbol(f"{plain}{k}")
             self.guards.hints[symbol] = extent
+            self.axes[symbol] = (leaf, k)
             shape.append(dims.of(symbol))
         ty = TensorType(types.DTYPES[dtype], tuple(shape))
         root = V.Root("array", None, leaf, plain)
@@ -245,8 +249,9 @@ class _Close:
         return Specialised(
             module, tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.known},
             tuple(attempt.parameters), tree, mutated, tuple(changes),
-            tuple(attempt.guards.extents), tuple(attempt.guards.names.values()),
-            tuple(attempt.flat.names),
+            tuple(attempt.guards.extents), _conditions(attempt.guards),
+            tuple(attempt.guards.names.values()),
+            tuple(attempt.flat.names), attempt.axes,
         )
 
     def _result(self, atom: Atom) -> int:
@@ -299,6 +304,16 @@ class _Close:
             parts = tuple(self._tree(v) for v in content.values())
             return NodeResult(kind, cls, tuple(content), parts, key)
         return NodeResult(kind, cls, (), tuple(self._tree(v) for v in content), key)
+
+
+def _conditions(guards: Guards) -> tuple[ExtentGuard, ...]:
+    """The guards with equal extents put in place of each other, without the trivial ones."""
+    found = {}
+    for guard in guards.extents:
+        left, right = guards.resolve(guard.left), guards.resolve(guard.right)
+        if left != right and not (isinstance(left, int) and isinstance(right, int)):
+            found[replace(guard, left=left, right=right)] = None
+    return tuple(found)
 
 
 def _substituted(functions: Mapping[str, Function], guards: Guards) -> dict[str, Function]:

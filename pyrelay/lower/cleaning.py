@@ -14,7 +14,7 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Function
 from pyrelay.ir.types import TensorType
-from pyrelay.lower.emitter import Emitter, operand_key
+from pyrelay.lower.emitter import Emitter
 from pyrelay.lower.kernel import (
     ARRAY,
     OUTPUT,
@@ -36,16 +36,19 @@ from pyrelay.lower.kernel import (
     statements,
 )
 from pyrelay.lower.schedule import Schedule
+from pyrelay.lower.values import operand_key
 
 # Picoseconds per element in vectorised code, by what the primitive needs.
 _MEMORY, _SIMPLE, _DIVISION, _FUNCTION = 60, 15, 80, 250
 _DIVISIONS = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
-_SIMPLES = frozenset(
-    "add subtract multiply negative absolute square where cast minimum maximum equal not_equal less "
-    "less_equal greater greater_equal bitwise_and bitwise_or bitwise_xor invert logical_and "
-    "logical_or logical_not add_reassociated multiply_reassociated isfinite isnan isinf real imag "
-    "conj left_shift right_shift sign floor ceil trunc rint fmin fmax copysign".split()
-)
+_SIMPLES = frozenset([
+    "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
+    "maximum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "logical_and", "logical_or",
+    "logical_not", "add_reassociated", "multiply_reassociated", "isfinite", "isnan", "isinf",
+    "real", "imag", "conj", "left_shift", "right_shift", "sign", "floor", "ceil", "trunc",
+    "rint", "fmin", "fmax", "copysign",
+])  # fmt: skip
 
 
 def finish(schedule: Schedule, extent: Extent, spans: Sequence[Span]) -> Kernel:
@@ -122,7 +125,8 @@ def _without(body: Body, dropped: set[Statement]) -> Body:
                 if inner:
                     kept.append(replace(statement, body=inner))
             case If():
-                then, orelse = _without(statement.then, dropped), _without(statement.orelse, dropped)
+                then = _without(statement.then, dropped)
+                orelse = _without(statement.orelse, dropped)
                 if then or orelse:
                     kept.append(replace(statement, then=then, orelse=orelse))
             case While():

@@ -16,9 +16,9 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Const, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import DType, TensorType, i64
-from pyrelay.lower.emitter import Value
 from pyrelay.lower.kernel import ARRAY, SCALAR, Parameter
 from pyrelay.lower.reductions import Reduction, RuleEmitter
+from pyrelay.lower.values import Value
 
 Index = tuple[Value, ...]
 
@@ -188,7 +188,8 @@ class Elements:
         computed first; otherwise it is computed at once.
         """
         rhs = let.rhs
-        assert isinstance(rhs, OpCall) and rhs.op.element is not None, rhs
+        assert isinstance(rhs, OpCall), rhs
+        assert rhs.op.element is not None, rhs.op
         s = self.s
         saved = s.span, s.result, s.weak, self._rule_depth
         s.span, self._rule_depth = let.span, len(s.scopes) - 1 if repeatable else -1

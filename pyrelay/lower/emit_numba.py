@@ -116,7 +116,7 @@ class _Filler(ast.NodeTransformer):
     def __init__(self, values: Sequence[ast.expr]) -> None:
         self.values = {f"_{k}": value for k, value in enumerate(values)}
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.values.get(node.id, node)
 
 

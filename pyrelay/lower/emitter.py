@@ -4,8 +4,8 @@ Rules speak in `Value`s. Each value is emitted once, into the outermost open sco
 depends on is known; asking again returns the same value (global value numbering, kept per scope).
 So loop invariants leave their loops, shared subexpressions stay shared, and work is linear.
 
-Integers that are polynomials of extents and loop indices carry that polynomial: `Emitter.within`
-proves from it that an index is in range.
+Integers that are polynomials of extents and loop indices carry that polynomial: comparisons that it
+decides, such as checks that an index is in range, are not written.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pyrelay.errors import Span
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.types import DType, TensorType, bool_, i64
+from pyrelay.lower.index_ranges import IndexRanges, is_small, polynomial
 from pyrelay.lower.kernel import (
     Array,
     Assign,
@@ -31,7 +32,6 @@ from pyrelay.lower.kernel import (
     Load,
     Local,
     LocalArray,
-    Operand,
     Parameter,
     RaiseSite,
     Read,
@@ -39,6 +39,7 @@ from pyrelay.lower.kernel import (
     Store,
     While,
 )
+from pyrelay.lower.values import Reading, Run, Scope, Value, run_at
 from pyrelay.ops.scalar import SCALARS
 
 Number = Union[bool, int, float, complex]
@@ -49,150 +50,6 @@ _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
     "greater": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b,
     "not_equal": lambda a, b: a != b,
 }
-# primitive -> whether its i64 result has a clear sign bit, given that of its operands
-_SIGN_RULES: dict[str, Callable[[Sequence[bool]], bool]] = {
-    "bitwise_and": any, "bitwise_or": all, "bitwise_xor": all,
-}
-
-
-class Scope:
-    """A body under construction, with the values that are valid in it."""
-
-    __slots__ = ("barrier", "depth", "known", "memo", "statements")
-
-    def __init__(self, depth: int, barrier: bool) -> None:
-        self.depth, self.barrier = depth, barrier
-        self.statements: list[Statement] = []
-        self.known: dict[tuple[Any, ...], Value] = {}
-        self.memo: dict[tuple[Any, ...], Any] = {}
-
-    def snapshot(self) -> Callable[[], None]:
-        """A function that brings the scope back to what it is now."""
-        count, known, memo = len(self.statements), dict(self.known), dict(self.memo)
-
-        def restore() -> None:
-            del self.statements[count:]
-            self.known, self.memo = known, memo
-
-        return restore
-
-
-class Value:
-    """A scalar of the kernel under construction; operators are raw arithmetic, never checked."""
-
-    __slots__ = ("dtype", "extent", "held", "s", "scope")
-
-    def __init__(
-        self, s: Emitter, held: Operand | None, dtype: DType, scope: Scope,
-        extent: Extent | None = None,
-    ) -> None:
-        self.s, self.held, self.dtype, self.scope, self.extent = s, held, dtype, scope, extent
-
-    @property
-    def operand(self) -> Operand:
-        """The operand of kernel IR."""
-        assert self.held is not None
-        return self.held
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for values that are known to be equal."""
-        return operand_key(self.operand)
-
-    @property
-    def literal(self) -> Any:
-        """The number if it is known now, else None."""
-        return self.operand.value if isinstance(self.operand, Literal) else None
-
-    def _binary(self, name: str, other: Any, swap: bool = False) -> Value:
-        pair = (other, self) if swap else (self, other)
-        return self.s.primitive(name, *pair)
-
-    def __add__(self, o: Any) -> Value: return self._binary("add", o)
-    def __radd__(self, o: Any) -> Value: return self._binary("add", o, True)
-    def __sub__(self, o: Any) -> Value: return self._binary("subtract", o)
-    def __rsub__(self, o: Any) -> Value: return self._binary("subtract", o, True)
-    def __mul__(self, o: Any) -> Value: return self._binary("multiply", o)
-    def __rmul__(self, o: Any) -> Value: return self._binary("multiply", o, True)
-    def __floordiv__(self, o: Any) -> Value: return self._binary("floor_divide", o)
-    def __rfloordiv__(self, o: Any) -> Value: return self._binary("floor_divide", o, True)
-    def __mod__(self, o: Any) -> Value: return self._binary("remainder", o)
-    def __rmod__(self, o: Any) -> Value: return self._binary("remainder", o, True)
-    def __truediv__(self, o: Any) -> Value: return self._binary("divide", o)
-    def __lt__(self, o: Any) -> Value: return self._binary("less", o)
-    def __le__(self, o: Any) -> Value: return self._binary("less_equal", o)
-    def __gt__(self, o: Any) -> Value: return self._binary("greater", o)
-    def __ge__(self, o: Any) -> Value: return self._binary("greater_equal", o)
-    def __and__(self, o: Any) -> Value: return self._binary("bitwise_and", o)
-    def __rand__(self, o: Any) -> Value: return self._binary("bitwise_and", o, True)
-    def __or__(self, o: Any) -> Value: return self._binary("bitwise_or", o)
-    def __ror__(self, o: Any) -> Value: return self._binary("bitwise_or", o, True)
-    def __xor__(self, o: Any) -> Value: return self._binary("bitwise_xor", o)
-    def __eq__(self, o: Any) -> Any: return self._binary("equal", o)
-    def __ne__(self, o: Any) -> Any: return self._binary("not_equal", o)
-    def __neg__(self) -> Value: return self.s.primitive("negative", self)
-    def __invert__(self) -> Value: return self.s.primitive("invert", self)
-
-    __hash__ = object.__hash__
-
-    def __bool__(self) -> bool:
-        raise TypeError("the value of a kernel's scalar is not known while it is being written")
-
-
-class Run:
-    """Neighbouring axes of a space that one index counts, in C order.
-
-    `outermost` says that its index never leaves the extents, so the first axis needs no modulo.
-    """
-
-    __slots__ = ("extents", "index", "taken_apart")
-
-    def __init__(self, index: Value, extents: Sequence[Extent]) -> None:
-        self.index, self.extents = index, tuple(extents)
-        self.taken_apart = False
-
-    def parts(self) -> tuple[Value, ...]:
-        """One index per axis."""
-        if len(self.extents) == 1:
-            return (self.index,)
-        return tuple(Part(self, k) for k in range(len(self.extents)))
-
-
-class Part(Value):
-    """The index of one axis of a run; computed by division only if somebody looks at it."""
-
-    __slots__ = ("position", "run")
-
-    def __init__(self, run: Run, position: int) -> None:
-        super().__init__(run.index.s, None, i64, run.index.scope)
-        self.run, self.position = run, position
-
-    @property
-    def operand(self) -> Operand:
-        """The index, taken out of the run's."""
-        self.run.taken_apart = True
-        s, extents = self.s, self.run.extents
-        inner = s.extent(dims.product(extents[self.position + 1 :]))
-        index = s.primitive("floor_divide", self.run.index, inner)
-        if self.position:
-            index = s.primitive("remainder", index, s.extent(extents[self.position]))
-        return index.operand
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for the same axis of the same run."""
-        return ("part", self.run, self.position)
-
-
-class Reading(Value):
-    """What a variable holds at one moment: never equal to another reading, never moved out."""
-
-    __slots__ = ()
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal to itself alone."""
-        return ("reading", self)
 
 
 class Emitter:
@@ -210,8 +67,7 @@ class Emitter:
         self.result: tuple[TensorType, ...] = ()
         self.weak = False
         self._symbols = {symbol: k for k, symbol in enumerate(symbols)}
-        self._bounds: dict[Symbol, Extent] = {}
-        self._not_negative_locals: set[tuple[Any, ...]] = set()
+        self._ranges = IndexRanges()
 
     # -- scopes --------------------------------------------------------------------------------
 
@@ -338,12 +194,8 @@ class Emitter:
         def make(home: Scope) -> Value:
             local = Local(out)
             home.statements.append(Compute(local, name, tuple(v.operand for v in values)))
-            value = Value(self, local, out, home, _polynomial(name, values))
-            if out == i64 and name in _SIGN_RULES:
-                signs = [self._not_negative(v) for v in values]
-                if _SIGN_RULES[name](signs):
-                    self._not_negative_locals.add(value.key)
-            return value
+            extent = polynomial(name, *(v.extent for v in values)) if len(values) == 2 else None
+            return Value(self, local, out, home, extent)
 
         return self._once(key, values, make)
 
@@ -381,11 +233,14 @@ class Emitter:
             return b
         if name == "multiply" and 0 in (x, y):
             return self.const(0, i64)
-        if name == "less" and y == 0 and self._not_negative(a):
-            return self.const(False, bool_)
-        if name == "multiply_overflows" and self._small_product(a, b):
-            return self.const(False, bool_)
-        return None
+        if name.endswith("_overflows"):
+            result = polynomial(name.removesuffix("_overflows"), a.extent, b.extent)
+            fits = result is not None and is_small(result)
+            return self.const(False, bool_) if fits else None
+        if a.extent is None or b.extent is None:
+            return None
+        truth = self._ranges.decided(name, a.extent, b.extent)
+        return None if truth is None else self.const(truth, bool_)
 
     def cast(self, x: Any, dtype: DType) -> Value:
         """`x` in another element type, by NumPy's rules."""
@@ -475,15 +330,11 @@ class Emitter:
         """A fresh symbol for an index that runs from 0 to a known extent."""
         if start.literal != 0 or stop.extent is None:
             return None
-        symbol = Symbol("i")
-        self._bounds[symbol] = stop.extent
-        return dims.of(symbol)
+        return self._ranges.index(stop.extent)
 
     def bounded(self, value: Value, stop: Extent) -> Value:
         """`value`, which the caller knows to be in 0..stop-1, with that knowledge attached."""
-        symbol = Symbol("i")
-        self._bounds[symbol] = stop
-        return Value(self, value.operand, i64, value.scope, dims.of(symbol))
+        return Value(self, value.operand, i64, value.scope, self._ranges.index(stop))
 
     @contextmanager
     def repeat(self) -> Iterator[None]:
@@ -526,53 +377,6 @@ class Emitter:
         number = len(self.sites) - 1
         home.statements.append(Fail(test.operand, number, tuple(v.operand for v in held)))
 
-    # -- what is known -------------------------------------------------------------------------
-
-    def within(self, value: Value, stop: Extent) -> bool:
-        """True if 0 <= value < stop for certain."""
-        if value.extent is None:
-            return False
-        below = dims.add(dims.add(stop, -1), dims.multiply(-1, value.extent))
-        return self._non_negative(value.extent) and self._non_negative(below)
-
-    def _non_negative(self, extent: Extent) -> bool:
-        lowest = self._lowest(extent)
-        return lowest is not None and dims.non_negative(lowest)
-
-    def _lowest(self, extent: Extent) -> Extent | None:
-        """A lower bound without loop indices: each term at the end of their ranges that fits."""
-        if isinstance(extent, int):
-            return extent
-        total: Extent = 0
-        for monomial, coefficient in extent.terms:
-            term: Extent = coefficient
-            for atom, power in monomial:
-                if not isinstance(atom, Symbol):
-                    inner = dims.Dim(((((atom, 1),), 1),))
-                    if any(s in self._bounds for s in dims.symbols(inner)):
-                        return None
-                    factor: Extent = inner
-                elif atom in self._bounds:
-                    factor = 0 if coefficient > 0 else dims.add(self._bounds[atom], -1)
-                    if any(s in self._bounds for s in dims.symbols(factor)):
-                        return None
-                else:
-                    factor = dims.of(atom)
-                for _ in range(power):
-                    term = dims.multiply(term, factor)
-            total = dims.add(total, term)
-        return total
-
-    def _not_negative(self, value: Value) -> bool:
-        """True for i64 values whose sign bit is certainly clear."""
-        if value.extent is not None:
-            return _is_small(value.extent) and self._non_negative(value.extent)
-        return value.key in self._not_negative_locals
-
-    def _small_product(self, a: Value, b: Value) -> bool:
-        product = _polynomial("multiply", (a, b))
-        return product is not None and _is_small(product)
-
     # -- indices -------------------------------------------------------------------------------
 
     def ravel(self, index: Sequence[Any], shape: Sequence[Extent]) -> Value:
@@ -580,7 +384,7 @@ class Emitter:
         terms: list[Value] = []
         axis = 0
         while axis < len(shape):
-            run = _run_at(index, shape, axis)
+            run = run_at(index, shape, axis)
             last = axis + (len(run.extents) if run else 1)
             if shape[axis:last] != (1,):
                 value = run.index if run else self.lift(index[axis])
@@ -599,58 +403,13 @@ class Emitter:
             return ()
         if len(shape) == 1:
             return (flat,)
-        run = flat.scope.known.get(("run", flat.key, tuple(shape)))
+        key = (flat.key, tuple(shape))
+        run = flat.scope.runs.get(key)
         if run is None:
-            run = Run(flat, shape)  # type: ignore[assignment]
-            flat.scope.known["run", flat.key, tuple(shape)] = run  # type: ignore[assignment]
-        return run.parts()  # type: ignore[union-attr]
+            run = flat.scope.runs[key] = Run(flat, shape)
+        return run.parts()
 
 
 def _alike(s: Emitter, a: Any, b: Any) -> tuple[Value, Value]:
     dtype = next((v.dtype for v in (a, b) if isinstance(v, Value)), i64)
     return s.lift(a, dtype), s.lift(b, dtype)
-
-
-def _run_at(index: Sequence[Any], shape: Sequence[Extent], axis: int) -> Run | None:
-    """The run whose axes stand in `index` from `axis` on, whole and with the array's extents."""
-    part = index[axis]
-    if not isinstance(part, Part) or part.position:
-        return None
-    run = part.run
-    count = len(run.extents)
-    if tuple(shape[axis : axis + count]) != run.extents:
-        return None
-    for k in range(1, count):
-        other = index[axis + k]
-        if not isinstance(other, Part) or other.run is not run or other.position != k:
-            return None
-    return run
-
-
-def _is_small(extent: Extent) -> bool:
-    """True if a polynomial is linear with small coefficients, so it cannot leave 64 bits."""
-    if isinstance(extent, int):
-        return abs(extent) < 2**31
-    return all(
-        abs(c) < 2**16 and len(m) <= 1 and all(p == 1 and isinstance(a, Symbol) for a, p in m)
-        for m, c in extent.terms
-    )
-
-
-def operand_key(operand: Operand) -> tuple[Any, ...]:
-    """Equal for operands that are known to be equal; tells 0.0 from -0.0 and NaN from nothing."""
-    if isinstance(operand, Literal):
-        return ("literal", operand.dtype.name, repr(operand.value))
-    return ("local", operand)
-
-
-def _polynomial(name: str, values: Sequence[Value]) -> Extent | None:
-    """The polynomial of a sum, difference or product of polynomials."""
-    if len(values) != 2 or name not in ("add", "subtract", "multiply"):
-        return None
-    a, b = (v.extent for v in values)
-    if a is None or b is None:
-        return None
-    if name == "multiply":
-        return dims.multiply(a, b)
-    return dims.add(a, b if name == "add" else dims.multiply(-1, b))

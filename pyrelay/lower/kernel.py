@@ -15,8 +15,8 @@ scheduler may cut it anywhere. Statements:
                 | break if operand                         Break
                 | fail site(operand, ...) if operand       Fail
 
-A `Local` is bound once, unless it is a `variable`: then `Assign` sets it, and it is read as it is at
-that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked `parallel`
+A `Local` is bound once, unless it is a `variable`: then `Assign` sets it, and it is read as it is
+at that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked `parallel`
 touches no element that another iteration of a loop around it writes, so loops may be vectorised.
 
 `Lowering` is what becomes of one fused group: kernels in order, and what the planner must know of
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent
@@ -65,7 +65,7 @@ class LocalArray:
     size: int
 
 
-Array = Union[Parameter, LocalArray]
+Array: TypeAlias = Parameter | LocalArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +84,7 @@ class Literal:
     dtype: DType
 
 
-Operand = Union[Local, Literal]
+Operand: TypeAlias = Local | Literal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,8 +174,10 @@ class Fail:
     values: tuple[Operand, ...] = ()
 
 
-Statement = Union[Compute, Read, Load, Store, Assign, If, For, While, Break, Fail]
-Body = tuple[Statement, ...]
+Statement: TypeAlias = (
+    Compute | Read | Load | Store | Assign | If | For | While | Break | Fail
+)
+Body: TypeAlias = tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.elements import Elements
 from pyrelay.lower.kernel import Kernel, Lowering
 from pyrelay.lower.reductions import RuleEmitter, partial_dtype
-from pyrelay.opt.places import updated_part
 from pyrelay.lower.scalar_program import is_scalar_program, scalar_program
 from pyrelay.lower.schedule import (
     CHUNK,
@@ -33,6 +32,7 @@ from pyrelay.lower.schedule import (
     full_reductions,
     one_by_one,
 )
+from pyrelay.opt.places import updated_part
 
 Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
@@ -59,7 +59,8 @@ class _Group:
         self.scratch: list[Extent] = []
         self.results = []
         for position, atom in enumerate(function.body.results):
-            assert isinstance(atom, Var) and atom in self.lets, "a group computes its results"
+            assert isinstance(atom, Var)
+            assert atom in self.lets, "a group computes its results"
             self.results.append(self._result(position, atom))
         self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
 

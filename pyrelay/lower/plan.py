@@ -105,7 +105,7 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
 def _written(program: Program) -> Callable[[Let], Sequence[int]]:
     def written(let: Let) -> Sequence[int]:
         rhs = let.rhs
-        return tuple(program.lowering(rhs.function).written) if isinstance(rhs, KernelCall) else ()
+        return tuple(program.lowering(rhs.function).lowering.written) if isinstance(rhs, KernelCall) else ()
 
     return written
 
@@ -146,7 +146,10 @@ def _completed(function: Function, entry: Entry) -> Entry:
 
 
 def _scalar_kind(ty: TensorType) -> str:
-    return types.python_type(ty).__name__ if ty.weak else ty.dtype.numpy.name
+    """The boundary's word for a scalar: Python's class, or NumPy's."""
+    if ty.weak:
+        return types.python_type(ty).__name__
+    return "bool_" if ty.dtype is types.bool_ else ty.dtype.numpy.name
 
 
 def _parameter(ty: Type | None, writeable: bool) -> Parameter:

@@ -36,8 +36,8 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     """Plan a fused group: as instructions if it is a little scalar arithmetic, else as launches."""
     if plan_scalars.inline(p, let, call):
         return
-    lowering = p.program.lowering(call.function)
-    extents = dict(zip(call.function.dims, call.dims, strict=True))
+    group = p.program.lowering(call.function)
+    lowering, extents = group.lowering, dict(zip(group.dims, call.dims, strict=True))
     arrays = _arguments(p, call.args, lowering)
     outputs = _outputs(p, let, call, lowering, arrays)
     scratch: list[Value] = []
@@ -55,7 +55,7 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
                 case kernel_ir.SCALAR:
                     operands += p.value(call.args[k])
                 case kernel_ir.EXTENT:
-                    operands.append(p.sizes.value(extents[call.function.dims[k]]))
+                    operands.append(p.sizes.value(call.dims[k]))
                 case kernel_ir.OUTPUT:
                     operands.append(Slot(outputs[k]))
                 case kernel_ir.SLOT:

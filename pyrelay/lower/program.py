@@ -6,9 +6,11 @@ In: fused groups and places in the user's program. Out: their numbers in the pla
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyrelay.errors import Span
 from pyrelay.ir.digest import digest
+from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Function
 from pyrelay.ir.types import DType
 from pyrelay.lower import kernel as kernel_ir
@@ -18,19 +20,27 @@ from pyrelay.lower.kernelise import kernelise
 from pyrelay.lower.target import Target
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A lowered fused group; its extents are polynomials over these symbols."""
+
+    lowering: Lowering
+    dims: tuple[Symbol, ...]
+
+
 class Program:
     """Kernels by their text, sites in order, and the lowering of each fused group."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._lowerings: dict[Function, Lowering] = {}
-        self._by_digest: dict[str, Lowering] = {}
+        self._lowerings: dict[Function, Group] = {}
+        self._by_digest: dict[str, Group] = {}
         self._numbers: dict[kernel_ir.Kernel, int] = {}
         self._by_source: dict[str, int] = {}
         self.kernels: list[Kernel] = []
         self.sites: list[Site] = []
 
-    def lowering(self, function: Function) -> Lowering:
+    def lowering(self, function: Function) -> Group:
         """The kernels of a fused group; equal groups share them, unless they can fail.
 
         What can fail names the user's lines, which differ between equal groups.
@@ -38,8 +48,8 @@ class Program:
         found = self._lowerings.get(function)
         if found is None:
             key = digest(function)
-            found = self._by_digest.get(key) or kernelise(function)
-            if not any(code.sites for code in found.kernels):
+            found = self._by_digest.get(key) or Group(kernelise(function), function.dims)
+            if not any(code.sites for code in found.lowering.kernels):
                 self._by_digest[key] = found
             self._lowerings[function] = found
         return found

@@ -20,7 +20,8 @@ import numpy as np
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import DType, bool_, c128, f32, f64, i64
-from pyrelay.lower.emitter import Emitter, Run, Value
+from pyrelay.lower.emitter import Emitter
+from pyrelay.lower.values import Run, Value
 
 #: Elements whose sum is taken in free order.
 BLOCK = 1024

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from pyrelay.ir import walk
-from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, Function, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, bool_, i64
 from pyrelay.lower.cleaning import finish_body
 from pyrelay.lower.elements import Elements
-from pyrelay.lower.emitter import Value
 from pyrelay.lower.kernel import ARRAY, SLOT, Assign, Local, Lowering, Parameter
 from pyrelay.lower.kernel import If as KernelIf
 from pyrelay.lower.reductions import RuleEmitter
+from pyrelay.lower.values import Value
 from pyrelay.opt import places
 
 
@@ -142,7 +142,8 @@ class _Program:
     def _update(self, let: Let, rhs: OpCall) -> None:
         s = self.s
         base, value, *index = rhs.args
-        assert isinstance(base, Var) and isinstance(base.type, TensorType)
+        assert isinstance(base, Var)
+        assert isinstance(base.type, TensorType)
         at = dict(zip(rhs.attrs["axes"], map(self.scalar, index), strict=True))
         flat = s.ravel([at[axis] for axis in range(base.type.rank)], base.type.shape)
         array = Parameter(ARRAY, self.elements.params[base], base.type.dtype)
@@ -216,7 +217,7 @@ class _Program:
         if rhs.test is not None:
             self.block(rhs.test)
             goes_on, *handed = rhs.test.results
-            s.leave(s.primitive("invert", s.lift(self.scalar(goes_on), bool_)))
+            s.leave(s.primitive("logical_not", s.lift(self.scalar(goes_on), bool_)))
             for var, atom in zip(rhs.handed, handed, strict=True):
                 if _is_array(var):
                     self.alias(var, atom)

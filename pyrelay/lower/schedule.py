@@ -15,6 +15,7 @@ What a group does with its reductions afterwards runs where the reductions are c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,6 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Let, OpCall, Var
 from pyrelay.ir.types import DType, TensorType, i64
 from pyrelay.lower.elements import Elements, Index
-from pyrelay.lower.emitter import Run, Value
 from pyrelay.lower.kernel import ARRAY, OUTPUT, SCRATCH, SLOT, Local, Parameter
 from pyrelay.lower.reductions import (
     BLOCK,
@@ -34,6 +34,7 @@ from pyrelay.lower.reductions import (
     over_range,
     partial_dtype,
 )
+from pyrelay.lower.values import Run, Value
 
 #: Elements in a chunk of a full reduction, rows in a chunk of rows, columns in a column block.
 CHUNK = 16 * BLOCK
@@ -89,7 +90,7 @@ def collapsed(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> 
             if extent != extents[axis]:
                 cuts |= {axis, axis + 1}
     ends = sorted(cuts)
-    return Space(tuple(extents), tuple(b - a for a, b in zip(ends, ends[1:], strict=False)))
+    return Space(tuple(extents), tuple(b - a for a, b in itertools.pairwise(ends)))
 
 
 def store_result(elements: Elements, result: Result, index: Index, value: Value) -> None:
@@ -109,7 +110,8 @@ def store_update(elements: Elements, let: Let, index: Index, value: Value) -> No
     s, rhs = elements.s, let.rhs
     assert isinstance(rhs, OpCall)
     base = rhs.args[0]
-    assert isinstance(base, Var) and isinstance(base.type, TensorType)
+    assert isinstance(base, Var)
+    assert isinstance(base.type, TensorType)
     array = Parameter(ARRAY, elements.params[base], base.type.dtype)
     flat = s.ravel(_place(elements, rhs, index), base.type.shape)
     if rhs.op.name.endswith("add"):

@@ -275,6 +275,10 @@ def _integer_of(x: int, dtype: DType) -> Any:
 
 def _cast_element(s: Any, i: Any, x: Any, *, dtype: DType, weak: bool) -> Any:
     value = x(i)
+    if x.dtype.kind == "c" and dtype.kind == "b":
+        return s.not_equal(value, s.const(0, x.dtype))
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        return s.cast(s.real(value), dtype)
     if weak and dtype.kind == "i":
         _check_int_of(s, value, x.dtype)
     elif x.type.weak and x.dtype.kind == "i" and dtype.is_integer and dtype != types.i64:

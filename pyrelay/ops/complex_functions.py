@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyrelay.ops.relations import real_part
+
 Parts = tuple[Any, Any]
 
 
@@ -18,15 +20,15 @@ def _parts(s: Any, z: Any) -> Parts:
     return s.real(z), s.imag(z)
 
 
-def _number(s: Any, like: Any, value: float) -> Any:
-    """A real constant of the type of the real value `like`."""
-    return s.const(value, like.dtype)
+def _number(s: Any, value: float) -> Any:
+    """A real constant of the precision of the complex result."""
+    return s.const(value, real_part(s.result[0].dtype))
 
 
 def _roots(s: Any, z: Any) -> tuple[Any, Any]:
     """sqrt(1 - z) and sqrt(1 + z)."""
     x, y = _parts(s, z)
-    one = _number(s, x, 1.0)
+    one = _number(s, 1.0)
     return (
         s.sqrt(s.make_complex(s.subtract(one, x), s.negative(y))),
         s.sqrt(s.make_complex(s.add(one, x), y)),
@@ -55,14 +57,14 @@ def _rint(s: Any, z: Any) -> Any:
 
 def _exp2(s: Any, z: Any) -> Any:
     x, y = _parts(s, z)
-    size, angle = s.exp2(x), s.multiply(y, _number(s, y, math.log(2)))
+    size, angle = s.exp2(x), s.multiply(y, _number(s, math.log(2)))
     return s.make_complex(s.multiply(size, s.cos(angle)), s.multiply(size, s.sin(angle)))
 
 
 def _expm1(s: Any, z: Any) -> Any:
     x, y = _parts(s, z)
-    half = s.sin(s.multiply(y, _number(s, y, 0.5)))
-    lost = s.multiply(_number(s, y, 2.0), s.multiply(half, half))
+    half = s.sin(s.multiply(y, _number(s, 0.5)))
+    lost = s.multiply(_number(s, 2.0), s.multiply(half, half))
     real = s.subtract(s.multiply(s.expm1(x), s.cos(y)), lost)
     return s.make_complex(real, s.multiply(s.exp(x), s.sin(y)))
 
@@ -70,7 +72,7 @@ def _expm1(s: Any, z: Any) -> Any:
 def _log_to(base: float) -> Callable[[Any, Any], Any]:
     def log(s: Any, z: Any) -> Any:
         x, y = _parts(s, s.log(z))
-        factor = _number(s, x, 1 / math.log(base))
+        factor = _number(s, 1 / math.log(base))
         return s.make_complex(s.multiply(x, factor), s.multiply(y, factor))
 
     return log
@@ -78,7 +80,7 @@ def _log_to(base: float) -> Callable[[Any, Any], Any]:
 
 def _log1p(s: Any, z: Any) -> Any:
     x, y = _parts(s, z)
-    shifted = s.add(x, _number(s, x, 1.0))
+    shifted = s.add(x, _number(s, 1.0))
     return s.make_complex(s.log(s.hypot(shifted, y)), s.arctan2(y, shifted))
 
 
@@ -95,17 +97,17 @@ def _cosh(s: Any, z: Any) -> Any:
 def _tanh(s: Any, z: Any) -> Any:
     """Kahan's form; beyond |Re z| = 20, where cosh would overflow later, the limit."""
     x, y = _parts(s, z)
-    one = _number(s, x, 1.0)
-    far = s.greater(s.absolute(x), _number(s, x, 20.0))
-    near = s.where(far, _number(s, x, 0.0), x)
+    one = _number(s, 1.0)
+    far = s.greater(s.absolute(x), _number(s, 20.0))
+    near = s.where(far, _number(s, 0.0), x)
     tangent, sine = s.tan(y), s.sinh(near)
     beta = s.add(one, s.multiply(tangent, tangent))
     rho = s.sqrt(s.add(one, s.multiply(sine, sine)))
     below = s.add(one, s.multiply(beta, s.multiply(sine, sine)))
     real = s.divide(s.multiply(beta, s.multiply(rho, sine)), below)
     imag = s.divide(tangent, below)
-    decay = s.exp(s.multiply(_number(s, x, -2.0), s.absolute(x)))
-    wave = s.multiply(s.multiply(_number(s, x, 4.0), s.sin(y)), s.multiply(s.cos(y), decay))
+    decay = s.exp(s.multiply(_number(s, -2.0), s.absolute(x)))
+    wave = s.multiply(s.multiply(_number(s, 4.0), s.sin(y)), s.multiply(s.cos(y), decay))
     return s.make_complex(s.where(far, s.copysign(one, x), real), s.where(far, wave, imag))
 
 
@@ -127,7 +129,7 @@ def _arccos(s: Any, z: Any) -> Any:
 
 def _arccosh(s: Any, z: Any) -> Any:
     x, y = _parts(s, z)
-    one = _number(s, x, 1.0)
+    one = _number(s, 1.0)
     low = s.sqrt(s.make_complex(s.subtract(x, one), y))
     high = s.sqrt(s.make_complex(s.add(x, one), y))
     real = s.real(s.multiply(s.conj(low), high))
@@ -137,13 +139,13 @@ def _arccosh(s: Any, z: Any) -> Any:
 
 def _arctanh(s: Any, z: Any) -> Any:
     x, y = _parts(s, z)
-    one, four = _number(s, x, 1.0), _number(s, x, 4.0)
+    one, four = _number(s, 1.0), _number(s, 4.0)
     rest, square = s.subtract(one, x), s.multiply(y, y)
     ratio = s.divide(s.multiply(four, x), s.add(s.multiply(rest, rest), square))
-    real = s.multiply(s.log1p(ratio), _number(s, x, 0.25))
+    real = s.multiply(s.log1p(ratio), _number(s, 0.25))
     below = s.subtract(s.multiply(rest, s.add(one, x)), square)
     angle = s.arctan2(s.add(y, y), below)
-    return s.make_complex(real, s.multiply(angle, _number(s, x, 0.5)))
+    return s.make_complex(real, s.multiply(angle, _number(s, 0.5)))
 
 
 #: Op name -> how its element is computed for complex operands.

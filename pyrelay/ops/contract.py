@@ -37,10 +37,12 @@ def _product_type(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Typ
     rows, inner = _matrix(a, 0, attrs["transpose_a"])
     other, columns = _matrix(b, 1, attrs["transpose_b"])
     if same_extent(inner, other) is None:
+        turned = b.rank == 2 and columns == inner and not attrs["transpose_b"]
         raise RelationError(
             f"cannot multiply {a} and {b}", arg=1,
             note=f"the left one has {dims.show(inner)} columns, the right one "
             f"{dims.show(other)} rows.",
+            hint="write '{arg}.T' to multiply by its transpose." if turned else None,
         )
     batch = broadcast((TensorType(dtype, a.shape[:-2]), TensorType(dtype, b.shape[:-2])))
     return (TensorType(dtype, (*batch, rows, columns)),)

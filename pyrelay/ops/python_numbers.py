@@ -64,15 +64,13 @@ def fitting(value: Any) -> Any:
 
 
 def meaning(
-    numpy: Meaning, python: Meaning | None = None, strict: Meaning | None = None
+    numpy: Meaning, python: Meaning | None = None, of_math: Meaning | None = None
 ) -> Meaning:
     """What an elementwise op computes: `numpy` on arrays and NumPy scalars, else Python's numbers.
 
     `python` computes with Python numbers only; without it, NumPy's result as a Python number.
-    `strict` does when the op has the attribute strict=True: the `math` module's function.
+    `of_math`, the function of the `math` module, does if the op has the attribute strict=True.
     """
-
-    of_math = strict
 
     def compute(*args: Any, strict: bool = False, **attrs: Any) -> Any:
         if all(type(a) in PYTHON_NUMBERS for a in args):
@@ -183,16 +181,18 @@ def valid_power(s: Any, operands: Any, values: Any, result: Any) -> None:
         s.fail("ZeroDivisionError", (COMPLEX_ZERO_TO_NEGATIVE,), wrong)
         return
     negative = s.less(b, zero)
+    finite_negative = s.logical_and(negative, s.isfinite(b)) if dtype.kind == "f" else negative
     s.fail(
-        "ZeroDivisionError", (ZERO_TO_NEGATIVE,), s.logical_and(s.equal(a, zero), negative)
+        "ZeroDivisionError", (ZERO_TO_NEGATIVE,), s.logical_and(s.equal(a, zero), finite_negative)
     )
     if dtype.kind == "i":
         s.fail("ValueError", (NEGATIVE_EXPONENT,), negative)
-        # No perfect power but those of two comes near the bounds, so the float test is exact.
+        # No square, cube, ... but powers of two comes near the bounds: the float test is exact.
         real = s.power(s.cast(a, types.f64), s.cast(b, types.f64))
         above = s.greater_equal(real, s.const(2.0**63, types.f64))
         below = s.less(real, s.const(-(2.0**63), types.f64))
-        s.fail("OverflowError", (TOO_LARGE,), s.logical_or(above, below))
+        beyond = s.logical_and(s.logical_or(above, below), s.greater(b, s.const(1, dtype)))
+        s.fail("OverflowError", (TOO_LARGE,), beyond)
         return
     finite = s.logical_and(s.isfinite(a), s.isfinite(b))
     s.fail("ValueError", (COMPLEX_POWER,), s.logical_and(finite, s.isnan(result)))

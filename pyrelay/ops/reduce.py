@@ -22,7 +22,7 @@ from pyrelay.ir.build import Handle
 from pyrelay.ir.op import Fusion, Op, Promotion, RelationError, Sample, Vjp, define
 from pyrelay.ir.types import DType, TensorType, Type
 from pyrelay.ops.arithmetic import cast
-from pyrelay.ops.elementwise import DISCRETE
+from pyrelay.ops.elementwise import DISCRETE, times
 from pyrelay.ops.logic import equal, masked
 from pyrelay.ops.relations import (
     axes_in,
@@ -154,7 +154,7 @@ def _cotangent_of_product(y: Handle, g: Handle, x: Handle, *, axes: Axes, keepdi
     )
     others = _before(flat, len(rest), False) * _before(flat, len(rest), True)
     back = transpose(reshape(others, shape=ordered.shape), axes=inverse(order))
-    return (kept(g, axes, keepdims) * back,)
+    return (times(kept(g, axes, keepdims), back),)
 
 
 def _before(x: Handle, axis: int, reverse: bool) -> Handle:

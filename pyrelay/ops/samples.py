@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ Shape = tuple[int, ...]
 
 def spread(shape: Shape, low: float = -2.0, high: float = 2.0, seed: int = 0) -> Any:
     """Distinct float64 values over (low, high), none of them near a neighbour: shape `shape`."""
-    count = int(np.prod(shape, dtype=int))
+    count = math.prod(shape)
     fractions = ((np.arange(count) + 1.3 + 7 * seed) * _GOLDEN_RATIO) % 1.0
     return (low + (high - low) * (0.03 + 0.94 * fractions)).reshape(shape)[()]
 

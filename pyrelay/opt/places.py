@@ -84,5 +84,6 @@ def same_atom(a: Atom, b: Atom) -> bool:
     """Whether two atoms are the same variable or the same number."""
     if isinstance(a, Var) or isinstance(b, Var):
         return a is b
-    assert isinstance(a, Const) and isinstance(b, Const)
+    assert isinstance(a, Const)
+    assert isinstance(b, Const)
     return a.type == b.type and repr(a.value) == repr(b.value)

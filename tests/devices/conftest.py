@@ -12,38 +12,6 @@ from pyrelay.lower.boundary import ScalarParameter, ScalarResult
 from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import Instruction, Plan, PlanFunction
 
-ADD = """from pyrelay.devices.memory_access import load_f64, param_i64, store_f64
-def kernel(block, begin, end):
-    a = param_i64(block, 1)
-    b = param_i64(block, 2)
-    o = param_i64(block, 3)
-    for i in range(begin, end):
-        store_f64(o, i, load_f64(a, i) + load_f64(b, i))
-    return 0
-"""
-
-SCALE = """from pyrelay.devices.memory_access import load_f64, param_f64, param_i64, store_f64
-def kernel(block, begin, end):
-    a = param_i64(block, 1)
-    s = param_f64(block, 2)
-    o = param_i64(block, 3)
-    for i in range(begin, end):
-        store_f64(o, i, load_f64(a, i) * s)
-    return 0
-"""
-
-POSITIVE = """from pyrelay.devices.memory_access import load_f64, param_i64, store_slot_i64
-def kernel(block, begin, end):
-    a = param_i64(block, 1)
-    for i in range(begin, end):
-        if load_f64(a, i) < 0.0:
-            record = param_i64(block, 0)
-            store_slot_i64(record, 0, 0)
-            store_slot_i64(record, 1, i)
-            return 1
-    return 0
-"""
-
 
 @pytest.fixture
 def executable() -> Callable[..., Any]:

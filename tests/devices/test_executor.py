@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from kernel_texts import ENDLESS
 
+from pyrelay import config
 from pyrelay.devices.entry import Executable
 from pyrelay.lower.boundary import ScalarParameter, ScalarResult
 from pyrelay.lower.encode import encode
@@ -28,7 +30,9 @@ from pyrelay.lower.instructions import (
     Jump,
     JumpIf,
     JumpUnless,
+    Kernel,
     Label,
+    Launch,
     Load,
     LoopNext,
     Plan,
@@ -426,8 +430,8 @@ def test_a_host_call_may_call_the_same_program_again(scalar_program: Any) -> Non
     assert call(50) == 50 * 51 // 2
 
 
-def test_ctrl_c_stops_an_endless_loop(scalar_program: Any) -> None:
-    loop = scalar_program([Label("top"), Poll(), Jump("top")], "", "")
+def _interrupted(call: Any) -> None:
+    """Call it; a signal's KeyboardInterrupt must come out soon."""
 
     def stop(signum: int, frame: Any) -> None:
         raise KeyboardInterrupt
@@ -437,7 +441,20 @@ def test_ctrl_c_stops_an_endless_loop(scalar_program: Any) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         started = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
-            loop()
+            call()
         assert time.perf_counter() - started < 5
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_ctrl_c_stops_an_endless_loop_of_instructions(scalar_program: Any) -> None:
+    _interrupted(scalar_program([Label("top"), Poll(), Jump("top")], "", ""))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_ctrl_c_stops_a_kernel_that_polls(executable: Any, shared: bool) -> None:
+    launch = Launch(0, (), immediate(64), immediate(10**9 if shared else 0))
+    main = PlanFunction("main", 0, 0, (launch, Return(())))
+    with config.override(num_threads=3):
+        _interrupted(executable(Plan((main,), (Kernel("endless", ENDLESS),))))

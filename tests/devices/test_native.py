@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ADD
+from kernel_texts import ADD
 
 from pyrelay import config
 from pyrelay.devices import cache, native

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ADD, POSITIVE
+from kernel_texts import ADD, POSITIVE
 
 from pyrelay import config
 from pyrelay.devices import native

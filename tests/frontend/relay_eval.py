@@ -56,9 +56,7 @@ class Run:
         defaults |= dict(zip(positional[len(positional) - len(values) :], values, strict=True))
         return self.apply(main, defaults, [], args, kwargs)
 
-    def apply(
-        self, function: Function, defaults: dict[str, Any], cells: list[Cell], args: Any, kwargs: Any
-    ) -> Any:
+    def apply(self, function: Function, defaults: Any, cells: Any, args: Any, kwargs: Any) -> Any:
         stub = make_binder(function, defaults)
         bound = stub(*args, **kwargs)
         env = dict(zip(function.params, [*bound, *cells], strict=True))
@@ -124,7 +122,7 @@ class Run:
 
     def name(self, scope, name):
         if scope == "free":
-            cells = dict(zip(self.python.__code__.co_freevars, self.python.__closure__))
+            cells = dict(zip(self.python.__code__.co_freevars, self.python.__closure__, strict=True))
             return cells[name].cell_contents
         found = self.python.__globals__.get(name, UNSET)
         if found is UNSET:
@@ -290,7 +288,8 @@ SILENT = {
 def make_binder(function: Function, defaults: dict[str, Any]) -> Any:
     """A Python function with the same signature, which returns the values in order."""
     parts, seen_star = [], False
-    for p, following in zip(function.signature, [*function.signature[1:], None]):
+    following_kinds = [*(p.kind for p in function.signature[1:]), None]
+    for p, following in zip(function.signature, following_kinds, strict=False):
         text = f"{p.name}=_defaults[{p.name!r}]" if p.has_default else p.name
         if p.kind == "keyword_only" and not seen_star:
             parts.append("*")
@@ -300,9 +299,7 @@ def make_binder(function: Function, defaults: dict[str, Any]) -> Any:
         if p.kind == "var_keyword":
             text = f"**{text}"
         parts.append(text)
-        if p.kind == "positional_only" and (
-            following is None or following.kind != "positional_only"
-        ):
+        if p.kind == "positional_only" and following != "positional_only":
             parts.append("/")
     names = ", ".join(p.name for p in function.signature)
     scope = {"_defaults": defaults}

@@ -35,7 +35,7 @@ def test_parsed_function_does_what_python_does(function, runs):
         kind, wanted = outcome(function, args)
         got_kind, got = outcome(run, args)
         assert got_kind == kind, (args, got, wanted)
-        if kind == "error" and wanted[0] is UnboundLocalError or wanted[0] is NameError:
+        if (kind == "error" and wanted[0] is UnboundLocalError) or wanted[0] is NameError:
             assert issubclass(got[0], NameError)
         else:
             assert same(got, wanted), (args, got, wanted)

@@ -302,6 +302,59 @@ def test_a_recurrent_network_with_matrix_products():
     )
     args = [RNG.standard_normal(s) * 0.5 for s in [(3, 2, 4), (4, 3), (3, 3), (3,)]]
     check(program(f), args, tolerance=1e-5)
+    inside = [
+        let.rhs.op.name for outer in nested_lets(expand(derived(program(f), "f", (1, 2), "g"))
+                                                 .functions["f.vjp"].body)
+        if isinstance(outer.rhs, Loop) for let in nested_lets(outer.rhs.body)
+        if isinstance(let.rhs, OpCall)
+    ]
+    assert inside.count("matmul") == 3, "two forward, one backward; the gradients come after"
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_matrix_multiplied_in_every_iteration(transpose_a, transpose_b, columns):
+    flags = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+
+    def body(b, n, x, left, right):
+        def step(b, i, v):
+            y = op("tanh", op("matmul", b.handle(left), v[0], **flags))
+            z = op("sin", op("matmul", v[0], b.handle(right), **flags))
+            if transpose_b:
+                y = op("transpose", y, axes=(1, 0))
+            if transpose_a:
+                z = op("transpose", z, axes=(1, 0))
+            return [y * 0.5 + z]
+
+        (y,) = b.counted(n, [x], step)
+        return op("sum", y * y, axes=(0, 1), keepdims=False)
+
+    # left acts on the rows of a (3, columns) state, right on its columns, as the flags say
+    state = (3, columns)
+    inner = 3 if not transpose_b else columns
+    other = columns if not transpose_a else 3
+    args = [3, *(RNG.standard_normal(s) * 0.5 for s in (state, (inner, inner), (other, other)))]
+    types_of = [matrix(*a.shape) for a in args[1:]]
+    check(program(function("f", [PY_INT, *types_of], body)), args, orders=2, tolerance=1e-5)
+
+
+def test_a_matrix_multiplied_in_two_nested_loops():
+    flags = {"transpose_a": False, "transpose_b": False}
+
+    def body(b, n, x, w):
+        def outer(b, i, v):
+            (y,) = b.counted(
+                2, [v[0]], lambda b, j, u: [op("tanh", op("matmul", u[0], b.handle(w), **flags))]
+            )
+            return [y + op("matmul", v[0], b.handle(w), **flags)]
+
+        (y,) = b.counted(n, [x], outer)
+        return op("sum", y * y, axes=(0, 1), keepdims=False)
+
+    args = [3, RNG.standard_normal((1, 3)), RNG.standard_normal((3, 3)) * 0.5]
+    check(program(function("f", [PY_INT, matrix(1, 3), matrix(3, 3)], body)), args, orders=2,
+          tolerance=1e-5)
 
 
 def test_the_program_grows_by_a_bounded_factor_per_order_through_a_loop():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import itertools
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,7 +78,7 @@ def launch(kernel: Kernel, operands: list[int], extent: int, chunks: int) -> Non
         native.kernel_address(emit(kernel))
     )
     edges = [extent * k // chunks for k in range(chunks + 1)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         if entry(block.ctypes.data, begin, end):
             site = kernel.sites[record[0]]
             values, word = [], 1

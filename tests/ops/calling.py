@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+
+import pyrelay.ops  # noqa: F401  registers the ops
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, Module, Var
 from pyrelay.ir.op import OPS, Op, Sample
 from pyrelay.ir.types import TAPE, TensorType, Type
-
-import pyrelay.ops  # noqa: F401  registers the ops
-
-NO_ATTRS: Mapping[str, Any] = {}
 
 
 def type_of(value: Any) -> Type:

@@ -9,25 +9,37 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DType, TensorType
-
+from pyrelay.ops.scalar import SCALARS
 from tests.ops.calling import type_of
 
 _RAW = {  # primitives on 64-bit integers, which wrap
     "add_overflows": lambda a, b: not _fits(int(a) + int(b)),
     "subtract_overflows": lambda a, b: not _fits(int(a) - int(b)),
     "multiply_overflows": lambda a, b: not _fits(int(a) * int(b)),
+    "power": lambda a, b: _c_power(a, b),
 }
 
 
 def _fits(value: int) -> bool:
     return -(2**63) <= value < 2**63
+
+
+def _c_power(a: Any, b: Any) -> Any:
+    """C's pow, where NumPy takes short cuts; integers to negative powers give 0."""
+    if a.dtype.kind in "iu":
+        return np.power(a, max(b, b.dtype.type(0)))
+    if a.dtype.kind == "f" and math.isinf(a):
+        return a.dtype.type(math.pow(a, b))
+    return np.power(a, b)
 
 
 class Emitter:
@@ -78,10 +90,13 @@ class Emitter:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def primitive(*args: Any) -> Any:
-            if name in _RAW:
-                return np.bool_(_RAW[name](*args))
+            scalar = SCALARS[name]
+            kind = np.asarray(args[-1]).dtype.kind
+            assert kind in scalar.kinds, f"{name} of {kind} is not in the scalar table"
+            assert len(args) == scalar.arity, name
+            compute = _RAW.get(name) or OPS[name].numpy
             with np.errstate(all="ignore"):
-                return np.asarray(OPS[name].numpy(*args))[()]
+                return np.asarray(compute(*args))[()]
 
         return primitive
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Const, Var
-from pyrelay.ir.op import OPS, Op, Sample
+from pyrelay.ir.op import OPS, Op, RelationError, Sample
 from pyrelay.ir.types import TensorType
-
 from tests.ops.calling import samples, type_of
 from tests.ops.elements import evaluate
 
@@ -74,8 +74,8 @@ def test_on_python_numbers_rules_fail_exactly_where_python_does(name: str, kind:
     dtype = types.i64 if kind is int else types.f64
     try:
         op.relation((TensorType(dtype, (), True),) * arity, {})
-    except Exception:
-        pytest.skip("not an op on these numbers")
+    except RelationError:
+        return  # bits exist in ints only
     for args in np.ndindex(*(len(_EDGES[kind]),) * arity):
         numbers = [_EDGES[kind][k] for k in args]
         expected = _outcome(lambda numbers=numbers: op.numpy(*numbers))

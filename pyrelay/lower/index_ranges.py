@@ -1,0 +1,103 @@
+"""What is known about integers in a kernel: ranges of indices, comparisons that they decide.
+
+In: integers as polynomials of extents and of symbols that stand for loop indices. Out: whether one
+is certainly not negative, and the truth of a comparison if that settles it.
+"""
+
+from __future__ import annotations
+
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent, Symbol
+
+# comparison of i64 -> whether its operands swap to make it "a >= b" (True) or "a < b" (False)
+_COMPARED = {
+    "greater_equal": (False, True), "less": (False, False),
+    "less_equal": (True, True), "greater": (True, False),
+}  # fmt: skip
+
+
+class IndexRanges:
+    """The symbols that stand for indices, each with the extent it stays below."""
+
+    def __init__(self) -> None:
+        self._bounds: dict[Symbol, Extent] = {}
+
+    def index(self, stop: Extent) -> Extent:
+        """A fresh index of the range 0..stop-1."""
+        symbol = Symbol("i")
+        self._bounds[symbol] = stop
+        return dims.of(symbol)
+
+    def decided(self, name: str, a: Extent, b: Extent) -> bool | None:
+        """The truth of a comparison, by its primitive's name; None if it is not certain."""
+        if name not in _COMPARED:
+            return None
+        flipped, holds = _COMPARED[name]
+        if flipped:
+            a, b = b, a
+        difference = dims.add(a, dims.multiply(-1, b))
+        if self.non_negative(difference):  # a >= b
+            return holds
+        if self.non_negative(dims.add(-1, dims.multiply(-1, difference))):  # a < b
+            return not holds
+        return None
+
+    def non_negative(self, extent: Extent) -> bool:
+        """True if an integer is certainly >= 0."""
+        lowest = self._lowest(extent)
+        if lowest is not None and dims.non_negative(lowest):
+            return True
+        # An index that exists says that its extent n is not 0: put n = i + 1 + more.
+        for symbol in dims.symbols(extent):
+            bound = self._bounds.get(symbol)
+            if bound is None or isinstance(bound, int) or len(dims.symbols(bound)) != 1:
+                continue
+            (owner,) = dims.symbols(bound)
+            if bound == dims.of(owner):
+                more = dims.add(dims.add(dims.of(symbol), 1), dims.fresh("more"))
+                if dims.non_negative(dims.substitute(extent, {owner: more})):
+                    return True
+        return False
+
+    def _lowest(self, extent: Extent) -> Extent | None:
+        """A lower bound without loop indices: each term at the end of their ranges that fits."""
+        if isinstance(extent, int):
+            return extent
+        total: Extent = 0
+        for monomial, coefficient in extent.terms:
+            term: Extent = coefficient
+            for atom, power in monomial:
+                if not isinstance(atom, Symbol):
+                    inner = dims.Dim(((((atom, 1),), 1),))
+                    if any(s in self._bounds for s in dims.symbols(inner)):
+                        return None
+                    factor: Extent = inner
+                elif atom in self._bounds:
+                    factor = 0 if coefficient > 0 else dims.add(self._bounds[atom], -1)
+                    if any(s in self._bounds for s in dims.symbols(factor)):
+                        return None
+                else:
+                    factor = dims.of(atom)
+                for _ in range(power):
+                    term = dims.multiply(term, factor)
+            total = dims.add(total, term)
+        return total
+
+
+def is_small(extent: Extent) -> bool:
+    """True if a polynomial is linear with small coefficients, so it cannot leave 64 bits."""
+    if isinstance(extent, int):
+        return abs(extent) < 2**31
+    return all(
+        abs(c) < 2**16 and len(m) <= 1 and all(p == 1 and isinstance(a, Symbol) for a, p in m)
+        for m, c in extent.terms
+    )
+
+
+def polynomial(name: str, a: Extent | None, b: Extent | None) -> Extent | None:
+    """The polynomial of a sum, difference or product of polynomials."""
+    if a is None or b is None or name not in ("add", "subtract", "multiply"):
+        return None
+    if name == "multiply":
+        return dims.multiply(a, b)
+    return dims.add(a, b if name == "add" else dims.multiply(-1, b))

@@ -1,0 +1,49 @@
+"""Common subexpression elimination: what a dominating Let computed already is not computed again.
+
+In: a module. Out: the module in which equal pure ops on equal operands appear once. An op that may
+raise is merged with an equal one before it: had it raised, the program would not have come here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyrelay.ir.build import Builder
+from pyrelay.ir.nodes import Atom, Const, Let, Module, OpCall
+from pyrelay.ir.op import Effect
+from pyrelay.ir.types import TapeType
+from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
+
+
+def cse(module: Module) -> Module:
+    """Merge equal computations."""
+    return rewrite_module(module, lambda: _Merge(), fresh=True)
+
+
+def atom_key(atom: Atom) -> Any:
+    """Equal for the same variable, and for constants of equal type and bits."""
+    if isinstance(atom, Const):
+        return (atom.type, type(atom.value), repr(atom.value))
+    return atom
+
+
+@dataclass
+class _Merge:
+    known: dict[Any, Let] = field(default_factory=dict)
+
+    def __call__(self, let: Let, builder: Builder, scope: Scope) -> Replacement:
+        rhs = let.rhs
+        if not isinstance(rhs, OpCall) or not let.outs or let.dims:
+            return None
+        if rhs.op.effect is Effect.HOST or rhs.op.name == "undef":
+            return None
+        if any(isinstance(v.type, TapeType) for v in (*let.outs, *rhs.args)):
+            return None
+        key = (rhs.op.name, tuple(map(atom_key, rhs.args)), rhs.attrs)
+        found = self.known.get(key)
+        # An entry from a finished block is stale: its variables are out of sight.
+        if found is not None and found.outs[0] in scope.definitions:
+            return found.outs
+        self.known[key] = let
+        return None

@@ -1,0 +1,175 @@
+"""The one way passes rewrite programs: Lets re-emitted in order under a substitution.
+
+In: a function and a rule. Out: the function with every Let for which the rule gave atoms replaced
+by those. A rule sees a Let whose operands are replaced already, and a builder to emit into; None
+means "keep it". Blocks inside are rewritten first to last, each with the scope of what dominates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyrelay.ir import types
+from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import (
+    Atom,
+    Block,
+    FnCall,
+    Function,
+    If,
+    KernelCall,
+    Let,
+    Loop,
+    Module,
+    OpCall,
+    Rhs,
+    Var,
+    Vjp,
+)
+from pyrelay.ir.walk import Renaming
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Atoms for the outputs of a Let, and extents for the symbols it binds."""
+
+    atoms: Sequence[Atom]
+    extents: Sequence[Extent] = ()
+
+
+Replacement = Sequence[Atom] | Replaced | None
+
+
+@dataclass
+class Scope:
+    """What dominates the place at hand: definitions by variable, and the enclosing loops."""
+
+    definitions: dict[Var, Let] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+
+    def definition(self, atom: Atom) -> Rhs | None:
+        """The node that computes an atom, if it is a variable bound by a Let in sight."""
+        let = self.definitions.get(atom) if isinstance(atom, Var) else None
+        return None if let is None else let.rhs
+
+    def op(self, atom: Atom, name: str) -> OpCall | None:
+        """The call of op `name` that computes an atom, if that is what computes it."""
+        rhs = self.definition(atom)
+        return rhs if isinstance(rhs, OpCall) and rhs.op.name == name else None
+
+
+Rule = Callable[[Let, Builder, Scope], Replacement]
+
+
+def rewrite_module(module: Module, rule: Callable[[], Rule] | Rule, *, fresh: bool = False) -> Module:
+    """Rewrite every function. With `fresh`, `rule` makes a new rule per function."""
+    functions = {}
+    for name, function in module.functions.items():
+        own = rule() if fresh else rule  # type: ignore[call-arg]
+        functions[name] = rewrite(function, own)  # type: ignore[arg-type]
+    return Module(functions, module.entry)
+
+
+def rewrite(function: Function, rule: Rule) -> Function:
+    """Rewrite one function."""
+    body = _Rewriter(rule).block(function.body, Scope())
+    return replace(function, body=body)
+
+
+@dataclass
+class _Rewriter:
+    rule: Rule
+    names: Renaming = field(default_factory=Renaming)
+
+    def block(self, block: Block, scope: Scope) -> Block:
+        builder = Builder()
+        seen: list[Var] = []
+        for let in block.lets:
+            with builder.at(let.span):
+                before = len(builder.lets)
+                self._let(let, builder, scope)
+                for made in builder.lets[before:]:
+                    for out in made.outs:
+                        scope.definitions[out] = made
+                        seen.append(out)
+        results = tuple(map(self.names.atom, block.results))
+        extents = tuple(map(self.names.extent, block.dims))
+        for out in seen:  # not in sight after the block
+            del scope.definitions[out]
+        return Block(tuple(builder.lets), results, extents)
+
+    def _let(self, let: Let, builder: Builder, scope: Scope) -> None:
+        rhs = self._rhs(let.rhs, scope)
+        outs = let.outs
+        if self.names.dims:
+            outs = tuple(self._retyped(v) for v in outs)
+        new = Let(outs, rhs, let.dims, span=let.span)
+        emitted = len(builder.lets)
+        replacement = self.rule(new, builder, scope)
+        if replacement is None:
+            del builder.lets[emitted:]
+            builder.lets.append(new)
+            return
+        if not isinstance(replacement, Replaced):
+            replacement = Replaced(replacement)
+        self.names.dims.update(zip(let.dims, replacement.extents, strict=True))
+        for out, atom in zip(let.outs, replacement.atoms, strict=True):
+            self.names.atoms[out] = atom
+        for out, atom in zip(outs, replacement.atoms, strict=True):
+            if out is not atom:
+                self.names.atoms[out] = atom
+
+    def _retyped(self, var: Var) -> Var:
+        assert var.type is not None
+        ty = types.substitute(var.type, self.names.dims)
+        if ty == var.type:
+            return var
+        copy = Var(var.name, ty, span=var.span)
+        self.names.atoms[var] = copy
+        return copy
+
+    def _rhs(self, rhs: Rhs, scope: Scope) -> Rhs:
+        names = self.names
+        match rhs:
+            case OpCall(op, args, attrs):
+                return OpCall(op, tuple(map(names.atom, args)), names.attrs(attrs))
+            case FnCall(function, args, extents):
+                return FnCall(
+                    function, tuple(map(names.atom, args)), tuple(map(names.extent, extents))
+                )
+            case KernelCall(function, args, extents):
+                return KernelCall(
+                    function, tuple(map(names.atom, args)), tuple(map(names.extent, extents))
+                )
+            case Vjp():
+                return replace(
+                    rhs, args=tuple(map(names.atom, rhs.args)),
+                    seeds=tuple(map(names.atom, rhs.seeds)),
+                    dims=tuple(map(names.extent, rhs.dims)),
+                )
+            case If(cond, then, orelse):
+                return If(
+                    names.atom(cond), self.block(then, scope), self.block(orelse, scope)
+                )
+            case Loop():
+                return self._loop(rhs, scope)
+        raise AssertionError(rhs)
+
+    def _loop(self, loop: Loop, scope: Scope) -> Loop:
+        names = self.names
+        init = tuple(map(names.atom, loop.init))
+        count = None if loop.count is None else names.atom(loop.count)
+        init_dims = tuple(map(names.extent, loop.init_dims))
+        carried = loop.carried
+        handed = loop.handed
+        if names.dims:
+            carried = tuple(map(self._retyped, carried))
+            handed = tuple(map(self._retyped, handed))
+        header = replace(
+            loop, carried=carried, handed=handed, init=init, count=count, init_dims=init_dims
+        )
+        inner = Scope(scope.definitions, (*scope.loops, header))
+        test = None if loop.test is None else self.block(loop.test, inner)
+        body = self.block(loop.body, inner)
+        return replace(header, test=test, body=body)

@@ -1,0 +1,243 @@
+"""Algebraic simplification: one identity a case, all exact (no rounding changes, NaN and -0 kept).
+
+In: a module. Out: an equal one with less work: neutral elements, inverse pairs, trivial shape ops,
+transposes absorbed by products, reads of what was just written, carried values that never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyrelay.ir.build import Builder
+from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, Module, OpCall, Var
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+from pyrelay.ir.walk import Renaming, copy_block, is_number
+from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
+
+
+def simplify(module: Module) -> Module:
+    """Apply the identities, operands first."""
+    return rewrite_module(module, _rule)
+
+
+def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+    match let.rhs:
+        case OpCall() as call:
+            rule = _RULES.get(call.op.name)
+            if rule is None or len(let.outs) != 1:
+                return None
+            atom = rule(let, call, builder, scope)
+            return None if atom is None else (atom,)
+        case If() as node:
+            return _same_branches(let, node, builder)
+        case Loop() as loop:
+            return _invariant_carried(let, loop, builder)
+    return None
+
+
+Identity = Callable[[Let, OpCall, Builder, Scope], Atom | None]
+_RULES: dict[str, Identity] = {}
+
+
+def _identity(*names: str) -> Callable[[Identity], Identity]:
+    def enter(rule: Identity) -> Identity:
+        for name in names:
+            _RULES[name] = rule
+        return rule
+
+    return enter
+
+
+def _is_type(atom: Atom, let: Let) -> bool:
+    return atom.type == let.outs[0].type
+
+
+@_identity("multiply")
+def _multiply(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    x, y = call.args
+    if is_number(y, 1) and _is_type(x, let):
+        return x
+    return y if is_number(x, 1) and _is_type(y, let) else None
+
+
+@_identity("divide")
+def _divide(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    x, y = call.args
+    return x if is_number(y, 1) and _is_type(x, let) else None
+
+
+@_identity("subtract")
+def _subtract(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    # x - 0.0 is x for every x, -0.0 included; x - (-0.0) is not.
+    x, y = call.args
+    zero = isinstance(y, Const) and y.value == 0 and not _negative_zero(y.value)
+    return x if zero and _is_type(x, let) else None
+
+
+def _negative_zero(value: object) -> bool:
+    return str(value).startswith(("-", "(-"))
+
+
+@_identity("add")
+def _add(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    # x + 0 is x for ints; for floats -0.0 + 0.0 would be 0.0, so only -0.0 is neutral.
+    for x, y in (call.args, call.args[::-1]):
+        if not (isinstance(y, Const) and y.value == 0 and _is_type(x, let)):
+            continue
+        assert isinstance(y.type, TensorType)
+        if not y.type.dtype.is_float or _negative_zero(y.value):
+            return x
+    return None
+
+
+@_identity("negative", "logical_not", "invert", "conj")
+def _involution(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    inner = scope.op(call.args[0], call.op.name)
+    return inner.args[0] if inner is not None and _is_type(inner.args[0], let) else None
+
+
+@_identity("positive", "refine", "broadcast_to", "reshape", "cast")
+def _same_type(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    x = call.args[0]
+    if _is_type(x, let):
+        return x
+    inner = scope.op(x, call.op.name)
+    if inner is not None and call.op.name in ("reshape", "broadcast_to"):
+        atom: Atom = b.call(call.op, inner.args[0], **call.attrs).atom
+        return atom
+    return None
+
+
+@_identity("transpose")
+def _transpose(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    axes = call.attrs["axes"]
+    if axes == tuple(range(len(axes))):
+        return call.args[0]
+    inner = scope.op(call.args[0], "transpose")
+    if inner is None:
+        return None
+    combined = tuple(inner.attrs["axes"][k] for k in axes)
+    if combined == tuple(range(len(axes))):
+        return inner.args[0]
+    atom: Atom = b.call(call.op, inner.args[0], axes=combined).atom
+    return atom
+
+
+@_identity("expand_dims", "squeeze")
+def _inverse_axes(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    other = "squeeze" if call.op.name == "expand_dims" else "expand_dims"
+    inner = scope.op(call.args[0], other)
+    if inner is not None and _is_type(inner.args[0], let):
+        return inner.args[0]
+    return None
+
+
+@_identity("slice")
+def _slice(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    whole = all(s == 0 for s in call.attrs["starts"]) and all(s == 1 for s in call.attrs["steps"])
+    return call.args[0] if whole and _is_type(call.args[0], let) else None
+
+
+@_identity("where")
+def _where(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    cond, x, y = call.args
+    if isinstance(cond, Const):
+        chosen = x if cond.value else y
+        return chosen if _is_type(chosen, let) else None
+    return x if x is y and _is_type(x, let) else None
+
+
+@_identity("matmul")
+def _matmul(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    """A transposed operand becomes a flag of the product."""
+    args = list(call.args)
+    flags = [call.attrs["transpose_a"], call.attrs["transpose_b"]]
+    changed = False
+    for k, atom in enumerate(args):
+        inner = scope.op(atom, "transpose")
+        if inner is None:
+            continue
+        axes = inner.attrs["axes"]
+        rank = len(axes)
+        if axes == (*range(rank - 2), rank - 1, rank - 2):
+            args[k], flags[k], changed = inner.args[0], not flags[k], True
+    if not changed:
+        return None
+    atom_: Atom = b.call(call.op, *args, transpose_a=flags[0], transpose_b=flags[1]).atom
+    return atom_
+
+
+@_identity("index")
+def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    """Reading the element that was just written, or an element of a filled array."""
+    x, *at = call.args
+    update = scope.op(x, "index_update")
+    if update is not None and update.attrs == call.attrs and tuple(at) == update.args[2:]:
+        return update.args[1] if _is_type(update.args[1], let) else None
+    filled = scope.op(x, "broadcast_to")
+    if filled is not None:
+        source = filled.args[0]
+        assert isinstance(source.type, TensorType)
+        if not source.type.shape:
+            if _is_type(source, let):
+                return source
+            assert isinstance(let.outs[0].type, TensorType)
+            atom: Atom = b.call(
+                OPS["broadcast_to"], source, shape=let.outs[0].type.shape
+            ).atom
+            return atom
+    return None
+
+
+def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:
+    """An output that is the same atom on both branches is that atom."""
+    inside = {v for block in (node.then, node.orelse) for inner in block.lets for v in inner.outs}
+    pairs = list(zip(node.then.results, node.orelse.results, strict=True))
+    same = {k for k, (a, b) in enumerate(pairs) if _same_atom(a, b) and a not in inside}
+    if not same or let.dims:
+        return None
+    kept = [k for k in range(len(pairs)) if k not in same]
+    then, orelse = (
+        Block(block.lets, tuple(block.results[k] for k in kept), block.dims)
+        for block in (node.then, node.orelse)
+    )
+    outs = {k: Var(let.outs[k].name, let.outs[k].type, span=let.outs[k].span) for k in kept}
+    builder.lets.append(Let(tuple(outs.values()), If(node.cond, then, orelse), span=let.span))
+    return [outs[k] if k in outs else a for k, (a, _) in enumerate(pairs)]
+
+
+def _same_atom(a: Atom, b: Atom) -> bool:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return a.type == b.type and repr(a.value) == repr(b.value)
+    return a is b
+
+
+def _invariant_carried(let: Let, loop: Loop, builder: Builder) -> Replacement:
+    """A carried value whose next value is itself is the initial value throughout."""
+    following = loop.body.results[loop.exits :]
+    fixed = [
+        k for k, (v, n) in enumerate(zip(loop.carried, following, strict=True))
+        if n is v and v.type == loop.init[k].type
+    ]
+    if not fixed or loop.dims:
+        return None
+    kept = [k for k in range(len(loop.carried)) if k not in fixed]
+    names = {loop.carried[k]: loop.init[k] for k in fixed}
+    renaming = Renaming(dict(names))
+    test = None if loop.test is None else copy_block(loop.test, renaming)
+    body = copy_block(loop.body, renaming)
+    lead = body.results[: int(loop.exits)]
+    results = (*lead, *(body.results[k + loop.exits] for k in kept))
+    new = replace(
+        loop, carried=tuple(loop.carried[k] for k in kept),
+        init=tuple(loop.init[k] for k in kept), test=test,
+        body=Block(body.lets, results, body.dims),
+    )
+    outs = tuple(Var(let.outs[k].name, let.outs[k].type, span=let.outs[k].span) for k in kept)
+    builder.lets.append(Let(outs, new, span=let.span))
+    atoms: list[Atom] = [loop.init[k] if k in fixed else None for k in range(len(loop.carried))]  # type: ignore[misc]
+    for k, out in zip(kept, outs, strict=True):
+        atoms[k] = out
+    return Replaced(atoms)

@@ -1,0 +1,67 @@
+"""What the documents say is so: the README's code runs, the grammar is the nodes' own."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyrelay.ir import nodes
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The fenced blocks of one language in a document."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(blocks("README.md", "python"))))
+def test_the_code_of_the_readme_runs_as_pasted_into_a_file(number: int, tmp_path: Path) -> None:
+    program = tmp_path / "pasted.py"
+    program.write_text(blocks("README.md", "python")[number], encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    if number == 0:
+        root, slope = map(float, run.stdout.split())
+        assert root == pytest.approx(2**0.5, abs=1e-12)
+        assert slope == pytest.approx(0.5 / 2**0.5, abs=1e-12)
+
+
+def test_the_readme_names_the_two_commands_and_they_are_targets_of_the_makefile() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("demo", "test", "bench"):
+        assert f"make {target}" in readme
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_links_of_the_documents_lead_to_files() -> None:
+    for document in ("README.md", "ARCHITECTURE.md"):
+        text = (ROOT / document).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (ROOT / target).exists(), f"{document} links to {target}"
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`([a-z_/]+\.py)`", text):
+        assert (ROOT / "pyrelay" / name).exists(), name
+
+
+def test_the_grammar_of_the_architecture_is_that_of_the_nodes() -> None:
+    (text,) = blocks("ARCHITECTURE.md", "grammar")
+    written = {name.strip(): fields.split() for name, fields in re.findall(r"(.+?)=(.+)", text)}
+    classes = {
+        name: [f.name for f in dataclasses.fields(member) if f.name != "span"]
+        for name, member in vars(nodes).items()
+        if dataclasses.is_dataclass(member) and member.__module__ == nodes.__name__
+    }
+    assert written == classes
