@@ -20,8 +20,16 @@ from pyrelay import config, errors
 from pyrelay.frontend.parse import parse
 from pyrelay.infer import values as V
 from pyrelay.infer.specialise import Specialised, specialise
-from pyrelay.infer.structure import Flattened, Key, assemble, flatten, restore
-from pyrelay.tracebacks import user_facing
+from pyrelay.infer.structure import (
+    Flattened,
+    Key,
+    LeafResult,
+    NodeResult,
+    assemble,
+    flatten,
+    restore,
+)
+from pyrelay.tracebacks import trimmed, user_facing
 
 
 class CacheInfo(NamedTuple):
@@ -53,6 +61,8 @@ class _Program:
     spec: Specialised
     run: Callable[..., Any]
     kept: Mapping[int, int]  # result number of the module -> position among what `run` gives
+    native: bool  # `run` checks its arguments itself
+    flat_arguments: bool  # all arguments are positional arrays and numbers
 
     def accepts(self, flat: Flattened) -> bool:
         """True if every guard holds for these leaves; appends the leaves of captured objects."""
@@ -138,6 +148,63 @@ def _check_overlap(spec: Specialised, leaves: Sequence[Any]) -> None:
                 )
 
 
+def _direct_call(
+    program: _Program, otherwise: Callable[..., Any], hits: list[int]
+) -> Callable[..., Any] | None:
+    """A call that goes straight to the program's native entry, None if its arguments need more.
+
+    For programs of flat arguments, whose entry checks types and extents itself: what is left are the
+    names that the program read, compared by identity. Whatever does not fit goes `otherwise`.
+    """
+    spec = program.spec
+    shape = _direct_result(spec.result, program.kept)
+    flat = spec.parameters == tuple(range(len(spec.leaf_names))) and all(
+        "[" not in n and "." not in n for n in spec.leaf_names
+    )
+    plain = not (spec.hidden or spec.static or spec.changes or spec.mutated)
+    if shape is None or not program.native or not (flat and plain and program.flat_arguments):
+        return None
+    from pyrelay.devices.entry import MISMATCH
+
+    known: dict[str, Any] = {
+        "native": program.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
+    }
+    tests = []
+    for k, guard in enumerate(spec.names):
+        known[f"place{k}"], known[f"object{k}"] = guard.container, guard.value
+        read = {
+            "item": f"place{k}.get({guard.name!r})", "cell": f"place{k}.cell_contents",
+            "attribute": f"place{k}.{guard.name}",
+        }[guard.kind]
+        tests.append(f"{read} is object{k}")
+    lines = [
+        f"def make({', '.join(known)}):",
+        "    def call(*args, **keywords):",
+        f"        if {' and '.join(['not keywords', *tests])}:",
+        "            result = native(*args)",
+        "            if result is not MISMATCH:",
+        "                hits[0] += 1",
+        f"                return {shape}",
+        "        return otherwise(*args, **keywords)",
+        "    return call",
+    ]
+    namespace: dict[str, Any] = {}
+    exec("\n".join(lines), namespace)
+    call: Callable[..., Any] = namespace["make"](**known)
+    return call
+
+
+def _direct_result(tree: Any, kept: Mapping[int, int]) -> str | None:
+    """How the result is read from the native tuple, as Python text; None if it needs more."""
+    if isinstance(tree, LeafResult):
+        return f"result[{kept[tree.index]}]"
+    if isinstance(tree, NodeResult) and tree.kind == "tuple" and tree.cls is None:
+        parts = [_direct_result(c, kept) for c in tree.children]
+        if all(p is not None for p in parts):
+            return "(" + "".join(f"{p}, " for p in parts) + ")"
+    return None
+
+
 class Compiled:
     """A callable that compiles itself per structure of arguments: the base of `jit` and `grad`."""
 
@@ -147,11 +214,17 @@ class Compiled:
         self._function = function
         self._table: dict[Any, list[_Program]] = {}
         self._lock = threading.RLock()
-        self._compilations = self._hits = 0
-        self._fast: Callable[..., Any] | None = None
+        self._compilations = 0
+        self._hits = [0]
+        self._direct: Callable[..., Any] = self._dispatch
 
-    @user_facing
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        try:
+            return self._direct(*args, **keywords)
+        except Exception as error:
+            raise trimmed(error)  # noqa: B904 -- the same exception, its frames dropped
+
+    def _dispatch(self, *args: Any, **keywords: Any) -> Any:
         flat = Flattened()
         key = self._key(args, keywords, flat)
         program = self._found(key, flat)
@@ -166,7 +239,7 @@ class Compiled:
                         flatten(hidden.read(), again, hidden.name)
                     flat = again
         else:
-            self._hits += 1
+            self._hits[0] += 1
         return program(flat)
 
     def _key(self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened) -> Key:
@@ -215,9 +288,14 @@ class Compiled:
         run = pipeline.compiled(spec)
         written = set(spec.mutated.values())
         order = [k for k in range(len(spec.module.main.body.results)) if k not in written]
-        program = _Program(spec, run, {k: n for n, k in enumerate(order)})
+        leaf_kinds = ("number", "array", "scalar")
+        flat = not key[1] and all(k[0] in leaf_kinds for k in key[0])
+        program = _Program(spec, run, {k: n for n, k in enumerate(order)}, not key[2], flat)
         self._table.setdefault(key, []).append(program)
         self._compilations += 1
+        direct = _direct_call(program, self._dispatch, self._hits)
+        if direct is not None:
+            self._direct = direct
         return program
 
     # -- looking inside ---------------------------------------------------------------------------
@@ -252,7 +330,7 @@ class Compiled:
 
     def cache_info(self) -> CacheInfo:
         """Structures of arguments seen, programs compiled, calls served by one compiled before."""
-        return CacheInfo(len(self._table), self._compilations, self._hits)
+        return CacheInfo(len(self._table), self._compilations, self._hits[0])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else python_types.MethodType(self, instance)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pyrelay import config
 from pyrelay.devices.cpu import TARGET
-from pyrelay.devices.entry import MISMATCH, Executable
+from pyrelay.devices.entry import Executable
 from pyrelay.grad.expand import expand
 from pyrelay.infer.specialise import Specialised
 from pyrelay.ir.interp import interpret
@@ -110,16 +110,7 @@ def compiled(program: Specialised) -> Callable[..., Any]:
     if config.current().interpret:
         return _interpreted(lowered(program.module, "grad"), mutated)
     module = lowered(program.module, "fuse")
-    executable = Executable(encode(planned(program, module)))
-    kept = len(module.main.body.results) - len(mutated)
-    if kept == 1:
-        native = executable.call
-        return lambda *args: _one(native(*args))
-    return executable.call
-
-
-def _one(result: Any) -> Any:
-    return result if result is MISMATCH else (result,)
+    return Executable(encode(planned(program, module))).call
 
 
 def planned(program: Specialised, module: Module) -> Plan:

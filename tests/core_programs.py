@@ -36,7 +36,7 @@ def program(make: Callable[[], Program]) -> Callable[[], Program]:
     return make
 
 
-def do(b: Builder, name: str, *args: Any, **attrs: Any) -> Any:
+def do(b: Builder, name: str, /, *args: Any, **attrs: Any) -> Any:
     """Emit an op by name."""
     return b.call(OPS[name], *args, **attrs)
 

@@ -186,9 +186,12 @@ def lane_hypot(x: Lane, y: Lane) -> Lane:
     else:
         a, c = x.abs(), y.abs()
         large, small = (a > c).choose(a, c), (a > c).choose(c, a)
-        # A power of two near the larger one; where it is subnormal the smallest normal's.
+        # A power of two near the larger one, such that it and its inverse are normal numbers.
         exponents = large.bits() & (0x7FE << 52)
-        exponents = (exponents < (1 << 53)).choose(exponents.constant(1 << 53), exponents)
+        exponents = (exponents < (2 << 52)).choose(exponents.constant(2 << 52), exponents)
+        exponents = (exponents > (0x7FC << 52)).choose(
+            exponents.constant(0x7FC << 52), exponents
+        )
         scale = exponents.as_float()
         inverse = (exponents.constant(0x7FE << 52) - exponents).as_float()
         p, q = large * inverse, small * inverse

@@ -57,6 +57,7 @@ class Boundary:
         self.new_state = self._new_state()
         self.finish = self._finish()
         self.bind = self._bind()
+        self.lend = self._lend()
         self.new_array = self._new_array()
         self.build = self._build()
         self.results = self._results()
@@ -94,10 +95,13 @@ class Boundary:
         """(control): a state for one call, 0 where there is no memory."""
         f = self._function("new_state", 1)
         (control,) = f.parameters
-        size = (f.load(control, Control.SCRATCH_WORDS) << 3) + State.SCRATCH + WORD
-        state = f.c("calloc", f.number(1), size)
+        scratch = (f.load(control, Control.SCRATCH_WORDS) << 3) + State.SCRATCH + WORD
+        lent = f.load(control, Control.LENT_COUNT)
+        state = f.c("calloc", f.number(1), scratch + (lent << 3))
         with f.when(state.differs(0)):
             f.store(state, State.CONTROL, control)
+            f.store(state, State.LENT, state + scratch)
+            f.store(state, State.LENT_COUNT, lent)
             with f.when(f.call(self.new_stack, state).equals(0)):
                 f.c("free", state, returns=VOID)
                 f.ret(0)
@@ -179,6 +183,17 @@ class Boundary:
                 f.store(target, WORD, f.load(argument, SCALAR_VALUE + WORD))
                 return target + 2 * WORD
         return target + WORD
+
+    def _lend(self) -> Function:
+        """(state, frame): note the addresses of the arrays that the plan may write."""
+        f = self._function("lend", 2)
+        state, frame = f.parameters
+        slots, lent = f.load(f.load(state, State.CONTROL), Control.LENT), f.load(state, State.LENT)
+        with f.counting(f.load(state, State.LENT_COUNT)) as index:
+            slot = f.load(slots + (index << 3))
+            f.store(lent + (index << 3), 0, f.load(frame + (slot << 3)))
+        f.ret()
+        return f
 
     def _refuse(self, f: Function, condition: Flag) -> None:
         with f.when(condition):
@@ -269,6 +284,8 @@ class Boundary:
         control = f.load(state, State.CONTROL)
         f.store(following, 0, words + WORD + (f.load(entry, 2 * WORD) << 3))
         data, flags = f.load(words), f.load(entry, 3 * WORD)
+        with f.when(data.equals(0), likely=False):
+            f.ret(self._shared(f, f.load(control, Control.NONE)))
         with f.when((flags & F_CONTIGUOUS).differs(0)):
             self._reverse(f, words + WORD, f.load(entry, 2 * WORD))
         array = f.call(self.new_array, control, entry, data, words + WORD, 0, flags)
@@ -376,6 +393,7 @@ class Boundary:
         with f.when(f.call(self.bind, control, arguments, frame).equals(0), likely=False):
             f.call(self.finish, state)
             f.ret(self._shared(f, mismatch))
+        f.call(self.lend, state, frame)
         thread = f.c("PyEval_SaveThread")
         status = f.call(self.run, state)
         f.c("PyEval_RestoreThread", thread, returns=VOID)

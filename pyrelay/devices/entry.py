@@ -86,6 +86,7 @@ def _control(
     gate = _GATE(outside.host_call)
     parameters, kept = _parameter_table(plan.parameters)
     results = _result_table(plan.results)
+    lent = _lent_slots(plan.parameters)
     control = np.zeros(Control.BYTES // WORD, np.int64).view(_Record)
     for field, value in (
         (Control.PROCESS, machine.process),
@@ -108,10 +109,13 @@ def _control(
         (Control.FALSE, id(False)),
         (Control.TRUE, id(True)),
         (Control.STACK_LIMIT, STACK_LIMIT),
+        (Control.LENT, lent.ctypes.data),
+        (Control.LENT_COUNT, len(lent)),
+        (Control.NONE, id(None)),
     ):
         control[field // WORD] = value
     control.owners = (
-        code, constants, arrays, raiser, gate, parameters, kept, results, plan, machine,
+        code, constants, arrays, raiser, gate, parameters, kept, results, lent, plan, machine,
     )  # fmt: skip
     dispose = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine.symbols["pyrelay_dispose"])
     weakref.finalize(control, dispose, control.ctypes.data).atexit = False
@@ -163,6 +167,16 @@ def _parameter_table(parameters: Sequence[boundary.Parameter]) -> tuple[Any, lis
             kind = fields.PARAMETER_KINDS.index(_numpy_kind(parameter.kind))
             row[:2] = kind, id(_descr(parameter.kind).type)
     return table, kept
+
+
+def _lent_slots(parameters: Sequence[boundary.Parameter]) -> Any:
+    """The entry's slots that hold arrays which the plan may write, and so treats as its own."""
+    slots, place = [], 0
+    for parameter in parameters:
+        if isinstance(parameter, boundary.ArrayParameter) and parameter.writeable:
+            slots.append(place)
+        place += parameter.words
+    return np.array(slots, np.int64)
 
 
 def _result_table(results: Sequence[boundary.Result]) -> Any:

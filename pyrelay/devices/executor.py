@@ -267,7 +267,9 @@ class Executor:
         self._next(2)
 
     def _copy(self) -> None:
-        self.f.c("memmove", self._value(1), self._value(2), self._value(3))
+        target, source, nbytes = (self._value(place) for place in (1, 2, 3))
+        with self.f.when(source.differs(0)):
+            self.f.c("memmove", target, source, nbytes)
         self._next(4)
 
     def _zero(self) -> None:
@@ -372,8 +374,9 @@ class Executor:
 
     def _tape_free(self) -> None:
         tape = self._value(1)
-        self.f.call(self.memory.free, self.state, self.f.load(tape, Tape.DATA))
-        self.f.call(self.memory.free, self.state, tape)
+        with self.f.when(tape.differs(0)):
+            self.f.call(self.memory.free, self.state, self.f.load(tape, Tape.DATA))
+            self.f.call(self.memory.free, self.state, tape)
         self._next(2)
 
     # -- leaving

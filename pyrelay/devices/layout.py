@@ -79,7 +79,10 @@ class Control:
     FALSE = 144
     TRUE = 152
     STACK_LIMIT = 160  # bytes of frame stack before RecursionError
-    BYTES = 168
+    LENT = 168  # address of the numbers of the entry's slots that hold lent arrays
+    LENT_COUNT = 176
+    NONE = 184
+    BYTES = 192
 
 
 class State:
@@ -95,7 +98,9 @@ class State:
     PEAK_BYTES = 64
     KEPT_BYTES = 72  # in FREE
     FREE = 80  # heads of lists of idle blocks, one per size class
-    RECORD = FREE + WORD * SIZE_CLASSES
+    LENT = FREE + WORD * SIZE_CLASSES  # address of the lent addresses, behind the scratch words
+    LENT_COUNT = LENT + WORD
+    RECORD = LENT_COUNT + WORD
     SCRATCH = RECORD + RECORD_BYTES
 
 

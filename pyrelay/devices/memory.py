@@ -7,6 +7,8 @@ In: an llvmlite module. Out: in it, the functions that allocate and release.
 * A call's state holds lists of idle blocks, one per class, so that memory stays mapped from call
   to call (fresh pages cost more than most kernels), and one list of the blocks now in use, so
   that a run that stops half-way gives everything back.
+* The caller's arrays that a plan may write are lent to it: it treats them as its own, and frees
+  them where they die, which must do nothing.
 * Results leave the call's list; when the ndarray that owns one dies, the block goes to the lists
   of the process, which all calls draw from before they ask the system.
 """
@@ -161,11 +163,15 @@ class Memory:
         return f
 
     def _free(self) -> Function:
-        """(state, address): the block becomes idle; address 0 is ignored."""
+        """(state, address): the block becomes idle; address 0 and lent arrays are ignored."""
         f = self._function("free", 2)
         state, address = f.parameters
         with f.when(address.equals(0), likely=False):
             f.ret()
+        lent = f.load(state, State.LENT)
+        with f.counting(f.load(state, State.LENT_COUNT)) as index:
+            with f.when(address.equals(f.load(lent + (index << 3))), likely=False):
+                f.ret()
         block = address - Block.BYTES
         f.call(self.unlink, state, block)
         head = state + State.FREE + f.load(block, Block.SIZE_CLASS) * WORD

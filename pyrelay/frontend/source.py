@@ -97,7 +97,8 @@ def position(node: ast.AST) -> tuple[int, int, int, int]:
     return place.lineno, place.col_offset, place.end_lineno, place.end_col_offset
 
 
-_files: OrderedDict[tuple[str, int], _File] = OrderedDict()
+#: By file name, first line (0 for a whole file) and text.
+_files: OrderedDict[tuple[str, int, int], _File] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -151,25 +152,36 @@ def _find(code: types.CodeType, lines: tuple[str, ...]) -> FunctionSource | None
 
 def _parsed(code: types.CodeType, lines: tuple[str, ...]) -> _File | None:
     """The whole file parsed; where the whole is not Python any more, the function's own block."""
-    key = (code.co_filename, hash(lines))
-    with _lock:
-        known = _files.get(key)
-        if known is not None and known.lines == lines:
-            _files.move_to_end(key)
-            return known
+    for first in (0, code.co_firstlineno):
+        key = (code.co_filename, first, hash(lines))
+        with _lock:
+            known = _files.get(key)
+            if known is not None and known.lines == lines:
+                _files.move_to_end(key)
+                return known
     file = _parse("\n".join(lines) + "\n", lines, 0)
+    key = (code.co_filename, 0, hash(lines))
     if file is None:
-        try:
-            block = inspect.getblock([line + "\n" for line in lines[code.co_firstlineno - 1 :]])
-        except (SyntaxError, IndentationError):
-            return None
-        # A block keeps its indentation below `if`, so its columns and long strings stay right.
-        return _parse("if 1:\n" + "".join(block), lines, code.co_firstlineno - 2)
-    with _lock:
-        _files[key] = file
-        while len(_files) > _FILES_KEPT:
-            _files.popitem(last=False)
+        file = _parse_block(lines, code.co_firstlineno)
+        key = (code.co_filename, code.co_firstlineno, hash(lines))
+    if file is not None:
+        with _lock:
+            _files[key] = file
+            while len(_files) > _FILES_KEPT:
+                _files.popitem(last=False)
     return file
+
+
+def _parse_block(lines: tuple[str, ...], first: int) -> _File | None:
+    """The function that begins at line `first`, from a file that is not Python as a whole."""
+    try:
+        block = inspect.getblock([line + "\n" for line in lines[first - 1 :]])
+    except (SyntaxError, IndentationError):
+        return None
+    if block and block[0][:1].isspace():
+        # Below `if` a block keeps its indentation, so its columns and long strings stay right.
+        return _parse("if 1:\n" + "".join(block), lines, first - 2)
+    return _parse("".join(block), lines, first - 1)
 
 
 def _parse(text: str, lines: tuple[str, ...], shift: int) -> _File | None:
@@ -196,7 +208,7 @@ def _functions(tree: ast.AST) -> Iterator[tuple[FunctionNode, str | None]]:
     while pending:
         node, class_name = pending.pop()
         if isinstance(node, _FUNCTIONS):
-            yield node, class_name  # async ones are refused by `subset`
+            yield node, class_name  # type: ignore[misc]  # `subset` refuses the async ones
         inside = node.name if isinstance(node, ast.ClassDef) else class_name
         pending += [(child, inside) for child in ast.iter_child_nodes(node)]
 

@@ -169,7 +169,8 @@ def scan(function: FunctionNode) -> list[Problem]:
         if refusal is None:
             pending += reversed(list(_parts(node, function)))
         else:
-            problems.append(Problem(node, refusal.word, refusal.instead))
+            place = node.target if isinstance(node, ast.comprehension) else node
+            problems.append(Problem(place, refusal.word, refusal.instead))
             pending += _clauses(node)
     return problems
 
@@ -177,7 +178,8 @@ def scan(function: FunctionNode) -> list[Problem]:
 def _parts(node: ast.AST, function: FunctionNode) -> Iterator[ast.AST]:
     """The children that belong to the compiled text."""
     if node is function:  # decorators, defaults and annotations are Python's own business
-        yield from [node.body] if isinstance(node, ast.Lambda) else function.body
+        body = function.body
+        yield from body if isinstance(body, list) else [body]
         return
     treated = LANGUAGE[type(node).__name__]
     assert isinstance(treated, Read)

@@ -120,7 +120,7 @@ class _Merge:
         results, contents = described[0]
         if len(described) == 1:
             return results, contents
-        joiner = L.Joiner(self.lenient)
+        joiner = L.Joiner(self.lenient, same=self.it.program.guards.same)
         more_results, more_contents = described[1]
         joined = [
             self._join(joiner, a, b, i)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyrelay.ir import dims
-from pyrelay.ir.dims import Dim, Extent, Origin, Symbol
+from pyrelay.ir.dims import Extent, Origin, Symbol
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
@@ -91,6 +91,10 @@ class Guards:
             extent = dims.substitute(extent, self.equalities)
         return extent
 
+    def spell(self, symbol: Symbol) -> str:
+        """An extent of the call at hand as its number, for messages."""
+        return str(self.hints[symbol]) if symbol in self.hints else symbol.name
+
     def _hinted(self, extent: Extent) -> bool:
         return all(s in self.hints for s in dims.symbols(extent))
 
@@ -110,12 +114,33 @@ class Guards:
         return False
 
     def _unify(self, left: Extent, right: Extent) -> bool:
+        """Solve `left == right` for a symbol that occurs once, with coefficient 1 or -1."""
         for one, other in ((right, left), (left, right)):
-            symbol = _plain(one)
-            if symbol is not None and symbol not in dims.symbols(other):
-                self.equalities[symbol] = other
+            symbol = dims.plain_symbol(one)
+            if symbol is not None and self._eliminates(symbol, other):
+                return True
+        difference = dims.add(left, dims.multiply(-1, right))
+        if isinstance(difference, int):
+            return False
+        for monomial, coefficient in reversed(difference.terms):
+            term = dims.Dim(((monomial, 1),))
+            symbol = dims.plain_symbol(term)
+            if symbol is None or abs(coefficient) != 1:
+                continue
+            rest = dims.add(difference, dims.multiply(-coefficient, term))
+            if self._eliminates(symbol, dims.multiply(-coefficient, rest)):
                 return True
         return False
+
+    def _eliminates(self, symbol: Symbol, value: Extent) -> bool:
+        if symbol.origin is not Origin.ENTRY or symbol in dims.symbols(value):
+            return False
+        self.equalities[symbol] = value
+        return True
+
+    def same(self, left: Extent, right: Extent) -> bool:
+        """True if two extents are equal here, which becomes a guard: for joins of paths."""
+        return self.equal(left, right) is True
 
     def compare(self, op: str, left: Extent, right: Extent) -> bool | None:
         """The truth of `left op right`; None if only the running program can tell."""
@@ -148,13 +173,3 @@ class Guards:
     def record(self, guard: NameGuard) -> None:
         """Remember a name that was read."""
         self.names[guard.kind, id(guard.container), guard.name] = guard
-
-
-def _plain(extent: Extent) -> Symbol | None:
-    """The symbol, if the extent is nothing else."""
-    if isinstance(extent, Dim) and len(extent.terms) == 1:
-        ((monomial, coefficient),) = extent.terms
-        if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
-            atom = monomial[0][0]
-            return atom if isinstance(atom, Symbol) and atom.origin is Origin.ENTRY else None
-    return None

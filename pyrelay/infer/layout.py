@@ -10,6 +10,7 @@ content of its own, shared by every mention of it in one layout.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union as AnyOf
@@ -282,6 +283,8 @@ class Joiner:
     bound: frozenset[Extent] = frozenset()
     keys: dict[tuple[int, int], int] = field(default_factory=dict)
     pairs: dict[Any, Extent] = field(default_factory=dict)
+    #: Whether two extents are equal, by a guard if need be.
+    same: Callable[[Extent, Extent], bool] = operator.eq
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
         if isinstance(a, LUnion) or isinstance(b, LUnion):
@@ -343,7 +346,7 @@ class Joiner:
     def _extent(self, x: Extent, y: Extent) -> Extent:
         if x in self.bound and self.pairs.setdefault(x, y) == y:
             return x
-        if x == y:
+        if x == y or self.same(x, y):
             return x
         if (x, y) not in self.pairs:
             self.pairs[x, y] = dims.fresh("d", Origin.RUNTIME)
@@ -354,7 +357,7 @@ class Joiner:
         for new in b.cases if isinstance(b, LUnion) else (b,):
             for i, old in enumerate(cases):
                 try:
-                    cases[i] = Joiner(False, self.bound, self.keys, self.pairs)._case(old, new)
+                    cases[i] = Joiner(False, self.bound, self.keys, self.pairs, self.same)._case(old, new)
                     break
                 except JoinError:
                     continue
@@ -490,9 +493,9 @@ class Encoder:
     def _tensor(self, atom: Atom, ty: TensorType) -> None:
         assert isinstance(atom.type, TensorType)
         for mine, theirs in zip(atom.type.shape, ty.shape, strict=True):
-            if mine != theirs:
-                ((monomial, _),) = theirs.terms  # type: ignore[union-attr]
-                self.extents[monomial[0][0]] = mine  # type: ignore[index]
+            symbol = None if mine == theirs else dims.plain_symbol(theirs)
+            if symbol is not None:
+                self.extents[symbol] = mine
         self.atoms.append(atom)
 
     def _union(self, value: V.Value, layout: LUnion) -> None:

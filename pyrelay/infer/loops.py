@@ -371,7 +371,7 @@ class _Fixpoint:
         bound = frozenset(
             dims.of(s) for s in L.layout_symbols(self.everything, self.mark)
         )
-        joiner = L.Joiner(False, bound)
+        joiner = L.Joiner(False, bound, same=self.it.program.guards.same)
         back = [describer(v) for v in result.following]
         names = [v.name for v in self.runner.node.carried]
         layouts = []

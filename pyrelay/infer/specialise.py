@@ -375,7 +375,8 @@ def specialise(
     for _ in range(_MOST_RESTARTS):
         attempt = _Attempt(parse, known)
         try:
-            return attempt.run(callee, args, keywords)
+            with dims.spelled_by(attempt.guards.spell):
+                return attempt.run(callee, args, keywords)
         except V.NeedsStatic as need:
             kind, leaf = need.origin if isinstance(need.origin, tuple) else (None, None)
             if kind != "leaf":

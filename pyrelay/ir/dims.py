@@ -36,7 +36,8 @@ class Symbol:
     serial: int = field(default_factory=lambda: next(_serial), repr=False)
 
     def __str__(self) -> str:
-        return self.name
+        spell = _spelling.get()
+        return self.name if spell is None else spell(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +314,16 @@ def symbols(extent: Extent) -> tuple[Symbol, ...]:
     return tuple(sorted(found, key=lambda s: s.serial))
 
 
+def plain_symbol(extent: Extent) -> Symbol | None:
+    """The symbol, if the extent is nothing else."""
+    if isinstance(extent, Dim) and len(extent.terms) == 1:
+        ((monomial, coefficient),) = extent.terms
+        if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+            atom = monomial[0][0]
+            return atom if isinstance(atom, Symbol) else None
+    return None
+
+
 def _rebuild(extent: Extent, leaf: Callable[[Symbol], Extent]) -> Extent:
     """The extent with each symbol replaced; nesting of atoms is as deep as the user's expression."""
     if isinstance(extent, int):
@@ -395,6 +406,20 @@ def equal(left: Extent, right: Extent) -> bool:
         return False
     oracle = _oracle.get()
     return oracle is not None and oracle(left, right)
+
+
+# How symbols are spelled in text for people: by name, or by their value in the call at hand.
+_spelling: ContextVar[Callable[[Symbol], str] | None] = ContextVar("spelling", default=None)
+
+
+@contextmanager
+def spelled_by(spell: Callable[[Symbol], str]) -> Iterator[None]:
+    """Spell symbols with `spell` wherever no spelling is given."""
+    token = _spelling.set(spell)
+    try:
+        yield
+    finally:
+        _spelling.reset(token)
 
 
 @contextmanager

@@ -25,7 +25,8 @@ class ArrayParameter:
 
     Takes exactly class ndarray, this dtype in native byte order, aligned. With order "F" the
     array must be Fortran-contiguous and enters transposed: its extents come in reverse.
-    `writeable` asks for the flag. An extent that is not None must be met exactly.
+    `writeable` asks for the flag and lends the array to the plan, which may write it and free it;
+    freeing it does nothing. An extent that is not None must be met exactly.
     """
 
     dtype: str
@@ -74,6 +75,8 @@ Parameter = ArrayParameter | ScalarParameter | ObjectParameter
 @dataclass(frozen=True, slots=True)
 class ArrayResult:
     """A fresh ndarray: an address that `Alloc` gave, then `ndim` extents; C-contiguous.
+
+    Address 0 (nothing was computed on the path taken) becomes None.
 
     With order "F" the extents are those of the transposed array and the result is transposed.
     """

@@ -214,7 +214,8 @@ class Elements:
 
     def reductions(self, let: Let, index: Index) -> tuple[Reduction, ...] | None:
         """What the outputs of a Let reduce at `index`, if they are reductions and nothing else."""
-        self.s.captured = captured = []
+        captured: list[Reduction] = []
+        self.s.captured = captured
         statements = len(self.s.scope.statements)
         try:
             values = self.apply(let, index)

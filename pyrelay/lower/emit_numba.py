@@ -97,7 +97,7 @@ def _import(module: str, names: Sequence[str]) -> ast.stmt:
 def _imported(function: ast.FunctionDef) -> set[str]:
     """Names that the function reads and nobody binds in it."""
     bound = {a.arg for a in function.args.args}
-    used = set()
+    used: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Name):
             (bound if isinstance(node.ctx, ast.Store) else used).add(node.id)
@@ -248,7 +248,7 @@ class _Printer:
         out.append(ast.Return(ast.Constant(0)))
         names = [ast.arg(n) for n in ("block", "begin", "end")]
         args = ast.arguments([], names, None, [], [], None, [])
-        return ast.FunctionDef("kernel", args, out, [], lineno=1)  # type: ignore[call-overload, no-any-return]
+        return ast.FunctionDef("kernel", args, out, [], lineno=1)
 
     def _parameter(self, parameter: Parameter, dtype: DType) -> ast.expr:
         place = ast.Constant(self.places[parameter])

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from pyrelay.errors import Span
 from pyrelay.ir import dims
@@ -42,7 +42,7 @@ from pyrelay.lower.kernel import (
 from pyrelay.lower.values import Reading, Run, Scope, Value, run_at
 from pyrelay.ops.scalar import SCALARS
 
-Number = Union[bool, int, float, complex]
+Number: TypeAlias = bool | int | float | complex
 _PYTHON_KIND: dict[str, Callable[[Any], Number]] = {"b": bool, "i": int, "u": int, "f": float}
 _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
@@ -303,7 +303,8 @@ class Emitter:
 
     def assign(self, variable: Value, value: Value) -> None:
         """Sets a variable."""
-        assert isinstance(variable.operand, Local) and variable.dtype == value.dtype
+        assert isinstance(variable.operand, Local)
+        assert variable.dtype == value.dtype
         self.emit(Assign(variable.operand, value.operand))
 
     # -- control -------------------------------------------------------------------------------

@@ -247,14 +247,17 @@ class Alloc:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Give back what `Alloc` gave; address 0 is ignored."""
+    """Give back what `Alloc` gave; address 0 and the entry's `writeable` arrays are ignored."""
 
     address: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Move `nbytes` bytes from `source` to `target`, both addresses; they may overlap."""
+    """Move `nbytes` bytes from `source` to `target`, both addresses; they may overlap.
+
+    A source of 0 moves nothing.
+    """
 
     target: Value
     source: Value
@@ -349,7 +352,7 @@ class TapePopBytes:
 
 @dataclass(frozen=True, slots=True)
 class TapeFree:
-    """Give the tape back; arrays whose addresses are on it stay allocated."""
+    """Give the tape back; arrays whose addresses are on it stay allocated. 0 is ignored."""
 
     tape: Value
 

@@ -16,8 +16,9 @@ scheduler may cut it anywhere. Statements:
                 | fail site(operand, ...) if operand       Fail
 
 A `Local` is bound once, unless it is a `variable`: then `Assign` sets it, and it is read as it is
-at that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked `parallel`
-touches no element that another iteration of a loop around it writes, so loops may be vectorised.
+at that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked
+`parallel` touches no element that another iteration of a loop around it writes, so that loops may
+be vectorised.
 
 `Lowering` is what becomes of one fused group: kernels in order, and what the planner must know of
 its buffers. Parameters of a kernel are listed in the order in which they stand in its block.

@@ -1,7 +1,7 @@
 """From a fused group to kernels.
 
 In: the closed function of a `KernelCall`: ops with element rules, or scalar control flow with
-element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner must know of buffers.
+element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner must know.
 
 The results are sorted by the space that computes them (`schedule.py`): those of one space share a
 kernel. Scalar programs, loops included, become one serial kernel (`scalar_program.py`).
@@ -77,7 +77,9 @@ class _Group:
         """The array argument that a result is written into, None for a buffer of its own."""
         if result.update is None:
             return None
-        return self.function.params.index(walk.operands(result.update.rhs)[0])  # type: ignore[arg-type]
+        base = walk.operands(result.update.rhs)[0]
+        assert isinstance(base, Var)
+        return self.function.params.index(base)
 
     # -- which results share a kernel ----------------------------------------------------------
 

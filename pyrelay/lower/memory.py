@@ -4,11 +4,11 @@ In: the functions of a module. Out: for each block where every variable is read 
 function which parameters it consumes, and `Buffer`s and `Scope`s, by which the planner decides at
 each node whether a buffer is dead, so that it may be freed, handed over or written in place.
 
-The convention. Every array value lives in one buffer; reshaped views of a value share it. A function
-borrows the arrays it is given and owns the arrays it makes. Results are handed over to the caller:
-always owned, never shared. A parameter is *consumed* where the function would otherwise have to
-copy it (it is updated in place, carried by a loop, returned, or passed on to be consumed): the
-caller hands it over, copying first if it still needs it. What a loop carries and what an `if`
+The convention. Every array value lives in one buffer; reshaped views of a value share it. A
+function borrows the arrays it is given and owns the arrays it makes. Results are handed over to the
+caller: always owned, never shared. A parameter is *consumed* where the function would otherwise
+have to copy it (it is updated in place, carried by a loop, returned, or passed on to be consumed):
+the caller hands it over, copying first if it still needs it. What a loop carries and what an `if`
 returns is owned by it.
 """
 
@@ -97,7 +97,7 @@ class Buffer:
 
 
 def is_dead(buffer: Buffer, scope: Scope) -> bool:
-    """True if nothing reads the buffer after the current Let of `scope`, however the program goes on.
+    """True if nothing reads the buffer after the current Let of `scope`, on any path.
 
     What was made outside a loop is alive inside it: the next iteration may read it.
     """

@@ -104,8 +104,9 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
 
 def _written(program: Program) -> Callable[[Let], Sequence[int]]:
     def written(let: Let) -> Sequence[int]:
-        rhs = let.rhs
-        return tuple(program.lowering(rhs.function).lowering.written) if isinstance(rhs, KernelCall) else ()
+        if not isinstance(let.rhs, KernelCall):
+            return ()
+        return tuple(program.lowering(let.rhs.function).lowering.written)
 
     return written
 
@@ -280,7 +281,9 @@ class _Boundary:
         self.frame.emit(Guard(condition))
 
     def _guard(self, condition: Condition) -> None:
-        op = _COMPARISONS[condition.op] if condition.truth else _NEGATED[condition.op]
+        if _always_holds(condition):
+            return
+        op = _COMPARISONS[condition.op if condition.truth else _OPPOSITE[condition.op]]
         left, right = self.sizes.value(condition.left), self.sizes.value(condition.right)
         self._require(self._compare(op, left, right))
 
@@ -348,6 +351,16 @@ class _Boundary:
                 self.frame.emit(Free(Slot(results[k][0])))
 
 
+def _always_holds(condition: Condition) -> bool:
+    """True for an inequality that follows from extents being no less than 0."""
+    op = condition.op if condition.truth else _OPPOSITE[condition.op]
+    if op == ">=":
+        return dims.non_negative(dims.add(condition.left, dims.multiply(-1, condition.right)))
+    if op == "<=":
+        return dims.non_negative(dims.add(condition.right, dims.multiply(-1, condition.left)))
+    return False
+
+
 def _plain(extent: Extent) -> Symbol | None:
     """The symbol that the extent is, or None."""
     found = dims.symbols(extent)
@@ -357,6 +370,4 @@ def _plain(extent: Extent) -> Symbol | None:
 _COMPARISONS = {
     "==": "eq.i64", "!=": "ne.i64", "<": "lt.i64", "<=": "le.i64", ">": "gt.i64", ">=": "ge.i64",
 }
-_NEGATED = {
-    "==": "ne.i64", "!=": "eq.i64", "<": "ge.i64", "<=": "gt.i64", ">": "le.i64", ">=": "lt.i64",
-}
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}

@@ -36,7 +36,7 @@ def _binding(node: ast.AST) -> int:
     return _ATOM
 
 
-class _Printer(Unparser):  # type: ignore[misc]
+class _Printer(Unparser):
     """astunparse's printer with parentheses by precedence and PEP 8's layout of definitions."""
 
     def _operand(self, node: ast.AST, least: int) -> None:

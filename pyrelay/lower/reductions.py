@@ -4,7 +4,7 @@ In: a way to compute the element at a reduction index. Out: loops that leave the
 
 A floating sum is taken in blocks of `BLOCK` elements. Inside a block the order of additions is
 free, so the target keeps many accumulators; the block sums of f32 are added in f64, those of f64
-with the rounding errors carried along (Knuth's two-sum, TAOCP 4.2.2, as in Neumaier, ZAMM 54, 1974).
+with the rounding errors carried along (Knuth's two-sum, TAOCP 4.2.2; Neumaier, ZAMM 54, 1974).
 So the error is that of one block, below NumPy's pairwise summation, and it depends on no thread.
 """
 
@@ -194,23 +194,24 @@ def _nested(s: Emitter, reduction: Reduction) -> Value:
 
 
 def index_of_extreme(
-    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value]
+    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
 ) -> Value:
-    """The flat index of the first largest ("max") or smallest element; the first NaN wins."""
+    """The flat index of the first largest ("max") or smallest element; the first NaN wins.
+
+    Two passes, since both become vector code: the extreme, then the first place where it stands.
+    """
+    op = "maximum" if kind == "max" else "minimum"
+    best = in_place(s, Reduction(op, tuple(extents), element, dtype))
     size = s.extent(dims.product(extents))
-    zero = s.const(0, i64)
-    best_index = s.variable(zero)
-    best = s.variable(element(s.unravel(zero, extents)))
-    with s.loop(1, size) as k:
-        value = element(s.unravel(k, extents))
-        so_far = s.now(best)
-        better = s.primitive("greater" if kind == "max" else "less", value, so_far)
-        if value.dtype.kind in "fc":
-            number = s.primitive("equal", so_far, so_far)
-            better = (better | s.primitive("not_equal", value, value)) & number
-        s.assign(best_index, s.where(better, k, s.now(best_index)))
-        s.assign(best, s.where(better, value, so_far))
-    return best_index
+
+    def place(r: tuple[Value, ...]) -> Value:
+        value = element(r)
+        here = s.primitive("equal", value, best)
+        if dtype.kind == "f":
+            here = here | s.primitive("not_equal", value, value)
+        return s.where(here, s.ravel(r, extents), size)
+
+    return in_place(s, Reduction("minimum", tuple(extents), place, i64))
 
 
 class RuleEmitter(Emitter):
@@ -239,7 +240,10 @@ class RuleEmitter(Emitter):
         self, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value]
     ) -> Value:
         """The flat index of the first "max" or "min"; NaN counts as the extreme, as in NumPy."""
-        return index_of_extreme(self, kind, extents, element)
+        restore = self.scope.snapshot()
+        dtype = element(tuple(self.const(0, i64) for _ in extents)).dtype
+        restore()
+        return index_of_extreme(self, kind, extents, element, dtype)
 
     def placeholder(self, dtype: DType) -> Value:
         """Stands for a captured reduction; equal to `const(0)` of the bool type nobody reads."""

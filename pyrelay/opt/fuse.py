@@ -244,7 +244,8 @@ class _Grouping:
         return all(isinstance(a.type, TensorType) for a in (*rhs.args, *let.outs))
 
     def _is_view(self, let: Let) -> bool:
-        return isinstance(let.rhs, OpCall) and let.rhs.op.name in VIEWS and is_array(let.rhs.args[0])
+        rhs = let.rhs
+        return isinstance(rhs, OpCall) and rhs.op.name in VIEWS and is_array(rhs.args[0])
 
     def _space(self, let: Let) -> tuple[Extent, ...]:
         """The axes a kernel runs through whose last op is this one."""
@@ -432,7 +433,7 @@ class _Grouping:
         return needed
 
     def _calls(self, group: _Group, needed: set[Var]) -> Iterable[Let]:
-        members = [self.lets[k] for k in sorted(group.members)]
+        members: Sequence[Let] = [self.lets[k] for k in sorted(group.members)]
         outs = [v for let in members for v in let.outs if v in needed]
         if group.scalar:
             if len(members) > 1 and not linear.uses_linearly(members, outs):

@@ -53,6 +53,7 @@ class _Hoister:
     inside: set[Var] = field(default_factory=set)
     inside_symbols: set[dims.Symbol] = field(default_factory=set)
     definitions: dict[Var, OpCall] = field(default_factory=dict)
+    extra: Let | None = None  # a Let to emit before the row it belongs to
 
     def run(self, let: Let) -> tuple[list[Let], Loop]:
         """Lets for before the loop, and the loop."""
@@ -73,6 +74,10 @@ class _Hoister:
             row = self._row_of_product(inner, before)
             if row is not None:
                 inner = row
+                if self.extra is not None:
+                    stay.append(self.extra)
+                    self.inside.update(self.extra.outs)
+                    self.extra = None
             self.inside.update(inner.outs)
             self.inside_symbols.update(inner.dims)
             for deeper in nested_lets(Block((inner,), ())):
@@ -128,12 +133,21 @@ class _Hoister:
             OPS["matmul"], flat, right, transpose_a=False,
             transpose_b=rhs.attrs["transpose_b"],
         )
-        columns = product.shape[-1]
-        middle = (1,) if vector else shape[1:-1]
-        rows = before.call(OPS["reshape"], product, shape=(shape[0], *middle, columns))
-        assert loop.index is not None
-        read = OpCall(OPS["index"], (rows.atom, loop.index), Attrs(axes=(0,)))
-        return Let(let.outs, read, span=let.span)
+        if not vector:
+            rows_shape = (shape[0], shape[1], product.shape[-1])
+            product = before.call(OPS["reshape"], product, shape=rows_shape)
+        return Let(let.outs, self._row(product.atom, vector, let), span=let.span)
+
+    def _row(self, product: Atom, vector: bool, let: Let) -> OpCall:
+        """Row t of the product; a vector's row gets its first axis back by a Let that stays."""
+        assert self.loop.index is not None
+        at = Attrs(axes=(0,))
+        if not vector:
+            return OpCall(OPS["index"], (product, self.loop.index), at)
+        assert isinstance(product.type, TensorType)
+        row = Var("row", TensorType(product.type.dtype, product.type.shape[1:]), span=let.span)
+        self.extra = Let((row,), OpCall(OPS["index"], (product, self.loop.index), at), span=let.span)
+        return OpCall(OPS["expand_dims"], (row,), at)
 
     def _sequence(self, left: Atom) -> tuple[Atom, bool] | None:
         """The invariant sequence of which `left` is the row of this iteration."""

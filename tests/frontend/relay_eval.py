@@ -122,7 +122,8 @@ class Run:
 
     def name(self, scope, name):
         if scope == "free":
-            cells = dict(zip(self.python.__code__.co_freevars, self.python.__closure__, strict=True))
+            names = self.python.__code__.co_freevars
+            cells = dict(zip(names, self.python.__closure__, strict=True))
             return cells[name].cell_contents
         found = self.python.__globals__.get(name, UNSET)
         if found is UNSET:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import pyrelay.ops  # noqa: F401  registers the ops
+import pyrelay.ops
 from pyrelay.grad import expand
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.nodes import If
-from pyrelay.ir.types import PY_INT, TensorType
+from pyrelay.ir.types import PY_INT
 from pyrelay.ir.walk import nested_lets
 from tests.grad.checking import (
     F64,
     check,
-    cotangents,
     derived,
     function,
     op,
-    op_names,
     program,
     vector,
 )
@@ -110,8 +108,6 @@ def test_a_branch_may_find_the_size_of_what_it_computes(n):
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_branch_may_give_an_array_of_its_own_size(n):
-    from pyrelay.ir.build import Builder
-    from pyrelay.ir.nodes import Block
 
     def body(b, k, x):
         symbol = dims.Symbol("s", dims.Origin.RUNTIME)

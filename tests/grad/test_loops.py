@@ -8,15 +8,15 @@ import pytest
 import pyrelay.ops  # noqa: F401  registers the ops
 from pyrelay.grad import expand
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder, Handle, constant
-from pyrelay.ir.nodes import Block, Loop, OpCall, Var
-from pyrelay.ir.types import PY_BOOL, PY_INT, TensorType
+from pyrelay.ir.interp import interpret
+from pyrelay.ir.nodes import FnCall, Loop, OpCall, Var, Vjp
+from pyrelay.ir.types import PY_INT, TensorType
 from pyrelay.ir.walk import nested_lets
 from pyrelay.ops import logic
 from tests.grad.checking import (
     F64,
+    ONE,
     check,
-    cotangents,
     derived,
     expanded_orders,
     function,
@@ -361,3 +361,74 @@ def test_the_program_grows_by_a_bounded_factor_per_order_through_a_loop():
     sizes = [size(m) for m in expanded_orders(program(function("f", [F64, F64], newton)), 3)]
     for before, after in zip(sizes, sizes[1:], strict=False):
         assert after < 6 * before + 60, sizes
+
+
+def test_a_loop_that_exchanges_its_values():
+    def body(b, n, x, y):
+        p, q = b.counted(n, [x, y], lambda b, i, v: [v[1], op("sin", v[0]) * v[1]])
+        return p + q * q
+
+    module = program(function("f", [PY_INT, F64, F64], body))
+    check(module, [4, np.float64(0.7), np.float64(1.2)])
+
+
+def test_a_loop_with_a_negative_count_does_nothing():
+    def body(b, n, x):
+        (y,) = b.counted(n, [op("exp", x)], lambda b, i, v: [op("sin", v[0])])
+        return y * y
+
+    check(program(function("f", [PY_INT, F64], body)), [-3, np.float64(0.7)])
+
+
+def test_a_loop_that_gives_the_same_outer_value_twice():
+    def body(b, n, x):
+        p, q = b.counted(n, [x, x], lambda b, i, v: [b.handle(x), b.handle(x) * v[0]])
+        return p * q
+
+    check(program(function("f", [PY_INT, F64], body)), [2, np.float64(0.7)])
+
+
+def test_derivatives_asked_for_inside_a_loop():
+    """A few steps of gradient descent, differentiated by the start and by the step."""
+    inner = function(
+        "loss", [vector(3), F64],
+        lambda b, w, a: op("sum", op("sin", w * a) * w, axes=(0,), keepdims=False),
+    )
+
+    def body(b, n, w, a, rate):
+        def step(b, i, v):
+            vjp = Vjp("loss", (v[0].atom, b.atom(a)), (ONE,), (0,), (0,))
+            _, g = b.bind(vjp, [F64, vector(3)])
+            return [v[0] - g * rate]
+
+        (w,) = b.counted(n, [w], step)
+        (end,) = b.bind(FnCall("loss", (w.atom, b.atom(a))), [F64])
+        return end
+
+    f = function("f", [PY_INT, vector(3), F64, F64], body)
+    args = [3, RNG.standard_normal(3), np.float64(0.8), np.float64(0.1)]
+    check(program(f, inner), args, orders=2, tolerance=1e-5)
+
+
+def test_mixed_second_derivatives():
+    f = function(
+        "f", [F64, F64],
+        lambda b, x, y: b.counted(3, [x], lambda b, i, v: [op("sin", v[0] * y) + y])[0],
+    )
+    first = derived(program(f), "f", (0,), "fx")
+    second = derived(first, "fx", (1,), "fxy")
+    other = derived(derived(program(f), "f", (1,), "fy"), "fy", (0,), "fyx")
+    args = [np.float64(0.4), np.float64(1.1)]
+    one, two = (interpret(expand(m), args)[1] for m in (second, other))
+    np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_a_long_program_is_reversed_in_linear_time_and_without_recursion():
+    def body(b, x):
+        y = x
+        for _ in range(3000):
+            y = op("sin", y) + x
+        return y
+
+    module = expand(derived(program(function("f", [F64], body)), "f", (0,), "g"))
+    assert size(module) < 40_000

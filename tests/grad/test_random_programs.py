@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import pyrelay.ops  # noqa: F401  registers the ops
+import pyrelay.ops
 from pyrelay.ir import types
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Loop, Var
@@ -33,6 +33,7 @@ class Writer:
     def __init__(self, choose: Random) -> None:
         self.choose = choose
         self.budget = 14
+        self.recursion = ["recurse"]
 
     def statements(self, b, ints, scalars, arrays, depth):
         """Extend the scalars and arrays in scope by a few statements."""
@@ -41,7 +42,7 @@ class Writer:
             self.budget -= 1
             kinds = ["arithmetic", "arithmetic", "element", "store"]
             if depth and self.budget > 0:
-                kinds += ["branch", "counted", "while", "leave", "recurse"]
+                kinds += ["branch", "counted", "while", "leave", *self.recursion]
             new = getattr(self, self.choose.choice(kinds))(b, ints, scalars, arrays, depth)
             for value in new:
                 (arrays if value.rank else scalars).append(value)
@@ -153,9 +154,11 @@ def random_program(seed: int):
         strong = b.handle(b.cast(y, types.f64))
         scalars, arrays = writer.statements(b, [n.atom], [x, strong], [array], 3)
         end, last = writer.ends(b, scalars, arrays)
-        return end + op("sum", last * last, axes=(0,), keepdims=False) + scalars[2] * 0.3
+        return end + op("sum", last * last, axes=(0,), keepdims=False) + scalars[-1] * 0.3
 
     def tree(b, level, x, array):
+        writer.recursion = []  # so that the level goes down
+
         def step(b):
             below = b.handle(level) - 1
             scalars, arrays = writer.statements(b, [level.atom], [x], [array], 1)
@@ -165,8 +168,8 @@ def random_program(seed: int):
 
         return b.cond(b.handle(level) < 1, lambda b: [b.handle(x), b.handle(array)], step)
 
-    extra = function("tree", [PY_INT, F64, vector(SIZE)], tree)
     entry = function("main", [PY_INT, F64, PY_FLOAT, vector(SIZE)], main)
+    extra = function("tree", [PY_INT, F64, vector(SIZE)], tree)
     return program(entry, extra)
 
 

@@ -12,7 +12,7 @@ from pyrelay.errors import InvariantError
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.interp import interpret
-from pyrelay.ir.nodes import Block, If, KernelCall, Let, Module, OpCall, Var, Vjp
+from pyrelay.ir.nodes import Block, FnCall, Function, If, KernelCall, Let, Module, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import PY_FLOAT, PY_INT, TensorType, f32, f64
 
@@ -71,16 +71,11 @@ def test_branches_nest_as_deep_as_the_program_says() -> None:
         flag, out = Var("flag", types.PY_BOOL), Var("out", PY_INT)
         test = Let((flag,), OpCall(OPS["greater"], (k, k)))
         block = Block((test, Let((out,), If(flag, Block((), (k,)), block))), (out,))
-    from pyrelay.ir.nodes import Function
-
     assert interpret(Module({"f": Function("f", (k,), block)}, "f"), (3,)) == (3,)
 
 
 def test_recursion_without_end_raises() -> None:
-    module = single("f", {"n": PY_INT}, lambda b, n: [n])
     n, out = Var("n", PY_INT), Var("out", PY_INT)
-    from pyrelay.ir.nodes import FnCall, Function
-
     body = Block((Let((out,), FnCall("f", (n,))),), (out,))
     module = Module({"f": Function("f", (n,), body)}, "f")
     with pytest.raises(RecursionError):
@@ -121,8 +116,6 @@ def test_arguments_that_contradict_each_other_are_refused() -> None:
 def test_extents_can_be_given() -> None:
     symbol = dims.Symbol("n")
     b = Builder()
-    from pyrelay.ir.nodes import Function
-
     module = Module({"f": Function("f", (), b.block([b.extent(dims.of(symbol))]), (symbol,))}, "f")
     assert interpret(module, (), {"n": 4}) == (4,)
     assert interpret(module, (), {symbol: 5}) == (5,)
@@ -132,8 +125,6 @@ def test_kernels_run_as_their_function() -> None:
     ty, own = vector(), vector()
     kernel = function("k", {"x": own}, lambda b, x: [do(b, "tanh", x)])
     x, y = Var("x", ty), Var("y", ty)
-    from pyrelay.ir.nodes import Function
-
     body = Block((Let((y,), KernelCall(kernel, (x,), ty.shape)),), (y,))
     main = Function("f", (x,), body, types.type_symbols(ty))
     (found,) = interpret(Module({"f": main}, "f"), (np.ones(3),))
@@ -142,8 +133,6 @@ def test_kernels_run_as_their_function() -> None:
 
 def test_values_are_checked_against_their_types() -> None:
     x, y = Var("x", TensorType(f64)), Var("y", TensorType(f32))
-    from pyrelay.ir.nodes import Function
-
     body = Block((Let((y,), OpCall(OPS["tanh"], (x,))),), (y,))
     with pytest.raises(InvariantError, match=r"y is float64\[\], its type says f32\[\]"):
         interpret(Module({"f": Function("f", (x,), body)}, "f"), (1.0,))
@@ -151,8 +140,6 @@ def test_values_are_checked_against_their_types() -> None:
 
 def test_derivative_requests_cannot_be_run() -> None:
     x = Var("x", TensorType(f64))
-    from pyrelay.ir.nodes import Function
-
     body = Block((Let((), Vjp("f", (x,), (), (), ())),), (x,))
     with pytest.raises(InvariantError, match="Vjp cannot be interpreted"):
         interpret(Module({"f": Function("f", (x,), body)}, "f"), (1.0,))

@@ -11,6 +11,7 @@ from pyrelay.ir import types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.nodes import (
     UNSET,
+    Attrs,
     Block,
     Const,
     Function,
@@ -47,9 +48,8 @@ def test_a_loop_shows_all_its_parts() -> None:
     text = show(core_programs.PROGRAMS["loop_with_exit"]().module)
     assert "index i: int count 20 exits {" in text
     text = show(core_programs.PROGRAMS["carried_extent"]().module)
-    assert "loop (y: f64[m] = x; m = n) index i: int count k {" in text
-    assert "next v2; 2*m" in text
-    assert ": f64[m_1]; m_1 = loop" in text
+    assert "v0: f64[m]; m = loop (y: f64[m_1] = x; m_1 = n) index i: int count k {" in text
+    assert "next v1; 2*m_1" in text
 
 
 def test_branches_calls_and_bound_extents_are_shown() -> None:
@@ -106,7 +106,7 @@ def test_python_objects_are_shown_without_addresses() -> None:
 def test_untyped_programs_are_shown() -> None:
     x, y = Var("x"), Var("v")
     lets = (
-        Let((y,), PyCall("binary", (x, Const(2)), core_programs_attrs(op="+"))),
+        Let((y,), PyCall("binary", (x, Const(2)), Attrs(op="+"))),
         Let((), PyCall("set_item", (x, Const("key"), y))),
     )
     loop = Loop((Var("t"),), (y,), Block((), (Const(None),)), iterable=x, item=Var("item"))
@@ -122,12 +122,6 @@ def test_untyped_programs_are_shown() -> None:
         "  return t_1\n"
         "}"
     )
-
-
-def core_programs_attrs(**items: object) -> object:
-    from pyrelay.ir.nodes import Attrs
-
-    return Attrs(**items)
 
 
 def test_kernels_are_shown_after_the_function_that_calls_them() -> None:

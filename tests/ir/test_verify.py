@@ -38,7 +38,8 @@ ADD = OPS["add"]
 
 
 def of(params: Sequence[Var], lets: Sequence[Let], results: Sequence[Any], **more: Any) -> Module:
-    return Module({"f": Function("f", tuple(params), Block(tuple(lets), tuple(results)), **more)}, "f")
+    body = Block(tuple(lets), tuple(results))
+    return Module({"f": Function("f", tuple(params), body, **more)}, "f")
 
 
 def fault(module: Module, stage: str = "optimise") -> str:

@@ -1,0 +1,69 @@
+"""Kernels called directly, for the tests of what kernels are made of."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyrelay.devices import native
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
+SHORT_NAMES = {
+    np.dtype(spelled): short
+    for short, spelled in {
+        "bool": "?", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2",
+        "u32": "u4", "u64": "u8", "f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16",
+    }.items()
+}  # fmt: skip
+
+
+def words(*values: Any) -> list[int]:
+    """What stands in a block: addresses of arrays, bit patterns of NumPy scalars, integers."""
+    out: list[int] = []
+    for value in values:
+        if isinstance(value, np.ndarray):
+            out.append(value.ctypes.data)
+        elif isinstance(value, np.generic):
+            padded = value.tobytes().ljust(-(-value.nbytes // 8) * 8, b"\0")
+            out.extend(np.frombuffer(padded, np.int64).tolist())
+        else:
+            out.append(value)
+    return out
+
+
+def run(source: str, *parameters: Any, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Calls the kernel for each range; the error record. Fails unless every status is 0."""
+    record = np.zeros(16, np.int64)
+    block = np.array(words(record, *parameters), np.int64)
+    kernel = _KERNEL(native.kernel_address(source))
+    for begin, end in ranges:
+        assert kernel(block.ctypes.data, begin, end) == 0
+    return record
+
+
+def elementwise_source(expression: str, inputs: Sequence[str], output: str) -> str:
+    """A kernel that maps ``expression`` over arrays ``x0``, ``x1``, ... of these short dtypes."""
+    lines = ["from math import inf, nan", "from pyrelay.devices.vocabulary import *", ""]
+    lines.append("def kernel(block, begin, end):")
+    for place in range(len(inputs)):
+        lines.append(f"    a{place} = param_i64(block, {place + 1})")
+    lines.append(f"    o = param_i64(block, {len(inputs) + 1})")
+    lines.append("    for i in range(begin, end):")
+    for place, short in enumerate(inputs):
+        lines.append(f"        x{place} = load_{short}(a{place}, i)")
+    lines += [f"        store_{output}(o, i, {expression})", "    return 0", ""]
+    return "\n".join(lines)
+
+
+def elementwise(expression: str, *arrays: np.ndarray, result: npt.DTypeLike) -> np.ndarray:
+    """The array of ``expression`` over the elements of ``arrays``."""
+    out = np.zeros(arrays[0].shape, result)
+    source = elementwise_source(
+        expression, [SHORT_NAMES[array.dtype] for array in arrays], SHORT_NAMES[out.dtype]
+    )
+    run(source, *arrays, out, ranges=[(0, out.size)])
+    return out

@@ -1,0 +1,123 @@
+"""The text of kernels: canonical, precise, readable, and the tree that was meant."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+import pytest
+from lowered import function_of
+
+import pyrelay.ops  # noqa: F401  (registers the ops)
+from pyrelay.errors import SourceText, Span
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import DTYPES, TensorType, c64, f32, f64, i64, u64
+from pyrelay.lower.emit_numba import emit, header, literal
+from pyrelay.lower.kernelise import kernelise
+from pyrelay.lower.printing import unparse
+
+N = Symbol("n")
+n = dims.of(N)
+
+
+def chain(b: Any, x: Any, w: Any) -> Any:
+    return OPS["tanh"](x * w + 1) * OPS["exp"](-(x * x))
+
+
+def text_of(function: Any) -> str:
+    return emit(kernelise(function).kernels[0])
+
+
+def test_a_kernel_reads_like_the_formula_it_computes() -> None:
+    assert text_of(function_of([TensorType(f32, (n,))] * 2, chain, [N])) == (
+        "from pyrelay.devices.vocabulary import exp, f32, load_f32, param_i64, store_f32, tanh\n"
+        "\n"
+        "def kernel(block, begin, end):\n"
+        "    a0 = param_i64(block, 1)\n"
+        "    a1 = param_i64(block, 2)\n"
+        "    o0 = param_i64(block, 3)\n"
+        "    for i0 in range(begin, end):\n"
+        "        x0 = load_f32(a0, i0)\n"
+        "        store_f32(o0, i0, tanh(x0 * load_f32(a1, i0) + f32(1.0)) * exp(-(x0 * x0)))\n"
+        "    return 0\n"
+    )
+
+
+def test_equal_kernels_of_different_programs_are_the_same_text() -> None:
+    other = Symbol("batch")
+    a = function_of([TensorType(f32, (n,))] * 2, chain, [N])
+    b = function_of([TensorType(f32, (dims.of(other),))] * 2, chain, [other])
+    assert text_of(a) == text_of(b)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a - (b - c)", "a - b - c", "-(a * b)", "-a * b", "~(a & b) | c", "(a + b) * c",
+        "a if b else c", "(a if b else c) + d", "not a == b", "(not a) + b", "a and (b or c)",
+        "(a < b) == c", "f(a, -b)[c]", "a << (b + c)", "a << b + c", "(a // b) % c", "a // (b % c)",
+        "a < b < c", "(a, b)", "- -a",
+    ],
+)  # fmt: skip
+def test_what_is_printed_parses_to_the_same_tree(text: str) -> None:
+    tree = ast.parse(f"x = {text}")
+    assert ast.dump(ast.parse(unparse(tree))) == ast.dump(tree)
+
+
+def test_statements_print_as_they_parse() -> None:
+    source = (
+        "def kernel(block, begin, end):\n"
+        "    for i in range(begin, end):\n"
+        "        if i < 3:\n"
+        "            break\n"
+        "        elif i < 4:\n"
+        "            x = 1\n"
+        "        else:\n"
+        "            while True:\n"
+        "                x = 2\n"
+        "    return 0\n"
+    )
+    tree = ast.parse(source)
+    assert unparse(tree).lstrip("\n") == source
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "text"),
+    [
+        (0.1, f64, "0.1"), (float(np.float32(0.1)), f32, "f32(0.1)"), (-0.0, f64, "-0.0"),
+        (float("-inf"), f32, "f32(-inf)"), (float("nan"), f64, "nan"), (-(2**63), i64, None),
+        (2**64 - 1, u64, "u64(-1)"), (7, DTYPES["i8"], "i8(7)"), (True, DTYPES["bool"], "True"),
+        (1.5 - 2j, c64, "c64(f32(1.5), f32(-2.0))"), (1e300, f64, "1e+300"),
+    ],
+)  # fmt: skip
+def test_literals_are_exact(value: Any, dtype: Any, text: str | None) -> None:
+    printed = unparse(ast.Module([ast.Expr(literal(value, dtype))], [])).strip()
+    assert printed == (text or str(value))
+
+
+def test_the_header_shows_the_user_s_lines_and_stays_out_of_the_text() -> None:
+    source = SourceText("model.py", ("def f(x, w):", "    return tanh(x * w + 1)"), 10)
+    span = Span(source, 11, 11, 11, 26, "f")
+
+    def body(b: Any, x: Any, w: Any) -> Any:
+        with b.at(span):
+            return chain(b, x, w)
+
+    function = function_of([TensorType(f32, (n,))] * 2, body, [N])
+    (kernel,) = kernelise(function).kernels
+    assert header(kernel) == "# model.py\n#    11 | return tanh(x * w + 1)\n"
+    assert "model" not in emit(kernel)
+
+
+def test_long_expressions_are_cut_into_lines() -> None:
+    def body(b: Any, x: Any) -> Any:
+        for _ in range(100):
+            x = x * 1.5 + 0.5
+        return x
+
+    text = text_of(function_of([TensorType(f32, (n,))], body, [N]))
+    assert max(map(len, text.splitlines())) < 250
+    ast.parse(text)

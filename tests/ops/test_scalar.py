@@ -1,0 +1,206 @@
+"""The table of scalar primitives: every spelling means what NumPy's ufunc of that name means."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
+from pyrelay.ops.scalar import CUDA_PRELUDE, SCALARS, Scalar, c_type
+from tests.devices.running_kernels import run
+
+NUMPY: dict[str, Callable[..., Any]] = {
+    "add_reassociated": np.add,
+    "multiply_reassociated": np.multiply,
+    "fma": lambda a, b, c: a * b + c,
+    "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
+    "erf": np.vectorize(math.erf),
+    "real": np.real,
+    "imag": np.imag,
+    "make_complex": lambda a, b: _paired(a, b),
+    "where": lambda a, b, c: np.where(a != 0, b, c),
+    "add_overflows": lambda a, b: _overflows(a, b, int.__add__),
+    "subtract_overflows": lambda a, b: _overflows(a, b, int.__sub__),
+    "multiply_overflows": lambda a, b: _overflows(a, b, int.__mul__),
+}
+DTYPE = pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+
+
+def _paired(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    kind = np.complex64 if a.dtype == np.float32 else np.complex128
+    return np.stack([a, b], axis=-1).view(kind)[:, 0]
+
+
+def _overflows(a: np.ndarray, b: np.ndarray, operation: Any) -> np.ndarray:
+    exact = [operation(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    return np.array([not -(2**63) <= value < 2**63 for value in exact])
+
+
+def operands(dtype: DType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All pairs of edge values of a dtype, some ordinary pairs, and a third operand."""
+    rng = np.random.default_rng(0)
+    edges: list[Any]
+    if dtype.kind == "b":
+        edges = [False, True]
+    elif dtype.kind in "iu":
+        info = np.iinfo(dtype.numpy)
+        edges = [info.min, info.min + 1, 0, 1, 2, 3, 7, 63, 100, info.max - 1, info.max]
+        edges += [-1, -2, -5] if dtype.kind == "i" else []
+    elif dtype.kind == "f":
+        edges = [0.0, -0.0, 0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 7.0, -0.3, np.inf, -np.inf, np.nan]
+    else:
+        edges = [0, 1, -1, 1j, 2 - 3j, -0.5 + 0.25j, 3 + 4j]
+    a, b = (part.ravel() for part in np.meshgrid(*[np.array(edges, dtype.numpy)] * 2))
+    if dtype.kind in "fc":
+        extra = rng.uniform(-3, 3, (2, 60)) + (1j * rng.uniform(-3, 3, (2, 60)))
+        extra = extra if dtype.kind == "c" else extra.real
+        a, b = (np.concatenate([p, e.astype(dtype.numpy)]) for p, e in zip((a, b), extra, strict=True))
+    return a.copy(), b.copy(), rng.permutation(a)
+
+
+def expected(scalar: Scalar, arrays: tuple[np.ndarray, ...], dtype: DType) -> np.ndarray:
+    function = NUMPY.get(scalar.name) or getattr(np, scalar.name)
+    given = arrays[: scalar.arity]
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*given)).astype(scalar.result_dtype(dtype).numpy)
+
+
+def agree(scalar: Scalar, computed: np.ndarray, wanted: np.ndarray, dtype: DType) -> None:
+    if wanted.dtype.kind not in "fc":
+        np.testing.assert_array_equal(computed, wanted, err_msg=scalar.name)
+        return
+    tolerance = 16 * np.finfo(wanted.dtype).eps
+    np.testing.assert_allclose(
+        computed, wanted, rtol=tolerance, atol=tolerance, err_msg=scalar.name
+    )
+
+
+def applicable(dtype: DType) -> list[Scalar]:
+    """Primitives of this dtype that NumPy can be asked about on these operands."""
+    checked = [s for s in SCALARS.values() if s.takes(dtype) and s.name != "cast"]
+    overflows = {"add_overflows", "subtract_overflows", "multiply_overflows"}
+    return [s for s in checked if s.name not in overflows or dtype == i64]
+
+
+def restricted(
+    scalar: Scalar, arrays: tuple[np.ndarray, ...], dtype: DType
+) -> tuple[np.ndarray, ...]:
+    """Without what NumPy refuses or leaves to the platform."""
+    a, b, c = arrays
+    if dtype.kind == "i" and scalar.name == "power":
+        b = np.where(b < 0, np.array(3, dtype.numpy), b)
+    if scalar.name == "fma":
+        a, b, c = (np.nan_to_num(each, posinf=2, neginf=-2) for each in (a, b, c))
+    if dtype.kind == "c" and scalar.name in {"log", "power", "reciprocal", "divide"}:
+        a, b = (np.where(each == 0, np.array(1 + 1j, dtype.numpy), each) for each in (a, b))
+    return a, b, c
+
+
+@DTYPE
+def test_kernels_compute_every_primitive_as_numpy_does(dtype: DType) -> None:
+    scalars = applicable(dtype)
+    arrays = [restricted(scalar, operands(dtype), dtype) for scalar in scalars]
+    results = [
+        np.zeros(given[0].shape, scalar.result_dtype(dtype).numpy)
+        for scalar, given in zip(scalars, arrays, strict=True)
+    ]
+    lines = ["from pyrelay.devices.vocabulary import *", "", "def kernel(block, begin, end):"]
+    lines.append("    for i in range(begin, end):")
+    for place, scalar in enumerate(scalars):
+        # Every variable keeps one type, so each primitive has variables of its own.
+        variables = [f"x{place}_{k}" for k in range(3)]
+        for k, variable in enumerate(variables):
+            value = f"load_{dtype.name}(param_i64(block, {4 * place + k + 1}), i)"
+            condition = scalar.name == "where" and k == 0
+            lines.append(f"        {variable} = {f'boolean({value})' if condition else value}")
+        value = scalar.numba(dtype).format(*variables)
+        short = scalar.result_dtype(dtype).name
+        lines.append(f"        store_{short}(param_i64(block, {4 * place + 4}), i, {value})")
+    lines += ["    return 0", ""]
+    parameters = [
+        each for given, out in zip(arrays, results, strict=True) for each in (*given, out)
+    ]
+    run("\n".join(lines), *parameters, ranges=[(0, results[0].size)])
+    for scalar, given, computed in zip(scalars, arrays, results, strict=True):
+        agree(scalar, computed, expected(scalar, given, dtype), dtype)
+
+
+@DTYPE
+def test_casts_to_every_dtype_are_numpys_astype(dtype: DType) -> None:
+    values, _, _ = operands(dtype)
+    if dtype.kind in "fc":
+        values = np.nan_to_num(values, posinf=1, neginf=-1)
+    targets = list(DTYPES.values())
+    results = [np.zeros(values.shape, target.numpy) for target in targets]
+    lines = ["from pyrelay.devices.vocabulary import *", "", "def kernel(block, begin, end):"]
+    lines.append("    x = param_i64(block, 1)")
+    lines.append("    for i in range(begin, end):")
+    lines.append(f"        v = load_{dtype.name}(x, i)")
+    for place, target in enumerate(targets):
+        text = SCALARS["cast"].numba(target).format("v")
+        lines.append(f"        store_{target.name}(param_i64(block, {place + 2}), i, {text})")
+    lines += ["    return 0", ""]
+    run("\n".join(lines), values, *results, ranges=[(0, values.size)])
+    for target, computed in zip(targets, results, strict=True):
+        given = values
+        if target.kind == "u" and dtype.kind in "fc":
+            # A negative float has no unsigned value; NumPy's answer depends on the CPU.
+            fits = values.real >= 0
+            given, computed = values[fits], computed[fits]
+        with np.errstate(all="ignore"):
+            wanted = (given.real if target.kind not in "bc" else given).astype(target.numpy)
+        np.testing.assert_array_equal(computed, wanted, err_msg=f"{dtype} to {target}")
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_cuda_spellings_computed_by_a_cpp_compiler_agree_with_numpy(tmp_path: Path) -> None:
+    pieces = ["#include <cmath>\nusing namespace std;\n#define __device__ static inline\n"]
+    pieces.append(CUDA_PRELUDE)
+    cases = []
+    for dtype in DTYPES.values():
+        for scalar in applicable(dtype):
+            if dtype.kind == "c" or scalar.name in {"make_complex", "fma"}:
+                continue
+            name = f"k_{scalar.name}_{dtype.name}"
+            kind, out = c_type(dtype), c_type(scalar.result_dtype(dtype))
+            first = "(a[i] != 0)" if scalar.name == "where" else "a[i]"
+            text = scalar.cuda(dtype).format(first, "b[i]", "c[i]")
+            pieces.append(
+                f'extern "C" void {name}(long long n, const {kind}* a, const {kind}* b, '
+                f"const {kind}* c, {out}* o) {{ for (long long i = 0; i < n; i++) o[i] = {text}; }}\n"
+            )
+            cases.append((name, scalar, dtype))
+    source, library = tmp_path / "spellings.cpp", tmp_path / "spellings.so"
+    source.write_text("".join(pieces))
+    command = ["g++", "-std=c++17", "-O1", "-fwrapv", "-w", "-shared", "-fPIC"]
+    subprocess.run([*command, str(source), "-o", str(library)], check=True)
+    functions = ctypes.CDLL(str(library))
+    for name, scalar, dtype in cases:
+        given = restricted(scalar, operands(dtype), dtype)
+        out = np.zeros(given[0].shape, scalar.result_dtype(dtype).numpy)
+        addresses = [ctypes.c_void_p(each.ctypes.data) for each in (*given, out)]
+        getattr(functions, name)(ctypes.c_longlong(out.size), *addresses)
+        agree(scalar, out, expected(scalar, given, dtype), dtype)
+
+
+def test_results_have_the_dtype_the_table_says() -> None:
+    assert SCALARS["less"].result_dtype(f64) == bool_
+    assert SCALARS["absolute"].result_dtype(DTYPES["c64"]) == DTYPES["f32"]
+    assert SCALARS["make_complex"].result_dtype(f64) == DTYPES["c128"]
+    assert SCALARS["add"].result_dtype(i64) == i64
+
+
+def test_every_numba_spelling_has_as_many_operands_as_its_arity() -> None:
+    for scalar in SCALARS.values():
+        for dtype in filter(scalar.takes, DTYPES.values()):
+            text = scalar.numba(dtype)
+            used = {place for place in range(4) if f"{{{place}}}" in text}
+            assert used == set(range(scalar.arity)), (scalar.name, text)

@@ -1,0 +1,283 @@
+"""Which Lets become one kernel, and that fused programs mean the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import pyrelay.ops  # noqa: F401  (registers the ops)
+from pyrelay.ir import dims, interp, types, walk
+from pyrelay.ir.build import Builder, Handle
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.nodes import Function, If, KernelCall, Loop, Module, OpCall, Var
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import PY_FLOAT, PY_INT, TensorType, f32, i64
+from pyrelay.ir.verify import verify
+from pyrelay.opt.fuse import fuse
+
+N, M = Symbol("n"), Symbol("m")
+n, m = dims.of(N), dims.of(M)
+random = np.random.default_rng(3)
+Body = Callable[..., Any]
+
+
+def op(name: str) -> Any:
+    return OPS[name]
+
+
+def floats(*shape: int) -> np.ndarray:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def array(*shape: Any) -> TensorType:
+    return TensorType(f32, shape)
+
+
+def program(params: Sequence[TensorType], body: Body, symbols: Sequence[Symbol] = ()) -> Module:
+    b = Builder()
+    variables = tuple(Var(f"p{k}", ty) for k, ty in enumerate(params))
+    results = body(b, *(Handle(b, p) for p in variables))
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    return Module({"f": Function("f", variables, b.block(results), tuple(symbols))}, "f")
+
+
+def fused(module: Module, args: Sequence[Any] = ()) -> list[list[str]]:
+    """The ops of each kernel, after checking that the fused program is right on `args`."""
+    after = fuse(module)
+    verify(after, "fuse")
+    if args:
+        expected = interp.interpret(module, args)
+        for a, b in zip(interp.interpret(after, args), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    return [names(let.rhs.function) for let in kernels(after)]
+
+
+def kernels(module: Module) -> list[Any]:
+    lets = walk.nested_lets(module.main.body)
+    return [let for let in lets if isinstance(let.rhs, KernelCall)]
+
+
+def names(function: Function) -> list[str]:
+    return [
+        let.rhs.op.name if isinstance(let.rhs, OpCall) else type(let.rhs).__name__.lower()
+        for let in function.body.lets
+    ]
+
+
+def test_an_elementwise_chain_is_one_kernel() -> None:
+    module = program(
+        [array(n), array(n)], lambda b, x, w: op("tanh")(x * w + 1) * op("exp")(-(x * x)), [N]
+    )
+    assert len(fused(module, [floats(9), floats(9)])) == 1
+
+
+def test_the_elementwise_part_of_an_lstm_cell_is_one_kernel_with_two_results() -> None:
+    def cell(b: Builder, z: Any, c: Any) -> Any:
+        def gate(k: int) -> Any:
+            return b.call(op("slice"), z, starts=(0, 8 * k), sizes=(n, 8), steps=(1, 1))
+
+        i, f, g, o = gate(0), gate(1), gate(2), gate(3)
+        following = op("sigmoid")(f) * c + op("sigmoid")(i) * op("tanh")(g)
+        return op("sigmoid")(o) * op("tanh")(following), following
+
+    module = program([array(n, 32), array(n, 8)], cell, [N])
+    assert len(fused(module, [floats(3, 32), floats(3, 8)])) == 1
+
+
+def test_a_loss_is_one_kernel_from_difference_to_mean() -> None:
+    def loss(b: Builder, x: Any, y: Any) -> Any:
+        d = x - y
+        return op("sum")(d * d, axes=(0, 1), keepdims=False) * np.float32(0.5)
+
+    assert len(fused(program([array(m, n)] * 2, loss, [M, N]), [floats(4, 5), floats(4, 5)])) == 1
+
+
+def test_reductions_of_rows_share_a_kernel_with_what_follows() -> None:
+    def deviation(b: Builder, x: Any) -> Any:
+        mean = op("sum")(x, axes=(1,), keepdims=False) * np.float32(0.25)
+        square = op("sum")(x * x, axes=(1,), keepdims=False) * np.float32(0.25)
+        return op("sqrt")(square - mean * mean)
+
+    assert len(fused(program([array(m, 4)], deviation, [M]), [floats(5, 4)])) == 1
+
+
+def test_two_reductions_of_columns_are_two_kernels() -> None:
+    def both(b: Builder, x: Any) -> Any:
+        first = op("sum")(x, axes=(0,), keepdims=False)
+        return first - op("sum")(x * x, axes=(0,), keepdims=False)
+
+    assert len(fused(program([array(m, n)], both, [M, N]), [floats(5, 4)])) == 2
+
+
+def test_expensive_work_is_not_repeated_for_every_row() -> None:
+    module = program([array(m, n), array(n)], lambda b, x, w: x + op("exp")(w), [M, N])
+    assert fused(module, [floats(3, 4), floats(4)]) == [["exp"], ["add"]]
+    module = program([array(m, n), array(n)], lambda b, x, w: x + w * w, [M, N])
+    assert fused(module, [floats(3, 4), floats(4)]) == [["multiply", "add"]]
+
+
+def test_expensive_neighbours_are_computed_once() -> None:
+    def stencil(b: Builder, x: Any) -> Any:
+        y = op("exp")(x)
+        part = {"sizes": (n - 2,), "steps": (1,)}
+        left, here, right = (b.call(op("slice"), y, starts=(k,), **part) for k in range(3))
+        return left + right - here * 2
+
+    kernels_ = fused(program([array(n)], stencil, [N]), [floats(9)])
+    assert kernels_[0] == ["exp"]
+    assert len(kernels_) == 2
+
+
+def test_a_cheap_value_for_a_kernel_and_for_a_product_is_stored_once() -> None:
+    def backward(b: Builder, g: Any, h: Any) -> Any:
+        dz = op("where")(h > 0, g, np.float32(0))
+        dw = b.call(op("matmul"), h, dz, transpose_a=True, transpose_b=False)
+        return dw, op("sum")(dz, axes=(0,), keepdims=False)
+
+    module = program([array(m, n)] * 2, backward, [M, N])
+    assert fused(module, [floats(4, 5), floats(4, 5)]) == [["greater", "where"], ["sum"]]
+
+
+def test_what_a_library_call_separates_is_not_merged_in_a_circle() -> None:
+    def around(b: Builder, x: Any) -> Any:
+        a = op("exp")(x)
+        c = b.call(op("matmul"), a, a, transpose_a=False, transpose_b=False)
+        return op("tanh")(a) + c
+
+    module = program([array(n, n)], around, [N])
+    assert fused(module, [floats(4, 4)]) == [["exp"], ["tanh", "add"]]
+
+
+def test_views_of_arrays_in_memory_are_no_part_of_a_kernel() -> None:
+    def view(b: Builder, x: Any) -> Any:
+        flat = b.call(op("reshape"), x, shape=(dims.multiply(m, n),))
+        return op("exp")(flat)
+
+    module = program([array(m, n)], view, [M, N])
+    assert fused(module, [floats(4, 5)]) == [["exp"]]
+
+    def between(b: Builder, x: Any) -> Any:
+        return b.call(op("reshape"), op("exp")(x), shape=(dims.multiply(m, n),)) * 2
+
+    module = program([array(m, n)], between, [M, N])
+    assert fused(module, [floats(4, 5)]) == [["exp", "reshape", "multiply"]]
+
+
+def test_reading_the_row_that_is_written_belongs_to_the_update() -> None:
+    def step(b: Builder, x: Any, v: Any, t: Any) -> Any:
+        row = b.call(op("index"), x, t, axes=(0,))
+        return b.call(op("index_update"), x, row + op("tanh")(v), t, axes=(0,))
+
+    module = program([array(m, n), array(n), PY_INT], step, [M, N])
+    assert fused(module, [floats(3, 4), floats(4), 1]) == [
+        ["index", "tanh", "add", "index_update"]
+    ]
+
+
+def test_a_read_is_not_delayed_past_an_update_of_what_it_reads() -> None:
+    def step(b: Builder, x: Any, v: Any) -> Any:
+        old = b.call(op("index"), x, 0, axes=(0,))
+        new = b.call(op("index_update"), x, v, 1, axes=(0,))
+        product = b.call(op("matmul"), new, new, transpose_a=True, transpose_b=False)
+        return product + old
+
+    after = fuse(program([array(m, n), array(n)], step, [M, N]))
+    order = [names(let.rhs.function) for let in kernels(after)]
+    assert order[0] == ["index"]
+    fused(program([array(m, n), array(n)], step, [M, N]), [floats(3, 4), floats(4)])
+
+
+def while_true(b: Builder, x: Any, body: Body) -> Any:
+    carried = Var("c", x.type)
+    inner = b.nested()
+    block = inner.block(body(inner, Handle(inner, carried)))
+    return b.bind(Loop((carried,), (x.atom,), block, exits=True), [x.type])[0]
+
+
+def test_a_loop_over_scalars_is_one_kernel_with_the_scalars_around_it() -> None:
+    def halve(b: Builder, x: Any) -> Any:
+        def body(b: Builder, x: Any) -> Any:
+            y = x * 0.5
+            return [op("less")(y, 1.0), y]
+
+        return while_true(b, x * 3.0, body) + 1.0
+
+    module = program([PY_FLOAT], halve)
+    assert fused(module, [100.0]) == [["multiply", "loop", "add"]]
+
+
+def test_a_loop_over_arrays_stays_in_the_plan_and_is_fused_inside() -> None:
+    def grow(b: Builder, x: Any) -> Any:
+        def body(b: Builder, x: Any) -> Any:
+            y = op("tanh")(x) * 2
+            total = op("sum")(y, axes=(0,), keepdims=False)
+            return [op("greater")(total, np.float32(-1e9)), y]
+
+        return while_true(b, x, body)
+
+    module = program([array(n)], grow, [N])
+    kernels_ = fused(module, [floats(4)])
+    assert ["tanh", "multiply"] in kernels_
+
+
+def test_an_array_that_is_read_in_its_old_state_keeps_the_loop_out_of_a_kernel() -> None:
+    def swap(b: Builder, x: Any) -> Any:
+        def body(b: Builder, i: Any, y: Any) -> Any:
+            place = b.call(op("check_index"), i, size=n, axis=0)
+            old = b.call(op("index"), b.handle(x), place, axes=(0,))
+            return [b.call(op("index_update"), y, old * 2, place, axes=(0,))]
+
+        return b.counted(b.extent(n), [x], body)
+
+    module = program([array(n)], swap, [N])
+    lets = [let for let in fuse(module).main.body.lets if isinstance(let.rhs, Loop)]
+    assert len(lets) == 1  # x and y would be one buffer
+    fused(module, [floats(4)])
+
+
+def test_failures_keep_their_order_around_a_branch() -> None:
+    def body(b: Builder, x: Any, y: Any) -> Any:
+        first = x / y
+        second = op("floor_divide")(x, y)
+        chosen = b.cond(op("greater")(x, 0.0), lambda b: [x / 2.0], lambda b: [y])[0]
+        return first + chosen, second
+
+    module = program([PY_FLOAT, PY_FLOAT], body)
+    fused(module, [3.0, 2.0])
+    after = fuse(module)
+    calls = [let for let in after.main.body.lets if isinstance(let.rhs, (KernelCall, If))]
+    assert len(calls) == 1
+
+
+def test_a_scalar_for_an_array_is_computed_in_its_kernel() -> None:
+    def update(b: Builder, p: Any, t: Any) -> Any:
+        rate = op("sqrt")(1 - op("power")(np.float32(0.9), t))
+        return p * rate
+
+    module = program([array(n), TensorType(f32)], update, [N])
+    assert len(fused(module, [floats(5), np.float32(2)])) == 1
+
+
+def test_ten_thousand_ops_are_fused_in_linear_time() -> None:
+    def chain(b: Builder, x: Any) -> Any:
+        for k in range(10_000):
+            x = x * 1.5 if k % 2 else x + 0.5
+        return x
+
+    module = program([array(n)], chain, [N])
+    start = time.process_time()
+    after = fuse(module)
+    assert time.process_time() - start < 20
+    assert 1 < len(kernels(after)) <= 10_000 / 100
+
+
+def test_integers_and_conditions_fuse_as_well() -> None:
+    def pick(b: Builder, x: Any) -> Any:
+        even = op("equal")(op("remainder")(x, 2), 0)
+        return op("where")(even, x, -x), op("cast")(even, dtype=types.f32, weak=False)
+
+    module = program([TensorType(i64, (n,))], pick, [N])
+    assert len(fused(module, [np.arange(7)])) == 1
