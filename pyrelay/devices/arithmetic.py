@@ -1,4 +1,4 @@
-"""Intrinsics for exact operations: rounding, order, selection, logic, integer powers, complex parts.
+"""Intrinsics of exact operations: rounding, order, selection, logic, integer powers.
 
 In: values of kernel types; out: LLVM instructions emitted in place.  Each means what the NumPy
 ufunc of its name means for operands of one dtype.  ``add_reassociated`` and
@@ -24,9 +24,11 @@ from pyrelay.devices.kernel_language import (
     LLVM_TYPES,
     NUMBERS,
     Intrinsic,
-    add,
     alike,
     define,
+)
+from pyrelay.devices.kernel_operators import (
+    add,
     divide,
     emit_add,
     emit_floordiv,
@@ -189,9 +191,7 @@ def lane_hypot(x: Lane, y: Lane) -> Lane:
         # A power of two near the larger one, such that it and its inverse are normal numbers.
         exponents = large.bits() & (0x7FE << 52)
         exponents = (exponents < (2 << 52)).choose(exponents.constant(2 << 52), exponents)
-        exponents = (exponents > (0x7FC << 52)).choose(
-            exponents.constant(0x7FC << 52), exponents
-        )
+        exponents = (exponents > (0x7FC << 52)).choose(exponents.constant(0x7FC << 52), exponents)
         scale = exponents.as_float()
         inverse = (exponents.constant(0x7FE << 52) - exponents).as_float()
         p, q = large * inverse, small * inverse
@@ -228,9 +228,7 @@ def _complex_sign(b: llvm.IRBuilder, z: Any) -> Any:
     re, im = (Lane(b, part) for part in parts(b, z))
     size = lane_hypot(re, im)
     zero = size.equals(0.0)
-    return make_complex(
-        b, *((zero.choose(part.constant(0.0), part / size)).v for part in (re, im))
-    )
+    return make_complex(b, *((zero.choose(part.constant(0.0), part / size)).v for part in (re, im)))
 
 
 def _emit_conj(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:

@@ -1,9 +1,9 @@
 """Kernel source text in, object code out.
 
 A kernel is a Python text that defines ``kernel(block, begin, end)`` in the language of
-``kernel_language``.  That module lowers it; LLVM optimises and emits it here, for the machine this
-process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers 256 bits on most
-Intel models, which halves the speed of compute-bound kernels).
+``kernel_language``; ``kernel_lowering`` lowers it.  LLVM optimises and emits it here, for the
+machine this process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers
+256 bits on most Intel models, which halves the speed of compute-bound kernels).
 
 The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
 It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
@@ -18,7 +18,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba.core.compiler_lock import global_compiler_lock
 
-from pyrelay.devices.kernel_language import lower_kernel
+from pyrelay.devices.kernel_lowering import lower_kernel
 
 SYMBOL = "pyrelay_kernel"
 

@@ -170,10 +170,10 @@ class _Tiled:
     def whole_keep(self) -> str:
         return "1" if self.form.accumulate else "0"
 
-    def tile(self, kind: str, rows: int, across: int, a: _Operand, b: _Operand) -> str:
+    def tile(self, rows: int, across: int, a: _Operand, b: _Operand) -> str:
         """A tile at row ``i`` and column ``j`` of the block of ``depth`` values from ``k0``."""
         return self.call(
-            kind, self.lanes, rows, across,
+            "tile", self.lanes, rows, across,
             f"{a.address}, {a.row}, {a.step}, {b.address}, {b.step}, "
             f"c + (i * n + j) * {self.size}, n, depth, minimum({rows}, i1 - i), "
             f"minimum({across * self.lanes}, j1 - j), keep",
@@ -208,30 +208,16 @@ class _Tiled:
             )  # fmt: skip
         return f"for i in range(i0, i1, {step}):\n    {call}"
 
-    def direct(self) -> str:
-        """``b`` read in place: few rows, or few columns."""
-        a, b = self.a_in_place(), self.b_in_place()
-        thin, rows = self.rows // 2, self.rows
+    def one_row(self) -> str:
+        """A row times ``b`` in place."""
+        call = self.tile(1, 8, self.a_in_place(), self.b_in_place())
         return (
+            f"i = i0\n"
             f"for k0 in range(0, maximum(k, 1), {_DEPTH}):\n"
             f"    depth = minimum({_DEPTH}, k - k0)\n"
             f"    keep = {self.keep('k0')}\n"
-            f"    if i1 - i0 == 1:\n"
-            f"        i = i0\n"
-            f"        for j in range(j0, j1, {8 * self.lanes}):\n"
-            f"            {self.tile('tile', 1, 8, a, b)}\n"
-            f"    elif i1 - i0 <= {thin}:\n"
-            f"        i = i0\n"
-            f"        for j in range(j0, j1, {4 * self.lanes}):\n"
-            f"            {self.tile('tile', thin, 4, a, b)}\n"
-            f"    else:\n"
-            f"        for j in range(j0, j1, {2 * self.lanes}):\n"
-            f"            if j1 - j > {self.lanes}:\n"
-            f"                for i in range(i0, i1, {rows}):\n"
-            f"                    {self.tile('tile', rows, 2, a, b)}\n"
-            f"            else:\n"
-            f"                for i in range(i0, i1, {rows}):\n"
-            f"                    {self.tile('tile', rows, 1, a, b)}"
+            f"    for j in range(j0, j1, {8 * self.lanes}):\n"
+            f"        {call}"
         )
 
     def few_rows(self) -> str:
@@ -264,48 +250,60 @@ class _Tiled:
             kind, lanes, 1, across, f"{source.address}, {stride}, {target}, depth, {valid}"
         )
 
-    def packed(self) -> str:
-        """Both operands packed: ``b`` into panels two vectors wide, ``a`` into bands."""
+    def blocked(self) -> str:
+        """The general case: both operands packed, ``b`` into panels two vectors wide, ``a`` into
+        bands; or read in place, where packing would not pay (``packs``)."""
         width, size, rows = 2 * self.lanes, self.size, self.rows
         group = _GROUP_BYTES // size
         panel = _Operand(f"packed_b + (j - g0) * {_DEPTH * size}", "1", str(width))
         band = _Operand(f"packed_a + (i - h0) * {_DEPTH * size}", "1", str(rows))
-        pack_b = self.packing(
-            self.b_in_place(), self.lanes, 2, panel.address, f"minimum({width}, j1 - j)"
-        )
-        pack_a = self.packing(
-            self.a_in_place(), rows, 1, band.address, f"minimum({rows}, i1 - i)"
-        )
+        a, b = self.a_in_place(), self.b_in_place()
+        pack_b = self.packing(b, self.lanes, 2, panel.address, f"minimum({width}, j1 - j)")
+        pack_a = self.packing(a, rows, 1, band.address, f"minimum({rows}, i1 - i)")
+        left = _Operand("a_tile", f"where(packs, 1, {a.row})", f"where(packs, {rows}, {a.step})")
+        right = _Operand("b_panel", "1", f"where(packs, {width}, {b.step})")
         return (
+            f"packs = {self.packs()}\n"
             f"for g0 in range(j0, j1, {group}):\n"
             f"    g1 = minimum(j1, g0 + {group})\n"
             f"    for k0 in range(0, maximum(k, 1), {_DEPTH}):\n"
             f"        depth = minimum({_DEPTH}, k - k0)\n"
             f"        keep = {self.keep('k0')}\n"
-            f"        for j in range(g0, g1, {width}):\n"
-            f"            {pack_b}\n"
+            f"        if packs:\n"
+            f"            for j in range(g0, g1, {width}):\n"
+            f"                {pack_b}\n"
             f"        for h0 in range(i0, i1, {_BAND}):\n"
             f"            h1 = minimum(i1, h0 + {_BAND})\n"
-            f"            for i in range(h0, h1, {rows}):\n"
-            f"                {pack_a}\n"
-            f"            for j in range(g0, g1, {width}):\n"
+            f"            if packs:\n"
             f"                for i in range(h0, h1, {rows}):\n"
-            f"                    {self.tile('tile_ab', rows, 2, band, panel)}"
+            f"                    {pack_a}\n"
+            f"            for j in range(g0, g1, {width}):\n"
+            f"                b_panel = where(packs, {panel.address}, {b.address})\n"
+            f"                for i in range(h0, h1, {rows}):\n"
+            f"                    a_tile = where(packs, {band.address}, {a.address})\n"
+            f"                    if j1 - j > {self.lanes}:\n"
+            f"                        {self.tile(rows, 2, left, right)}\n"
+            f"                    else:\n"
+            f"                        {self.tile(rows, 1, left, right)}"
         )
+
+    def packs(self) -> str:
+        """Whether packing pays: not for few rows or columns of a ``b`` that tiles can read."""
+        return "True" if self.form.transpose_b else "i1 - i0 > 32 and n > 64"
 
     def text(self) -> str:
         cases = [("n == 1", self.one_column())]
         if not self.form.transpose_b:
-            cases.append(("i1 - i0 <= 32 or n <= 64", self.direct()))
+            cases.append(("i1 - i0 == 1", self.one_row()))
         elif not self.form.transpose_a:
             cases.append(("i1 - i0 <= 8", self.few_rows()))
         body = "el".join(f"if {test}:\n{_indented(code, 1)}\n" for test, code in cases)
-        body += f"else:\n{_indented(self.packed(), 1)}\n"
+        body += f"else:\n{_indented(self.blocked(), 1)}\n"
         imports = ", ".join(sorted(self.used))
         local = f"local_{self.dtype.name}"
         return (
             f"from pyrelay.devices.matmul_tiles import {imports}\n"
-            f"from pyrelay.devices.vocabulary import i64, {local}, maximum, minimum, param_i64\n"
+            f"from pyrelay.devices.vocabulary import i64, {local}, maximum, minimum, param_i64, where\n"
             f"\n\ndef kernel(block, begin, end):\n"
             f"    packed_a = {local}({_BAND * _DEPTH})\n"
             f"    packed_b = {local}({_GROUP_BYTES // self.size * _DEPTH})\n"
@@ -342,7 +340,9 @@ def _plain_kernel(dtype: DType, form: Form) -> str:
                 factor = {a}
                 for j in range(j0, j1):
                     product = factor {multiply} load_ordered_{short}(b, kk * n + j)
-                    store_ordered_{short}(c, i * n + j, load_ordered_{short}(c, i * n + j) {add} product)
+                    place = i * n + j
+                    total = load_ordered_{short}(c, place) {add} product
+                    store_ordered_{short}(c, place, total)
         """
     return (
         f"from pyrelay.devices.vocabulary import *\n"

@@ -170,28 +170,19 @@ class _Code:
         return pointers
 
 
-def _emit_tile(shape: Shape, packed: str) -> Callable[..., None]:
-    """``packed``: which operands are packed, and may be read beyond ``rows`` and ``columns``."""
-
+def _emit_tile(shape: Shape) -> Callable[..., None]:
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
         a, a_row, a_k, right, b_k, c, c_row, k, rows, columns, keep = args
         code = _Code(b, shape)
         column_masks = [code.below(columns, v * shape.lanes) for v in range(shape.across)]
-        a_base = code.pointer(a)
-        if "a" in packed:
-            row_pointers = [code.at(a_base, code.word(row)) for row in range(shape.rows)]
-        else:
-            row_pointers = code.clamped_rows(a_base, a_row, shape.rows, rows)
+        row_pointers = code.clamped_rows(code.pointer(a), a_row, shape.rows, rows)
         b_base = code.pointer(right)
 
         def body(index: Any, sums: list[Any]) -> list[Any]:
             line = code.at(b_base, b.mul(index, b_k))
             places = [code.at(line, code.word(v * shape.lanes)) for v in range(shape.across)]
-            if "b" in packed:
-                vectors = [code.load(place) for place in places]
-            else:
-                pairs = zip(places, column_masks, strict=True)
-                vectors = [code.load_masked(place, mask) for place, mask in pairs]
+            pairs = zip(places, column_masks, strict=True)
+            vectors = [code.load_masked(place, mask) for place, mask in pairs]
             offset = b.mul(index, a_k)
             out = []
             for row, pointer in enumerate(row_pointers):
@@ -339,8 +330,8 @@ def _emit_turn(shape: Shape) -> Callable[..., None]:
     return emit
 
 
-_NAME = re.compile(r"(tile|tile_b|tile_ab|dots|pack|turn)_(f32|f64)x(\d+)_(\d+)x(\d+)")
-_ARGUMENTS = {"tile": 11, "tile_b": 11, "tile_ab": 11, "dots": 10, "pack": 5, "turn": 5}
+_NAME = re.compile(r"(tile|dots|pack|turn)_(f32|f64)x(\d+)_(\d+)x(\d+)")
+_ARGUMENTS = {"tile": 11, "dots": 10, "pack": 5, "turn": 5}
 
 
 @functools.cache
@@ -351,13 +342,11 @@ def _intrinsic(name: str) -> Intrinsic | None:
     kind, dtype = match[1], match[2]
     shape = Shape(LLVM_TYPES[SHORT_NAMES[dtype]], *(int(match[place]) for place in (3, 4, 5)))
     emit = {
-        "tile": lambda: _emit_tile(shape, packed=""),
-        "tile_b": lambda: _emit_tile(shape, packed="b"),
-        "tile_ab": lambda: _emit_tile(shape, packed="ab"),
-        "dots": lambda: _emit_dots(shape),
-        "pack": lambda: _emit_pack(shape),
-        "turn": lambda: _emit_turn(shape),
-    }[kind]()
+        "tile": _emit_tile,
+        "dots": _emit_dots,
+        "pack": _emit_pack,
+        "turn": _emit_turn,
+    }[kind](shape)
     return define(name, fixed(types.void, *(types.int64,) * _ARGUMENTS[kind]), emit)
 
 

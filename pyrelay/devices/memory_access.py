@@ -12,7 +12,8 @@ dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
     T(x)                          x as a T: constants and NumPy's casts; c64(re, im), c128(re, im)
 
 and besides ``add_overflows subtract_overflows multiply_overflows(a, b)`` for i64 and
-``call_address(function, block, begin, end)``.
+``call_address(function, block, begin, end)``, and ``poll(block)``, which looks for Ctrl-C: what it
+gives, if not 0, is the status with which the kernel has to return.
 
 How to write loops, from measurements (Sapphire Rapids, AVX-512):
 
@@ -47,11 +48,10 @@ from pyrelay.devices.kernel_language import (
     Intrinsic,
     access_group,
     define,
-    emit_truth,
     fixed,
-    make_complex,
-    parts,
 )
+from pyrelay.devices.kernel_operators import emit_truth, make_complex, parts
+from pyrelay.devices.layout import RECORD_WORDS
 
 _I64 = types.int64
 _BYTE = llvm.IntType(8)
@@ -110,6 +110,7 @@ def _load(name: str, ty: types.Type, parallel: bool) -> Intrinsic:
 
 def _store(name: str, ty: types.Type, parallel: bool) -> Intrinsic:
     def emit(b: llvm.IRBuilder, _: types.Type, address: Any, index: Any, value: Any) -> None:
+        values: tuple[Any, ...]
         if ty in COMPLEX:
             values = parts(b, value)
         else:
@@ -310,6 +311,19 @@ def _emit_call(b: llvm.IRBuilder, _: types.Type, function: Any, *args: Any) -> A
 
 
 call_address = define("call_address", fixed(_I64, *(_I64,) * 4), _emit_call)
+
+
+def _emit_poll(b: llvm.IRBuilder, _: types.Type, block: Any) -> Any:
+    """The record is parameter 0; behind its words stand the function and its argument."""
+    record = b.load(_pointer(b, WORD, block, llvm.Constant(WORD, 0)), typ=WORD)
+    function, argument = (
+        b.load(_pointer(b, WORD, record, llvm.Constant(WORD, RECORD_WORDS + k)), typ=WORD)
+        for k in (0, 1)
+    )
+    return _emit_call(b, _I64, function, argument)
+
+
+poll = define("poll", fixed(_I64, _I64), _emit_poll)
 
 _MAKERS: dict[str, Callable[[str, types.Type], Intrinsic]] = {
     "load_{}": lambda name, ty: _load(name, ty, parallel=True),

@@ -17,17 +17,8 @@ from numba.core import types
 from pyrelay.devices import exponentials as e
 from pyrelay.devices import trigonometry as t
 from pyrelay.devices.arithmetic import emit_integer_power, lane_hypot
-from pyrelay.devices.kernel_language import (
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    Intrinsic,
-    alike,
-    define,
-    emit_mul,
-    make_complex,
-    parts,
-)
+from pyrelay.devices.kernel_language import COMPLEX, FLOATS, INTEGERS, Intrinsic, alike, define
+from pyrelay.devices.kernel_operators import emit_mul, make_complex, parts
 from pyrelay.devices.lanes import Lane
 
 _LaneFunction = Callable[..., Lane]
@@ -46,7 +37,6 @@ def _function(
         return lane(*(Lane(b, each) for each in args)).v
 
     return define(name, alike(arity, allowed), emit)
-
 
 
 # -- complex numbers -----------------------------------------------------------------------------

@@ -11,4 +11,4 @@ for _module in (memory_access, arithmetic, vector_math):
         {name: value for name, value in vars(_module).items() if isinstance(value, Intrinsic)}
     )
 
-__all__ = sorted(name for name, value in globals().items() if isinstance(value, Intrinsic))  # noqa: PLE0605
+__all__ = sorted(name for name, value in globals().items() if isinstance(value, Intrinsic))

@@ -23,9 +23,10 @@ from pyrelay.frontend import (
     statements,
     subset,
 )
+from pyrelay.frontend.flow import RETURN
 from pyrelay.frontend.lowering import NONE, NOT_READ, NOT_SET, Lowering, Program, evaluate
 from pyrelay.frontend.recursion import Work, run
-from pyrelay.frontend.regions import FALL, RETURN, FunctionRegion
+from pyrelay.frontend.regions import FALL, FunctionRegion
 from pyrelay.frontend.scope import Names, Problem, Variable
 from pyrelay.frontend.source import FunctionNode, FunctionSource, position
 from pyrelay.ir.nodes import Atom, Block, Function, Module, Parameter, Var

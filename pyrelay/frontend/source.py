@@ -231,9 +231,26 @@ def _by_columns(
         end = (body.end_lineno or 0, body.end_col_offset or 0)
         if all(start <= first and last <= end for first, last in places):
             holding.append((start, node, class_name))
-    if not places:  # Python ran with -X no_debug_ranges
-        return candidates if len(candidates) == 1 else []
+    if not places and len(candidates) > 1:
+        return _by_code(code, candidates)
     return [(n, c) for _, n, c in sorted(holding, key=lambda h: h[0], reverse=True)]
+
+
+def _by_code(
+    code: types.CodeType, candidates: list[tuple[FunctionNode, str | None]]
+) -> list[tuple[FunctionNode, str | None]]:
+    """The lambdas that compile to this code, for code without columns.
+
+    Python 3.12 gives none to a lambda that returns a constant, -X no_debug_ranges to nothing.
+    """
+    found: list[tuple[FunctionNode, str | None]] = []
+    for node, class_name in candidates:
+        assert isinstance(node, ast.Lambda)
+        alone = compile(ast.Expression(node), code.co_filename, "eval")
+        made = next(c for c in alone.co_consts if isinstance(c, types.CodeType))
+        if _same(code, made):
+            found.append((node, class_name))
+    return found
 
 
 def _is_current(code: types.CodeType, file: _File) -> bool:

@@ -23,7 +23,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Block, FnCall, If, Let, Loop, OpCall, Var
-from pyrelay.ir.types import TAPE, Type
+from pyrelay.ir.types import TAPE, TapeType, Type
 
 
 @dataclass(slots=True)
@@ -45,9 +45,11 @@ def reverse_if(walker: Walker, let: Let, sink: Sink, flow: Flow) -> list[Let]:
     rhs = let.rhs
     assert isinstance(rhs, If)
     cotangents = [sink.take(out) for out in let.outs]
-    if all(g is None for g in cotangents):
-        return [let]
     outer = {*walk.free_vars(rhs.then), *walk.free_vars(rhs.orelse)}
+    # A tape may end in the branches; what was pushed on it has a cotangent all the same.
+    ending = any(isinstance(v.type, TapeType) and v in walker.active for v in outer)
+    if all(g is None for g in cotangents) and not ending:
+        return [let]
     known = {v: g for v, g in sink.values.items() if v in outer}
     halves = [
         _reverse_arm(walker, block, cotangents, sink, known) for block in (rhs.then, rhs.orelse)

@@ -20,7 +20,7 @@ from pyrelay.infer.heap import Heap
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import UNSET, Atom, Var
+from pyrelay.ir.nodes import UNREAD, UNSET, Atom, Var
 from pyrelay.ir.types import TensorType, Type
 
 
@@ -287,8 +287,19 @@ class Joiner:
     same: Callable[[Extent, Extent], bool] = operator.eq
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
+        if _is_unread(a) or _is_unread(b):
+            return b if _is_unread(a) else a
         if isinstance(a, LUnion) or isinstance(b, LUnion):
             return self._union(a, b)
+        alike = self._alike(a, b)
+        if alike is not None:
+            return alike
+        if self.lenient or _may_be_union(a, b):
+            return self._union(a, b)
+        raise JoinError(a, b, "types differ")
+
+    def _alike(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two layouts of one kind; None if only a union could hold both."""
         number = self._number(a, b)
         if number is not None:
             return number
@@ -305,9 +316,7 @@ class Joiner:
                 return self._place(a, b)
             case LNode(h, xs), LNode(g, ys) if h == g:
                 return LNode(h, tuple(self(x, y) for x, y in zip(xs, ys, strict=True)))
-        if self.lenient or _may_be_union(a, b):
-            return self._union(a, b)
-        raise JoinError(a, b, "types differ")
+        return None
 
     def _number(self, a: Layout, b: Layout) -> Layout | None:
         ta, tb = _number_type(a), _number_type(b)
@@ -366,8 +375,8 @@ class Joiner:
         return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
 
     def _case(self, old: Layout, new: Layout) -> Layout:
-        joined = self(old, new)
-        if isinstance(joined, LUnion):
+        joined = self._alike(old, new)
+        if joined is None:
             raise JoinError(old, new, "not one case")
         return joined
 
@@ -378,6 +387,11 @@ class NeedsPlace(Exception):
     def __init__(self, roots: Iterable[V.Root]) -> None:
         super().__init__()
         self.roots = frozenset(roots)
+
+
+def _is_unread(layout: Layout) -> bool:
+    """True for a value that no path reads: it joins with anything."""
+    return isinstance(layout, LKnown) and layout.value is UNREAD
 
 
 def _same(x: Any, y: Any) -> bool:
@@ -459,6 +473,9 @@ class Encoder:
     def __call__(self, value: V.Value, layout: Layout) -> None:
         if isinstance(value, V.Union) and not isinstance(layout, LUnion):
             raise AssertionError("a union meets a layout without cases")
+        if isinstance(value, V.Known) and value.value is UNREAD:
+            self.absent(layout)
+            return
         match layout:
             case LScalar(ty, extent):
                 if extent is None:

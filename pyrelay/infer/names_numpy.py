@@ -641,7 +641,7 @@ def _scan(op: str) -> Any:
                 x = ravel(it, x)
             axis = ZERO
         at = normal_axis(it, it.static(axis, "the axis"), it.tensor(x).rank)
-        return it.call(op, x, axis=at)
+        return it.call(op, x, axis=at, reverse=False)
 
     return handler
 
@@ -912,8 +912,7 @@ def _enter_ufuncs() -> None:
         "true_divide": "divide", "mod": "remainder", "abs": "absolute", "conjugate": "conj",
         "fabs": "absolute", "bitwise_not": "invert",
     }
-    for name in dir(np):
-        fn = getattr(np, name)
+    for fn in list(vars(np).values()):  # not dir(): that would load NumPy's lazy submodules
         if isinstance(fn, np.ufunc) and lookup(fn) is None:
             op = aliases.get(fn.__name__, fn.__name__)
             if op in OPS:

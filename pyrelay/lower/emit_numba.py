@@ -4,6 +4,8 @@ In: a `Kernel`. Out: a Python module that defines `kernel(block, begin, end)`. T
 name of the user's, so equal kernels of different programs are the same text; `header` gives the
 user's lines that a kernel came from, as a comment to stand in front of it.
 
+Loops of the user's program count their rounds and look for Ctrl-C now and then.
+
 Scalars that are used once, where they are defined, become part of the expression that uses them.
 The tree is built as `ast` and printed by precedence.
 """
@@ -13,7 +15,8 @@ from __future__ import annotations
 import ast
 import functools
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -55,6 +58,7 @@ from pyrelay.ops.scalar import SCALARS
 #: Where the names that kernels use are defined.
 VOCABULARY = "pyrelay.devices.vocabulary"
 
+POLL_ROUNDS = 1 << 20  # of the loops of a program, between two looks for Ctrl-C
 _LARGEST_EXPRESSION = 12  # operations in one statement
 _PREFIX = {ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r", SCRATCH: "t"}
 _CONSTANTS = ("inf", "nan")
@@ -63,7 +67,7 @@ _CONSTANTS = ("inf", "nan")
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
     body = _Printer(kernel).function()
-    names = {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and n.id in _imported(body)}
+    names = _imported(body)
     numbers = sorted(names.intersection(_CONSTANTS))
     words = sorted(names.difference(_CONSTANTS))
     imports: list[ast.stmt] = []
@@ -179,6 +183,64 @@ def _float(value: float, kind: Any) -> ast.expr:
     return _call(f32.name, _number(short))
 
 
+# -- loops that look for Ctrl-C ------------------------------------------------------------------
+
+
+def _period() -> ast.expr:
+    return ast.Constant(POLL_ROUNDS)
+
+
+def _look() -> list[ast.stmt]:
+    """Ask whether to stop, if enough rounds were done since the last time."""
+    status = ast.Compare(_name("status"), [ast.NotEq()], [ast.Constant(0)])
+    asked: list[ast.stmt] = [
+        _set("rounds", ast.Constant(0)), _set("status", _call("poll", _name("block"))),
+        ast.If(status, [ast.Return(_name("status"))], []),
+    ]  # fmt: skip
+    return [ast.If(ast.Compare(_name("rounds"), [ast.GtE()], [_period()]), asked, [])]
+
+
+def _more_rounds(start: ast.expr, stop: ast.expr) -> ast.stmt:
+    """Count the rounds of a loop that does not count them itself."""
+    number = ast.BinOp(stop, ast.Sub(), start)
+    zero = isinstance(start, ast.Constant) and start.value == 0
+    return _set("rounds", ast.BinOp(_name("rounds"), ast.Add(), stop if zero else number))
+
+
+def _round() -> list[ast.stmt]:
+    return [_more_rounds(ast.Constant(0), ast.Constant(1)), *_look()]
+
+
+def _loop(index: str, bounds: list[ast.expr], body: list[ast.stmt]) -> ast.stmt:
+    """`for index in range(...)`, without a first bound of 0 that may be left out."""
+    zero = isinstance(bounds[0], ast.Constant) and bounds[0].value == 0
+    shown = bounds[1:] if zero and len(bounds) == 2 else bounds
+    return ast.For(ast.Name(index, ast.Store()), _call("range", *shown), body, [], lineno=1)
+
+
+def _counts_rounds(statement: Statement) -> bool:
+    """Whether a statement is a loop that looks for Ctrl-C."""
+    if isinstance(statement, For):
+        return statement.program and (not statement.bounded or _has_loops(statement.body))
+    return isinstance(statement, While)
+
+
+def _has_loops(body: Body) -> bool:
+    return any(isinstance(statement, (For, While)) for statement in statements(body))
+
+
+def _breaks(body: Body) -> bool:
+    """Whether a body ends the loop that it belongs to."""
+    waiting = [body]
+    while waiting:
+        for statement in waiting.pop():
+            if isinstance(statement, Break):
+                return True
+            if isinstance(statement, If):
+                waiting += bodies(statement)
+    return False
+
+
 # -- statements ----------------------------------------------------------------------------------
 
 
@@ -207,6 +269,7 @@ class _Printer:
         self.users: dict[Local, list[int]] = {}
         self._find_users(kernel.body)
         self.pending: dict[Local, _Pending] = {}
+        self.depth = 0  # loops of the user's program around
 
     def _find_users(self, body: Body) -> None:
         """Notes, per scalar, the bodies that read it: a body is known by the id of its tuple."""
@@ -244,6 +307,8 @@ class _Printer:
                 size = ast.Constant(array.size)
                 made = _call(f"local_{array.dtype.name}", size)
                 out.append(_set(self._named(array, "c"), made))
+        if any(map(_counts_rounds, statements(self.kernel.body))):
+            out.append(_set("rounds", ast.Constant(0)))
         out += self._body(self.kernel.body)
         out.append(ast.Return(ast.Constant(0)))
         names = [ast.arg(n) for n in ("block", "begin", "end")]
@@ -343,15 +408,60 @@ class _Printer:
                     out.append(ast.If(ast.UnaryOp(ast.Not(), values[0]), orelse, []))
             case For():
                 self._flush(out, lambda held: True)
-                index = self._named(statement.index, "i")
-                zero = isinstance(statement.start, Literal) and statement.start.value == 0
-                bounds = values[1:] if zero else values
-                target = ast.Name(index, ast.Store())
-                body = self._body(statement.body)
-                out.append(ast.For(target, _call("range", *bounds), body, [], lineno=1))
+                self._for(statement, values[0], values[1], out)
             case While():
                 self._flush(out, lambda held: True)
-                out.append(ast.While(ast.Constant(True), self._body(statement.body), []))
+                with self._in_program():
+                    body = [*_round(), *self._body(statement.body)]
+                out.append(ast.While(ast.Constant(True), body, []))
+
+    # -- loops ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def _in_program(self) -> Iterator[None]:
+        """Inside a loop of the user's program."""
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def _for(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
+        index = self._named(loop.index, "i")
+        endless = loop.program and not loop.bounded
+        if loop.program and _has_loops(loop.body) or endless and _breaks(loop.body):
+            with self._in_program():
+                out.append(_loop(index, [first, last], [*_round(), *self._body(loop.body)]))
+        elif endless:
+            out += self._in_blocks(loop, index, first, last)
+        else:
+            if self.depth and not isinstance(loop.stop, Literal):
+                first, last = self._once(first, out), self._once(last, out)
+                out.append(_more_rounds(_copy(first), _copy(last)))
+            out.append(_loop(index, [first, last], self._body(loop.body)))
+
+    def _in_blocks(
+        self, loop: For, index: str, first: ast.expr, last: ast.expr
+    ) -> list[ast.stmt]:
+        """A loop in pieces, so that its rounds cost nothing beside what they compute."""
+        out: list[ast.stmt] = []
+        first, last = self._once(first, out), self._once(last, out)
+        start, stop = self._fresh("start"), self._fresh("stop")
+        size = _call("minimum", ast.BinOp(_copy(last), ast.Sub(), _name(start)), _period())
+        with self._in_program():
+            piece = [
+                _set(stop, ast.BinOp(_name(start), ast.Add(), size)),
+                _more_rounds(_name(start), _name(stop)), *_look(),
+                _loop(index, [_name(start), _name(stop)], self._body(loop.body)),
+            ]  # fmt: skip
+        out.append(_loop(start, [first, last, _period()], piece))
+        return out
+
+    def _once(self, value: ast.expr, out: list[ast.stmt]) -> ast.expr:
+        """The value, under a name if reading it twice would compute it twice."""
+        if isinstance(value, (ast.Name, ast.Constant)):
+            return value
+        name = self._fresh("bound")
+        out.append(_set(name, value))
+        return _name(name)
 
     def _store(self, store: Store, values: list[ast.expr]) -> ast.expr:
         array = self._array(store.array)

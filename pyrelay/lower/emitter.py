@@ -313,7 +313,8 @@ class Emitter:
     def loop(
         self, start: Any, stop: Any, *, barrier: bool = False, trips: Extent | None = None
     ) -> Iterator[Value]:
-        """A counted loop; what does not depend on its index leaves it unless it is a `barrier`.
+        """A counted loop; what does not depend on its index leaves it unless it is a `barrier`:
+        a loop of the user's program.
 
         `trips` is the expected number of iterations where the bounds do not tell it.
         """
@@ -321,11 +322,12 @@ class Emitter:
         index = Local(i64)
         if trips is None and first.extent is not None and last.extent is not None:
             trips = dims.add(last.extent, dims.multiply(-1, first.extent))
-        if trips is not None:
-            self.trips[index] = trips
+        if trips is not None and all(symbol in self._symbols for symbol in dims.symbols(trips)):
+            self.trips[index] = trips  # else it varies with an index of a loop around
         with self.body(barrier) as statements:
             yield Value(self, index, i64, self.scope, self._index_extent(first, last))
-        self.emit(For(index, first.operand, last.operand, tuple(statements)))
+        bounded = last.extent is not None
+        self.emit(For(index, first.operand, last.operand, tuple(statements), barrier, bounded))
 
     def _index_extent(self, start: Value, stop: Value) -> Extent | None:
         """A fresh symbol for an index that runs from 0 to a known extent."""

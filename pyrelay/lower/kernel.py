@@ -144,12 +144,18 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """Runs `body` for index = start, start + 1, ..., stop - 1."""
+    """Runs `body` for index = start, start + 1, ..., stop - 1.
+
+    A `program` loop is one that the user wrote, which has to look for Ctrl-C as every `While` has.
+    It is `bounded` if it runs over an extent: then its rounds take no more than seconds.
+    """
 
     index: Local
     start: Operand
     stop: Operand
     body: Body
+    program: bool = False
+    bounded: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

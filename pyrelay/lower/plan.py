@@ -13,7 +13,7 @@ or copies arguments, calls the entry function, and describes the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims, types, walk
@@ -83,7 +83,7 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
     Raises InvariantError if the program is not what `fuse` leaves, or the arguments do not tell the
     entry's extents.
     """
-    module = kernels_only(module)
+    module = kernels_only(_with_extents_of_results(module))
     program = Program(target)
     entry = _completed(module.main, entry or Entry())
     forced = {}
@@ -100,6 +100,18 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
         tuple(functions), tuple(program.kernels), tuple(program.sites), (), entry.parameters,
         entry.results, entry.single,
     )
+
+
+def _with_extents_of_results(module: Module) -> Module:
+    """The module whose entry also returns the extents of its results that only its run tells."""
+    main = module.main
+    told = {s for e in main.body.dims for s in dims.symbols(e)}.union(main.dims)
+    found = [s for ty in main.result_types if ty is not None for s in types.type_symbols(ty)]
+    missing = [dims.of(s) for s in dict.fromkeys(found) if s not in told]
+    if not missing:
+        return module
+    body = replace(main.body, dims=(*main.body.dims, *missing))
+    return Module({**module.functions, module.entry: replace(main, body=body)}, module.entry)
 
 
 def _written(program: Program) -> Callable[[Let], Sequence[int]]:

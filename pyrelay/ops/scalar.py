@@ -184,16 +184,19 @@ _ARITHMETIC = (
 )  # fmt: skip
 
 # Names that are their own spelling in C's math library, f for single precision added.
-_MATH = tuple(
-    _plain(name, 1, "fc" if name in {"sqrt", "exp", "log", "sin", "cos"} else "f", _math(name))
-    for name in (
-        "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh erf floor ceil "
-        "trunc rint"
-    ).split()
-) + tuple(
-    _plain(f"arc{name[1:]}", 1, "f", _math(name))
-    for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
-) + (
+_MATH = (
+    *(_plain(name, 1, "fc", _math(name)) for name in ("sqrt", "exp", "log", "sin", "cos")),
+    *(
+        _plain(name, 1, "f", _math(name))
+        for name in (
+            "cbrt", "exp2", "expm1", "log2", "log10", "log1p", "tan", "sinh", "cosh", "tanh",
+            "erf", "floor", "ceil", "trunc", "rint",
+        )
+    ),
+    *(
+        _plain(f"arc{name[1:]}", 1, "f", _math(name))
+        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+    ),
     _plain("arctan2", 2, "f", _math("atan2", 2)),
     _plain("hypot", 2, "f", _math("hypot", 2)),
     _plain("copysign", 2, "f", _math("copysign", 2)),
@@ -262,10 +265,7 @@ _CONVERSIONS = (
 )  # fmt: skip
 
 SCALARS: Mapping[str, Scalar] = MappingProxyType(
-    {
-        each.name: each
-        for each in _ARITHMETIC + _MATH + _ORDER + _BITS + _TESTS + _CONVERSIONS
-    }
+    {each.name: each for each in _ARITHMETIC + _MATH + _ORDER + _BITS + _TESTS + _CONVERSIONS}
 )
 
 

@@ -31,11 +31,16 @@ from pyrelay.lower.instructions import (
     Binary,
     Copy,
     Data,
+    Free,
     Guard,
+    Load,
     Plan,
     PlanFunction,
     Return,
     Slot,
+    Store,
+    TapeFree,
+    TapeNew,
     immediate,
 )
 
@@ -243,3 +248,35 @@ def test_no_reference_leaks_over_many_calls() -> None:
 def test_an_unknown_dtype_is_an_invariant_error() -> None:
     with pytest.raises(InvariantError, match="float16"):
         _program([Return(())], [ArrayParameter("float16", 1)], [ObjectResult(None)])
+
+
+def test_freeing_an_array_that_the_caller_lent_does_nothing() -> None:
+    lent = ArrayParameter("float64", 1, writeable=True)
+    takes = [ScalarParameter("int"), lent, ArrayParameter("float64", 1), lent]
+    code = (
+        Free(Slot(1)), Free(Slot(5)), Alloc(7, immediate(64)),
+        Store("i64", Slot(1), immediate(0), immediate(2.0, "float64")), Free(Slot(7)), Free(Slot(1)),
+        Load("i64", 8, Slot(5), immediate(0)), Return((Slot(8),)),
+    )  # fmt: skip
+    call = _program(code, takes, [ScalarResult("float")]).call
+    for size in (1, 3, 100):
+        first, second, third = (np.full(size, float(k)) for k in range(3))
+        assert call(7, first, second, third) == 2.0
+        assert first[0] == 2.0
+        assert np.all(first[1:] == 0.0)
+        assert np.all(second == 1.0)
+        assert np.all(third == 2.0)
+
+
+def test_address_0_is_nothing_to_free_to_copy_or_to_return() -> None:
+    zero = immediate(0)
+    code = (
+        Free(zero), TapeFree(zero), Copy(Slot(0), zero, immediate(8)), TapeNew(2), TapeFree(Slot(2)),
+        Return((zero, immediate(4), Slot(1))),
+    )  # fmt: skip
+    results = [ArrayResult("float64", 1), ScalarResult("int")]
+    call = _program(code, [ArrayParameter("float64", 1)], results).call
+    array = np.arange(4.0)
+    for _ in range(3):
+        assert call(array) == (None, 4)
+    assert np.array_equal(array, np.arange(4.0))

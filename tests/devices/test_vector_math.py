@@ -202,9 +202,7 @@ def test_functions_of_two_numbers_agree_with_numpy_at_all_pairs_of_edges(
 
 
 @FLOATS
-@pytest.mark.parametrize(
-    ("name", "function"), [("arctan2", mpmath.atan2), ("hypot", mpmath.hypot)]
-)
+@pytest.mark.parametrize(("name", "function"), [("arctan2", mpmath.atan2), ("hypot", mpmath.hypot)])
 def test_functions_of_two_numbers_stay_within_the_stated_bound(
     name: str, function: Any, dtype: Any
 ) -> None:

@@ -7,9 +7,11 @@ import functools
 import importlib.util
 import linecache
 import os
+import subprocess
 import sys
 import threading
 import types
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +109,23 @@ def test_lambdas_of_one_line_are_told_apart():
 def test_lambda_that_returns_a_constant_is_told_from_its_neighbour():
     f, g = (lambda: 1), (lambda: 2)
     assert (Run(f)(), Run(g)()) == (1, 2)
+
+
+def test_lambdas_without_columns_are_told_apart_by_their_code():
+    command = (
+        "from tests.frontend.test_source import two_lambdas; "
+        "from tests.frontend.relay_eval import Run; "
+        "print([Run(f)(3) for f in two_lambdas()])"
+    )
+    root = Path(__file__).parents[2]
+    python = [sys.executable, "-X", "no_debug_ranges", "-B", "-c", command]
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONPYCACHEPREFIX": os.devnull}
+    done = subprocess.run(python, capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == "[4, 6]\n"
+
+
+def two_lambdas():
+    return [lambda x: x + 1, lambda x: x * 2]
 
 
 def test_lambda_over_several_lines():

@@ -25,7 +25,7 @@ CLASSES = {
     name: cls
     for name, cls in vars(ast).items()
     if isinstance(cls, type) and issubclass(cls, ast.AST) and name not in ABSTRACT
-    and cls.__module__ == "ast"
+    and cls.__module__ == "ast" and not name.startswith("_")
 }
 
 REFUSED = {

@@ -114,7 +114,7 @@ def _floating(module: Module) -> list[int]:
 def expanded_orders(module: Module, orders: int, wrt: Sequence[int] | None = None) -> list[Module]:
     """The expanded programs of order 0, 1, ..., `orders`."""
     wrt = _floating(module) if wrt is None else wrt
-    found, requests = [module], module
+    found, requests = [expand(module)], module
     for order in range(1, orders + 1):
         requests = derived(requests, requests.entry, wrt, f"order{order}")
         found.append(expand(requests))

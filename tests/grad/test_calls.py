@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 
 import pyrelay.ops  # noqa: F401  registers the ops
 from pyrelay.grad import expand
 from pyrelay.ir import dims, types
-from pyrelay.ir.nodes import FnCall, OpCall
+from pyrelay.ir.interp import interpret
+from pyrelay.ir.nodes import FnCall, OpCall, Vjp
 from pyrelay.ir.types import PY_INT, TensorType
 from pyrelay.ir.walk import nested_lets
+from pyrelay.opt.cse import cse
+from pyrelay.opt.dce import dce
+from pyrelay.opt.fold import fold
+from pyrelay.opt.simplify import simplify
 from tests.grad.checking import (
     F64,
+    ONE,
     call,
     check,
     cotangents,
@@ -187,5 +196,35 @@ def test_the_program_grows_by_a_bounded_factor_per_order_through_recursion():
         * call(b, "f", [n - 2, op("cos", x)], [F64]),
     )
     sizes = [size(m) for m in expanded_orders(program(f), 3)]
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         assert after < 6 * before + 60, sizes
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_a_gradient_that_is_computed_and_not_used_keeps_pushes_and_pops_in_balance(n):
+    """Dead code elimination takes what nothing reads, but never a pop."""
+    f = recursive(
+        lambda b, n, x: op("exp", x * 0.3),
+        lambda b, n, x: op("sin", call(b, "f", [n - 1, x * x], [F64])) * x,
+    )
+
+    def body(b, n, x):
+        value, _ = b.bind(Vjp("f", (n.atom, x.atom), (ONE,), (0,), (1,)), [F64, F64])
+        return value * value
+
+    module = program(function("main", [PY_INT, F64], body), f)
+    plain = program(
+        function("main", [PY_INT, F64], lambda b, n, x: (v := call(b, "f", [n, x], [F64])) * v), f
+    )
+    args = [n, np.float64(0.7)]
+    request = derived(derived(module, "main", (1,), "g"), "g", (1,), "h")
+    expected = derived(derived(plain, "main", (1,), "g"), "g", (1,), "h")
+    found = interpret(expand(request, cleaned), args)
+    np.testing.assert_allclose(found[0], interpret(expand(expected), args)[0], rtol=1e-12)
+
+
+def cleaned(module):
+    """What the pipeline does between two orders."""
+    for each in (fold, simplify, cse, dce):
+        module = each(module)
+    return module

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -295,10 +297,10 @@ def test_a_recurrent_network_with_matrix_products():
         y, c = b.counted(b.extent(dims.of(t)), [state, state], step)
         return op("sum", y * c, axes=(0, 1), keepdims=False)
 
-    T, B, K, H = map(dims.of, (t, batch, k, h))
     f = function(
-        "f", [TensorType(types.f64, (T, B, K)), matrix(K, H), matrix(H, H), vector(H)], body,
-        (t, batch, k, h),
+        "f", [TensorType(types.f64, tuple(map(dims.of, (t, batch, k)))),
+              matrix(dims.of(k), dims.of(h)), matrix(dims.of(h), dims.of(h)), vector(dims.of(h))],
+        body, (t, batch, k, h),
     )
     args = [RNG.standard_normal(s) * 0.5 for s in [(3, 2, 4), (4, 3), (3, 3), (3,)]]
     check(program(f), args, tolerance=1e-5)
@@ -359,7 +361,7 @@ def test_a_matrix_multiplied_in_two_nested_loops():
 
 def test_the_program_grows_by_a_bounded_factor_per_order_through_a_loop():
     sizes = [size(m) for m in expanded_orders(program(function("f", [F64, F64], newton)), 3)]
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         assert after < 6 * before + 60, sizes
 
 

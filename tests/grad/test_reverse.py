@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -86,7 +88,9 @@ def test_values_that_do_not_reach_the_result_cost_nothing_in_the_backward_pass()
 
 
 def test_an_argument_without_influence_gets_zeros():
-    f = function("f", [vector(3), vector(2)], lambda b, x, y: op("sum", x, axes=(0,), keepdims=False))
+    f = function(
+        "f", [vector(3), vector(2)], lambda b, x, y: op("sum", x, axes=(0,), keepdims=False)
+    )
     _, g = cotangents(program(f), [np.ones(3), np.ones(2)])
     np.testing.assert_array_equal(g, np.zeros(2))
 
@@ -174,5 +178,5 @@ def test_the_program_grows_by_a_bounded_factor_per_order():
     sizes = [
         size(m) for m in expanded_orders(program(function("f", [vector(3), vector(3)], body)), 3)
     ]
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         assert after < 6 * before + 60, sizes

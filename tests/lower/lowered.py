@@ -6,7 +6,7 @@ import builtins
 import ctypes
 import itertools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Function, Module, Var
 from pyrelay.ir.types import DType, TensorType
 from pyrelay.lower.emit_numba import emit
-from pyrelay.lower.kernel import Kernel, Lowering
+from pyrelay.lower.kernel import Kernel
 from pyrelay.lower.kernelise import kernelise
 
 _FORMATS = {"f64": "d", "f32": "fxxxx"}
@@ -70,9 +70,13 @@ class Failed(Exception):
         return getattr(builtins, self.site.exception)(text)
 
 
+_NEVER_STOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda process: 0)
+
+
 def launch(kernel: Kernel, operands: list[int], extent: int, chunks: int) -> None:
     """One kernel over its range, in `chunks` pieces."""
-    record = np.zeros(16, np.int64)
+    record = np.zeros(18, np.int64)
+    record[16] = ctypes.cast(_NEVER_STOP, ctypes.c_void_p).value
     block = np.array([record.ctypes.data, *operands], np.int64)
     entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)(
         native.kernel_address(emit(kernel))
@@ -89,11 +93,15 @@ def launch(kernel: Kernel, operands: list[int], extent: int, chunks: int) -> Non
 
 
 def run(
-    function: Function, args: Sequence[Any], *, chunks: int = 1, lowering: Lowering | None = None
+    function: Function, args: Sequence[Any], *, chunks: int = 1,
+    known: Mapping[Symbol, int] | None = None,
 ) -> list[Any]:
-    """The results of a function, computed by its kernels. Arrays that are written are copied."""
-    lowering = lowering or kernelise(function)
-    extents = interp.bind_extents(function, args, {})
+    """The results of a function, computed by its kernels. Arrays that are written are copied.
+
+    `known` are extents that the arguments do not tell.
+    """
+    lowering = kernelise(function)
+    extents = interp.bind_extents(function, args, dict(known or {}))
     held = [
         np.array(a, p.type.dtype.numpy, order="C") if p.type.rank else a
         for p, a in zip(function.params, args, strict=True)

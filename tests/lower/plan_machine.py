@@ -252,7 +252,8 @@ class Machine:
 
     def launch(self, step: ins.Launch, slots: Any) -> None:
         extent = self.value(step.extent, slots)
-        record = np.zeros(16, np.int64)
+        record = np.zeros(18, np.int64)
+        record[16] = ctypes.cast(_NEVER_STOP, ctypes.c_void_p).value
         words = [record.ctypes.data, *(self.value(o, slots) for o in step.operands)]
         block = np.array(words, np.int64)
         if extent > 0 and self.kernels[step.kernel](block.ctypes.data, 0, extent):

@@ -68,7 +68,8 @@ def fibonacci(b: Builder, count: Any) -> Any:
 def escape(b: Builder, re: Any, im: Any, limit: Any) -> Any:
     def body(b: Builder, k: Any, x: Any, y: Any, count: Any) -> Any:
         a, c = x * x, y * y
-        return [OPS["greater"](a + c, 4.0), a - c + b.handle(re), 2.0 * x * y + b.handle(im), count + 1]
+        following = [a - c + b.handle(re), 2.0 * x * y + b.handle(im), count + 1]
+        return [OPS["greater"](a + c, 4.0), *following]
 
     return loop(b, [0.0, 0.0, 0], body, count=limit, exits=True)
 

@@ -62,7 +62,8 @@ def operands(dtype: DType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if dtype.kind in "fc":
         extra = rng.uniform(-3, 3, (2, 60)) + (1j * rng.uniform(-3, 3, (2, 60)))
         extra = extra if dtype.kind == "c" else extra.real
-        a, b = (np.concatenate([p, e.astype(dtype.numpy)]) for p, e in zip((a, b), extra, strict=True))
+        more = extra.astype(dtype.numpy)
+        a, b = np.concatenate([a, more[0]]), np.concatenate([b, more[1]])
     return a.copy(), b.copy(), rng.permutation(a)
 
 
@@ -175,7 +176,8 @@ def test_cuda_spellings_computed_by_a_cpp_compiler_agree_with_numpy(tmp_path: Pa
             text = scalar.cuda(dtype).format(first, "b[i]", "c[i]")
             pieces.append(
                 f'extern "C" void {name}(long long n, const {kind}* a, const {kind}* b, '
-                f"const {kind}* c, {out}* o) {{ for (long long i = 0; i < n; i++) o[i] = {text}; }}\n"
+                f"const {kind}* c, {out}* o) "
+                f"{{ for (long long i = 0; i < n; i++) o[i] = {text}; }}\n"
             )
             cases.append((name, scalar, dtype))
     source, library = tmp_path / "spellings.cpp", tmp_path / "spellings.so"

@@ -12,7 +12,7 @@ import pyrelay.ops  # noqa: F401  (registers the ops)
 from pyrelay.ir import dims, interp, types, walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Function, If, KernelCall, Loop, Module, OpCall, Var
+from pyrelay.ir.nodes import Function, KernelCall, Loop, Module, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import PY_FLOAT, PY_INT, TensorType, f32, i64
 from pyrelay.ir.verify import verify
@@ -223,33 +223,60 @@ def test_a_loop_over_arrays_stays_in_the_plan_and_is_fused_inside() -> None:
     assert ["tanh", "multiply"] in kernels_
 
 
-def test_an_array_that_is_read_in_its_old_state_keeps_the_loop_out_of_a_kernel() -> None:
-    def swap(b: Builder, x: Any) -> Any:
-        def body(b: Builder, i: Any, y: Any) -> Any:
+def test_a_loop_that_reads_the_old_state_of_what_it_updates_gets_a_copy() -> None:
+    def double(b: Builder, x: Any) -> Any:
+        def body(b: Builder, i: Any, carried: Any) -> Any:
+            (y,) = carried
             place = b.call(op("check_index"), i, size=n, axis=0)
             old = b.call(op("index"), b.handle(x), place, axes=(0,))
             return [b.call(op("index_update"), y, old * 2, place, axes=(0,))]
 
         return b.counted(b.extent(n), [x], body)
 
-    module = program([array(n)], swap, [N])
+    module = program([array(n)], double, [N])
+    assert fused(module, [floats(4)]) == [["extent", "loop"]]
+    (call,) = kernels(fuse(module))
+    assert call.rhs.args == (module.main.params[0],) * 2
+
+
+def test_arrays_that_change_places_keep_the_loop_in_the_plan() -> None:
+    def swap(b: Builder, x: Any, y: Any) -> Any:
+        def body(b: Builder, i: Any, carried: Any) -> Any:
+            old, new = carried
+            place = b.call(op("check_index"), i, size=n, axis=0)
+            value = b.call(op("index"), old, place, axes=(0,))
+            return [b.call(op("index_update"), new, value * 2, place, axes=(0,)), old]
+
+        return b.counted(b.extent(n), [x, y], body)
+
+    module = program([array(n), array(n)], swap, [N])
     lets = [let for let in fuse(module).main.body.lets if isinstance(let.rhs, Loop)]
-    assert len(lets) == 1  # x and y would be one buffer
-    fused(module, [floats(4)])
+    assert len(lets) == 1
+    fused(module, [floats(4), floats(4)])
 
 
-def test_failures_keep_their_order_around_a_branch() -> None:
+def test_what_may_fail_is_not_moved_past_what_may_fail() -> None:
     def body(b: Builder, x: Any, y: Any) -> Any:
         first = x / y
         second = op("floor_divide")(x, y)
-        chosen = b.cond(op("greater")(x, 0.0), lambda b: [x / 2.0], lambda b: [y])[0]
-        return first + chosen, second
+        return first + 1.0, second
 
-    module = program([PY_FLOAT, PY_FLOAT], body)
-    fused(module, [3.0, 2.0])
-    after = fuse(module)
-    calls = [let for let in after.main.body.lets if isinstance(let.rhs, (KernelCall, If))]
-    assert len(calls) == 1
+    after = fuse(program([PY_FLOAT, PY_FLOAT], body))
+    order = [name for let in kernels(after) for name in names(let.rhs.function)]
+    assert order.index("divide") < order.index("floor_divide")
+    fused(program([PY_FLOAT, PY_FLOAT], body), [3.0, 2.0])
+
+
+def test_branches_over_scalars_join_the_scalars_they_read() -> None:
+    def body(b: Builder, x: Any) -> Any:
+        y = x * 2.0
+        chosen = b.cond(
+            op("greater")(y, 0.0), lambda b: [b.handle(y) / 2.0], lambda b: [b.handle(x)]
+        )
+        return chosen[0] - 1.0
+
+    module = program([PY_FLOAT], body)
+    assert fused(module, [3.0]) == [["multiply", "greater", "if", "subtract"]]
 
 
 def test_a_scalar_for_an_array_is_computed_in_its_kernel() -> None:

@@ -1,0 +1,218 @@
+"""A kernel in, an LLVM module out: numba's typing and lowering without numba's library.
+
+In: a Python function in the kernel language; out: its unoptimised LLVM module.  numba supplies
+bytecode analysis, type inference and lowering of control flow; its two contexts are replaced by
+ones that know intrinsics and operators only, and its pass manager, wrappers and code libraries,
+which cost more than the kernel, are left out.
+
+Every loop's back edge carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the
+access group of ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers
+whose addresses are plain integers, the same buffer read and written included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba.core import (
+    compiler,
+    cpu,
+    errors,
+    funcdesc,
+    ir,
+    lowering,
+    postproc,
+    types,
+    typing,
+)
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import type_inference_stage
+
+from pyrelay.devices.kernel_language import (
+    BOOL,
+    LLVM_TYPES,
+    WORD,
+    Intrinsic,
+    access_group,
+    distinct_metadata,
+)
+from pyrelay.devices.kernel_operators import OPERATORS
+
+
+class _Typing(typing.context.BaseContext):
+    """The typing context that knows the vocabulary above and nothing else."""
+
+    def refresh(self) -> None:
+        """There is nothing to load."""
+
+    def resolve_value_type(self, val: Any) -> types.Type:
+        if isinstance(val, Intrinsic):
+            return val
+        kind = type(val)
+        if kind is bool:
+            return BOOL
+        if kind is int:
+            return types.int64
+        if kind is float:
+            return types.float64
+        known = OPERATORS.get(val)
+        if known is None:
+            raise ValueError(f"{val!r} is not part of the kernel language")
+        return known
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        known = func if isinstance(func, Intrinsic) else OPERATORS.get(func)
+        return None if known is None else known.get_call_type(self, args, kws)
+
+
+class _CConvention:
+    """C's calling convention, of which a kernel needs only its own arguments and result."""
+
+    def get_function_type(self, result: Any, arguments: Sequence[Any]) -> llvm.FunctionType:
+        return llvm.FunctionType(WORD, [WORD] * len(arguments))
+
+    def decorate_function(
+        self, function: llvm.Function, names: Sequence[str], types: Any, noalias: bool
+    ) -> None:
+        for argument, name in zip(function.args, names, strict=True):
+            argument.name = name
+
+    def decode_arguments(self, builder: Any, types: Any, function: llvm.Function) -> list[Any]:
+        return list(function.args)
+
+    def init_call_helper(self, builder: Any) -> None:
+        """A kernel calls nothing by this convention."""
+
+    def return_value(self, builder: llvm.IRBuilder, value: Any) -> None:
+        builder.ret(value)
+
+
+class _Target(cpu.CPUContext):
+    """The target context: values, constants and calls of the kernel language."""
+
+    call_conv = _CConvention()
+
+    def init(self) -> None:
+        self.is32bit = False
+        self._internal_codegen = None  # machine code is not numba's business here
+
+    def refresh(self) -> None:
+        """There is nothing to load."""
+
+    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Callable[..., Any]:
+        known = fn if isinstance(fn, Intrinsic) else OPERATORS[fn]
+        kind = sig.args[0] if sig.args else types.void
+
+        def implementation(builder: llvm.IRBuilder, args: Sequence[Any], loc: Any = None) -> Any:
+            value = known.emit(builder, kind, *args)
+            return self.get_dummy_value() if value is None else value
+
+        return implementation
+
+    def get_constant_generic(self, builder: Any, ty: types.Type, val: Any) -> Any:
+        if isinstance(ty, Intrinsic):
+            return self.get_dummy_value()
+        return llvm.Constant(LLVM_TYPES[types.unliteral(ty)], val)
+
+    def get_abi_sizeof(self, ty: Any) -> int:
+        return 0  # asked for debug information only, which is off
+
+    get_constant = None  # numba's short form without a builder; nothing here uses it
+
+    def cast(self, builder: Any, val: Any, fromty: types.Type, toty: types.Type) -> Any:
+        if types.unliteral(fromty) == types.unliteral(toty):
+            return val
+        raise errors.TypingError(f"a kernel uses a variable as {fromty} and as {toty}")
+
+
+class _Lower(lowering.Lower):
+    """numba's lowering, with every back edge marked as a loop over parallel accesses."""
+
+    def lower(self) -> None:
+        self.genlower = None
+        self.lower_normal_function(self.fndesc)
+
+    def lower_block(self, block: Any) -> None:
+        self._offset = self._offsets[block]
+        super().lower_block(block)
+
+    def pre_lower(self) -> None:
+        super().pre_lower()
+        self._offsets = {block: offset for offset, block in self.blocks.items()}
+
+    def lower_inst(self, inst: Any) -> None:
+        super().lower_inst(inst)
+        if isinstance(inst, ir.Jump):
+            targets: tuple[int, ...] = (inst.target,)
+        elif isinstance(inst, ir.Branch):
+            targets = (inst.truebr, inst.falsebr)
+        else:
+            return
+        if min(targets) <= self._offset:
+            group = access_group(self.module)
+            parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", group])
+            loop = distinct_metadata(self.module)
+            loop.operands = (loop, parallel)
+            self.builder.block.terminator.set_metadata("llvm.loop", loop)
+
+
+class _Library:
+    """What numba's lowering wants of a code library: somewhere to put the module."""
+
+    def __init__(self, name: str, triple: str, data_layout: str) -> None:
+        self.name, self._triple, self._data_layout = name, triple, data_layout
+
+    def create_ir_module(self, name: str) -> llvm.Module:
+        module = llvm.Module(self.name)
+        module.triple, module.data_layout = self._triple, self._data_layout
+        return module
+
+
+_contexts: tuple[_Typing, _Target] | None = None
+
+
+def _shared_contexts() -> tuple[_Typing, _Target]:
+    global _contexts
+    if _contexts is None:
+        vocabulary = _Typing()
+        _contexts = vocabulary, _Target(vocabulary)
+    return _contexts
+
+
+def _flags() -> compiler.Flags:
+    flags = compiler.Flags()
+    flags.error_model = "numpy"
+    flags.enable_pyobject = False
+    flags.nrt = False
+    return flags
+
+
+def lower_kernel(
+    kernel: Callable[[int, int, int], int], symbol: str, triple: str, data_layout: str
+) -> llvm.Module:
+    """The LLVM module of ``kernel(block, begin, end)``, all ``int64``, result included.
+
+    The module defines ``symbol`` with C's calling convention around the kernel, unoptimised.
+    Raises numba's ``TypingError`` where the kernel is not in the kernel language.
+    """
+    word = types.int64
+    flags = _flags()
+    with global_compiler_lock:
+        vocabulary, target = _shared_contexts()
+        func_ir = compiler.run_frontend(kernel)
+        typemap, result, calls, _ = type_inference_stage(
+            vocabulary, target, func_ir, (word,) * 3, word
+        )
+        postproc.PostProcessor(func_ir).run(emit_dels=False)
+        described = funcdesc.PythonFunctionDescriptor.from_specialized_function(
+            func_ir, typemap, result, calls, mangler=lambda *_, **__: symbol, inline=False,
+            noalias=False, abi_tags=(),
+        )  # fmt: skip
+        with ConfigStack().enter(flags):
+            library = _Library(symbol, triple, data_layout)
+            lower = _Lower(target, library, described, func_ir, metadata={})
+            lower.lower()
+    return lower.module

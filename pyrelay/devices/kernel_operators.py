@@ -1,0 +1,338 @@
+"""Operators and ``range`` of the kernel language.
+
+In: LLVM values and their numba types; out: LLVM instructions.  ``OPERATORS`` maps Python's operator
+functions, ``range``, ``bool`` and numba's names for iteration to intrinsics; arithmetic means what
+NumPy's ufuncs mean for operands of one dtype.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba.core import types
+
+from pyrelay.devices.kernel_language import (
+    BIT,
+    BOOL,
+    COMPLEX,
+    EVERYTHING,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    SIGNED,
+    WORD,
+    Emit,
+    Intrinsic,
+    alike,
+    define,
+    fixed,
+)
+
+
+def _is_float(ty: types.Type) -> bool:
+    return isinstance(ty, types.Float)
+
+
+def _pairwise(instruction: str) -> Emit:
+    """Complex addition or subtraction, part by part."""
+
+    def emit(b: llvm.IRBuilder, a: Any, c: Any) -> Any:
+        out = llvm.Constant(a.type, llvm.Undefined)
+        for part in (0, 1):
+            value = getattr(b, instruction)(b.extract_value(a, part), b.extract_value(c, part))
+            out = b.insert_value(out, value, part)
+        return out
+
+    return emit
+
+
+def make_complex(b: llvm.IRBuilder, re: Any, im: Any) -> Any:
+    """The LLVM value of the complex number ``re + 1j * im``."""
+    out = llvm.Constant(llvm.LiteralStructType([re.type, im.type]), llvm.Undefined)
+    return b.insert_value(b.insert_value(out, re, 0), im, 1)
+
+
+def parts(b: llvm.IRBuilder, z: Any) -> tuple[Any, Any]:
+    """Real and imaginary part of an LLVM complex value."""
+    return b.extract_value(z, 0), b.extract_value(z, 1)
+
+
+def _complex_mul(b: llvm.IRBuilder, x: Any, y: Any) -> Any:
+    (a, c), (d, e) = parts(b, x), parts(b, y)
+    re = b.fsub(b.fmul(a, d), b.fmul(c, e))
+    im = b.fadd(b.fmul(a, e), b.fmul(c, d))
+    return make_complex(b, re, im)
+
+
+def _complex_div(b: llvm.IRBuilder, x: Any, y: Any) -> Any:
+    """Smith's algorithm (Comm. ACM 5, 1962), as NumPy's loops; branch-free by selects."""
+    (a, c), (d, e) = parts(b, x), parts(b, y)
+    zero = llvm.Constant(d.type, 0.0)
+    size_d, size_e = _fabs(b, d), _fabs(b, e)
+    wide = b.fcmp_ordered(">=", size_d, size_e)
+    both_zero = b.and_(b.fcmp_ordered("==", size_d, zero), b.fcmp_ordered("==", size_e, zero))
+    large, small = b.select(wide, d, e), b.select(wide, e, d)
+    ratio = b.fdiv(small, large)
+    scale = b.fdiv(llvm.Constant(d.type, 1.0), b.fadd(large, b.fmul(small, ratio)))
+    p, q = b.select(wide, a, c), b.select(wide, c, a)
+    re = b.fmul(b.fadd(p, b.fmul(q, ratio)), scale)
+    im_wide = b.fsub(c, b.fmul(a, ratio))
+    im_tall = b.fsub(b.fmul(c, ratio), a)
+    im = b.fmul(b.select(wide, im_wide, im_tall), scale)
+    re = b.select(both_zero, b.fdiv(a, size_d), re)
+    im = b.select(both_zero, b.fdiv(c, size_d), im)
+    return make_complex(b, re, im)
+
+
+def _fabs(b: llvm.IRBuilder, x: Any) -> Any:
+    return b.call(b.module.declare_intrinsic("llvm.fabs", [x.type]), [x])
+
+
+_add_parts, _sub_parts = _pairwise("fadd"), _pairwise("fsub")
+
+
+def emit_add(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in COMPLEX:
+        return _add_parts(b, x, y)
+    return b.fadd(x, y) if _is_float(ty) else b.add(x, y)
+
+
+def emit_sub(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in COMPLEX:
+        return _sub_parts(b, x, y)
+    return b.fsub(x, y) if _is_float(ty) else b.sub(x, y)
+
+
+def emit_mul(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in COMPLEX:
+        return _complex_mul(b, x, y)
+    return b.fmul(x, y) if _is_float(ty) else b.mul(x, y)
+
+
+def emit_div(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    return _complex_div(b, x, y) if ty in COMPLEX else b.fdiv(x, y)
+
+
+def emit_neg(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    if ty in COMPLEX:
+        re, im = parts(b, x)
+        return make_complex(b, b.fneg(re), b.fneg(im))
+    return b.fneg(x) if _is_float(ty) else b.neg(x)
+
+
+def _safe_divisor(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> tuple[Any, Any]:
+    """``y`` with 1 where dividing by it would trap, and the bit that says ``y`` was 0.
+
+    ``minimum // -1`` overflows: NumPy answers with the minimum and a remainder of 0, which is what
+    dividing by 1 gives.
+    """
+    one = llvm.Constant(y.type, 1)
+    zero = b.icmp_signed("==", y, llvm.Constant(y.type, 0))
+    unsafe = zero
+    if ty.signed:
+        lowest = llvm.Constant(y.type, -(2 ** (ty.bitwidth - 1)))
+        overflow = b.and_(
+            b.icmp_signed("==", y, llvm.Constant(y.type, -1)), b.icmp_signed("==", x, lowest)
+        )
+        unsafe = b.or_(zero, overflow)
+    return b.select(unsafe, one, y), zero
+
+
+def emit_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """Integer quotient rounded down; 0 where ``y`` is 0."""
+    divisor, zero = _safe_divisor(b, ty, x, y)
+    nothing = llvm.Constant(x.type, 0)
+    if not ty.signed:
+        return b.select(zero, nothing, b.udiv(x, divisor))
+    quotient = b.sdiv(x, divisor)
+    rest = b.sub(x, b.mul(quotient, divisor))
+    inexact = b.icmp_signed("!=", rest, nothing)
+    opposite = b.icmp_signed("<", b.xor(rest, divisor), nothing)
+    down = b.sub(quotient, b.zext(b.and_(inexact, opposite), x.type))
+    return b.select(zero, nothing, down)
+
+
+def emit_mod(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """Integer remainder with the sign of ``y``; 0 where ``y`` is 0."""
+    divisor, zero = _safe_divisor(b, ty, x, y)
+    nothing = llvm.Constant(x.type, 0)
+    if not ty.signed:
+        return b.select(zero, nothing, b.urem(x, divisor))
+    rest = b.srem(x, divisor)
+    inexact = b.icmp_signed("!=", rest, nothing)
+    opposite = b.icmp_signed("<", b.xor(rest, divisor), nothing)
+    lifted = b.select(b.and_(inexact, opposite), b.add(rest, divisor), rest)
+    return b.select(zero, nothing, lifted)
+
+
+def emit_shift_left(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """``x << y``; 0 where ``y`` is negative or not below the width, as NumPy."""
+    inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))
+    amount = b.select(inside, y, llvm.Constant(y.type, 0))
+    return b.select(inside, b.shl(x, amount), llvm.Constant(x.type, 0))
+
+
+def emit_shift_right(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """``x >> y``; only the sign is left where ``y`` is negative or not below the width."""
+    inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))
+    last = llvm.Constant(y.type, ty.bitwidth - 1)
+    if ty.signed:
+        return b.ashr(x, b.select(inside, y, last))
+    shifted = b.lshr(x, b.select(inside, y, last))
+    return b.select(inside, shifted, llvm.Constant(x.type, 0))
+
+
+def _comparison(sign: str) -> Emit:
+    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+        if ty in COMPLEX:
+            return _complex_comparison(b, sign, x, y)
+        if _is_float(ty):
+            return b.fcmp_unordered(sign, x, y) if sign == "!=" else b.fcmp_ordered(sign, x, y)
+        if ty in SIGNED:
+            return b.icmp_signed(sign, x, y)
+        return b.icmp_unsigned(sign, x, y)
+
+    return emit
+
+
+def _complex_comparison(b: llvm.IRBuilder, sign: str, x: Any, y: Any) -> Any:
+    (a, c), (d, e) = parts(b, x), parts(b, y)
+    if sign == "!=":
+        return b.or_(b.fcmp_unordered("!=", a, d), b.fcmp_unordered("!=", c, e))
+    same = b.fcmp_ordered("==", a, d)
+    if sign == "==":
+        return b.and_(same, b.fcmp_ordered("==", c, e))
+    # NumPy orders complex numbers by the real part, then by the imaginary part.
+    strict = b.fcmp_ordered(sign[0], a, d)
+    return b.or_(strict, b.and_(same, b.fcmp_ordered(sign, c, e)))
+
+
+COMPARISONS = {
+    name: Intrinsic(name, alike(2, EVERYTHING, BOOL), _comparison(sign))
+    for name, sign in {
+        "equal": "==",
+        "not_equal": "!=",
+        "less": "<",
+        "less_equal": "<=",
+        "greater": ">",
+        "greater_equal": ">=",
+    }.items()
+}
+
+
+def emit_truth(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    """Whether ``x`` is not zero."""
+    if ty == BOOL:
+        return x
+    zero = llvm.Constant(x.type, None)
+    return _comparison("!=")(b, ty, x, zero)
+
+
+_BITS = (BOOL, *INTEGERS)
+add = define("add", alike(2, NUMBERS), emit_add)
+subtract = define("subtract", alike(2, NUMBERS), emit_sub)
+multiply = define("multiply", alike(2, NUMBERS), emit_mul)
+divide = define("divide", alike(2, FLOATS + COMPLEX), emit_div)
+negative = define("negative", alike(1, NUMBERS), emit_neg)
+int_floor_divide = define("int_floor_divide", alike(2, INTEGERS), emit_floordiv)
+int_remainder = define("int_remainder", alike(2, INTEGERS), emit_mod)
+bitwise_and = define("bitwise_and", alike(2, _BITS), lambda b, ty, x, y: b.and_(x, y))
+bitwise_or = define("bitwise_or", alike(2, _BITS), lambda b, ty, x, y: b.or_(x, y))
+bitwise_xor = define("bitwise_xor", alike(2, _BITS), lambda b, ty, x, y: b.xor(x, y))
+invert = define("invert", alike(1, _BITS), lambda b, ty, x: b.not_(x))
+left_shift = define("left_shift", alike(2, INTEGERS), emit_shift_left)
+right_shift = define("right_shift", alike(2, INTEGERS), emit_shift_right)
+truth = define("truth", alike(1, EVERYTHING, BOOL), emit_truth)
+logical_not = define(
+    "logical_not", alike(1, EVERYTHING, BOOL), lambda b, ty, x: b.not_(emit_truth(b, ty, x))
+)
+
+
+# -- range ---------------------------------------------------------------------------------------
+
+_RANGE = types.range_state64_type
+_ITERATOR = types.range_iter64_type
+_STATE = llvm.LiteralStructType([WORD] * 3)
+
+
+def _range_rule(given: tuple[types.Type, ...]) -> types.Type | None:
+    return _RANGE if 1 <= len(given) <= 3 and set(given) == {types.int64} else None
+
+
+def _emit_range(b: llvm.IRBuilder, ty: types.Type, *bounds: Any) -> Any:
+    zero, one = llvm.Constant(WORD, 0), llvm.Constant(WORD, 1)
+    start, stop, step = {1: (zero, *bounds, one), 2: (*bounds, one), 3: bounds}[len(bounds)]
+    value = llvm.Constant(_STATE, llvm.Undefined)
+    for place, part in enumerate((start, stop, step)):
+        value = b.insert_value(value, part, place)
+    return value
+
+
+def _emit_getiter(b: llvm.IRBuilder, ty: types.Type, state: Any) -> Any:
+    """numba's iterator record ``(address of the next index, stop, step, unused address)``."""
+    with b.goto_entry_block():
+        following = b.alloca(WORD)
+    b.store(b.extract_value(state, 0), following)
+    record = llvm.LiteralStructType([WORD.as_pointer(), WORD, WORD, WORD.as_pointer()])
+    value = llvm.Constant(record, llvm.Undefined)
+    fields = (following, b.extract_value(state, 1), b.extract_value(state, 2), following)
+    for place, field in enumerate(fields):
+        value = b.insert_value(value, field, place)
+    return value
+
+
+def _emit_iternext(b: llvm.IRBuilder, ty: types.Type, iterator: Any) -> Any:
+    """The pair (index, whether it is in range); the next index is written back."""
+    following, stop, step = (b.extract_value(iterator, place) for place in range(3))
+    index = b.load(following)
+    upward = b.icmp_signed(">", step, llvm.Constant(WORD, 0))
+    inside = b.select(upward, b.icmp_signed("<", index, stop), b.icmp_signed(">", index, stop))
+    # Not "nsw": the index after the last may overflow, and is never used.
+    b.store(b.add(index, step), following)
+    pair = llvm.Constant(llvm.LiteralStructType([WORD, BIT]), llvm.Undefined)
+    return b.insert_value(b.insert_value(pair, index, 0), inside, 1)
+
+
+_range = define("range", _range_rule, _emit_range)
+_getiter = define("getiter", fixed(_ITERATOR, _RANGE), _emit_getiter)
+_iternext = define("iternext", fixed(types.Pair(types.int64, BOOL), _ITERATOR), _emit_iternext)
+
+OPERATORS: dict[Any, Intrinsic] = {
+    range: _range,
+    bool: truth,
+    "getiter": _getiter,
+    "iternext": _iternext,
+    operator.add: add,
+    operator.iadd: add,
+    operator.sub: subtract,
+    operator.isub: subtract,
+    operator.mul: multiply,
+    operator.imul: multiply,
+    operator.truediv: divide,
+    operator.itruediv: divide,
+    operator.floordiv: int_floor_divide,
+    operator.ifloordiv: int_floor_divide,
+    operator.mod: int_remainder,
+    operator.imod: int_remainder,
+    operator.and_: bitwise_and,
+    operator.iand: bitwise_and,
+    operator.or_: bitwise_or,
+    operator.ior: bitwise_or,
+    operator.xor: bitwise_xor,
+    operator.ixor: bitwise_xor,
+    operator.lshift: left_shift,
+    operator.ilshift: left_shift,
+    operator.rshift: right_shift,
+    operator.irshift: right_shift,
+    operator.neg: negative,
+    operator.invert: invert,
+    operator.not_: logical_not,
+    operator.eq: COMPARISONS["equal"],
+    operator.ne: COMPARISONS["not_equal"],
+    operator.lt: COMPARISONS["less"],
+    operator.le: COMPARISONS["less_equal"],
+    operator.gt: COMPARISONS["greater"],
+    operator.ge: COMPARISONS["greater_equal"],
+}

@@ -1,0 +1,514 @@
+"""The Lets of one block in groups, each of which becomes one kernel.
+
+In: a block of Core and which of its Lets compute with scalars only. Out: the block with its groups
+as kernel calls. How groups are found is said in `fuse.py`.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyrelay.ir import dims, effects, types, walk
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import (
+    Atom,
+    Block,
+    FnCall,
+    Function,
+    KernelCall,
+    Let,
+    Loop,
+    OpCall,
+    Var,
+)
+from pyrelay.ir.op import Effect, Fusion
+from pyrelay.ir.types import TensorType
+from pyrelay.opt import linear, places
+from pyrelay.opt.linear import is_array
+
+#: Views: on an array in memory they cost nothing.
+VIEWS = frozenset(["reshape", "expand_dims", "squeeze", "refine"])
+#: Ops so cheap that computing them again costs less than storing and loading their result.
+CHEAP = frozenset([
+    "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
+    "maximum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_not", "broadcast_to", "expand_dims", "squeeze",
+    "reshape", "refine", "transpose", "slice", "index", "iota", "clip", "stop_gradient",
+    "scale", "positive", "sign",
+])  # fmt: skip
+#: Instructions of the plan, unless they stand inside a loop or branch that becomes a kernel.
+_PLAN_OPS = frozenset(["extent", "undef", "raise"])
+_LARGEST_GROUP = 200
+_MOST_EVALUATIONS = 4  # of a cheap element per element of the result
+_DEEPEST_MOVES = 12  # moving ops behind each other: each may be a branch in the next
+_MOST_COPIES = 3  # groups that a cheap op is copied into
+_END = 1 << 60  # where the block's results are read
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Lets of one kernel. It runs at the position of its last Let, `runs_at`."""
+
+    runs_at: int
+    scalar: bool
+    space: tuple[Extent, ...]
+    members: list[int] = field(default_factory=list)
+    effects: list[int] = field(default_factory=list)
+    reduces_rows: bool = False  # holds a reduction that keeps the last axis
+    updated: OpCall | None = None  # the update that it makes in place
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """Who reads a Let: the group (None outside of groups), when, and through which member."""
+
+    group: _Group | None
+    when: int
+    reader: int
+    in_memory: bool = False  # must stand in memory for it
+
+
+class Grouping:
+    """The groups of one block.
+
+    scalar   the Lets that compute with scalars and array elements only (`linear.scalar_lets`).
+    extents  the Lets that make an extent a number, of all blocks.
+    copies   variables that stand for a copy of another one.
+    """
+
+    def __init__(
+        self, lets: Sequence[Let], block: Block, scalar: set[Let], extents: Mapping[Var, Let],
+        copies: Mapping[Atom, Atom],
+    ) -> None:
+        self.lets, self.source, self.scalar, self.extents = lets, block, scalar, extents
+        self.copies = copies
+        self.position = {out: k for k, let in enumerate(lets) for out in let.outs}
+        self.reads = [tuple(copies.get(a, a) for a in _reads(let)) for let in lets]
+        self.effects = [effects.effect_of(let.rhs) for let in lets]
+        self.effectful = [k for k, e in enumerate(self.effects) if e is not Effect.PURE]
+        self.groups: list[_Group | None] = [None] * len(lets)
+        self.copied: dict[int, tuple[_Group, ...]] = {}
+        self.uses: list[list[_Use]] = [[] for _ in lets]
+        self.aligned = [False] * len(lets)  # computed at the index of the group's results
+        self.evaluations = [1] * len(lets)
+        self.moves = [0] * len(lets)
+        self.latest_reader: dict[Atom, _Group] = {}
+        self.overwritten = self._overwritten()
+
+    def _overwritten(self) -> dict[Atom, int]:
+        """Where each array is first handed to something that may write it."""
+        found: dict[Atom, int] = {}
+        for k, let in enumerate(self.lets):
+            if isinstance(let.rhs, OpCall):
+                if let.rhs.op.name in places.UPDATES or let.rhs.op.name.startswith("scatter"):
+                    found.setdefault(let.rhs.args[0], k)
+            elif isinstance(let.rhs, (Loop, FnCall)):
+                for atom in walk.operands(let.rhs):
+                    found.setdefault(atom, k)
+        return found
+
+    # -- grouping ------------------------------------------------------------------------------
+
+    def block(self) -> Block:
+        """The block with its groups as kernel calls."""
+        for atom in self.source.results:
+            self._note(atom, _Use(None, _END, -1))
+        for k in range(len(self.lets) - 1, -1, -1):
+            self._place(k)
+        self._release_views()
+        return Block(tuple(self._rebuilt()), self.source.results, self.source.dims)
+
+    def _note(self, atom: Atom, use: _Use) -> None:
+        if isinstance(atom, Var) and atom in self.position:
+            self.uses[self.position[atom]].append(use)
+
+    def _place(self, k: int) -> None:
+        let = self.lets[k]
+        if not self._fusable(let):
+            for atom in self.reads[k]:
+                self._note(atom, _Use(None, k, k, True))
+            return
+        uses = self.uses[k]
+        first = min(uses, key=lambda u: u.when, default=None)
+        group = first.group if first is not None else None
+        alone = all(u.group is group for u in uses)
+        if group is not None and self._joins(k, group, alone):
+            self._add(k, group)
+            return
+        if self._is_view(let):
+            for atom in self.reads[k]:
+                self._note(atom, _Use(None, k, k, True))
+            return
+        readers = list(dict.fromkeys(u.group for u in uses if u.group is not None))
+        everywhere = len(readers) <= _MOST_COPIES and all(u.group for u in uses)
+        if uses and everywhere and self._copies(k, readers):
+            return
+        beside = self._sibling(k)
+        self._add(k, beside or _Group(k, let in self.scalar, self._space(let)))
+
+    def _sibling(self, k: int) -> _Group | None:
+        """A group over the same axes that reads an array which this Let reads too."""
+        rhs, shape = self.lets[k].rhs, self._space(self.lets[k])
+        if self.lets[k] in self.scalar or self.effects[k] is not Effect.PURE:
+            return None
+        assert isinstance(rhs, OpCall)
+        if rhs.op.name in places.UPDATES or _reduces_rows(rhs):
+            return None
+        earliest = min((u.when for u in self.uses[k]), default=_END)
+        for atom in filter(is_array, self.reads[k]):
+            group = self.latest_reader.get(atom)
+            if group is None or group.scalar or group.updated or earliest <= group.runs_at:
+                continue
+            fits = len(group.members) < _LARGEST_GROUP and tuple(group.space) == tuple(shape)
+            if fits and self._keeps_order(k, group):
+                return group
+        return None
+
+    def _copies(self, k: int, readers: Sequence[_Group]) -> bool:
+        """Computes a cheap Let in each group that reads it, if all of them can."""
+        if self._weight(k) or self.effects[k] is not Effect.PURE:
+            return False
+        if any(g.scalar for g in readers):
+            return False
+        for group in readers:
+            others = [u for u in self.uses[k] if u.group is not group]
+            mine = [u for u in self.uses[k] if u.group is group]
+            self.uses[k] = mine
+            fits = self._joins(k, group, True)
+            self.uses[k] = mine + others
+            if not fits:
+                return False
+        self.copied[k] = tuple(readers)
+        factor = self._factor(k)
+        self.evaluations[k], self.moves[k] = factor, self._moved(k)
+        for group in readers:
+            group.members.append(k)
+            self._note_operands(k, group)
+        return True
+
+    def _add(self, k: int, group: _Group) -> None:
+        let = self.lets[k]
+        first = not group.members
+        self.aligned[k] = first or self._is_aligned(k, group)
+        self.evaluations[k] = 1 if first else self._factor(k)
+        self.moves[k] = self._moved(k)
+        self.groups[k] = group
+        group.members.append(k)
+        group.scalar &= let in self.scalar
+        if self.effects[k] is not Effect.PURE:
+            group.effects.append(k)
+        if isinstance(let.rhs, OpCall):
+            group.reduces_rows |= _reduces_rows(let.rhs)
+            if let.rhs.op.name in places.UPDATES and not group.scalar:
+                group.updated = let.rhs
+        self._note_operands(k, group)
+
+    def _note_operands(self, k: int, group: _Group) -> None:
+        rhs = self.lets[k].rhs
+        base = rhs.args[0] if isinstance(rhs, OpCall) and rhs.op.name in places.UPDATES else None
+        self.latest_reader.update((atom, group) for atom in self.reads[k])
+        for atom in self.reads[k]:
+            in_memory = atom is base or (group.scalar and is_array(atom))
+            self._note(atom, _Use(group, group.runs_at, k, in_memory))
+
+    # -- what a Let is -------------------------------------------------------------------------
+
+    def _fusable(self, let: Let) -> bool:
+        rhs = let.rhs
+        if isinstance(rhs, OpCall) and rhs.op.name in _PLAN_OPS:
+            return False
+        if let in self.scalar:
+            return True
+        if not isinstance(rhs, OpCall) or rhs.op.element is None or let.dims:
+            return False
+        return all(isinstance(a.type, TensorType) for a in (*rhs.args, *let.outs))
+
+    def _is_view(self, let: Let) -> bool:
+        rhs = let.rhs
+        return isinstance(rhs, OpCall) and rhs.op.name in VIEWS and is_array(rhs.args[0])
+
+    def _space(self, let: Let) -> tuple[Extent, ...]:
+        """The axes a kernel runs through whose last op is this one."""
+        rhs = let.rhs
+        if let in self.scalar or not let.outs:
+            return ()
+        if isinstance(rhs, OpCall) and rhs.op.name in places.UPDATES:
+            return places.part_shape(rhs)
+        return _shape(let.outs[0])
+
+    def _weight(self, k: int) -> int:
+        """0 if a Let is cheap to compute again."""
+        rhs = self.lets[k].rhs
+        return 0 if isinstance(rhs, OpCall) and rhs.op.name in CHEAP else 1
+
+    # -- whether a Let joins a group -----------------------------------------------------------
+
+    def _joins(self, k: int, group: _Group, alone: bool) -> bool:
+        """Whether Let `k` may become a member of a group that reads it.
+
+        `alone`: nobody else reads it, so it need not become a result.
+        """
+        let = self.lets[k]
+        mine = [u for u in self.uses[k] if u.group is group]
+        if len(group.members) >= _LARGEST_GROUP or not self._keeps_order(k, group):
+            return False
+        if any(u.in_memory for u in mine) and not (group.scalar and let in self.scalar):
+            return False
+        if group.scalar and let not in self.scalar:
+            return self._ends_in_scalars(k, group)
+        if group.scalar:
+            return True
+        assert isinstance(let.rhs, OpCall) or let in self.scalar
+        if not isinstance(let.rhs, OpCall) or let.rhs.op.name in places.UPDATES:
+            return False
+        if self.effects[k] is not Effect.PURE and (group.effects or not self._is_aligned(k, group)):
+            return False
+        if not self._reads_fit(k, group):
+            return False
+        if not any(map(is_array, let.outs)) and let in self.scalar:
+            return alone and self.effects[k] is Effect.PURE
+        return self._fits(k, let.rhs, group, alone)
+
+    def _ends_in_scalars(self, k: int, group: _Group) -> bool:
+        """Whether a Let is a reduction to one element, and the group pure arithmetic on scalars."""
+        rhs = self.lets[k].rhs
+        if not isinstance(rhs, OpCall) or rhs.op.fusion is not Fusion.REDUCTION:
+            return False
+        if not _same_elements(_shape(self.lets[k].outs[0]), ()) or group.effects:
+            return False
+        members = [self.lets[m].rhs for m in group.members]
+        return all(
+            isinstance(m, OpCall) and m.op.fusion is Fusion.ELEMENTWISE for m in members
+        )
+
+    def _fits(self, k: int, rhs: OpCall, group: _Group, alone: bool) -> bool:
+        """Whether the elements of an array are computed where the group needs them."""
+        aligned = self._is_aligned(k, group)
+        if rhs.op.fusion is Fusion.REDUCTION:
+            twice = group.reduces_rows and _reduces_rows(rhs)
+            return aligned and not twice
+        if not alone:
+            return aligned and rhs.op.fusion is Fusion.ELEMENTWISE
+        if aligned:
+            return True
+        if self._moved(k) > _DEEPEST_MOVES:
+            return False
+        return self._factor(k) <= (1 if self._weight(k) else _MOST_EVALUATIONS)
+
+    def _is_aligned(self, k: int, group: _Group) -> bool:
+        """Whether every reader in the group wants the element at the index of the results."""
+        shape = _shape(self.lets[k].outs[0])
+        if group.updated is not None and group.updated in (self.lets[k].rhs,):
+            return True
+        if not _same_elements(shape, group.space):
+            return False
+        for use in self.uses[k]:
+            if use.group is not group:
+                continue
+            reader = self.lets[use.reader].rhs
+            if use.reader in self.copied or not self.aligned[use.reader]:
+                return False
+            if not isinstance(reader, OpCall):
+                return False
+            stores = reader.op.name in places.UPDATES and reader is group.updated
+            if reader.op.fusion is not Fusion.ELEMENTWISE and not stores:
+                return False
+        return True
+
+    def _factor(self, k: int) -> int:
+        """How often the readers of a Let evaluate each of its elements."""
+        shape = _shape(self.lets[k].outs[0]) if self.lets[k].outs else ()
+        if not shape:
+            return 1  # a scalar is computed before the loops
+        together, apart = 0, 0
+        for use in self.uses[k]:
+            if use.group is None:
+                continue
+            reader = self.lets[use.reader]
+            rhs, times = reader.rhs, self.evaluations[use.reader]
+            assert isinstance(rhs, OpCall)
+            if rhs.op.fusion is Fusion.ELEMENTWISE or rhs.op.name in places.UPDATES:
+                # Elementwise readers at one index share the value.
+                again = _repeated(shape, _shape(reader.outs[0]))
+                together = max(together, times * (_MOST_EVALUATIONS if again else 1))
+            elif rhs.op.name == "broadcast_to" and _repeated(shape, _shape(reader.outs[0])):
+                together = max(together, times * _MOST_EVALUATIONS)
+            elif rhs.op.name == "gather":
+                apart += times * _MOST_EVALUATIONS
+            else:
+                apart += times
+        return together + apart
+
+    def _moved(self, k: int) -> int:
+        """The longest chain of moving ops from a Let to the results."""
+        deepest = 0
+        for use in self.uses[k]:
+            if use.group is not None:
+                deepest = max(deepest, self.moves[use.reader])
+        rhs = self.lets[k].rhs
+        moving = isinstance(rhs, OpCall) and rhs.op.fusion is Fusion.INJECTIVE
+        return deepest + moving
+
+    def _keeps_order(self, k: int, group: _Group) -> bool:
+        """Whether a Let may run as late as the group: effects and updates stay in order."""
+        if self.effects[k] is not Effect.PURE:
+            first = bisect.bisect_right(self.effectful, k)
+            last = bisect.bisect_right(self.effectful, group.runs_at)
+            if any(self.groups[e] is not group for e in self.effectful[first:last]):
+                return False
+        for atom in self.reads[k]:
+            if not is_array(atom):
+                continue
+            written = self.overwritten.get(atom, _END)
+            if k < written < group.runs_at and self.groups[written] is not group:
+                return False
+        return True
+
+    def _reads_fit(self, k: int, group: _Group) -> bool:
+        """Whether a Let leaves alone the array that the group updates, or reads just its place."""
+        if group.updated is None:
+            return True
+        base = group.updated.args[0]
+        if base not in self.reads[k]:
+            return True
+        return places.reads_same_part(self.lets[k], group.updated) and self._is_aligned(k, group)
+
+    # -- after grouping ------------------------------------------------------------------------
+
+    def _release_views(self) -> None:
+        """Takes views of arrays that are in memory anyway out of their groups."""
+        for k, let in enumerate(self.lets):
+            group = self.groups[k]
+            if group is None or not self._is_view(let) or len(group.members) == 1:
+                continue
+            assert isinstance(let.rhs, OpCall)
+            source = let.rhs.args[0]
+            made_at = self.position.get(source) if isinstance(source, Var) else None
+            if made_at is None or group not in self._computing(made_at):
+                group.members.remove(k)
+                self.groups[k] = None
+
+    def _rebuilt(self) -> Iterable[Let]:
+        needed = self._needed()
+        for k, let in enumerate(self.lets):
+            group = self.groups[k]
+            if group is None:
+                if k not in self.copied:
+                    yield let
+            elif k == group.runs_at:
+                yield from self._calls(group, needed)
+
+    def _computing(self, k: int) -> tuple[_Group | None, ...]:
+        """The groups that compute a Let, (None,) if it stands alone."""
+        return self.copied.get(k) or (self.groups[k],)
+
+    def _needed(self) -> set[Var]:
+        """Variables that are read outside of the group that computes them."""
+        needed = {a for a in self.source.results if isinstance(a, Var)}
+        for k in range(len(self.lets)):
+            for atom in self.reads[k]:
+                if isinstance(atom, Var) and atom in self.position:
+                    makers = self._computing(self.position[atom])
+                    if any(g is None or g not in makers for g in self._computing(k)):
+                        needed.add(atom)
+        return needed
+
+    def _calls(self, group: _Group, needed: set[Var]) -> Iterable[Let]:
+        members: Sequence[Let] = [self.lets[k] for k in sorted(group.members)]
+        outs = [v for let in members for v in let.outs if v in needed]
+        if group.scalar:
+            if len(members) > 1 and not linear.uses_linearly(members, outs):
+                for let in members:
+                    yield kernel_call(self._with_extents([let]), let.outs, self.copies)
+                return
+            members = self._with_extents(members)
+        if not outs:
+            outs = [v for let in members[-1:] for v in let.outs]
+        yield kernel_call(members, outs, self.copies)
+
+
+    def _with_extents(self, members: Sequence[Let]) -> Sequence[Let]:
+        """Loops and branches with the extents they read, so that kernels know index ranges."""
+        if all(isinstance(let.rhs, OpCall) for let in members):
+            return members
+        free = walk.free_vars(Block(tuple(members), ()))
+        return (*(self.extents[v] for v in free if v in self.extents), *members)
+
+
+def _reads(let: Let) -> tuple[Atom, ...]:
+    """What a Let reads, blocks inside it included, each once."""
+    inner = walk.blocks(let.rhs)
+    if not inner:
+        return tuple(dict.fromkeys(walk.operands(let.rhs)))
+    return walk.free_vars(Block((let,), ()))
+
+
+def _shape(atom: Atom) -> tuple[Extent, ...]:
+    return atom.type.shape if isinstance(atom.type, TensorType) else ()
+
+
+def _same_elements(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
+    """Whether two shapes have the same elements at the same indices, up to axes of extent 1."""
+    one = [d for d in a if d != 1]
+    return one == [d for d in b if d != 1] and (not one or tuple(a) == tuple(b))
+
+
+def _repeated(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
+    """Whether broadcasting reads elements again inside the innermost loop.
+
+    Elements that stay the same along the last axis are computed before it.
+    """
+    if tuple(source) == tuple(target) or not source or not target:
+        return False
+    return not (source[-1] == 1 and target[-1] != 1)
+
+
+def _reduces_rows(rhs: OpCall) -> bool:
+    """Whether an op is a reduction that keeps the last axis."""
+    if rhs.op.fusion is not Fusion.REDUCTION or "axes" not in rhs.attrs:
+        return False
+    rank = len(_shape(rhs.args[0]))
+    return bool(rank) and rank - 1 not in {axis % rank for axis in rhs.attrs["axes"]}
+
+
+def kernel_call(members: Sequence[Let], outs: Sequence[Var], copies: Mapping[Atom, Atom]) -> Let:
+    """Lets as one call of a closed function with these results.
+
+    For a free variable in `copies`, what it stands for is passed.
+    """
+    inner = Block(tuple(members), tuple(outs))
+    params = walk.free_vars(inner)
+    symbols = _symbols(inner, params)
+    names = walk.Renaming()
+    own_symbols = tuple(names.symbol(s) for s in symbols)
+    own_params = tuple(names.var(p) for p in params)
+    body = walk.copy_block(inner, names)
+    span = members[-1].span
+    function = Function(_name(members), own_params, body, own_symbols, span=span)
+    args = tuple(copies.get(p, p) for p in params)
+    call = KernelCall(function, args, tuple(dims.of(s) for s in symbols))
+    return Let(tuple(outs), call, span=span)
+
+
+def _name(members: Sequence[Let]) -> str:
+    """A name that tells what a kernel computes: its first ops."""
+    words = [let.rhs.op.name if isinstance(let.rhs, OpCall) else "loop" for let in members]
+    return "_".join(words[:4])
+
+
+def _symbols(block: Block, params: Iterable[Var]) -> tuple[Symbol, ...]:
+    """The symbols in types and attributes, in order of first occurrence."""
+    found: dict[Symbol, None] = {}
+    for param in params:
+        if param.type is not None:
+            found.update(dict.fromkeys(types.type_symbols(param.type)))
+    for let in walk.nested_lets(block):
+        for var in (*let.outs, *walk.block_binders(let.rhs)):
+            if var.type is not None:
+                found.update(dict.fromkeys(types.type_symbols(var.type)))
+        if isinstance(let.rhs, OpCall):
+            for value in let.rhs.attrs.values():
+                found.update(dict.fromkeys(walk.attr_symbols(value)))
+    return tuple(found)
