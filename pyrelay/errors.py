@@ -25,11 +25,12 @@ there. Laying marks under wide and combining characters follows Unicode Annex 11
 
 from __future__ import annotations
 
+import builtins
 import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 __all__ = [
     "AliasError",
@@ -294,6 +295,33 @@ def render(error: BaseException) -> str:
     text = str(error)
     headline = f"{module}{kind.__qualname__}" + (f": {text}" if text else "")
     return "\n".join((headline, *getattr(error, "__notes__", ())))
+
+
+def exception_of(
+    exception: str | type[BaseException], parts: Sequence[Any], values: Sequence[Any]
+) -> BaseException:
+    """The exception that an instruction to raise describes.
+
+    exception: the name of a builtin exception class, or a class. parts: its arguments. Mostly it
+    has one, a text: then they are the pieces to join, strings and numbers of values (by position).
+    Otherwise each is a tuple that makes one argument: ("text", piece, ...), ("constant", object),
+    or (name of its class, number), a value as it is. Without parts there is no argument.
+    """
+    cls = getattr(builtins, exception) if isinstance(exception, str) else exception
+    if not any(isinstance(part, tuple) for part in parts):
+        return cls(_joined(parts, values)) if parts else cls()  # type: ignore[no-any-return]
+    arguments = []
+    for kind, *rest in parts:
+        if kind == "text":
+            arguments.append(_joined(rest, values))
+        else:
+            arguments.append(rest[0] if kind == "constant" else values[rest[0]])
+    return cls(*arguments)  # type: ignore[no-any-return]
+
+
+def _joined(pieces: Sequence[str | int], values: Sequence[Any]) -> str:
+    """The text of pieces; numbers look as in an f-string."""
+    return "".join(p if isinstance(p, str) else format(values[p]) for p in pieces)
 
 
 def runtime_error(

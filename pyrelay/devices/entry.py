@@ -9,7 +9,6 @@ arguments are not what the plan was made for, or a `Guard` of its prologue fails
 
 from __future__ import annotations
 
-import builtins
 import ctypes
 import functools
 import struct
@@ -293,7 +292,7 @@ class _Outside:
         raise site_error(self.sites[words[0]], words[1:])
 
 
-def site_error(site: Site, words: Sequence[int]) -> Exception:
+def site_error(site: Site, words: Sequence[int]) -> BaseException:
     """The exception of a site, its values read from the record's words."""
     values: list[Any] = []
     place = 0
@@ -301,9 +300,13 @@ def site_error(site: Site, words: Sequence[int]) -> Exception:
         size = boundary.scalar_words(kind)
         values.append(decode(kind, words[place : place + size]))
         place += size
-    text = "".join(part if isinstance(part, str) else str(values[part]) for part in site.parts)
-    kind_of_error: type[Exception] = getattr(builtins, site.exception)
-    return errors.runtime_error(kind_of_error, text, span=site.span)
+    for part in site.parts:
+        if isinstance(part, tuple) and part[0] not in ("text", "constant"):
+            kind, number = part
+            if kind not in boundary.PYTHON_SCALARS:
+                values[number] = _descr(kind).type(values[number])
+    error = errors.exception_of(site.exception, site.parts, values)
+    return errors.locate(error, span=site.span)
 
 
 def decode(kind: str, words: Sequence[int]) -> Any:

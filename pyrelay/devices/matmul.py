@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -139,6 +140,34 @@ def _prologue(form: Form, size: int) -> str:
 """
 
 
+def _cases(cases: Sequence[tuple[str, str]], template: str) -> str:
+    """``if``, ``elif`` and, for the condition "True", ``else``; bodies put into a template."""
+    lines = []
+    for place, (test, body) in enumerate(cases):
+        head = "else:" if test == "True" else f"{'elif' if place else 'if'} {test}:"
+        lines.append(f"{head}\n{_indented(template.format(body), 1)}")
+    return "\n".join(lines)
+
+
+_BLOCKED = """\
+packs = {packs}
+for g0 in range(j0, j1, {group}):
+    g1 = minimum(j1, g0 + {group})
+    for k0 in range(0, maximum(k, 1), {depth}):
+        depth = minimum({depth}, k - k0)
+        keep = {keep}
+        if packs:
+            for j in range(g0, g1, {width}):
+                {pack_b}
+        for h0 in range(i0, i1, {band}):
+            h1 = minimum(i1, h0 + {band})
+            if packs:
+                for i in range(h0, h1, {rows}):
+                    {pack_a}
+            for j in range(g0, g1, {width}):
+{tiles}"""
+
+
 class _Operand(NamedTuple):
     """Texts: the address of a block's first element, its stride across and its stride along k."""
 
@@ -170,10 +199,10 @@ class _Tiled:
     def whole_keep(self) -> str:
         return "1" if self.form.accumulate else "0"
 
-    def tile(self, rows: int, across: int, a: _Operand, b: _Operand) -> str:
+    def tile(self, rows: int, across: int, a: _Operand, b: _Operand, packed: bool = False) -> str:
         """A tile at row ``i`` and column ``j`` of the block of ``depth`` values from ``k0``."""
         return self.call(
-            "tile", self.lanes, rows, across,
+            "packed_tile" if packed else "tile", self.lanes, rows, across,
             f"{a.address}, {a.row}, {a.step}, {b.address}, {b.step}, "
             f"c + (i * n + j) * {self.size}, n, depth, minimum({rows}, i1 - i), "
             f"minimum({across * self.lanes}, j1 - j), keep",
@@ -252,44 +281,32 @@ class _Tiled:
 
     def blocked(self) -> str:
         """The general case: both operands packed, ``b`` into panels two vectors wide, ``a`` into
-        bands; or read in place, where packing would not pay (``packs``)."""
+        bands; or read in place, where packing would not pay."""
         width, size, rows = 2 * self.lanes, self.size, self.rows
-        group = _GROUP_BYTES // size
         panel = _Operand(f"packed_b + (j - g0) * {_DEPTH * size}", "1", str(width))
         band = _Operand(f"packed_a + (i - h0) * {_DEPTH * size}", "1", str(rows))
         a, b = self.a_in_place(), self.b_in_place()
         pack_b = self.packing(b, self.lanes, 2, panel.address, f"minimum({width}, j1 - j)")
         pack_a = self.packing(a, rows, 1, band.address, f"minimum({rows}, i1 - i)")
-        left = _Operand("a_tile", f"where(packs, 1, {a.row})", f"where(packs, {rows}, {a.step})")
-        right = _Operand("b_panel", "1", f"where(packs, {width}, {b.step})")
-        return (
-            f"packs = {self.packs()}\n"
-            f"for g0 in range(j0, j1, {group}):\n"
-            f"    g1 = minimum(j1, g0 + {group})\n"
-            f"    for k0 in range(0, maximum(k, 1), {_DEPTH}):\n"
-            f"        depth = minimum({_DEPTH}, k - k0)\n"
-            f"        keep = {self.keep('k0')}\n"
-            f"        if packs:\n"
-            f"            for j in range(g0, g1, {width}):\n"
-            f"                {pack_b}\n"
-            f"        for h0 in range(i0, i1, {_BAND}):\n"
-            f"            h1 = minimum(i1, h0 + {_BAND})\n"
-            f"            if packs:\n"
-            f"                for i in range(h0, h1, {rows}):\n"
-            f"                    {pack_a}\n"
-            f"            for j in range(g0, g1, {width}):\n"
-            f"                b_panel = where(packs, {panel.address}, {b.address})\n"
-            f"                for i in range(h0, h1, {rows}):\n"
-            f"                    a_tile = where(packs, {band.address}, {a.address})\n"
-            f"                    if j1 - j > {self.lanes}:\n"
-            f"                        {self.tile(rows, 2, left, right)}\n"
-            f"                    else:\n"
-            f"                        {self.tile(rows, 1, left, right)}"
-        )
-
-    def packs(self) -> str:
-        """Whether packing pays: not for few rows or columns of a ``b`` that tiles can read."""
-        return "True" if self.form.transpose_b else "i1 - i0 > 32 and n > 64"
+        wide = self.tile(rows, 2, band, panel, packed=True)
+        if self.form.transpose_b:
+            packs = "True"
+            tiles = [
+                (f"j1 - j > {self.lanes}", wide),
+                ("True", self.tile(rows, 1, band, panel, packed=True)),
+            ]
+        else:
+            packs = "i1 - i0 > 32 and n > 64"
+            tiles = [
+                ("packs", wide),
+                (f"j1 - j > {self.lanes}", self.tile(rows, 2, a, b)),
+                ("True", self.tile(rows, 1, a, b)),
+            ]
+        return _BLOCKED.format(
+            packs=packs, group=_GROUP_BYTES // size, depth=_DEPTH, band=_BAND, width=width,
+            rows=rows, keep=self.keep("k0"), pack_a=pack_a, pack_b=pack_b,
+            tiles=_indented(_cases(tiles, f"for i in range(h0, h1, {rows}):\n    {{}}"), 4),
+        )  # fmt: skip
 
     def text(self) -> str:
         cases = [("n == 1", self.one_column())]
@@ -297,13 +314,13 @@ class _Tiled:
             cases.append(("i1 - i0 == 1", self.one_row()))
         elif not self.form.transpose_a:
             cases.append(("i1 - i0 <= 8", self.few_rows()))
-        body = "el".join(f"if {test}:\n{_indented(code, 1)}\n" for test, code in cases)
-        body += f"else:\n{_indented(self.blocked(), 1)}\n"
+        cases.append(("True", self.blocked()))
+        body = _cases(cases, "{}")
         imports = ", ".join(sorted(self.used))
         local = f"local_{self.dtype.name}"
         return (
             f"from pyrelay.devices.matmul_tiles import {imports}\n"
-            f"from pyrelay.devices.vocabulary import i64, {local}, maximum, minimum, param_i64, where\n"
+            f"from pyrelay.devices.vocabulary import i64, {local}, maximum, minimum, param_i64\n"
             f"\n\ndef kernel(block, begin, end):\n"
             f"    packed_a = {local}({_BAND * _DEPTH})\n"
             f"    packed_b = {local}({_GROUP_BYTES // self.size * _DEPTH})\n"

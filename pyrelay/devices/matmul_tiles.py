@@ -7,6 +7,8 @@ in place.  An intrinsic's name states its shape, ``{kind}_{dtype}x{lanes}_{rows}
     ``c[i, j] (+)= sum over k of a[i, k] b[k, j]`` for 8 rows and 2 vectors of 16 columns, all of it
     in registers.  ``b`` and ``c`` are contiguous along ``j``; only ``rows`` and ``columns`` are
     touched.  ``keep`` is 1 to add to ``c``, 0 to overwrite it.
+``packed_tile_f32x16_8x2(...)``
+    the same for packed operands: rows of ``a`` 1 apart, and both readable beyond their ends.
 ``dots_f32x16_4x4(a, a_row, b, b_column, c, c_row, k, rows, columns, keep)``
     the same where ``a`` and ``b`` are contiguous along ``k``: 4 rows by 4 columns.
 ``pack_f32x16_1x2(b, b_k, packed, k, columns)``
@@ -170,19 +172,28 @@ class _Code:
         return pointers
 
 
-def _emit_tile(shape: Shape) -> Callable[..., None]:
+def _emit_tile(shape: Shape, packed: bool = False) -> Callable[..., None]:
+    """``packed``: both operands are, and may be read beyond ``rows`` and ``columns``."""
+
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
         a, a_row, a_k, right, b_k, c, c_row, k, rows, columns, keep = args
         code = _Code(b, shape)
         column_masks = [code.below(columns, v * shape.lanes) for v in range(shape.across)]
-        row_pointers = code.clamped_rows(code.pointer(a), a_row, shape.rows, rows)
+        a_base = code.pointer(a)
+        if packed:
+            row_pointers = [code.at(a_base, code.word(row)) for row in range(shape.rows)]
+        else:
+            row_pointers = code.clamped_rows(a_base, a_row, shape.rows, rows)
         b_base = code.pointer(right)
 
         def body(index: Any, sums: list[Any]) -> list[Any]:
             line = code.at(b_base, b.mul(index, b_k))
             places = [code.at(line, code.word(v * shape.lanes)) for v in range(shape.across)]
-            pairs = zip(places, column_masks, strict=True)
-            vectors = [code.load_masked(place, mask) for place, mask in pairs]
+            if packed:
+                vectors = [code.load(place) for place in places]
+            else:
+                pairs = zip(places, column_masks, strict=True)
+                vectors = [code.load_masked(place, mask) for place, mask in pairs]
             offset = b.mul(index, a_k)
             out = []
             for row, pointer in enumerate(row_pointers):
@@ -230,24 +241,20 @@ def _emit_dots(shape: Shape) -> Callable[..., None]:
 
         zero = llvm.Constant(shape.vector, None)
         sums = code.loop(k, shape.lanes, [zero] * (shape.rows * shape.across), body)
-        c_base = code.pointer(c)
+        # Each row of results as a vector of its own width.
+        line = _Code(b, Shape(shape.element, shape.across, 1, 1))
+        mask, c_base = line.below(columns, 0), line.pointer(c)
+        keeps = line.splat(b.icmp_signed("!=", keep, line.word(0)))
         for row in range(shape.rows):
-            for column in range(shape.across):
-                inside = b.and_(
-                    b.icmp_signed("<", code.word(row), rows),
-                    b.icmp_signed("<", code.word(column), columns),
-                )
-                with b.if_then(inside):
-                    offset = b.add(b.mul(code.word(row), c_row), code.word(column))
-                    place = code.at(c_base, offset)
-                    total = _total(code, sums[row * shape.across + column])
-                    zero_scalar = llvm.Constant(shape.element, 0.0)
-                    old = b.select(
-                        b.icmp_signed("!=", keep, code.word(0)),
-                        code.load_scalar(place),
-                        zero_scalar,
-                    )
-                    b.store(b.fadd(total, old), place)
+            place = line.at(c_base, b.mul(line.word(row), c_row))
+            inside = b.and_(mask, line.splat(b.icmp_signed("<", line.word(row), rows)))
+            total = line.load_masked(place, b.and_(inside, keeps))
+            first = row * shape.across
+            fresh = llvm.Constant(line.shape.vector, llvm.Undefined)
+            for column, vector in enumerate(sums[first : first + shape.across]):
+                value = _total(code, vector)
+                fresh = b.insert_element(fresh, value, llvm.Constant(_I32, column))
+            line.store_masked(b.fadd(fresh, total), place, inside)
 
     return emit
 
@@ -330,8 +337,8 @@ def _emit_turn(shape: Shape) -> Callable[..., None]:
     return emit
 
 
-_NAME = re.compile(r"(tile|dots|pack|turn)_(f32|f64)x(\d+)_(\d+)x(\d+)")
-_ARGUMENTS = {"tile": 11, "dots": 10, "pack": 5, "turn": 5}
+_NAME = re.compile(r"(tile|packed_tile|dots|pack|turn)_(f32|f64)x(\d+)_(\d+)x(\d+)")
+_ARGUMENTS = {"tile": 11, "packed_tile": 11, "dots": 10, "pack": 5, "turn": 5}
 
 
 @functools.cache
@@ -341,12 +348,14 @@ def _intrinsic(name: str) -> Intrinsic | None:
         return None
     kind, dtype = match[1], match[2]
     shape = Shape(LLVM_TYPES[SHORT_NAMES[dtype]], *(int(match[place]) for place in (3, 4, 5)))
-    emit = {
+    emitters: dict[str, Callable[[Shape], Callable[..., None]]] = {
         "tile": _emit_tile,
+        "packed_tile": functools.partial(_emit_tile, packed=True),
         "dots": _emit_dots,
         "pack": _emit_pack,
         "turn": _emit_turn,
-    }[kind](shape)
+    }
+    emit = emitters[kind](shape)
     return define(name, fixed(types.void, *(types.int64,) * _ARGUMENTS[kind]), emit)
 
 

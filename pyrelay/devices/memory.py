@@ -170,7 +170,8 @@ class Memory:
             f.ret()
         lent = f.load(state, State.LENT)
         with f.counting(f.load(state, State.LENT_COUNT)) as index:
-            with f.when(address.equals(f.load(lent + (index << 3))), likely=False):
+            same = address.equals(f.load(lent + (index << 3)))
+            with f.when(same, likely=False):
                 f.ret()
         block = address - Block.BYTES
         f.call(self.unlink, state, block)

@@ -8,6 +8,10 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
+
+MAX_WORDS = 15
+"""Words of numbers that an exception can carry: what the run time's error record holds."""
 
 
 def exception_value(it: Interpreter, cls: type, args: Sequence[V.Value]) -> V.Value:
@@ -34,14 +38,31 @@ def raise_value(it: Interpreter, exception: V.Value) -> None:
 
 
 def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
-    """Emit the raising of `cls(*args)`. The message may contain numbers of the program."""
-    parts: list[Any] = []
+    """Emit the raising of `cls(*args)`. The arguments may contain numbers of the program."""
     values: list[V.Value] = []
-    for k, arg in enumerate(args):
-        if k:
-            parts.append(", ")
-        _message_parts(it, arg, parts, values)
-    it.emit("raise", *values, exception=exception_name(cls), parts=tuple(parts))
+    parts = tuple(_argument(it, arg, values) for arg in args)
+    if len(parts) == 1 and parts[0][0] == "text":
+        parts = parts[0][1:]
+    if sum(1 + (ty.dtype.size == 16) for ty in map(V.number_type, values) if ty) > MAX_WORDS:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"an exception of a compiled function carries at most {MAX_WORDS} numbers",
+        )
+    it.emit("raise", *values, exception=exception_name(cls), parts=parts)
+
+
+def _argument(it: Interpreter, arg: V.Value, values: list[V.Value]) -> tuple[Any, ...]:
+    """An argument as a part of op `raise` (`errors.exception_of`); its numbers go to `values`."""
+    ty = V.number_type(arg)
+    if ty is not None:
+        values.append(arg)
+        name = types.python_type(ty).__name__ if ty.weak else ty.dtype.numpy.name
+        return ("bool_" if name == "bool" and not ty.weak else name, len(values) - 1)
+    if isinstance(arg, V.Known) and not isinstance(arg.value, str):
+        return ("constant", arg.value)
+    pieces: list[Any] = ["text"]
+    _message_parts(it, arg, pieces, values)
+    return tuple(pieces)
 
 
 def exception_name(cls: type) -> Any:
@@ -64,7 +85,11 @@ def _message_parts(
             for item in items:
                 _message_parts(it, item, parts, values)
         case _:
-            parts.append(V.describe(arg))
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"{V.describe(arg)} cannot be an argument of an exception in a compiled function",
+                hints=("give it texts and numbers",),
+            )
 
 
 class FormattedText(tuple):  # type: ignore[type-arg]

@@ -109,9 +109,9 @@ class Guards:
             return None
         truth = dims.evaluate(left, self.hints) == dims.evaluate(right, self.hints)
         self.extents[ExtentGuard("==", left, right, truth)] = None
-        if truth:
-            return True if self._unify(left, right) else None
-        return False
+        if truth and not self._unify(left, right):
+            self._fix_until_equal(left, right)
+        return truth
 
     def _unify(self, left: Extent, right: Extent) -> bool:
         """Solve `left == right` for a symbol that occurs once, with coefficient 1 or -1."""
@@ -131,6 +131,19 @@ class Guards:
             if self._eliminates(symbol, dims.multiply(-coefficient, rest)):
                 return True
         return False
+
+    def _fix_until_equal(self, left: Extent, right: Extent) -> None:
+        """Fix extents to their values, as few and as late ones as do, so that the two agree."""
+        found = dims.symbols(dims.add(left, dims.multiply(-1, right)))
+        for symbol in reversed(found):
+            value = {symbol: self.hints[symbol]}
+            if dims.substitute(left, value) == dims.substitute(right, value):
+                self.fix(dims.of(symbol))
+                return
+        for symbol in reversed(found):
+            self.fix(dims.of(symbol))
+            if self.resolve(left) == self.resolve(right):
+                return
 
     def _eliminates(self, symbol: Symbol, value: Extent) -> bool:
         if symbol.origin is not Origin.ENTRY or symbol in dims.symbols(value):

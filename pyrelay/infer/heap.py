@@ -38,11 +38,8 @@ class Heap:
         self.contents[root] = content
         self.written[root] = span
         self.stale.pop(root, None)
-        for other in root.may_be:
-            if other in self.contents:
-                self.stale[other] = span
         for other in self.contents:
-            if root in other.may_be or (root.may_be & other.may_be and other is not root):
+            if other is not root and root.may_alias(other):
                 self.stale[other] = span
 
     def changed_since(self, before: Heap) -> list[Root]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Union as AnyOf
 
 from pyrelay.infer import values as V
@@ -59,6 +59,7 @@ class LPlace:
     cls: Any
     content: Any
     may_be: frozenset[V.Root] = frozenset()
+    rivals: frozenset[int] = frozenset()  # keys of earlier places that may be the same object
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ class Describer:
     loosen: bool = False
     place_roots: frozenset[V.Root] = frozenset()  # outer roots that get a place all the same
     keys: dict[Any, int] = field(default_factory=dict)
+    rivals: dict[int, frozenset[int]] = field(default_factory=dict)
     renamed: dict[Extent, Extent] = field(default_factory=dict)
 
     def __call__(self, value: V.Value) -> Layout:
@@ -230,22 +232,37 @@ class Describer:
             case V.ArrayRef(root, view, ty):
                 if self.outer(root) and root not in self.place_roots:
                     return LFixed(value)
-                key = self.keys.setdefault((root, view), len(self.keys))
-                may_be = root.may_be | ({root} if self.outer(root) else frozenset())
-                return LPlace(key, "array", None, self._type(ty), may_be)
+                key = self._key(root, view)
+                return LPlace(
+                    key, "array", None, self._type(ty), self._may_be(root), self.rivals[key]
+                )
             case V.Ref(root, cls):
                 if self.outer(root) and root not in self.place_roots:
                     return LFixed(value)
-                known = root in self.keys
-                key = self.keys.setdefault(root, len(self.keys))
+                known = (root, ()) in self.keys
+                key = self._key(root, ())
                 content = None if known else self.content(root)
-                may_be = root.may_be | ({root} if self.outer(root) else frozenset())
-                return LPlace(key, root.kind, cls, content, may_be)
+                return LPlace(key, root.kind, cls, content, self._may_be(root), self.rivals[key])
             case V.Union(_, cases):
                 return LUnion(tuple(self(c) for c in cases))
         head = head_of(value)
         assert head is not None
         return LNode(head, tuple(self(c) for c in children_of(value)))
+
+    def _key(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> int:
+        """The number of a place; on first sight, notes which earlier ones it may overlap."""
+        known = self.keys.get((root, view))
+        if known is not None:
+            return known
+        rivals = (k for (other, _), k in self.keys.items() if root.may_alias(other))
+        key = len(self.keys)
+        self.rivals[key] = frozenset(rivals)
+        self.keys[root, view] = key
+        return key
+
+    def _may_be(self, root: V.Root) -> frozenset[V.Root]:
+        """The roots known outside that a root may be the same object as."""
+        return frozenset(r for r in (root, *root.may_be) if self.outer(r))
 
     def content(self, root: V.Root) -> Any:
         """Layout of the content of a root: a type for an array, an LNode for a container."""
@@ -281,14 +298,16 @@ class Joiner:
     lenient: bool = False
     #: Extents that are symbols of the left layout already: they take any extent of the right one.
     bound: frozenset[Extent] = frozenset()
-    keys: dict[tuple[int, int], int] = field(default_factory=dict)
+    keys: dict[tuple[int | None, int | None], int] = field(default_factory=dict)
+    left: set[tuple[int, int]] = field(default_factory=set)  # places that may be one, on the left
+    right: set[tuple[int, int]] = field(default_factory=set)
     pairs: dict[Any, Extent] = field(default_factory=dict)
     #: Whether two extents are equal, by a guard if need be.
     same: Callable[[Extent, Extent], bool] = operator.eq
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
         if _is_unread(a) or _is_unread(b):
-            return b if _is_unread(a) else a
+            return self._alone(b, False) if _is_unread(a) else self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
             return self._union(a, b)
         alike = self._alike(a, b)
@@ -330,9 +349,8 @@ class Joiner:
         return LScalar(TensorType(dtype, (), weak), extent)
 
     def _place(self, a: LPlace, b: LPlace) -> Layout:
-        pair = (a.key, b.key)
-        known = pair in self.keys
-        key = self.keys.setdefault(pair, len(self.keys))
+        known = (a.key, b.key) in self.keys
+        key, rivals = self._key(a, b)
         if a.kind == "array":
             content: Any = self.array_type(a, b)
         elif known or a.content is None or b.content is None:
@@ -341,7 +359,40 @@ class Joiner:
             content = self(a.content, b.content)
         else:
             raise JoinError(a, b, "contents differ")
-        return LPlace(key, a.kind, a.cls, content, a.may_be | b.may_be)
+        return LPlace(key, a.kind, a.cls, content, a.may_be | b.may_be, rivals)
+
+    def _key(self, a: LPlace | None, b: LPlace | None) -> tuple[int, frozenset[int]]:
+        """The number of the place that is `a` on the left and `b` on the right path.
+
+        With the earlier places that it may be the same object as, on either path.
+        """
+        for place, pairs in ((a, self.left), (b, self.right)):
+            if place is not None:
+                pairs.update((place.key, k) for k in place.rivals)
+                pairs.update((k, place.key) for k in place.rivals)
+        i, j = a.key if a is not None else None, b.key if b is not None else None
+        key = self.keys.setdefault((i, j), len(self.keys))
+        rivals = frozenset(
+            k for (m, n), k in self.keys.items()
+            if k < key
+            and ((i is not None and m is not None and (i == m or (i, m) in self.left))
+                 or (j is not None and n is not None and (j == n or (j, n) in self.right)))
+        )
+        return key, rivals
+
+    def _alone(self, layout: Layout, left: bool) -> Layout:
+        """A layout that only one path has, in the numbers of the join."""
+        match layout:
+            case LPlace(_, kind, cls, content, may_be):
+                key, rivals = self._key(layout, None) if left else self._key(None, layout)
+                if isinstance(content, LNode):
+                    content = self._alone(content, left)
+                return LPlace(key, kind, cls, content, may_be, rivals)
+            case LNode(head, children):
+                return LNode(head, tuple(self._alone(c, left) for c in children))
+            case LUnion(cases):
+                return LUnion(tuple(self._alone(c, left) for c in cases))
+        return layout
 
     def array_type(self, a: LPlace, b: LPlace) -> TensorType:
         """The common type of two arrays: extents that differ become a new symbol."""
@@ -362,22 +413,28 @@ class Joiner:
         return self.pairs[x, y]
 
     def _union(self, a: Layout, b: Layout) -> Layout:
-        cases = list(a.cases if isinstance(a, LUnion) else (a,))
-        for new in b.cases if isinstance(b, LUnion) else (b,):
-            for i, old in enumerate(cases):
-                try:
-                    cases[i] = Joiner(False, self.bound, self.keys, self.pairs, self.same)._case(old, new)
+        waiting = list(b.cases if isinstance(b, LUnion) else (b,))
+        cases: list[Layout] = []
+        for old in a.cases if isinstance(a, LUnion) else (a,):
+            joined = None
+            for new in waiting:
+                joined = self._case(old, new)
+                if joined is not None:
+                    waiting.remove(new)
                     break
-                except JoinError:
-                    continue
-            else:
-                cases.append(new)
+            cases.append(self._alone(old, True) if joined is None else joined)
+        cases += [self._alone(new, False) for new in waiting]
         return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
 
-    def _case(self, old: Layout, new: Layout) -> Layout:
-        joined = self._alike(old, new)
+    def _case(self, old: Layout, new: Layout) -> Layout | None:
+        """The join of two cases; None if they are different ones."""
+        saved = dict(self.keys), set(self.left), set(self.right), dict(self.pairs)
+        try:
+            joined = replace(self, lenient=False)._alike(old, new)
+        except JoinError:
+            joined = None
         if joined is None:
-            raise JoinError(old, new, "not one case")
+            self.keys, self.left, self.right, self.pairs = saved
         return joined
 
 
@@ -635,10 +692,10 @@ class Decoder:
                 return V.Scalar(ty, next(self.outs), None, origin)
             case LFixed(value):
                 return value  # type: ignore[no-any-return]
-            case LPlace(key, kind, cls, content, may_be):
+            case LPlace(key, kind, cls, content, may_be, rivals):
                 root = self.roots.get(key)
                 if root is None:
-                    root = self.roots[key] = V.Root(kind, name=self.name, may_be=may_be)
+                    root = self.roots[key] = self._root(kind, may_be, rivals)
                     self.heap.contents[root] = self.content(kind, content)
                 if kind == "array":
                     return V.ArrayRef(root, (), self.heap.contents[root].type)
@@ -649,6 +706,13 @@ class Decoder:
                 tag = next(self.outs)
                 return V.Union(tag, tuple(self(c) for c in cases))
         raise AssertionError(layout)
+
+    def _root(self, kind: str, may_be: frozenset[V.Root], rivals: frozenset[int]) -> V.Root:
+        root = V.Root(kind, name=self.name, may_be=may_be, join=self)
+        root.rivals.update(self.roots[k] for k in rivals if k in self.roots)
+        for other in root.rivals:
+            other.rivals.add(root)
+        return root
 
     def content(self, kind: str, layout: Any) -> Any:
         """The content of a root of this kind."""

@@ -167,7 +167,7 @@ def arange(
         length = binary(it, "/", binary(it, "-", last, first), step)
         whole = it.builder.cast(it.emit("ceil", length), types.i64, weak=True)
         size = extent(it, it.call("maximum", whole, ZERO))
-    index = it.call("iota", size=size)
+    index = it.call("iota", size=size, dtype=types.i64)
     scaled = index if step == ONE else binary(it, "*", index, step)
     shifted = scaled if first == ZERO else binary(it, "+", scaled, first)
     return cast(it, shifted, target)
@@ -182,12 +182,12 @@ def linspace(
     size = extent(it, num)
     closed = it.static(endpoint, "endpoint")
     steps = dims.add(size, -1) if closed else size
-    index = it.result(it.builder.handle(it.builder.cast(it.emit("iota", size=size), types.f64)))
+    index = it.result(it.builder.handle(it.builder.cast(it.emit("iota", size=size, dtype=types.i64), types.f64)))
     divisor = it.call("maximum", it.builder.extent(steps), 1)
     step = binary(it, "/", binary(it, "-", stop, start), divisor)
     values = binary(it, "+", binary(it, "*", index, step), start)
     if closed and size != 1:
-        last = compare(it, "==", it.call("iota", size=size), V.Scalar.of_extent(steps))
+        last = compare(it, "==", it.call("iota", size=size, dtype=types.i64), V.Scalar.of_extent(steps))
         values = it.call("where", last, it.builder.cast(it.atom(stop), types.f64), values)
     return _as(it, values, dtype)
 
@@ -200,8 +200,8 @@ def eye(
     """np.eye."""
     rows = extent(it, N)
     columns = rows if M == V.NONE else extent(it, M)
-    row = it.emit("expand_dims", it.emit("iota", size=rows), axes=(1,))
-    column = it.emit("expand_dims", it.emit("iota", size=columns), axes=(0,))
+    row = it.emit("expand_dims", it.emit("iota", size=rows, dtype=types.i64), axes=(1,))
+    column = it.emit("expand_dims", it.emit("iota", size=columns, dtype=types.i64), axes=(0,))
     offset = it.static(k, "the diagonal")
     mask = it.call("equal", row + offset, column)
     return cast(it, mask, dtype_of(it, dtype) or types.f64)
@@ -730,7 +730,7 @@ def diag(it: Interpreter, v: V.Value, k: V.Value = ZERO) -> V.Value:
         zero = it.builder.handle(it.builder.cast(0, ty.dtype))
         return it.call("where", mask, row, zero)
     n = ty.shape[0] if it.program.guards.compare("<=", ty.shape[0], ty.shape[1]) else ty.shape[1]
-    index = it.call("iota", size=n)
+    index = it.call("iota", size=n, dtype=types.i64)
     assert isinstance(x, V.ArrayRef)
     return gather(it, x, [index, index])
 
@@ -750,8 +750,8 @@ def trace(it: Interpreter, a: V.Value) -> V.Value:
 def _triangle(it: Interpreter, m: V.Value, k: V.Value, lower: bool) -> V.Value:
     x = operand(it, m)
     ty = it.tensor(x)
-    row = it.emit("expand_dims", it.emit("iota", size=ty.shape[-2]), axes=(1,))
-    column = it.emit("expand_dims", it.emit("iota", size=ty.shape[-1]), axes=(0,))
+    row = it.emit("expand_dims", it.emit("iota", size=ty.shape[-2], dtype=types.i64), axes=(1,))
+    column = it.emit("expand_dims", it.emit("iota", size=ty.shape[-1], dtype=types.i64), axes=(0,))
     edge = row + it.static(k, "the diagonal")
     mask = it.call("less_equal" if lower else "greater_equal", column, edge)
     return it.call("where", mask, x, it.builder.cast(0, ty.dtype))

@@ -188,8 +188,6 @@ def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if isinstance(y, V.Known):
             if y.value < 0:
                 return it.call("power", it.builder.cast(it.atom(x), types.f64, weak=True), y)
-        else:
-            return it.call("power", *_ints(it, x, y), strict=True)
         return it.call("power", *_ints(it, x, y))
     return it.call("power", x, y)
 

@@ -31,8 +31,19 @@ class Root:
     leaf: int | None = None
     name: str = ""
     serial: int = field(default_factory=lambda: next(_serial))
-    #: Roots that this one may be the same object as, since a branch or a loop chose between them.
-    may_be: frozenset[Root] = frozenset()
+    #: Older roots that this one may be the same object as, since a branch or a loop chose.
+    may_be: frozenset[Root] = field(default=frozenset(), repr=False)
+    #: The join that made this root; of the roots it made, `rivals` may be the same object.
+    join: object = field(default=None, repr=False)
+    rivals: set[Root] = field(default_factory=set, repr=False)
+
+    def may_alias(self, other: Root) -> bool:
+        """True unless the two are certainly different objects."""
+        if self is other or self in other.may_be or other in self.may_be:
+            return True
+        if self.join is not None and self.join is other.join:
+            return other in self.rivals
+        return not self.may_be.isdisjoint(other.may_be)
 
 
 @dataclass(frozen=True, slots=True)

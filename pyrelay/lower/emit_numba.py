@@ -427,7 +427,7 @@ class _Printer:
     def _for(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
         index = self._named(loop.index, "i")
         endless = loop.program and not loop.bounded
-        if loop.program and _has_loops(loop.body) or endless and _breaks(loop.body):
+        if (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
             with self._in_program():
                 out.append(_loop(index, [first, last], [*_round(), *self._body(loop.body)]))
         elif endless:

@@ -366,8 +366,10 @@ class Emitter:
         self.emit(If(cond.operand, tuple(taken), tuple(other)))
         return Value(self, chosen, a.dtype, self.scope)
 
-    def fail(self, exception: str, parts: Sequence[str | int], cond: Any, *values: Any) -> None:
-        """Ends the run with a builtin exception if `cond`; ints in `parts` number the values."""
+    def fail(
+        self, exception: str | type[BaseException], parts: Sequence[Any], cond: Any, *values: Any
+    ) -> None:
+        """Ends the run with an exception if `cond`; `parts` as in `errors.exception_of`."""
         test = self.lift(cond, bool_)
         held = [self.lift(v) for v in values]
         key = ("fail", exception, tuple(parts), test.key, *(v.key for v in held))

@@ -406,13 +406,13 @@ class Kernel:
 class Site:
     """A place in the user's program where a run can stop, or call out.
 
-    `exception` names a builtin exception class. The message is `parts` joined; a number in it
-    stands for that value of the record, decoded as `kinds` says: a dtype's name or int, float,
-    bool, complex (`complex` and `complex128` take two words of the record).
+    `exception` names a builtin exception class, or is a class. `parts` make its arguments, as
+    `errors.exception_of` says; the values in them are those of the record, decoded as `kinds` says:
+    a dtype's name or int, float, bool, complex (`complex` and `complex128` take two of its words).
     """
 
-    exception: str
-    parts: tuple[str | int, ...]
+    exception: str | type[BaseException]
+    parts: tuple[Any, ...]
     kinds: tuple[str, ...] = ()
     span: Span | None = None
 

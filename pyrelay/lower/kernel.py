@@ -189,14 +189,13 @@ Body: TypeAlias = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True)
 class RaiseSite:
-    """What a failure means: a builtin exception, its message, the user's line.
+    """What a failure means: an exception, its arguments, the user's line.
 
-    `parts` are pieces of the message; an int stands for the value with that number, whose dtypes
-    are `dtypes`.
+    `parts` are as `errors.exception_of` says; the values in them have the dtypes `dtypes`.
     """
 
-    exception: str
-    parts: tuple[str | int, ...]
+    exception: str | type[BaseException]
+    parts: tuple[Any, ...]
     dtypes: tuple[DType, ...]
     span: Span | None
 

@@ -39,8 +39,8 @@ _LENGTH = 8
 def to_bytes(plan: EncodedPlan) -> bytes:
     """The plan as bytes.
 
-    Raises TypeError where a parameter or result is an object that has no text (anything but None,
-    bool, int, float, str).
+    Raises TypeError where a parameter, a result or an argument of an exception is an object that
+    has no text (anything but None, bool, int, float, str), or an exception's class is no builtin.
     """
     sources: dict[SourceText, int] = {}
     head = {
@@ -102,13 +102,28 @@ def _site_out(site: Site, sources: dict[SourceText, int]) -> list[Any]:
     if span is not None:
         source = sources.setdefault(span.source, len(sources))
         place = [source, span.line, span.column, span.end_line, span.end_column, span.function]
-    return [site.exception, site.parts, site.kinds, place]
+    if not isinstance(site.exception, str):
+        raise TypeError(f"{site.exception!r} cannot be stored on disk.")
+    return [site.exception, [_part_out(part) for part in site.parts], site.kinds, place]
+
+
+def _part_out(part: Any) -> Any:
+    """A part of an exception's arguments, as JSON gives it back but for lists being tuples."""
+    for item in part if isinstance(part, tuple) else (part,):
+        if not isinstance(item, _PLAIN):
+            raise TypeError(f"{item!r} cannot be stored on disk.")
+    return part
 
 
 def _site_in(fields: list[Any], sources: list[SourceText]) -> Site:
     exception, parts, kinds, place = fields
     span = Span(sources[place[0]], *place[1:]) if place is not None else None
-    return Site(exception, tuple(parts), tuple(kinds), span)
+    return Site(exception, tuple(map(_untupled, parts)), tuple(kinds), span)
+
+
+def _untupled(value: Any) -> Any:
+    """JSON has no tuples."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _record_out(record: Any) -> list[Any]:
@@ -121,4 +136,4 @@ def _record_out(record: Any) -> list[Any]:
 
 def _record_in(fields: list[Any]) -> Any:
     name, *values = fields
-    return _RECORDS[name](*(tuple(v) if isinstance(v, list) else v for v in values))
+    return _RECORDS[name](*map(_untupled, values))

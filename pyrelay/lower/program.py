@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyrelay.errors import Span
 from pyrelay.ir.digest import digest
@@ -47,9 +48,12 @@ class Program:
         """
         found = self._lowerings.get(function)
         if found is None:
-            key = digest(function)
+            try:
+                key = digest(function)
+            except TypeError:  # it raises an exception of a class that has no name of its own
+                key = ""
             found = self._by_digest.get(key) or Group(kernelise(function), function.dims)
-            if not any(code.sites for code in found.lowering.kernels):
+            if key and not any(code.sites for code in found.lowering.kernels):
                 self._by_digest[key] = found
             self._lowerings[function] = found
         return found
@@ -68,11 +72,10 @@ class Program:
         return self._by_source[text]
 
     def site(
-        self, exception: str, parts: Sequence[str | int], dtypes: Sequence[DType],
-        span: Span | None,
+        self, exception: str | type[BaseException], parts: Sequence[Any],
+        dtypes: Sequence[DType], span: Span | None,
     ) -> int:
-        """The number of a place that raises. `parts` are the pieces of the message: text, or the
-        number of a value."""
+        """The number of a place that raises; `parts` as in `errors.exception_of`."""
         kinds = tuple(d.numpy.name for d in dtypes)
         self.sites.append(Site(exception, tuple(parts), kinds, span))
         return len(self.sites) - 1

@@ -7,12 +7,12 @@ and pop are each other's adjoint, and the tape of cotangents holds floating valu
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from pyrelay.errors import exception_of
 from pyrelay.ir import types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.op import Effect, Fusion, Op, RelationError, Sample, Vjp, define, not_differentiable
@@ -84,9 +84,10 @@ def _undefined(*, type: Type) -> Any:
     return np.zeros(shape, type.dtype.numpy)[()]
 
 
-def _raise(*values: Any, exception: str, parts: tuple[str | int, ...]) -> tuple[()]:
-    text = "".join(p if isinstance(p, str) else str(values[p]) for p in parts)
-    raise getattr(builtins, exception)(text)
+def _raise(
+    *values: Any, exception: str | type[BaseException], parts: tuple[Any, ...]
+) -> tuple[()]:
+    raise exception_of(exception, parts, values)
 
 
 undef = _instruction(
@@ -101,7 +102,8 @@ undef = _instruction(
 raise_ = _instruction(
     "raise", lambda args, attrs: (), _raise, _CHECK,
     (Sample((3, 4.5), {"exception": "ValueError", "parts": ("wanted ", 1, ", got ", 0)}),),
-    "raises the builtin `exception`; its message joins `parts`: texts, and numbers of operands",
+    "raises `exception`, a builtin's name or a class, with arguments from `parts` and the operands "
+    "(see errors.exception_of)",
     Effect.RAISES,
 )
 

@@ -56,6 +56,7 @@ class _Group:
     space: tuple[Extent, ...]
     members: list[int] = field(default_factory=list)
     effects: list[int] = field(default_factory=list)
+    views: list[Let] = field(default_factory=list)  # of arrays in memory, for its kernel
     reduces_rows: bool = False  # holds a reduction that keeps the last axis
     updated: OpCall | None = None  # the update that it makes in place
 
@@ -94,6 +95,7 @@ class Grouping:
         self.aligned = [False] * len(lets)  # computed at the index of the group's results
         self.evaluations = [1] * len(lets)
         self.moves = [0] * len(lets)
+        self.released: set[int] = set()
         self.latest_reader: dict[Atom, _Group] = {}
         self.overwritten = self._overwritten()
 
@@ -388,16 +390,20 @@ class Grouping:
             made_at = self.position.get(source) if isinstance(source, Var) else None
             if made_at is None or group not in self._computing(made_at):
                 group.members.remove(k)
+                group.views.append(let)
                 self.groups[k] = None
+                self.released.add(k)
 
     def _rebuilt(self) -> Iterable[Let]:
         needed = self._needed()
         for k, let in enumerate(self.lets):
             group = self.groups[k]
             if group is None:
-                if k not in self.copied:
+                if k not in self.copied and k not in self.released:
                     yield let
             elif k == group.runs_at:
+                # What the views show may be computed later than where they stood.
+                yield from group.views
                 yield from self._calls(group, needed)
 
     def _computing(self, k: int) -> tuple[_Group | None, ...]:

@@ -255,8 +255,8 @@ def test_freeing_an_array_that_the_caller_lent_does_nothing() -> None:
     takes = [ScalarParameter("int"), lent, ArrayParameter("float64", 1), lent]
     code = (
         Free(Slot(1)), Free(Slot(5)), Alloc(7, immediate(64)),
-        Store("i64", Slot(1), immediate(0), immediate(2.0, "float64")), Free(Slot(7)), Free(Slot(1)),
-        Load("i64", 8, Slot(5), immediate(0)), Return((Slot(8),)),
+        Store("i64", Slot(1), immediate(0), immediate(2.0, "float64")),
+        Free(Slot(7)), Free(Slot(1)), Load("i64", 8, Slot(5), immediate(0)), Return((Slot(8),)),
     )  # fmt: skip
     call = _program(code, takes, [ScalarResult("float")]).call
     for size in (1, 3, 100):
@@ -271,8 +271,8 @@ def test_freeing_an_array_that_the_caller_lent_does_nothing() -> None:
 def test_address_0_is_nothing_to_free_to_copy_or_to_return() -> None:
     zero = immediate(0)
     code = (
-        Free(zero), TapeFree(zero), Copy(Slot(0), zero, immediate(8)), TapeNew(2), TapeFree(Slot(2)),
-        Return((zero, immediate(4), Slot(1))),
+        Free(zero), TapeFree(zero), Copy(Slot(0), zero, immediate(8)),
+        TapeNew(2), TapeFree(Slot(2)), Return((zero, immediate(4), Slot(1))),
     )  # fmt: skip
     results = [ArrayResult("float64", 1), ScalarResult("int")]
     call = _program(code, [ArrayParameter("float64", 1)], results).call

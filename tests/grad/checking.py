@@ -21,6 +21,10 @@ from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.verify import verify
 from pyrelay.ir.walk import nested_lets
+from pyrelay.opt.cse import cse
+from pyrelay.opt.dce import dce
+from pyrelay.opt.fold import fold
+from pyrelay.opt.simplify import simplify
 
 F64 = TensorType(types.f64)
 ONE = constant(np.float64(1.0))
@@ -107,17 +111,27 @@ def cotangents(
     return [np.asarray(g) for g in interpret(expanded, args)[1:]]
 
 
+def cleaned(module: Module) -> Module:
+    """What the pipeline does between two orders."""
+    for each in (fold, simplify, cse, dce):
+        module = each(module)
+    return module
+
+
 def _floating(module: Module) -> list[int]:
     return [k for k, p in enumerate(module.main.params) if p.type.dtype.is_float]
 
 
-def expanded_orders(module: Module, orders: int, wrt: Sequence[int] | None = None) -> list[Module]:
-    """The expanded programs of order 0, 1, ..., `orders`."""
+def expanded_orders(
+    module: Module, orders: int, wrt: Sequence[int] | None = None,
+    clean: Callable[[Module], Module] | None = None,
+) -> list[Module]:
+    """The expanded programs of order 0, 1, ..., `orders`, cleaned between the orders."""
     wrt = _floating(module) if wrt is None else wrt
     found, requests = [expand(module)], module
     for order in range(1, orders + 1):
         requests = derived(requests, requests.entry, wrt, f"order{order}")
-        found.append(expand(requests))
+        found.append(expand(requests, clean))
         verify(found[-1], "grad")
     return found
 

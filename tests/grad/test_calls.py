@@ -14,15 +14,12 @@ from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import FnCall, OpCall, Vjp
 from pyrelay.ir.types import PY_INT, TensorType
 from pyrelay.ir.walk import nested_lets
-from pyrelay.opt.cse import cse
-from pyrelay.opt.dce import dce
-from pyrelay.opt.fold import fold
-from pyrelay.opt.simplify import simplify
 from tests.grad.checking import (
     F64,
     ONE,
     call,
     check,
+    cleaned,
     cotangents,
     derived,
     expanded_orders,
@@ -221,10 +218,3 @@ def test_a_gradient_that_is_computed_and_not_used_keeps_pushes_and_pops_in_balan
     expected = derived(derived(plain, "main", (1,), "g"), "g", (1,), "h")
     found = interpret(expand(request, cleaned), args)
     np.testing.assert_allclose(found[0], interpret(expand(expected), args)[0], rtol=1e-12)
-
-
-def cleaned(module):
-    """What the pipeline does between two orders."""
-    for each in (fold, simplify, cse, dce):
-        module = each(module)
-    return module

@@ -17,6 +17,7 @@ from pyrelay.ops import logic
 from tests.grad.checking import (
     F64,
     call,
+    cleaned,
     expanded_orders,
     function,
     op,
@@ -183,12 +184,12 @@ def directional(module, args, directions, step):
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.integers(0, 10**9))
-def test_random_programs_have_the_derivatives_that_finite_differences_say(seed):
+@given(st.integers(0, 10**9), st.booleans())
+def test_random_programs_have_the_derivatives_that_finite_differences_say(seed, clean):
     module = random_program(seed)
     args = [2, np.float64(0.7), 0.4, np.array([0.3, -0.6, 0.9])]
     directions = [0, 0.8, -1.1, np.array([0.5, 0.9, -0.7])]
-    orders = expanded_orders(module, 2)
+    orders = expanded_orders(module, 2, clean=cleaned if clean else None)
     for order in (1, 2):
         fine = directional(orders[order - 1], args, directions, 1e-5)
         coarse = directional(orders[order - 1], args, directions, 4e-5)

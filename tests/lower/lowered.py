@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import ctypes
 import itertools
 import struct
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.devices import native
+from pyrelay.errors import exception_of
 from pyrelay.ir import dims, interp
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Symbol
@@ -66,8 +66,7 @@ class Failed(Exception):
 
     def raised(self) -> BaseException:
         """The exception that the user would see."""
-        text = "".join(p if isinstance(p, str) else str(self.values[p]) for p in self.site.parts)
-        return getattr(builtins, self.site.exception)(text)
+        return exception_of(self.site.exception, self.site.parts, self.values)
 
 
 _NEVER_STOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda process: 0)

@@ -20,6 +20,7 @@ from pyrelay.lower import instructions as ins
 
 MASK = 2**64
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_NEVER_STOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda process: 0)
 
 
 def signed(word: int) -> int:

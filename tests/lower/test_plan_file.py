@@ -119,3 +119,16 @@ def test_objects_without_a_text_cannot_be_stored() -> None:
     plan = _plan(results=(ObjectResult(object()),))
     with pytest.raises(TypeError, match="cannot be stored"):
         to_bytes(plan)
+
+
+def test_arguments_of_exceptions_come_back_as_tuples_and_classes_cannot_be_stored() -> None:
+    parts = (("text", "x is ", 0), ("float", 0), ("constant", None), ("constant", "é"))
+    plan = _plan(sites=(Site("ValueError", parts, ("float",)),))
+    assert from_bytes(to_bytes(plan)).sites[0].parts == parts
+
+    class LocalError(Exception):
+        pass
+
+    for site in (Site(LocalError, ()), Site("ValueError", (("constant", LocalError),))):
+        with pytest.raises(TypeError, match="cannot be stored"):
+            to_bytes(_plan(sites=(site,)))

@@ -166,6 +166,17 @@ def test_views_of_arrays_in_memory_are_no_part_of_a_kernel() -> None:
     assert fused(module, [floats(4, 5)]) == [["exp", "reshape", "multiply"]]
 
 
+def test_a_view_waits_for_what_it_shows() -> None:
+    def both(b: Builder, x: Any, w: Any) -> Any:
+        y = op("tanh")(x) * w
+        flat = b.call(op("reshape"), y, shape=(dims.multiply(m, n),))
+        top = op("max")(op("tanh")(flat), axes=(0,), keepdims=False)
+        return op("exp")(y), top
+
+    module = program([array(m, n), array(n)], both, [M, N])
+    fused(module, [floats(4, 5), floats(5)])
+
+
 def test_reading_the_row_that_is_written_belongs_to_the_update() -> None:
     def step(b: Builder, x: Any, v: Any, t: Any) -> Any:
         row = b.call(op("index"), x, t, axes=(0,))
