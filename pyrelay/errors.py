@@ -309,14 +309,14 @@ def exception_of(
     """
     cls = getattr(builtins, exception) if isinstance(exception, str) else exception
     if not any(isinstance(part, tuple) for part in parts):
-        return cls(_joined(parts, values)) if parts else cls()  # type: ignore[no-any-return]
+        return cls(_joined(parts, values)) if parts else cls()
     arguments = []
     for kind, *rest in parts:
         if kind == "text":
             arguments.append(_joined(rest, values))
         else:
             arguments.append(rest[0] if kind == "constant" else values[rest[0]])
-    return cls(*arguments)  # type: ignore[no-any-return]
+    return cls(*arguments)
 
 
 def _joined(pieces: Sequence[str | int], values: Sequence[Any]) -> str:

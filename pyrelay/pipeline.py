@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pyrelay import config
+from pyrelay.devices import native
 from pyrelay.devices.cpu import TARGET
 from pyrelay.devices.entry import Executable
 from pyrelay.grad.expand import expand
@@ -25,7 +27,7 @@ from pyrelay.ir.nodes import Module
 from pyrelay.ir.show import show
 from pyrelay.ir.verify import verify
 from pyrelay.lower.encode import encode
-from pyrelay.lower.instructions import Plan
+from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
@@ -41,89 +43,160 @@ Pass = Callable[[Module], Module]
 #: What runs between one order of differentiation and the next.
 CLEAN: tuple[Pass, ...] = (fold, simplify, cse, dce)
 
-#: The stages after `infer`, each a tuple of passes.
-STAGES: dict[str, tuple[Pass, ...]] = {
-    "grad": (
-        inline, ranges, *CLEAN, hoist,
-        lambda module: expand(module, lambda m: run_passes(m, CLEAN, "grad")),
-    ),
-    "optimise": (inline, ranges, *CLEAN, hoist, *CLEAN),
-    "fuse": (fuse,),
-}
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the compiler that ran: its stage, its name, how long it took."""
+
+    stage: str
+    name: str
+    seconds: float
 
 
-def run_passes(module: Module, passes: Sequence[Pass], stage: str) -> Module:
-    """Run passes in order; dump, time and verify as the settings ask."""
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A named stage: its passes, and whose invariants hold between them and after the last."""
+
+    name: str
+    passes: tuple[Pass, ...]
+    between: str
+    after: str
+
+
+def derivatives(module: Module) -> Module:
+    """Expand the requested derivatives, innermost first, and clean up after each order."""
+    between = Stage("grad", CLEAN, "infer", "infer")
+    return expand(module, lambda order: run_passes(order, between))
+
+
+#: What follows `infer`.
+STAGES = (
+    Stage("grad", (inline, ranges, *CLEAN, hoist, derivatives), "infer", "grad"),
+    Stage("optimise", (inline, ranges, *CLEAN, hoist, *CLEAN), "grad", "optimise"),
+    Stage("fuse", (fuse,), "optimise", "fuse"),
+)
+
+
+def run_passes(module: Module, stage: Stage, steps: list[Step] | None = None) -> Module:
+    """Run the passes of a stage in order; verify and report as the settings ask.
+
+    Appends what ran to `steps`. An error of a pass gets a note that names the pass.
+    """
     settings = config.current()
-    for each in passes:
+    for number, each in enumerate(stage.passes, 1):
         started = time.perf_counter()
-        name = getattr(each, "__name__", "pass").strip("<>")
         try:
             module = each(module)
+            spent = time.perf_counter() - started
             if settings.verify:
-                verify(module, stage)
+                verify(module, stage.after if number == len(stage.passes) else stage.between)
         except Exception as error:
-            error.add_note(f"in pass {name!r} of stage {stage!r}, of {module.entry!r}")
+            error.add_note(f"in pass {each.__name__!r} of stage {stage.name!r}")
             raise
-        if settings.time:
-            spent = (time.perf_counter() - started) * 1e3
-            sys.stderr.write(f"pyrelay: {stage}/{name} {spent:.2f} ms\n")
-    dump(stage, lambda: show(module))
+        _timed(Step(stage.name, each.__name__, spent), steps)
     return module
 
 
-def dump(stage: str, text: Callable[[], str]) -> None:
-    """Print a stage's text if the settings ask for it."""
+def _timed(step: Step, steps: list[Step] | None) -> None:
+    if steps is not None:
+        steps.append(step)
+    if config.current().time:
+        text = f"pyrelay: {step.stage}/{step.name} {step.seconds * 1e3:.2f} ms\n"
+        sys.stderr.write(text)
+
+
+def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
+    """Print `text(program)` for a stage if the settings ask for it."""
     settings = config.current()
     if stage not in settings.dump:
         return
     if not settings.dump_dir:
-        sys.stderr.write(f"-- {stage}\n{text()}\n")
+        sys.stderr.write(f"-- {stage}\n{text(program)}\n")
         return
     os.makedirs(settings.dump_dir, exist_ok=True)
     number = len(os.listdir(settings.dump_dir))
     path = os.path.join(settings.dump_dir, f"{number:03d}-{stage}.txt")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text())
+        file.write(text(program))
 
 
-def lowered(module: Module, stage: str) -> Module:
-    """The module of `infer` brought to the end of a later stage."""
-    if stage == "infer":
-        return module
-    for name, passes in STAGES.items():
-        module = run_passes(module, passes, name)
-        if name == stage:
-            return module
-    raise ValueError(f"{stage!r} is no stage of a module; use infer, {', '.join(STAGES)}")
+def lowered(module: Module, stage: str, steps: list[Step] | None = None) -> Module:
+    """The module of `infer` brought to the end of a later stage.
 
-
-def compiled(program: Specialised) -> Callable[..., Any]:
-    """A callable for the flat parameters of a specialised program.
-
-    It gives the program's results as a tuple, those left out that hold the content of a written
-    argument: such arguments are written in place. With PYRELAY_INTERPRET=1 the reference interpreter
-    runs the typed program instead.
+    Raises ValueError for a name that is no stage of a module.
     """
-    position = {leaf: k for k, leaf in enumerate(program.parameters)}
-    mutated = {position[leaf]: result for leaf, result in program.mutated.items()}
+    names = ["infer", *(each.name for each in STAGES)]
+    if stage not in names:
+        raise ValueError(f"{stage!r} is no stage of a module; use {', '.join(names)}")
+    dump("infer", show, module)
+    for each in STAGES[: names.index(stage)]:
+        module = run_passes(module, each, steps)
+        dump(each.name, show, module)
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A compiled program, and what it took.
+
+    run: takes the program's flat parameters, gives its results as a tuple, those left out that
+    hold the content of a written argument (such arguments are written in place). native: `run`
+    checks its arguments itself. kernels: number in the program; compiled: by numba and LLVM now,
+    the others were on disk or in memory.
+    """
+
+    run: Callable[..., Any]
+    native: bool
+    steps: tuple[Step, ...]
+    kernels: int
+    launches: int
+    compiled: int
+
+
+def compiled(program: Specialised) -> Build:
+    """A callable for a specialised program.
+
+    With PYRELAY_INTERPRET=1 the reference interpreter runs the typed program instead.
+    """
+    steps: list[Step] = []
     if config.current().interpret:
-        return _interpreted(lowered(program.module, "grad"), mutated)
-    module = lowered(program.module, "fuse")
-    return Executable(encode(planned(program, module))).call
+        run = _interpreted(lowered(program.module, "grad", steps), _written(program))
+        return Build(run, False, tuple(steps), 0, 0, 0)
+    module = lowered(program.module, "fuse", steps)
+    started = time.perf_counter()
+    made = planned(program, module)
+    encoded = encode(made)
+    _timed(Step("plan", "plan", time.perf_counter() - started), steps)
+    started, before = time.perf_counter(), native.counts.compiled
+    executable = Executable(encoded)
+    _timed(Step("load", "load", time.perf_counter() - started), steps)
+    new = native.counts.compiled - before
+    return Build(executable.call, True, tuple(steps), len(made.kernels), launches(made), new)
+
+
+def launches(made: Plan) -> int:
+    """How many instructions of a plan launch a kernel."""
+    return sum(
+        isinstance(instruction, Launch) for f in made.functions for instruction in f.code
+    )
+
+
+def _written(program: Specialised) -> dict[int, int]:
+    """Position of each written parameter -> number of the result with its new content."""
+    position = {leaf: k for k, leaf in enumerate(program.parameters)}
+    return {position[leaf]: result for leaf, result in program.mutated.items()}
 
 
 def planned(program: Specialised, module: Module) -> Plan:
     """The plan of a program whose module is at the end of stage `fuse`."""
-    position = {leaf: k for k, leaf in enumerate(program.parameters)}
     entry = Entry(
-        mutated={position[leaf]: result for leaf, result in program.mutated.items()},
+        mutated=_written(program),
         conditions=tuple(
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),
     )
     made = plan(module, TARGET, entry)
-    dump("plan", lambda: show_plan(made))
+    dump("plan", show_plan, made)
+    dump("emit", show_kernels, made)
     return made
 
 
@@ -134,6 +207,11 @@ def show_plan(made: Plan) -> str:
         lines.append(f"plan {function.name}: {function.parameters} parameters")
         lines += [f"  {k:4d} {instruction}" for k, instruction in enumerate(function.code)]
     return "\n".join(lines)
+
+
+def show_kernels(made: Plan) -> str:
+    """The sources of a plan's kernels."""
+    return "\n\n".join(f"# {k.name}\n{k.source.strip()}" for k in made.kernels)
 
 
 def _interpreted(module: Module, mutated: dict[int, int]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ import copy
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Program:
-    """A function of the corpus. `arguments()` gives fresh copies of its arguments."""
+    """A function of the corpus. `arguments()` gives fresh copies of its arguments.
+
+    joins: on different paths it gives numbers of different kinds (int and float, Python's and
+    NumPy's); compiled, it gives the common kind on all of them.
+    """
 
     name: str
     function: Callable[..., Any]
     inputs: tuple[tuple[Any, ...], ...]
     wrt: tuple[int, ...] = ()
+    joins: bool = False
 
     def arguments(self) -> list[tuple[Any, ...]]:
         """Argument tuples that the caller may write to; aliases within a tuple stay aliases."""
@@ -35,12 +40,13 @@ class Program:
 PROGRAMS: list[Program] = []
 
 
-def program(*inputs: tuple[Any, ...], wrt: tuple[int, ...] = ()) -> Callable[[Any], Any]:
+def program(
+    *inputs: tuple[Any, ...], wrt: tuple[int, ...] = (), joins: bool = False
+) -> Callable[[Any], Any]:
     """Enter a function into the corpus with tuples of arguments."""
 
     def enter(function: Any) -> Any:
-        name = getattr(function, "__name__", "anonymous")
-        PROGRAMS.append(Program(name, function, inputs, wrt))
+        PROGRAMS.append(Program(function.__name__, function, inputs, wrt, joins))
         return function
 
     return enter
@@ -80,7 +86,7 @@ def power_by_loop(x, n):
     return y
 
 
-@program((np.arange(10.0),), (f64(3),), (np.zeros(0),), wrt=(0,))
+@program((np.arange(10.0) * 1.1,), (f64(3),), (np.zeros(0),), wrt=(0,))
 def running_sum_with_resets(x):
     out = np.zeros(len(x))
     s = 0
@@ -95,7 +101,7 @@ def running_sum_with_resets(x):
     return out
 
 
-@program((f64(5), 0.5), (f64(7), 5.0), (np.zeros(0), 1.0))
+@program((f64(5), 0.5), (f64(7), 5.0), (np.zeros(0), 1.0), joins=True)
 def first_above(x, limit):
     for i, v in enumerate(x):
         if v > limit:
@@ -314,7 +320,7 @@ def nothing_then_array(x):
 # -- branches ------------------------------------------------------------------------------------
 
 
-@program((2.0,), (-3.0,), (0.0,), (np.float64(1.5),), (3,), wrt=(0,))
+@program((2.0,), (-3.0,), (0.0,), (np.float64(1.5),), (3,), wrt=(0,), joins=True)
 def early_returns(x):
     if x > 1:
         return x * x
@@ -857,7 +863,12 @@ def complex_numbers(z, x):
 
 @program((3, 2.5), (np.int32(3), np.float32(2.5)), (True, 2))
 def scalar_kinds(a, b):
-    return a + b, a * 2, float(a), int(b), round(b), abs(-a), a == b, max(a, b), bool(a), np.sin(b)
+    return a + b, a * 2, float(a), int(b), round(b), abs(-a), a == b, bool(a), np.sin(b)
+
+
+@program((3, 2.5), (np.int32(3), np.float64(7.5)), (1, True), joins=True)
+def larger_of_two(a, b):
+    return max(a, b), min(a, b), max(a, b, 5)
 
 
 @program((f64(3, 3), f64(3, 3)), (f32(2, 2), f32(2, 2)), wrt=(0, 1))
@@ -874,10 +885,3 @@ def created_arrays(n):
 @program((f64(7), 2, 5), (f64(7), -3, 100), (f64(7), 5, 2))
 def slices_at_run_time(x, a, b):
     return x[a:b], x[:a], x[b:], x[a:b].sum()
-
-
-def variants() -> list[Program]:
-    """Programs whose arguments are jitted again with other batch sizes: one executable serves."""
-    return [
-        replace(p, inputs=(p.inputs[0],)) for p in PROGRAMS if p.name in ("softmax_rows", "heat")
-    ]

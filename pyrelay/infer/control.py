@@ -12,6 +12,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
+from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
@@ -36,9 +37,20 @@ def run_if(it: Interpreter, let: Let) -> None:
         it.bind(let.outs, it.run(rhs.then if test.value else rhs.orelse))
         return
     names = [v.name for v in let.outs]
+    fact = narrowing.fact_of(it, test)
+    ends: dict[bool, Sequence[V.Value]] = {}
+
+    def arm(block: Block, kept: Sequence[narrowing.Kept], side: bool) -> Sequence[V.Value]:
+        with narrowing.assuming(it, kept):
+            ends[side] = it.run(block)
+        return ends[side]
+
     results = branch(
-        it, it.atom(test), lambda: it.run(rhs.then), lambda: it.run(rhs.orelse), names
+        it, it.atom(test), lambda: arm(rhs.then, fact.if_true, True),
+        lambda: arm(rhs.orelse, fact.if_false, False), names,
     )
+    if len(ends) == 2:
+        narrowing.joined(it, test, ends[True], ends[False], results)
     it.bind(let.outs, results)
 
 
@@ -171,7 +183,6 @@ class _Merge:
         """Emit the If and give the joined values."""
         results, contents = self.layouts()
         everything = [*results, *contents]
-        leaf_types = [t for x in everything for t in L.leaf_types(x)]
         leaf_types = _unshared(everything)
         symbols = L.layout_symbols(everything, self.mark)
         blocks = [self._block(p, results, contents, leaf_types, symbols) for p in self.paths]

@@ -13,6 +13,7 @@ from pyrelay import errors
 from pyrelay.infer import attributes, calls, effects, operators, subscripts
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.narrowing import narrowed
 from pyrelay.infer.truth import truth
 from pyrelay.ir.nodes import UNSET
 
@@ -207,13 +208,7 @@ def _resolve_unset(it: Interpreter, value: V.Union, name: str) -> V.Value:
 
     test = it.emit("equal", value.tag, absent)
     branch(it, test.atom, complain, list)
-    rest = tuple(c for i, c in enumerate(value.cases) if i != absent)
-    if len(rest) == 1:
-        return rest[0]
-    tag = it.builder.handle(value.tag)
-    shifted = it.emit("subtract", tag, it.emit("cast", it.emit("greater", tag, absent),
-                                               dtype=tag.dtype, weak=True))
-    return V.Union(shifted.atom, rest)
+    return narrowed(it, value, frozenset(range(len(value.cases))) - {absent})
 
 
 def _format(it: Interpreter, args: Args, attrs: Any) -> V.Value:

@@ -18,6 +18,7 @@ from pyrelay.errors import PyrelayError, Span
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.narrowing import Fact
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
@@ -75,6 +76,7 @@ class Interpreter:
     calls: list[tuple[Span | None, str]] = field(default_factory=list)
     let: Let | None = None
     active: list[Any] = field(default_factory=list)  # functions being interpreted in line
+    facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
 
     # -- blocks ------------------------------------------------------------------------------
 
@@ -145,7 +147,14 @@ class Interpreter:
                 with dims.decided_by(self._decide_equal):
                     return self.builder.call(record, *atoms, **attrs)
             except NeedsCheck as need:
-                atoms = [self._refined(a, need) for a in atoms]
+                refined = [self._refined(a, need) for a in atoms]
+                if all(a is b for a, b in zip(atoms, refined, strict=True)):
+                    raise self.failure(
+                        errors.ShapeError,
+                        f"{self.operation(record)} needs {dims.show(need.left)} and "
+                        f"{dims.show(need.right)} to be equal, which is known only at run time",
+                    ) from None
+                atoms = refined
             except RelationError as error:
                 raise self.relation_failure(error, record, operands) from None
 
@@ -208,8 +217,11 @@ class Interpreter:
                 return self.builder.extent(extent).atom
             case V.ArrayRef(root, view):
                 handle = self.builder.handle(self.content(root))
-                for step in view:
-                    handle = self.builder.call(OPS[step.kind], handle, *step.atoms, **step.keywords)
+                with dims.decided_by(self._decide_equal):
+                    for step in view:
+                        handle = self.builder.call(
+                            OPS[step.kind], handle, *step.atoms, **step.keywords
+                        )
                 return handle.atom
         raise self.failure(
             errors.TypeMismatchError, f"{V.describe(value)} cannot be used as a number or an array"

@@ -58,7 +58,7 @@ class LPlace:
     kind: str
     cls: Any
     content: Any
-    may_be: frozenset[V.Root] = frozenset()
+    may_be: frozenset[Any] = frozenset()  # older roots; in what a function returns, keys of places
     rivals: frozenset[int] = frozenset()  # keys of earlier places that may be the same object
 
 
@@ -260,7 +260,7 @@ class Describer:
         self.keys[root, view] = key
         return key
 
-    def _may_be(self, root: V.Root) -> frozenset[V.Root]:
+    def _may_be(self, root: V.Root) -> frozenset[Any]:
         """The roots known outside that a root may be the same object as."""
         return frozenset(r for r in (root, *root.may_be) if self.outer(r))
 
@@ -707,7 +707,7 @@ class Decoder:
                 return V.Union(tag, tuple(self(c) for c in cases))
         raise AssertionError(layout)
 
-    def _root(self, kind: str, may_be: frozenset[V.Root], rivals: frozenset[int]) -> V.Root:
+    def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
         root = V.Root(kind, name=self.name, may_be=may_be, join=self)
         root.rivals.update(self.roots[k] for k in rivals if k in self.roots)
         for other in root.rivals:

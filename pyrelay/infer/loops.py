@@ -14,6 +14,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
+from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
@@ -283,6 +284,7 @@ class _Fixpoint:
                 heap.stale.pop(root, None)
             runner.enter(header)
             test, handed = None, ()
+            kept: tuple[narrowing.Kept, ...] = ()
             if node.test is not None:
                 before = heap.copy()
                 cond = runner.test()
@@ -292,7 +294,8 @@ class _Fixpoint:
                         "the test of this loop changes an array or a container",
                         hints=("write 'while True:' and leave the loop with 'break'",),
                     )
-                test, handed = self._close_test(test_builder, cond, body_builder)
+                kept = narrowing.fact_of(it, cond).if_true
+                test, handed = self._close_test(test_builder, cond)
         index = Var("i", types.PY_INT, span=it.builder.span)
         with it.inside(body_builder, heap):
             if node.test is None:
@@ -301,7 +304,8 @@ class _Fixpoint:
             leave: V.Value = V.Known(False)
             following: list[V.Value] | None = None
             try:
-                leave, following = runner.body(self._index_value(index))
+                with narrowing.assuming(it, kept):
+                    leave, following = runner.body(self._index_value(index))
             except V.Diverges:
                 following = None
             except V.NeedsStatic as need:
@@ -332,7 +336,7 @@ class _Fixpoint:
         return V.Scalar(types.PY_INT, shifted.atom, None, self)
 
     def _close_test(
-        self, builder: Builder, cond: V.Value, body: Builder
+        self, builder: Builder, cond: V.Value
     ) -> tuple[Block, tuple[Var, ...]]:
         """The finished test block: what it computed and the body reads is handed over."""
         it = self.it
@@ -510,7 +514,10 @@ class _Handover:
                 return V.Scalar(ty, self.renamed[atom], extent, origin)
             case V.Union(tag, cases):
                 new_tag = self.renamed.get(tag, tag) if isinstance(tag, Var) else tag
-                return V.Union(new_tag, tuple(self._value(c) for c in cases))
+                new_cases = tuple(self._value(c) for c in cases)
+                if new_tag is tag and all(a is b for a, b in zip(cases, new_cases, strict=True)):
+                    return value
+                return V.Union(new_tag, new_cases)
         head = L.head_of(value)
         if head is None:
             return value

@@ -13,6 +13,7 @@ from pyrelay.infer.adapters import cast, nested_items
 from pyrelay.infer.calls import call
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
+from pyrelay.infer.narrowing import decide
 from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, unary
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
@@ -304,6 +305,9 @@ def isinstance_(it: Interpreter, obj: V.Value, classinfo: V.Value) -> V.Value:
     if isinstance(obj, V.Union):
         from pyrelay.infer.control import distribute
 
+        answer = decide(it, obj, lambda case: isinstance_(it, case, classinfo))
+        if answer is not None:
+            return answer
         return distribute(it, obj, lambda case: isinstance_(it, case, classinfo))
     wanted = it.static(classinfo, "the class for isinstance")
     cls = class_of(obj)

@@ -182,12 +182,16 @@ def linspace(
     size = extent(it, num)
     closed = it.static(endpoint, "endpoint")
     steps = dims.add(size, -1) if closed else size
-    index = it.result(it.builder.handle(it.builder.cast(it.emit("iota", size=size, dtype=types.i64), types.f64)))
+    index = it.call("iota", size=size, dtype=types.f64)
     divisor = it.call("maximum", it.builder.extent(steps), 1)
     step = binary(it, "/", binary(it, "-", stop, start), divisor)
     values = binary(it, "+", binary(it, "*", index, step), start)
     if closed and size != 1:
-        last = compare(it, "==", it.call("iota", size=size, dtype=types.i64), V.Scalar.of_extent(steps))
+        position = it.call("iota", size=size, dtype=types.i64)
+        several = compare(it, ">", V.Scalar.of_extent(steps), ZERO)
+        last = it.call(
+            "logical_and", compare(it, "==", position, V.Scalar.of_extent(steps)), several
+        )
         values = it.call("where", last, it.builder.cast(it.atom(stop), types.f64), values)
     return _as(it, values, dtype)
 
@@ -263,12 +267,20 @@ def reshape(
             errors.ShapeError, f"cannot reshape {ty} into shape ({_spell(given)})",
             notes=(f"{dims.show(ty.size)} elements are not {dims.show(result.size)}",),
         )
-    handle = it.emit("reshape", a, shape=result.shape)
-    if isinstance(a, V.ArrayRef) and handle.shape and handle.shape == result.shape and not any(
-        s.kind in ("slice", "transpose") for s in a.view
-    ):
-        return view(it, a, "reshape", result, shape=result.shape)
-    return it.result(handle)
+    if not isinstance(a, V.ArrayRef) or any(s.kind in ("slice", "transpose") for s in a.view):
+        a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it
+    if it.program.guards.equal(ty.size, result.size) is None:
+        a = _of_size(it, a, result.size)
+    return view(it, a, "reshape", result, shape=result.shape)
+
+
+def _of_size(it: Interpreter, a: V.Value, size: Any) -> V.Value:
+    """The elements of an array in one axis of this size, which is checked at run time."""
+    ty = it.tensor(a)
+    text = "the array cannot be reshaped: its size is not that of the new shape"
+    it.emit("check_equal", left=ty.size, right=size, text=text)
+    flat = view(it, a, "reshape", TensorType(ty.dtype, (ty.size,)), shape=(ty.size,))
+    return view(it, flat, "refine", TensorType(ty.dtype, (size,)), shape=(size,))
 
 
 def _items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -112,6 +113,18 @@ def _over_cases(
     return distribute(it, y, lambda b: use(x, b))
 
 
+def _asked_of_cases(
+    it: Interpreter, x: V.Value, y: V.Value, ask: Callable[[V.Value, V.Value], V.Value]
+) -> V.Value:
+    """A comparison of a union; what it says about the union is kept."""
+    answer: V.Value | None = None
+    if isinstance(x, V.Union) and not isinstance(y, V.Union):
+        answer = narrowing.decide(it, x, lambda case: ask(case, y))
+    elif isinstance(y, V.Union) and not isinstance(x, V.Union):
+        answer = narrowing.decide(it, y, lambda case: ask(x, case))
+    return _over_cases(it, x, y, ask) if answer is None else answer
+
+
 def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
     import warnings
 
@@ -208,7 +221,7 @@ def _as_float(it: Interpreter, value: V.Value) -> V.Value:
 
 def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
     """`-x`, `+x`, `~x`, `not x`."""
-    if isinstance(x, V.Union):
+    if isinstance(x, V.Union) and op != "not":
         from pyrelay.infer.control import distribute
 
         return distribute(it, x, lambda case: unary(it, op, case))
@@ -216,9 +229,11 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         from pyrelay.infer.truth import truth
 
         test = truth(it, x)
-        return V.Known(not test.value) if isinstance(test, V.Known) else it.call(
-            "logical_not", test
-        )
+        if isinstance(test, V.Known):
+            return V.Known(not test.value)
+        opposite = it.call("logical_not", test)
+        narrowing.note(it, opposite, narrowing.fact_of(it, test).negated())
+        return opposite
     if isinstance(x, V.Known):
         try:
             return V.Known({"-": operator.neg, "+": operator.pos, "~": operator.invert}[op](x.value))
@@ -255,7 +270,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         found = _contains(it, y, x)
         return found if op == "in" else unary(it, "not", found)
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return _over_cases(it, x, y, lambda a, b: compare(it, op, a, b))
+        return _asked_of_cases(it, x, y, lambda a, b: compare(it, op, a, b))
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     a, b = extent_of(x), extent_of(y)
@@ -319,13 +334,18 @@ def _items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...] | None:
 
 def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return _over_cases(it, x, y, lambda a, b: _is(it, a, b))
+        return _asked_of_cases(it, x, y, lambda a, b: _is(it, a, b))
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         a, b = x.value, y.value
         same = a is b or (a is not UNSET and type(a) is type(b) is not float and a == b
                           and isinstance(a, (bool, int, str, type(None))))
         return V.Known(bool(same))
     if isinstance(x, (V.ArrayRef, V.Ref)) and isinstance(y, (V.ArrayRef, V.Ref)):
+        if x.root is not y.root and x.root.may_alias(y.root):
+            raise it.failure(
+                errors.AliasError,
+                "whether these are one object depends on a branch or loop of the running program",
+            )
         views = getattr(x, "view", ()) == getattr(y, "view", ())
         return V.Known(x.root is y.root and views)
     return V.Known(x is y)

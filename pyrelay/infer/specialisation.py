@@ -376,6 +376,9 @@ class _ResultDescriber(L.Describer):
             return L.LParam(self.parameters[root], root)
         return layout
 
+    def _may_be(self, root: V.Root) -> frozenset[Any]:
+        return frozenset(self.parameters[r] for r in L.Describer._may_be(self, root))
+
     def _visible(self, extent: Extent) -> bool:
         if self.open:
             return all(s.origin is Origin.ENTRY or s in self.own for s in dims.symbols(extent))
@@ -481,6 +484,11 @@ class _CallDecoder(L.Decoder):
 
     places: dict[int, V.Value] = field(default_factory=dict)
     mapping: dict[Symbol, Extent] = field(default_factory=dict)
+
+    def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
+        given = [self.places[k].root for k in may_be]  # type: ignore[union-attr]
+        older = frozenset(r for root in given for r in (root, *root.may_be))
+        return L.Decoder._root(self, kind, older, rivals)
 
     def __call__(self, layout: L.Layout) -> V.Value:
         if isinstance(layout, L.LParam):

@@ -486,8 +486,8 @@ def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Ato
             result = call(OPS["squeeze"], value, axes=attrs["axes"])
         case "squeeze":
             result = call(OPS["expand_dims"], value, axes=attrs["axes"])
-        case "reshape":
-            result = call(OPS["reshape"], value, shape=parent.shape)
+        case "reshape" | "refine":
+            result = call(OPS[step.kind], value, shape=parent.shape)
         case _:
             raise AssertionError(step.kind)
     atom: Atom = result.atom

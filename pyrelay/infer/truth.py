@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.narrowing import decide
 from pyrelay.ir import types
 from pyrelay.ir.nodes import UNSET
 
@@ -47,5 +48,8 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
         case V.Union():
             from pyrelay.infer.control import distribute
 
+            answer = decide(it, value, lambda case: truth(it, case))
+            if answer is not None:
+                return answer
             return distribute(it, value, lambda case: truth(it, case))
     return V.Known(True)

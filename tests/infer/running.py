@@ -22,6 +22,7 @@ from pyrelay.infer.structure import Flattened, assemble, flatten, restore
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Module
 from pyrelay.ir.verify import verify
+from pyrelay.ops.python_numbers import TOO_LARGE
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,19 @@ def plainly(function: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return Outcome(function(*mine), None, mine)
+            result = function(*mine)
+            if beyond_64_bits(result):
+                return Outcome(None, OverflowError(TOO_LARGE), mine)
+            return Outcome(result, None, mine)
         except Exception as error:
             return Outcome(None, error, mine)
+
+
+def beyond_64_bits(value: Any) -> bool:
+    """True if an int of a result does not fit: compiled ints have 64 bits, and say so."""
+    if type(value) is int:
+        return not -(2**63) <= value < 2**63
+    return isinstance(value, (tuple, list)) and any(map(beyond_64_bits, value))
 
 
 def inferred(function: Any, args: tuple[Any, ...]) -> Specialised:
@@ -93,8 +104,15 @@ def run(
     return built
 
 
-def assert_same(got: Any, wanted: Any, where: str = "result", exact: bool = True) -> None:
-    """Equal values of equal classes, dtypes and shapes, through any structure."""
+def assert_same(got: Any, wanted: Any, where: str = "result", joins: bool = False) -> None:
+    """Equal values of equal classes, dtypes and shapes, through any structure.
+
+    With `joins` numbers may be of a wider kind than the wanted ones.
+    """
+    if joins and isinstance(wanted, (bool, int, float, np.generic)):
+        assert np.result_type(got, wanted) == np.asarray(got).dtype, f"{where}: {got!r}, {wanted!r}"
+        np.testing.assert_allclose(got, wanted, 1e-6, err_msg=where)
+        return
     assert type(got) is type(wanted), f"{where}: {got!r} is not of the class of {wanted!r}"
     if isinstance(wanted, (np.ndarray, np.generic)):
         assert got.dtype == wanted.dtype, f"{where}: {got.dtype} is not {wanted.dtype}"
@@ -106,24 +124,24 @@ def assert_same(got: Any, wanted: Any, where: str = "result", exact: bool = True
     elif isinstance(wanted, (tuple, list)):
         assert len(got) == len(wanted), f"{where}: {got!r} is not {wanted!r}"
         for k, (a, b) in enumerate(zip(got, wanted, strict=True)):
-            assert_same(a, b, f"{where}[{k}]")
+            assert_same(a, b, f"{where}[{k}]", joins)
     elif isinstance(wanted, dict):
         assert list(got) == list(wanted), f"{where}: keys {list(got)} are not {list(wanted)}"
         for k in wanted:
-            assert_same(got[k], wanted[k], f"{where}[{k!r}]")
+            assert_same(got[k], wanted[k], f"{where}[{k!r}]", joins)
     elif is_dataclass(wanted):
         for f in fields(wanted):
-            assert_same(getattr(got, f.name), getattr(wanted, f.name), f"{where}.{f.name}")
+            assert_same(getattr(got, f.name), getattr(wanted, f.name), f"{where}.{f.name}", joins)
     else:
         assert got == wanted, f"{where}: {got!r} is not {wanted!r}"
 
 
-def assert_same_outcome(got: Outcome, wanted: Outcome) -> None:
+def assert_same_outcome(got: Outcome, wanted: Outcome, joins: bool = False) -> None:
     """The same result or exception, the same arguments afterwards."""
     if wanted.error is None:
         if got.error is not None:
             raise got.error
-        assert_same(got.result, wanted.result)
+        assert_same(got.result, wanted.result, joins=joins)
     else:
         assert got.error is not None, f"{got.result!r} instead of {wanted.error!r}"
         assert isinstance(got.error, type(wanted.error)), f"{got.error!r}, not {wanted.error!r}"
