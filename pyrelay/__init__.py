@@ -1,9 +1,10 @@
 """Plain Python and NumPy, compiled and differentiated."""
 
-# The package pyrelay.grad is loaded first, so that loading it later cannot hide the function `grad`.
-import pyrelay.grad  # isort: skip
+# The package pyrelay.grad comes first: loaded later, it would hide the function of that name.
+import pyrelay.grad  # noqa: F401  # isort: skip
 from pyrelay import config
 from pyrelay.api import grad, jit, value_and_grad
+from pyrelay.comparison import check_grads
 from pyrelay.errors import (
     AliasError,
     AttributeMissingError,
@@ -50,8 +51,11 @@ __all__ = [
     "UndefinedNameError",
     "UnsupportedOperationError",
     "UnsupportedSyntaxError",
+    "benchmark",
+    "check_grads",
     "config",
     "grad",
+    "info",
     "jit",
     "value_and_grad",
 ]

@@ -8,28 +8,37 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import pickle
+import sys
 import threading
+import time
 import types as python_types
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pyrelay import config, errors
-from pyrelay.frontend.parse import parse
-from pyrelay.infer import values as V
-from pyrelay.infer.specialise import Specialised, specialise
-from pyrelay.infer.structure import (
-    Flattened,
-    Key,
-    LeafResult,
-    NodeResult,
-    assemble,
-    flatten,
-    restore,
-)
-from pyrelay.tracebacks import trimmed, user_facing
+from pyrelay.infer.structure import Flattened, Key, flatten
+from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
+
+_MOST_PROGRAMS = 64
+"""Programs kept for one structure of arguments; the one made first goes."""
+
+_MOST_STRUCTURES = 256
+"""Structures of arguments that programs are kept for."""
+
+_compiling = threading.RLock()
+"""One thread compiles at a time: the others find what it made."""
+
+
+def _after_fork() -> None:
+    """In a child: a thread that is gone may have held the lock."""
+    global _compiling
+    _compiling = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class CacheInfo(NamedTuple):
@@ -40,359 +49,418 @@ class CacheInfo(NamedTuple):
     hits: int
 
 
-class Text(str):
-    """Source or IR text that a notebook shows as it is."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(self)}</pre>"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """One compiled specialisation."""
-
-    spec: Specialised
-    run: Callable[..., Any]
-    kept: Mapping[int, int]  # result number of the module -> position among what `run` gives
-    native: bool  # `run` checks its arguments itself
-    flat_arguments: bool  # all arguments are positional arrays and numbers
-
-    def accepts(self, flat: Flattened) -> bool:
-        """True if every guard holds for these leaves; appends the leaves of captured objects."""
-        spec = self.spec
-        if not all(guard.holds() for guard in spec.names):
-            return False
-        for hidden in spec.hidden:
-            try:
-                if flatten(hidden.read(), flat, hidden.name) != hidden.key:
-                    return False
-            except (KeyError, ValueError, AttributeError):
-                return False
-        if any(flat.leaves[k] != v for k, v in spec.static.items()):
-            return False
-        if spec.extents:
-            values = {s: flat.leaves[leaf].shape[axis] for s, (leaf, axis) in spec.axes.items()}
-            return all(guard.holds(values) for guard in spec.extents)
-        return True
-
-    def __call__(self, flat: Flattened) -> Any:
-        spec = self.spec
-        leaves = flat.leaves
-        if spec.mutated:
-            _check_overlap(spec, leaves)
-        prepared = [_prepared(leaves[k], spec.leaf_names[k]) for k in spec.parameters]
-        results = self.run(*prepared)
-        for leaf in spec.mutated:
-            given = prepared[spec.parameters.index(leaf)]
-            if given is not leaves[leaf]:
-                np.copyto(leaves[leaf], given)
-        numbered = _Numbered(results, self.kept)
-        made: dict[int, Any] = {}
-        for change in spec.changes:
-            parts = [
-                assemble(c, numbered, leaves, flat.containers, made) for c in change.children
-            ]
-            restore(flat.containers[change.number], change.kind, change.names, parts)
-        return assemble(spec.result, numbered, leaves, flat.containers, made)
-
-
-class _Numbered:
-    """Results by their number in the module."""
-
-    __slots__ = ("kept", "results")
-
-    def __init__(self, results: Any, kept: Mapping[int, int]) -> None:
-        self.results, self.kept = results, kept
-
-    def __getitem__(self, number: int) -> Any:
-        return self.results[self.kept[number]]
-
-
-def _prepared(leaf: Any, name: str) -> Any:
-    """A leaf as a program takes it: numbers as they are, arrays C-contiguous and native."""
-    if isinstance(leaf, np.ndarray):
-        if not leaf.ndim:
-            return leaf[()]
-        if type(leaf) is np.ndarray and leaf.flags.c_contiguous and leaf.flags.aligned and (
-            leaf.dtype.isnative
-        ):
-            return leaf
-        return np.array(leaf, dtype=leaf.dtype.newbyteorder("="), order="C", subok=False)
-    if type(leaf) is int and not -(2**63) <= leaf < 2**63:
-        raise errors.InvalidValueError(
-            f"{name} is {leaf}, which does not fit into 64 bits.",
-            hints=("pass it as a float",),
-        )
-    return leaf
-
-
-def _check_overlap(spec: Specialised, leaves: Sequence[Any]) -> None:
-    """Refuse different arrays that share memory if one of them is written."""
-    arrays = [(k, leaves[k]) for k in spec.parameters if isinstance(leaves[k], np.ndarray)]
-    for k, written in ((k, a) for k, a in arrays if k in spec.mutated):
-        if not written.flags.writeable:
-            raise ValueError(f"assignment destination is read-only: {spec.leaf_names[k]}")
-        for j, other in arrays:
-            if j != k and np.may_share_memory(written, other):
-                raise errors.AliasError(
-                    f"the function writes into {spec.leaf_names[k]}, which shares memory with "
-                    f"{spec.leaf_names[j]}.",
-                    hints=(f"pass a copy: {spec.leaf_names[j]}.copy()",),
-                )
-
-
-def _direct_call(
-    program: _Program, otherwise: Callable[..., Any], hits: list[int]
-) -> Callable[..., Any] | None:
-    """A call that goes straight to the program's native entry, None if its arguments need more.
-
-    For programs of flat arguments, whose entry checks types and extents itself: what is left are the
-    names that the program read, compared by identity. Whatever does not fit goes `otherwise`.
-    """
-    spec = program.spec
-    shape = _direct_result(spec.result, program.kept)
-    flat = spec.parameters == tuple(range(len(spec.leaf_names))) and all(
-        "[" not in n and "." not in n for n in spec.leaf_names
-    )
-    plain = not (spec.hidden or spec.static or spec.changes or spec.mutated)
-    if shape is None or not program.native or not (flat and plain and program.flat_arguments):
-        return None
-    from pyrelay.devices.entry import MISMATCH
-
-    known: dict[str, Any] = {
-        "native": program.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
-    }
-    tests = []
-    for k, guard in enumerate(spec.names):
-        known[f"place{k}"], known[f"object{k}"] = guard.container, guard.value
-        read = {
-            "item": f"place{k}.get({guard.name!r})", "cell": f"place{k}.cell_contents",
-            "attribute": f"place{k}.{guard.name}",
-        }[guard.kind]
-        tests.append(f"{read} is object{k}")
-    lines = [
-        f"def make({', '.join(known)}):",
-        "    def call(*args, **keywords):",
-        f"        if {' and '.join(['not keywords', *tests])}:",
-        "            result = native(*args)",
-        "            if result is not MISMATCH:",
-        "                hits[0] += 1",
-        f"                return {shape}",
-        "        return otherwise(*args, **keywords)",
-        "    return call",
-    ]
-    namespace: dict[str, Any] = {}
-    exec("\n".join(lines), namespace)
-    call: Callable[..., Any] = namespace["make"](**known)
-    return call
-
-
-def _direct_result(tree: Any, kept: Mapping[int, int]) -> str | None:
-    """How the result is read from the native tuple, as Python text; None if it needs more."""
-    if isinstance(tree, LeafResult):
-        return f"result[{kept[tree.index]}]"
-    if isinstance(tree, NodeResult) and tree.kind == "tuple" and tree.cls is None:
-        parts = [_direct_result(c, kept) for c in tree.children]
-        if all(p is not None for p in parts):
-            return "(" + "".join(f"{p}, " for p in parts) + ")"
-    return None
-
-
 class Compiled:
     """A callable that compiles itself per structure of arguments: the base of `jit` and `grad`."""
 
-    def __init__(self, callee: Any, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
-        self._callee = callee
-        self._function = function
-        self._table: dict[Any, list[_Program]] = {}
-        self._lock = threading.RLock()
+    __pyrelay__: tuple[str, Any, dict[str, Any]]
+    __name__: str
+    __qualname__: str
+    py: Callable[..., Any]
+
+    def __init__(self, kind: str, function: Any, options: dict[str, Any]) -> None:
+        self.py = plain(function)
+        functools.update_wrapper(self, self.py)
+        self.__qualname__ = getattr(self.py, "__qualname__", None) or _name_of(self.py)
+        self.__name__ = getattr(self.py, "__name__", self.__qualname__)
+        self.__pyrelay__ = (kind, function, options)
+        self._table: dict[Any, tuple[_Entry, ...]] = {}
         self._compilations = 0
         self._hits = [0]
+        self._warned = False
         self._direct: Callable[..., Any] = self._dispatch
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         try:
             return self._direct(*args, **keywords)
         except Exception as error:
-            raise trimmed(error)  # noqa: B904 -- the same exception, its frames dropped
+            raise trimmed(self._called(error, args, keywords))  # noqa: B904 -- the same exception
 
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
+        args, keywords = self._in_order(args, keywords)
         flat = Flattened()
         key = self._key(args, keywords, flat)
-        program = self._found(key, flat)
-        if program is None:
-            with self._lock:
-                program = self._found(key, flat)
-                if program is None:
-                    program = self._compile(key, args, keywords)
-                    again = Flattened()
-                    self._key(args, keywords, again)
-                    for hidden in program.spec.hidden:
-                        flatten(hidden.read(), again, hidden.name)
-                    flat = again
+        entry = self._found(key, flat)
+        if entry is None:
+            entry = self._compiled(key, args, keywords)
+            flat = Flattened()
+            self._key(args, keywords, flat)
+            for hidden in entry.program.spec.hidden:
+                flatten(hidden.read(), flat, hidden.name)
         else:
             self._hits[0] += 1
-        return program(flat)
+        return entry.call(flat)
+
+    # -- finding a program -------------------------------------------------------------------------
+
+    def _in_order(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments given by name put at their positions, as far as that leaves no gap."""
+        if not keywords:
+            return args, keywords
+        rest, found = dict(keywords), list(args)
+        for name in self._names[len(args):]:
+            if name not in rest or name in self._positional_only:
+                break
+            found.append(rest.pop(name))
+        ordered = {name: rest.pop(name) for name in self._names[len(args):] if name in rest}
+        return tuple(found), {**ordered, **rest}
 
     def _key(self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened) -> Key:
         names = self._argument_names(len(args))
         positional = tuple(flatten(a, flat, n) for a, n in zip(args, names, strict=True))
         named = tuple((k, flatten(v, flat, k)) for k, v in keywords.items())
-        return (positional, named, config.current().interpret)
+        settings = config.current()
+        return (positional, named, settings.interpret, settings.unroll_limit)
 
     def _argument_names(self, count: int) -> Sequence[str]:
         names = self._names
         return names[:count] + tuple(f"argument {k + 1}" for k in range(len(names), count))
 
     @functools.cached_property
-    def _names(self) -> tuple[str, ...]:
+    def _parameters(self) -> tuple[inspect.Parameter, ...]:
         try:
-            parameters = inspect.signature(self._function).parameters.values()
+            parameters = inspect.signature(self.py).parameters.values()
         except (TypeError, ValueError):
             return ()
-        return tuple(
-            p.name for p in parameters
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        )
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return tuple(p for p in parameters if p.kind in kinds)
 
-    def _found(self, key: Key, flat: Flattened) -> _Program | None:
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self._parameters)
+
+    @functools.cached_property
+    def _positional_only(self) -> frozenset[str]:
+        only = inspect.Parameter.POSITIONAL_ONLY
+        return frozenset(p.name for p in self._parameters if p.kind is only)
+
+    def _found(self, key: Key, flat: Flattened) -> _Entry | None:
         count, objects = len(flat.leaves), len(flat.containers)
-        for program in self._table.get(key, ()):
-            if program.accepts(flat):
-                return program
+        numbers = len(flat.seen)
+        for entry in self._table.get(key, ()):
+            if entry.program.accepts(flat):
+                return entry
             del flat.leaves[count:], flat.names[count:], flat.containers[objects:]
-            if program.spec.hidden:
-                flat.seen = {i: n for i, n in flat.seen.items() if n < count + objects}
+            flat.seen = {i: n for i, n in flat.seen.items() if n < numbers}
         return None
 
-    def _specialised(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Specialised:
+    # -- compiling ---------------------------------------------------------------------------------
+
+    def _specialised(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """The typed program for these arguments."""
         from pyrelay import ops
+        from pyrelay.frontend.parse import parse
+        from pyrelay.infer import values
+        from pyrelay.infer.specialise import specialise
 
-        del ops  # the records register themselves
-        return specialise(self._callee, args, keywords, parse)
+        del ops  # its records registered themselves
+        kind, function, options = self.__pyrelay__
+        callee: Any = values.Known(function)
+        if kind != "jit":
+            callee = values.Derivative(callee, kind, **options)
+        with _compiling:
+            return specialise(callee, args, keywords, parse)
 
-    def _compile(
-        self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> _Program:
-        from pyrelay import pipeline
+    def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
+        """The program for these arguments, by another thread or now."""
+        from pyrelay import boundary, pipeline
 
-        spec = self._specialised(args, keywords)
-        run = pipeline.compiled(spec)
-        written = set(spec.mutated.values())
-        order = [k for k in range(len(spec.module.main.body.results)) if k not in written]
-        leaf_kinds = ("number", "array", "scalar")
-        flat = not key[1] and all(k[0] in leaf_kinds for k in key[0])
-        program = _Program(spec, run, {k: n for n, k in enumerate(order)}, not key[2], flat)
-        self._table.setdefault(key, []).append(program)
+        with _compiling:
+            again = Flattened()
+            found = self._found(self._key(args, keywords, again), again)
+            if found is not None:
+                return found
+            started = time.perf_counter()
+            spec = self._specialised(args, keywords)
+            spent = time.perf_counter() - started
+            leaf_kinds = ("number", "array", "scalar")
+            flat = not key[1] and all(k[0] in leaf_kinds for k in key[0])
+            signature = self._call_text(args, keywords)
+            program = boundary.Program(spec, pipeline.compiled(spec), flat, signature, spent)
+            entry = _Entry(program, program.caller())
+            self._keep(key, entry)
+            direct = boundary.direct_call(program, self._dispatch, self._hits)
+            if direct is not None:
+                self._direct = direct
+        return entry
+
+    def _keep(self, key: Key, entry: _Entry) -> None:
+        """Enter a program, in front of those for the same structure; drop the oldest ones."""
+        known = self._table.pop(key, ())
+        if len(known) >= _MOST_PROGRAMS:
+            self._warn(entry.program.spec)
+        while len(self._table) >= _MOST_STRUCTURES:
+            del self._table[next(iter(self._table))]
+        self._table[key] = (entry, *known[: _MOST_PROGRAMS - 1])
         self._compilations += 1
-        direct = _direct_call(program, self._dispatch, self._hits)
-        if direct is not None:
-            self._direct = direct
-        return program
 
-    # -- looking inside ---------------------------------------------------------------------------
+    def _warn(self, spec: Any) -> None:
+        """Say, once, why a function is compiled again and again."""
+        if self._warned:
+            return
+        self._warned = True
+        static = ", ".join(dict.fromkeys(spec.leaf_names[leaf] for leaf in spec.static))
+        why = f"the value of {static} has to be known" if static else "what it reads keeps changing"
+        warnings.warn(
+            f"pyrelay compiled {self.__qualname__} {_MOST_PROGRAMS} times for arguments of the "
+            f"same types, because {why}; f.explain() says more.",
+            RuntimeWarning, stacklevel=_frames_to_the_user(),
+        )
+
+    # -- looking inside ----------------------------------------------------------------------------
 
     @user_facing
-    def ir(self, *args: Any, stage: str = "infer", **keywords: Any) -> Text:
+    def ir(self, *args: Any, stage: str = "infer", **keywords: Any) -> Any:
         """The program for these arguments as text, at the end of a stage.
 
-        stage: parse, infer, grad, optimise, fuse or plan.
+        stage: parse, infer, grad, optimise, fuse, plan or emit. Raises ValueError for another.
         """
-        from pyrelay import pipeline
-        from pyrelay.ir.show import show
+        from pyrelay.inspection import Text, program_text
 
         if stage == "parse":
-            return Text(show(parse(_plain(self._function)).module))
-        spec = self._specialised(args, keywords)
-        if stage == "plan":
-            module = pipeline.lowered(spec.module, "fuse")
-            return Text(pipeline.show_plan(pipeline.planned(spec, module)))
-        return Text(show(pipeline.lowered(spec.module, stage)))
+            from pyrelay.frontend.parse import parse
+            from pyrelay.ir.show import show
+
+            return Text(show(parse(_function_of(self.py)).module))
+        return program_text(self._specialised(*self._in_order(args, keywords)), stage)
 
     @user_facing
-    def code(self, *args: Any, **keywords: Any) -> Text:
-        """The source of the kernels that run these arguments, and the plan that calls them."""
-        from pyrelay import pipeline
+    def code(self, *args: Any, **keywords: Any) -> Any:
+        """The source of the kernels that run these arguments, and the plan that launches them."""
+        from pyrelay.inspection import program_code
 
-        spec = self._specialised(args, keywords)
-        made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))
-        kernels = "\n\n".join(f"# {k.name}\n{k.source.strip()}" for k in made.kernels)
-        listing = "\n".join("# " + line for line in pipeline.show_plan(made).splitlines())
-        return Text(f"{kernels}\n\n{listing}\n")
+        return program_code(self._specialised(*self._in_order(args, keywords)))
+
+    @user_facing
+    def lower(self, *args: Any, **keywords: Any) -> Lowered:
+        """Compile for these arguments without running anything; a later call finds the program."""
+        args, keywords = self._in_order(args, keywords)
+        flat = Flattened()
+        key = self._key(args, keywords, flat)
+        entry = self._found(key, flat) or self._compiled(key, args, keywords)
+        return Lowered(self.__qualname__, entry.program)
+
+    @user_facing
+    def explain(self, *args: Any, **keywords: Any) -> Any:
+        """What was compiled, where the time went, and what a program depends on.
+
+        With arguments: for the program of these arguments, compiled if it is new.
+        """
+        if args or keywords:
+            return self.lower(*args, **keywords).explain()
+        from pyrelay.inspection import explanation
+
+        entries = [entry for found in tuple(self._table.values()) for entry in found]
+        return explanation(self.__qualname__, [entry.program for entry in entries])
+
+    @user_facing
+    def compare(self, *args: Any, **keywords: Any) -> Any:
+        """Run the plain function and the compiled one on copies of the arguments.
+
+        The result is true if both gave the same (floats up to rounding), wrote the same into their
+        arguments, or raised the same, and prints what differs. For `jit` only.
+        """
+        from pyrelay.comparison import compare
+
+        if self.__pyrelay__[0] != "jit":
+            raise errors.InvalidValueError(
+                f"there is no plain Python {self.__pyrelay__[0]} to compare with.",
+                hints=("check_grads compares derivatives with finite differences",),
+            )
+        return compare(self.py, self, args, keywords)
 
     def cache_info(self) -> CacheInfo:
         """Structures of arguments seen, programs compiled, calls served by one compiled before."""
         return CacheInfo(len(self._table), self._compilations, self._hits[0])
 
+    # -- being a function --------------------------------------------------------------------------
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else python_types.MethodType(self, instance)
-
-
-class Jitted(Compiled):
-    """A compiled Python function; `py` is the function itself."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(V.Known(function), function)
-        self.py = function
-        self.__pyrelay__ = ("jit", function, {})
+        return self if instance is None else BoundMethod(self, instance)
 
     def __repr__(self) -> str:
-        return f"<pyrelay.jit {self.__qualname__}>"
+        kind = self.__pyrelay__[0]
+        return f"<pyrelay.{kind}{' ' if kind == 'jit' else ' of '}{self.__qualname__}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        from pyrelay.inspection import highlighted
+
+        text = f"{self!r}\n{self.explain()}"
+        return {"text/plain": repr(self), "text/html": f"<pre>{highlighted(text)}</pre>"}
+
+    def __copy__(self) -> Compiled:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Compiled:
+        return self
 
     def __reduce__(self) -> Any:
-        return (jit, (self.py,)) if "<locals>" not in self.py.__qualname__ else (
-            object.__reduce__(self)
-        )
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is self:
+            return self.__qualname__
+        kind, function, options = self.__pyrelay__
+        if isinstance(function, python_types.FunctionType) and found is not function:
+            raise pickle.PicklingError(
+                f"{self!r} cannot be pickled: {self.__qualname__} is not found by that name in "
+                f"{self.__module__}; define it at the top level of a module"
+            )
+        return _rebuilt, (kind, function, options)
+
+    def _call_text(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+        from pyrelay.inspection import call_text
+
+        names = self._argument_names(len(args))
+        return call_text(self.__name__, names, args, keywords)
+
+    def _called(
+        self, error: Exception, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Exception:
+        """The error with the call that led to it, if it is about the program."""
+        if isinstance(error, errors.PyrelayError) and not isinstance(error, errors.InvariantError):
+            frame = sys._getframe(2)
+            here = frame.f_code.co_filename
+            if not here.startswith(PACKAGE_DIRECTORY):
+                source = errors.SourceText(here, ())
+                span = errors.Span(source, frame.f_lineno, 0, frame.f_lineno, 0)
+                error.calls = (*error.calls, (span, self._call_text(args, keywords)))
+        return error
 
 
-class Derived(Compiled):
-    """A compiled derivative of a function."""
+class _Entry(NamedTuple):
+    """A program of a function's table, and what runs it."""
 
-    def __init__(self, kind: str, function: Any, options: dict[str, Any]) -> None:
-        callee = V.Derivative(V.Known(function), kind, **options)
-        super().__init__(callee, _plain(function))
-        self.__pyrelay__ = (kind, function, options)
+    program: Any
+    call: Callable[[Flattened], Any]
+
+
+class Lowered:
+    """A program compiled for certain arguments, to look at."""
+
+    def __init__(self, name: str, program: Any) -> None:
+        self._name, self._program = name, program
+
+    def ir(self, stage: str = "fuse") -> Any:
+        """The program as text at the end of a stage: infer, grad, optimise, fuse, plan or emit."""
+        from pyrelay.inspection import program_text
+
+        return program_text(self._program.spec, stage)
+
+    def code(self) -> Any:
+        """The source of the kernels, and the plan that launches them."""
+        from pyrelay.inspection import program_code
+
+        return program_code(self._program.spec)
+
+    def explain(self) -> Any:
+        """Where the time of the compilation went, and what the program depends on."""
+        from pyrelay.inspection import explanation
+
+        return explanation(self._name, [self._program])
 
     def __repr__(self) -> str:
-        return f"<pyrelay.{self.__pyrelay__[0]} of {self.__qualname__}>"
+        return f"<pyrelay program {self._program.signature}>"
 
 
-def _plain(function: Any) -> Any:
-    """The Python function at the bottom of transforms."""
+class BoundMethod:
+    """A compiled method of one object: called, and looked into, without naming the object."""
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, function: Compiled, instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.__func__(self.__self__, *args, **keywords)
+
+    @property
+    def __pyrelay__(self) -> tuple[str, Any, dict[str, Any]]:
+        kind, function, options = self.__func__.__pyrelay__
+        return kind, python_types.MethodType(function, self.__self__), options
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.__func__, name)
+        if name in ("ir", "code", "lower", "compare"):
+            return functools.partial(found, self.__self__)
+        if name == "py":
+            return python_types.MethodType(found, self.__self__)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<bound method {self.__func__!r} of {self.__self__!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, BoundMethod) and self.__func__ is other.__func__
+            and self.__self__ is other.__self__
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.__func__, id(self.__self__)))
+
+
+def plain(function: Any) -> Any:
+    """The Python callable below all transforms."""
     while hasattr(function, "__pyrelay__"):
         function = function.__pyrelay__[1]
     return function
+
+
+def _function_of(function: Any) -> Any:
+    """The Python function that a partial or a method calls."""
+    while not isinstance(function, python_types.FunctionType):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, python_types.MethodType):
+            function = function.__func__
+        elif hasattr(type(function), "__call__") and hasattr(function, "__dict__"):  # noqa: B004
+            function = plain(type(function).__call__)
+        else:
+            return function
+        function = plain(function)
+    return function
+
+
+def _name_of(function: Any) -> str:
+    name = getattr(_function_of(function), "__qualname__", None)
+    return str(name or type(function).__qualname__)
+
+
+def _frames_to_the_user() -> int:
+    """The stack level, for `warnings`, of the frame that called into pyrelay."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE_DIRECTORY):
+        level, frame = level + 1, frame.f_back
+    return level - 1
+
+
+def _rebuilt(kind: str, function: Any, options: dict[str, Any]) -> Compiled:
+    """What `pickle` calls for a transform that has no name of its own."""
+    return jit(function) if kind == "jit" else _derivative(kind, function, options)
 
 
 def jit(function: Callable[..., Any] | None = None) -> Any:
     """Compile a Python function over NumPy arrays; `@jit` and `@jit()` are the same.
 
     The result is called like the function. It compiles at the first call with arguments of a new
-    structure or element type; other array sizes need no new compilation. Arguments that the function
-    writes into are written, as plain Python would. Raises a PyrelayError, at the first call, for what
-    cannot be compiled, and whatever the function raises.
+    structure or element type; other array sizes need no new compilation. Arguments that the
+    function writes into are written, as plain Python would. Raises a PyrelayError, at the first
+    call, for what cannot be compiled, and whatever the function raises. `py` is the function itself.
     """
     if function is None:
         return jit
-    if isinstance(function, Compiled):
+    if isinstance(function, (Compiled, BoundMethod)):
         return function
-    if not callable(function):
-        raise errors.TypeMismatchError(f"jit takes a function, not {type(function).__name__}.")
-    return Jitted(function)
+    _check_callable(function, "jit")
+    return Compiled("jit", function, {})
 
 
 def grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0,
     argnames: str | Sequence[str] | None = None, has_aux: bool = False,
-) -> Derived:
+) -> Compiled:
     """The gradient of a real scalar function, compiled.
 
     argnums: positions of the arguments to differentiate (a tuple gives a tuple of gradients).
@@ -401,15 +469,32 @@ def grad(
     the argument; leaves that are not floating are None. Raises GradientError at the call for a
     result that is no real scalar or an argument that has no derivative. Reverse mode; any order.
     """
-    return Derived("grad", function, _options(argnums, argnames, has_aux))
+    return _derivative("grad", function, _options(argnums, argnames, has_aux))
 
 
 def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0,
     argnames: str | Sequence[str] | None = None, has_aux: bool = False,
-) -> Derived:
+) -> Compiled:
     """Like `grad`, and gives (value, gradient), or ((value, auxiliary), gradient) with has_aux."""
-    return Derived("value_and_grad", function, _options(argnums, argnames, has_aux))
+    return _derivative("value_and_grad", function, _options(argnums, argnames, has_aux))
+
+
+def _derivative(kind: str, function: Any, options: dict[str, Any]) -> Compiled:
+    """The derivative; asked for again, the one made before, so that `grad(f)(x)` compiles once.
+
+    It is kept with the function. What `functools.wraps` copied to another function is not taken.
+    """
+    _check_callable(function, kind)
+    try:
+        known = vars(function).setdefault("__pyrelay_derivatives__", {})
+    except TypeError:  # an object without attributes of its own
+        return Compiled(kind, function, options)
+    key = (kind, *options.values())
+    found = known.get(key)
+    if found is None or found.__pyrelay__[1] is not function:
+        found = known[key] = Compiled(kind, function, options)
+    return found  # type: ignore[no-any-return]
 
 
 def _options(argnums: Any, argnames: Any, has_aux: bool) -> dict[str, Any]:
@@ -418,4 +503,9 @@ def _options(argnums: Any, argnames: Any, has_aux: bool) -> dict[str, Any]:
     return {"argnums": numbers, "argnames": names, "has_aux": bool(has_aux)}
 
 
-__all__ = ["CacheInfo", "Compiled", "Derived", "Jitted", "Text", "grad", "jit", "value_and_grad"]
+def _check_callable(function: Any, kind: str) -> None:
+    if not callable(function):
+        raise errors.TypeMismatchError(f"{kind} takes a function, not {type(function).__name__}.")
+
+
+__all__ = ["BoundMethod", "CacheInfo", "Compiled", "Lowered", "grad", "jit", "value_and_grad"]

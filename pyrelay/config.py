@@ -19,7 +19,7 @@ from typing import Any
 
 from pyrelay.errors import ConfigError
 
-__all__ = ["Config", "current", "from_environment", "override", "table"]
+__all__ = ["Config", "current", "from_environment", "override", "overriding", "table"]
 
 STAGES = ("parse", "infer", "grad", "optimise", "fuse", "kernelise", "plan", "emit")
 """What PYRELAY_DUMP and `f.ir(stage=...)` accept."""
@@ -148,6 +148,9 @@ def from_environment(environment: Mapping[str, str]) -> Config:
 _overridden: contextvars.ContextVar[Config | None] = contextvars.ContextVar(
     "pyrelay_config", default=None
 )
+overriding = _overridden.get
+"""The settings of the innermost override in force here, None outside of all overrides."""
+
 _process_wide: Config | None = None
 
 

@@ -15,9 +15,9 @@ from typing import ParamSpec, TypeVar
 from pyrelay import config
 from pyrelay.errors import InvariantError, PyrelayError, Span
 
-__all__ = ["trimmed", "user_facing"]
+__all__ = ["PACKAGE_DIRECTORY", "trimmed", "user_facing"]
 
-_PACKAGE_DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+PACKAGE_DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +40,7 @@ def trimmed(error: E) -> E:
     kept: list[types.TracebackType] = []
     step = error.__traceback__
     while step is not None:
-        if not step.tb_frame.f_code.co_filename.startswith(_PACKAGE_DIRECTORY):
+        if not step.tb_frame.f_code.co_filename.startswith(PACKAGE_DIRECTORY):
             kept.append(step)
         step = step.tb_next
     chain: types.TracebackType | None = None

@@ -134,6 +134,19 @@ class Cache:
             total -= size
 
 
+    def size_on_disk(self) -> tuple[int, int]:
+        """Bytes and number of the files kept now."""
+        if self.directory is None:
+            return 0, 0
+        sizes = []
+        for path in self.directory.glob("*/*"):
+            try:
+                sizes.append(path.stat().st_size)
+            except OSError:  # another process removed it
+                continue
+        return sum(sizes), len(sizes)
+
+
 def current() -> Cache:
     """The cache that the settings of the moment ask for."""
     settings = config.current()

@@ -1,4 +1,4 @@
-"""The CPU as the planner sees it: kernels as text for `kernel_compiler`, our own matrix products."""
+"""The CPU as the planner sees it: kernels for `kernel_compiler`, our own matrix products."""
 
 from __future__ import annotations
 

@@ -70,10 +70,7 @@ def build() -> bytes:
             function.linkage = "internal"
     reference = llvm.parse_assembly(str(module))
     reference.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(reference, builder)
+    native.tidy(reference, machine)
     code: bytes = machine.emit_object(reference)
     return code
 

@@ -176,12 +176,3 @@ def shape_of(it: Interpreter, value: V.Value) -> tuple[Extent, ...]:
     if isinstance(value, V.Known) and isinstance(value.value, (tuple, list)):
         return tuple(extent(it, V.Known(v)) for v in value.value)
     return tuple(extent(it, v) for v in nested_items(it, value))
-
-
-def as_closure(it: Interpreter, callee: V.Value) -> V.Closure:
-    """A callable that is not a plain function, as a function of *args."""
-    raise it.failure(
-        errors.GradientError,
-        f"grad cannot differentiate {V.describe(callee)}",
-        hints=("wrap it: grad(lambda x: f(x))",),
-    )

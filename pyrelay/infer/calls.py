@@ -13,6 +13,8 @@ import types as python_types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Frame, Interpreter
@@ -94,8 +96,31 @@ def call_known(
     raise unsupported(it, fn)
 
 
+_BUILTIN = (python_types.BuiltinFunctionType, type)
+_RANDOM = (
+    "random numbers cannot be drawn inside a compiled function",
+    "draw them outside and pass the array",
+)
+_REFUSED: dict[Any, tuple[str, str]] = {
+    print: (
+        "'print' cannot be called inside a compiled function",
+        "return the value and print it outside, or call the function without jit: f.py(...)",
+    ),
+    input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
+    open: ("files cannot be opened inside a compiled function", "read the file outside"),
+}
+
+
 def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
     """The error for a function that is neither Python source nor known to pyrelay."""
+    refused = _REFUSED.get(fn) if isinstance(fn, _BUILTIN) else None
+    if refused is None and (getattr(fn, "__module__", None) or "").startswith("numpy.random"):
+        refused = _RANDOM
+    if refused is None and isinstance(getattr(fn, "__self__", None), np.random.RandomState):
+        refused = _RANDOM
+    if refused is not None:
+        text, hint = refused
+        return it.failure(errors.UnsupportedOperationError, text, hints=(hint,))
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", type(fn).__name__)
     module = getattr(fn, "__module__", None) or type(fn).__module__
     full = name if module in (None, "builtins") else f"{module}.{name}"
@@ -113,7 +138,7 @@ def _similar(fn: Any, name: str) -> str | None:
 
     from pyrelay.infer import names
 
-    match = difflib.get_close_matches(name, names.known_names(), n=2, cutoff=0.75)
+    match = difflib.get_close_matches(name, names.known_names(), n=2, cutoff=0.8)
     return f"pyrelay knows {' and '.join(match)}" if match else None
 
 

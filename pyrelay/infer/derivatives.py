@@ -15,6 +15,7 @@ from pyrelay.infer import calls, specialisation
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.wrappers import as_closure
 from pyrelay.ir import types
 from pyrelay.ir.build import constant
 from pyrelay.ir.nodes import Vjp
@@ -29,7 +30,7 @@ def call_derivative(
 
     Raises GradientError if the result of f is not a real scalar, or an argument has no derivative.
     """
-    closure = _closure(it, request.callee)
+    closure = as_closure(it, request.callee, args, keywords)
     bound = calls.bind_arguments(it, closure, args, keywords)
     chosen, single = _positions(it, request, closure, args, bound)
     arguments = [*bound, *closure.cells]
@@ -38,20 +39,6 @@ def call_derivative(
         raise V.Diverges
     value = _differentiated(it, request, spec.result.value)
     return _request(it, request, spec, arguments, chosen, single, value)
-
-
-def _closure(it: Interpreter, callee: V.Value) -> V.Closure:
-    if isinstance(callee, V.Known):
-        target = calls.transformed(it, callee.value)
-        if target is not None:
-            callee = target
-    if isinstance(callee, V.Known) and hasattr(callee.value, "__code__"):
-        return calls.function_value(it, callee.value)
-    if isinstance(callee, V.Closure):
-        return callee
-    from pyrelay.infer.adapters import as_closure
-
-    return as_closure(it, callee)
 
 
 def _positions(
@@ -130,6 +117,8 @@ def _request(
     it: Interpreter, request: V.Derivative, spec: specialisation.Specialisation,
     arguments: list[V.Value], chosen: list[int], single: bool, value: L.Layout,
 ) -> V.Value:
+    for position in chosen:
+        _check_argument(it, spec, position)
     seed_type = _scalar_result(it, value)
     if seed_type is None:  # a constant: all gradients are zero
         seeds: tuple[Any, ...] = ()
@@ -138,8 +127,6 @@ def _request(
         seeds = (constant(1.0, seed_type),)
         seeded = (0,)  # the differentiated value is the first leaf of the result
     leaves = _wrt_leaves(spec.layouts, chosen)
-    for position in chosen:
-        _check_argument(it, spec, position)
     wrt = tuple(i for p in chosen for i, _ in leaves[p])
     atoms, extents, places = specialisation.encode_arguments(it, spec, arguments)
     node = Vjp(spec.name, tuple(atoms), seeds, seeded, wrt, extents)

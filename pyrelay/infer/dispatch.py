@@ -216,7 +216,7 @@ def _format(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _expect(it: Interpreter, args: Args, attrs: Any) -> None:
-    expected = attrs["object"]
+    expected = it.static(args[1], "what a name must mean here")
     if not (isinstance(args[0], V.Known) and args[0].value is expected):
         name = getattr(expected, "__name__", repr(expected))
         raise it.failure(

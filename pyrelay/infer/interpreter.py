@@ -44,6 +44,7 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict)
     specialisations: dict[Any, list[Any]] = field(default_factory=dict)
     recursive: set[Any] = field(default_factory=set)  # functions that call themselves
+    making: list[Any] = field(default_factory=list)  # specialisations in progress, outermost first
     names: dict[str, int] = field(default_factory=dict)
     hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value
     new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object

@@ -40,6 +40,10 @@ def run_loop(it: Interpreter, let: Let) -> None:
     it.bind(let.outs, results)
 
 
+class _TestHasEffects(Exception):
+    """The test of a loop changes an object."""
+
+
 class _TypeChanges(Exception):
     """A carried value's type after an iteration does not fit its type before."""
 
@@ -54,6 +58,13 @@ class _Runner:
     let: Let
     node: Loop
     iteration: Iteration | None
+    #: The test has effects: it is done first thing in the body, which then may leave the loop.
+    tested_inside: bool = False
+
+    @property
+    def exits(self) -> bool:
+        """True if the body says whether to leave."""
+        return self.node.exits or self.tested_inside
 
     def run(self, init: list[V.Value]) -> list[V.Value]:
         """The carried values after the loop."""
@@ -64,6 +75,9 @@ class _Runner:
             return init
         try:
             return self._attempt(lambda: self.rolled(init, 0))
+        except _TestHasEffects:
+            self.tested_inside = True
+            return self.run(init)
         except (_TypeChanges, V.NeedsUnrolling) as problem:
             return self._otherwise(init, problem)
 
@@ -74,7 +88,7 @@ class _Runner:
         saved_env = dict(it.frame.env)
         try:
             return action()
-        except (_TypeChanges, V.NeedsUnrolling):
+        except (_TypeChanges, V.NeedsUnrolling, _TestHasEffects):
             del it.builder.lets[saved_lets:]
             it.heap.contents, it.heap.stale = saved_heap.contents, saved_heap.stale
             it.heap.written = saved_heap.written
@@ -90,7 +104,14 @@ class _Runner:
             count = count if fixed is None else V.Known(fixed)
         if isinstance(count, V.Known) and count.value <= UNROLL_LIMIT:
             return self.unroll(init, 0, count.value)
+        if self.iteration is None:
+            try:
+                return self._attempt(lambda: self.unroll_while(init, problem))
+            except (_TypeChanges, V.NeedsUnrolling) as again:
+                problem = again
         if isinstance(problem, V.NeedsUnrolling):
+            if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
+                raise V.NeedsStatic(count.origin, "how often this loop runs")
             raise problem.error
         assert isinstance(problem, _TypeChanges)
         try:
@@ -126,6 +147,27 @@ class _Runner:
             assert index is not None
             if self.node.item is not None:
                 self.it.bind((self.node.item,), (self.iteration.item(index),))
+        if not self.tested_inside:
+            return self._body()
+        going = self.test()
+        if isinstance(going, V.Known):
+            return self._body() if going.value else (V.Known(True), self._carried())
+        from pyrelay.infer.control import branch
+
+        def inside() -> list[V.Value]:
+            leave, following = self._body()
+            return [leave, *following]
+
+        names = ["leave", *(v.name for v in self.node.carried)]
+        leave, *following = branch(
+            self.it, self.it.atom(going), inside, lambda: [V.Known(True), *self._carried()], names
+        )
+        return leave, following
+
+    def _carried(self) -> list[V.Value]:
+        return [self.it.value(v) for v in self.node.carried]
+
+    def _body(self) -> tuple[V.Value, list[V.Value]]:
         results = list(self.it.run(self.node.body))
         if self.node.exits:
             return truth(self.it, results[0]), results[1:]
@@ -162,6 +204,21 @@ class _Runner:
             )
         return carried
 
+    def unroll_while(self, carried: list[V.Value], problem: Exception) -> list[V.Value]:
+        """A `while` whose test is known each time; raises `problem` if it is not."""
+        for _ in range(UNROLL_LIMIT):
+            self.enter(carried)
+            going = V.Known(True) if self.node.test is None or self.tested_inside else self.test()
+            if going == V.Known(False):
+                return carried
+            leave, following = self.body(None) if going == V.Known(True) else (None, carried)
+            if leave == V.Known(True):
+                return following
+            if leave != V.Known(False):
+                break
+            carried = following
+        raise problem
+
     def peeled(self, init: list[V.Value]) -> list[V.Value]:
         """One iteration, if there is one, then the loop."""
         from pyrelay.infer.control import branch
@@ -180,10 +237,10 @@ class _Runner:
             return branch(it, it.atom(leave), lambda: stop, lambda: rest(carried), names)
 
         self.enter(init)
-        if self.node.test is not None:
-            started = self.test()
+        if self.iteration is None:
+            tested = self.node.test is not None and not self.tested_inside
+            started = self.test() if tested else V.Known(True)
         else:
-            assert self.iteration is not None
             started = _positive(it, self.iteration.count)
         if isinstance(started, V.Known):
             return first() if started.value else init
@@ -285,20 +342,17 @@ class _Fixpoint:
             runner.enter(header)
             test, handed = None, ()
             kept: tuple[narrowing.Kept, ...] = ()
-            if node.test is not None:
+            tested = node.test is not None and not runner.tested_inside
+            if tested:
                 before = heap.copy()
                 cond = runner.test()
                 if heap.changed_since(before):
-                    raise it.failure(
-                        errors.UnsupportedOperationError,
-                        "the test of this loop changes an array or a container",
-                        hints=("write 'while True:' and leave the loop with 'break'",),
-                    )
+                    raise _TestHasEffects
                 kept = narrowing.fact_of(it, cond).if_true
                 test, handed = self._close_test(test_builder, cond)
         index = Var("i", types.PY_INT, span=it.builder.span)
         with it.inside(body_builder, heap):
-            if node.test is None:
+            if not tested:
                 # Lets made while entering belong to the body.
                 body_builder.lets[:0] = test_builder.lets
             leave: V.Value = V.Known(False)
@@ -427,7 +481,7 @@ class _Fixpoint:
     # -- emission -------------------------------------------------------------------------------------
 
     def _emit(self, result: _Pass) -> list[V.Value]:
-        it, node = self.it, self.runner.node
+        it = self.it
         symbols = L.layout_symbols(self.everything, self.mark)
         init = L.Encoder(it.builder, self.base, it.atom)
         self._encode(init, self.init)
@@ -437,7 +491,7 @@ class _Fixpoint:
             count = it.atom(self._count())
         loop = Loop(
             result.carried, tuple(init.atoms), body, result.test, result.handed, count,
-            result.index, node.exits, tuple(symbols), tuple(init.extents[s] for s in symbols),
+            result.index, self.runner.exits, tuple(symbols), tuple(init.extents[s] for s in symbols),
         )
         outer = {s: Symbol(s.name, s.origin) for s in symbols}
         mapping: dict[Symbol, Extent] = {s: dims.of(t) for s, t in outer.items()}
@@ -469,7 +523,7 @@ class _Fixpoint:
             encoder.content(root, layout)
 
     def _body(self, result: _Pass, symbols: list[Symbol]) -> Block:
-        it, exits = self.it, self.runner.node.exits
+        it, exits = self.it, self.runner.exits
         if result.following is None:  # the body always raises
             none: dict[Symbol, Extent] = {s: dims.of(s) for s in symbols}
             with it.inside(result.builder, result.heap):

@@ -40,7 +40,13 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
     """The handler of a Python object, None if it has none."""
     _load()
     found = _TABLE.get(id(obj))
-    return found[1] if found is not None and found[0] is obj else None
+    if found is not None and found[0] is obj:
+        return found[1]
+    if getattr(obj, "__module__", None) == "pyrelay.api" and not hasattr(obj, "__pyrelay__"):
+        from pyrelay.infer.names_pyrelay import HANDLERS
+
+        return HANDLERS.get(getattr(obj, "__name__", ""))
+    return None
 
 
 def known_names() -> list[str]:

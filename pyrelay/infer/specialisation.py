@@ -37,7 +37,7 @@ class Result:
     symbols: tuple[Symbol, ...]
 
 
-@dataclass
+@dataclass(eq=False)
 class Specialisation:
     """One Core function. `layouts` are those of the arguments and cells; they may widen."""
 
@@ -50,6 +50,8 @@ class Specialisation:
     transparent: bool = False  # uses the caller's symbols
     widened: bool = False
     copies: bool = False  # returned parameters are copied: not on all paths the same one is
+    #: specialisations, in progress when this one was made, whose results it took as they were then
+    assumed: list[Specialisation] = field(default_factory=list)
 
 
 class _Restart(Exception):
@@ -103,6 +105,7 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
             finally:
                 if spec.result is None or spec.name not in it.program.functions:
                     _entries(it, closure).remove(spec)
+        _note_assumption(it, spec)
         if spec.result is None:
             raise V.Diverges  # not known yet: the base case will settle it
         return emit_call(it, spec, arguments)
@@ -140,6 +143,8 @@ def _find(
             continue
         if joined == spec.layouts:
             return spec, layouts
+        if _choices(joined) > _choices(spec.layouts):
+            continue  # another structure, not a wider type: a function of its own
         if spec.in_progress and not any(isinstance(x, L.LKnown) and i in static
                                         for i, x in enumerate(layouts) if x != spec.layouts[i]):
             spec.layouts, spec.widened = joined, True
@@ -154,6 +159,22 @@ def _find(
     spec = Specialisation(name, closure, layouts)
     entries.append(spec)
     return spec, layouts
+
+
+def _choices(layouts: Sequence[L.Layout]) -> int:
+    """How many unions there are in some layouts."""
+    count = 0
+    pending: list[Any] = list(layouts)
+    while pending:
+        match pending.pop():
+            case L.LUnion(cases):
+                count += len(cases)
+                pending.extend(cases)
+            case L.LNode(_, children):
+                pending.extend(children)
+            case L.LPlace(_, _, _, L.LNode() as content):
+                pending.append(content)
+    return count
 
 
 def _growing(it: Interpreter, closure: V.Closure, entries: list[Specialisation]) -> str:
@@ -178,6 +199,7 @@ def _widened(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> list[L.Layout]
 def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]) -> None:
     """Interpret the body until the result's layout is a fixpoint, then keep the function."""
     spec.in_progress = True
+    it.program.making.append(spec)
     try:
         for _ in range(_MOST_PASSES):
             try:
@@ -186,6 +208,7 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
                 if restart.which is not spec:
                     raise
                 spec.result = None
+                _forget_dependents(it, spec)
                 continue
             if result is None:
                 raise it.failure(
@@ -198,12 +221,33 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
                 it.program.functions[spec.name] = function
                 return
             spec.result = result if spec.result is None else _join_results(it, spec, result)
+            _forget_dependents(it, spec)
         raise it.failure(
             errors.RecursionTypeError,
             f"the type of what {spec.closure.function.name!r} returns never settles",
         )
     finally:
         spec.in_progress = False
+        del it.program.making[it.program.making.index(spec) :]
+
+
+def _forget_dependents(it: Interpreter, spec: Specialisation) -> None:
+    """Drop the functions that were made while the result of `spec` was another one."""
+    for entries in it.program.specialisations.values():
+        for other in list(entries):
+            if isinstance(other, Specialisation) and spec in other.assumed:
+                entries.remove(other)
+                it.program.functions.pop(other.name, None)
+
+
+def _note_assumption(it: Interpreter, called: Specialisation) -> None:
+    """Every specialisation in progress inside `called`, or inside what it assumed, assumes it."""
+    making = it.program.making
+    for spec in (called, *called.assumed):
+        if spec.in_progress:
+            for inner in making[making.index(spec) + 1 :]:
+                if spec not in inner.assumed:
+                    inner.assumed.append(spec)
 
 
 def _same_result(a: Result, b: Result) -> bool:

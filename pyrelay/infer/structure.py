@@ -85,6 +85,11 @@ def _remember(value: Any, into: Flattened) -> int | None:
 
 def _array(value: np.ndarray[Any, Any], into: Flattened, name: str) -> Key:
     dtype = _dtype(value.dtype, name)
+    if type(value) not in (np.ndarray, np.memmap):
+        raise TypeMismatchError(
+            f"{name} is a {type(value).__name__}, whose operations are not those of an array.",
+            hints=(f"pass np.asarray({name})",),
+        )
     if value.ndim:
         again = _remember(value, into)
         if again is not None:

@@ -371,7 +371,14 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             items = list(it.content(root))
             index = it.static(key, "the index of a list")
             try:
-                items[index] = value
+                if isinstance(index, slice):
+                    from pyrelay.infer.adapters import nested_items
+
+                    items[index] = nested_items(it, value)
+                else:
+                    items[index] = value
+            except ValueError as error:
+                raise it.failure(errors.InvalidValueError, str(error)) from None
             except IndexError:
                 raise it.failure(
                     errors.IndexRangeError,

@@ -18,6 +18,7 @@ Straight-line code is printed iteratively; only the nesting of blocks recurses.
 
 from __future__ import annotations
 
+import re
 import types as python
 from collections.abc import Iterable, Sequence
 
@@ -77,7 +78,9 @@ def listing(function: Function) -> list[tuple[Let | None, str]]:
     return lines
 
 
-def _unique(wanted: str, taken: set[str]) -> str:
+def _unique(wanted: str, taken: set[str], *, word: bool = True) -> str:
+    """`wanted` (as a word, if so asked) with the first suffix that is not taken."""
+    wanted = re.sub(r"\W", "_", wanted) if word else wanted
     name, suffix = wanted, 0
     while name in taken:
         suffix += 1
@@ -197,7 +200,7 @@ class _Printer:
 
     def _results(self, function: Function) -> str:
         known = [ty for ty in function.result_types if ty is not None]
-        if len(known) < len(function.result_types):
+        if not known or len(known) < len(function.result_types):
             return ""
         shown = ", ".join(map(self.type, known))
         return f" -> {shown}" if len(known) == 1 else f" -> ({shown})"
@@ -234,7 +237,9 @@ class _Printer:
                 return f"@{name}({self.atoms(args)}){self.extents(extents)}"
             case KernelCall(function, args, extents):
                 if function not in self.kernels:
-                    self.kernels[function] = _unique(function.name, self._kernel_names)
+                    self.kernels[function] = _unique(
+                        function.name, self._kernel_names, word=False
+                    )
                 name = self.kernels[function]
                 return f"kernel @{name}({self.atoms(args)}){self.extents(extents)}"
             case Vjp():

@@ -73,7 +73,8 @@ def emit(kernel: Kernel) -> str:
     imports: list[ast.stmt] = []
     if numbers:
         imports.append(_import("math", numbers))
-    imports.append(_import(VOCABULARY, words))
+    if words:
+        imports.append(_import(VOCABULARY, words))
     return unparse(ast.Module([*imports, body], []))
 
 

@@ -57,7 +57,8 @@ def scalar_program(function: Function) -> Lowering:
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
     written = frozenset(program.elements.written)
-    return Lowering((kernel,), (), tuple(aliases), written, (frozenset(),) * len(aliases))
+    kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
+    return Lowering(kernels, (), tuple(aliases), written, (frozenset(),) * len(aliases))
 
 
 def _is_array(atom: Atom) -> bool:
@@ -244,8 +245,8 @@ def _root(block: Block, atom: Atom) -> Atom:
     while isinstance(atom, Var) and atom in made:
         let = made[atom]
         match let.rhs:
-            case OpCall(args=args):
-                atom = args[0]
+            case OpCall() as call if places.updates_element(call):
+                atom = call.args[0]
             case Loop(init=init):
                 atom = init[let.outs.index(atom)]
             case If(then=then):

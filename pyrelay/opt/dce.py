@@ -49,7 +49,7 @@ def reachable(module: Module) -> Module:
 
 def _swept(function: Function, effects: Mapping[str, Effect]) -> Function:
     marker = _Marker(effects)
-    marker.enter(function.body, ())
+    marker.enter(function.body)
     for atom in function.body.results:
         marker.need(atom)
     for extent in function.body.dims:
@@ -67,16 +67,16 @@ class _Marker:
     carriers: dict[Var, tuple[Let, int]] = field(default_factory=dict)  # carried -> its Let
     handed: dict[Var, tuple[Let, int]] = field(default_factory=dict)
     binders: dict[Symbol, Let] = field(default_factory=dict)
-    parents: dict[int, tuple[Let, ...]] = field(default_factory=dict)  # id(Let) -> around it
+    parents: dict[int, Let | None] = field(default_factory=dict)  # id(Let) -> the one around it
     needed: set[Var] = field(default_factory=set)
     symbols: set[Symbol] = field(default_factory=set)
     alive: set[int] = field(default_factory=set)  # ids of Lets
     lets: dict[int, Let] = field(default_factory=dict)
     pending: list[Var] = field(default_factory=list)
 
-    def enter(self, block: Block, around: tuple[Let, ...]) -> None:
+    def enter(self, block: Block) -> None:
         """Index a block and those inside it; what has an effect is needed."""
-        stack = [(block, around)]
+        stack: list[tuple[Block, Let | None]] = [(block, None)]
         roots: list[Let] = []
         while stack:
             here, outer = stack.pop()
@@ -90,13 +90,13 @@ class _Marker:
                 rhs = let.rhs
                 if isinstance(rhs, Loop):
                     self._loop(let, rhs)
-                    stack.append((rhs.body, (*outer, let)))
+                    stack.append((rhs.body, let))
                     if rhs.test is not None:
-                        stack.append((rhs.test, (*outer, let)))
+                        stack.append((rhs.test, let))
                         roots.append(let)  # a `while` may not end: that is kept
                 elif isinstance(rhs, If):
-                    stack.append((rhs.then, (*outer, let)))
-                    stack.append((rhs.orelse, (*outer, let)))
+                    stack.append((rhs.then, let))
+                    stack.append((rhs.orelse, let))
                 elif effect_of(rhs, self.effects.get) is not Effect.PURE:  # type: ignore[arg-type]
                     roots.append(let)
         for let in roots:
@@ -113,10 +113,13 @@ class _Marker:
 
     def keep(self, let: Let) -> None:
         """A Let is needed: what it reads itself, what decides whether it runs, what is around it."""
-        for each in (*self.parents[id(let)], let):
-            if id(each) in self.alive:
-                continue
-            self.alive.add(id(each))
+        new: list[Let] = []
+        outer: Let | None = let
+        while outer is not None and id(outer) not in self.alive:
+            self.alive.add(id(outer))
+            new.append(outer)
+            outer = self.parents[id(outer)]
+        for each in reversed(new):
             self._inputs(each)
 
     def _inputs(self, let: Let) -> None:

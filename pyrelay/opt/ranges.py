@@ -1,16 +1,19 @@
 """Range analysis: index checks that cannot fail are removed.
 
 In: a module. Out: the module without `check_index` where the index is known to lie in the axis: loop
-indices, extents, constants, and sums and differences of those. Bounds are extents, compared as
-polynomials of symbols that are all >= 0.
+indices, extents, constants, and sums, differences, multiples, quotients and remainders of those.
+Bounds are extents, compared as polynomials of symbols that are all >= 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
-from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Const, Let, Module, OpCall, Var
+from pyrelay.ir.dims import Extent, Quotient
+from pyrelay.ir.nodes import Atom, Const, Let, Module, OpCall
+from pyrelay.ir.types import TensorType
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 Bounds = tuple[Extent, Extent]  # both inclusive
@@ -31,9 +34,24 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
         return None
     low, high = known
     room = dims.add(rhs.attrs["size"], dims.add(-1, dims.multiply(-1, high)))
-    if dims.non_negative(low) and dims.non_negative(room):
+    if _never_negative(low) and _never_negative(room):
         return (rhs.args[0],)
     return None
+
+
+def _never_negative(extent: Extent) -> bool:
+    """True if an extent is certainly >= 0, even with quotients that lower it at their largest."""
+    if isinstance(extent, int):
+        return extent >= 0
+    least: Extent = extent
+    for monomial, factor in extent.terms:
+        match monomial:
+            case ((Quotient(a, int(b)), 1),) if b > 0 and factor < 0 and factor % b == 0:
+                # a // b <= a / b, and factor is a multiple of b.
+                exact = dims.multiply(factor // b, a)
+                own = dims.multiply(factor, dims.quotient(a, b))
+                least = dims.add(least, dims.add(exact, dims.multiply(-1, own)))
+    return dims.non_negative(least)
 
 
 def bounds(atom: Atom, scope: Scope, depth: int = 0) -> Bounds | None:
@@ -58,33 +76,70 @@ def _of_op(call: OpCall, scope: Scope, depth: int) -> Bounds | None:
         return (call.attrs["size"], call.attrs["size"])
     if name == "check_index":
         return (0, dims.add(call.attrs["size"], -1))
-    if name not in ("add", "subtract", "minimum", "maximum", "positive", "multiply", "remainder"):
+    if name not in _COMBINED or not all(_is_python_int(a) for a in call.args):
         return None
     args = [bounds(a, scope, depth) for a in call.args]
     if name == "remainder":
+        # A divisor of 0 raises, so that one that is not negative is positive from here on.
         divisor = args[1]
-        if divisor is not None and isinstance(divisor[0], int) and divisor[0] > 0:
-            return (0, dims.add(divisor[1], -1))
-        return None
+        known = divisor is not None and dims.non_negative(divisor[0])
+        return (0, dims.add(divisor[1], -1)) if divisor is not None and known else None
     if any(a is None for a in args):
         return None
-    (low, high), *rest = args  # type: ignore[misc]
-    if name == "positive":
-        return (low, high)
-    other_low, other_high = rest[0]
-    if name == "add":
-        return (dims.add(low, other_low), dims.add(high, other_high))
-    if name == "subtract":
-        minus = dims.multiply(-1, other_high), dims.multiply(-1, other_low)
-        return (dims.add(low, minus[0]), dims.add(high, minus[1]))
-    if name == "multiply":
-        if dims.non_negative(low) and dims.non_negative(other_low):
-            return (dims.multiply(low, other_low), dims.multiply(high, other_high))
-        return None
-    combine = dims.minimum if name == "minimum" else dims.maximum
-    return (combine(low, other_low), combine(high, other_high))
+    return _COMBINED[name](*args)  # type: ignore[arg-type]
 
 
-def is_index_of(atom: Atom, scope: Scope) -> bool:
-    """True if the atom is the index of an enclosing loop."""
-    return isinstance(atom, Var) and any(loop.index is atom for loop in scope.loops)
+def _is_python_int(atom: Atom) -> bool:
+    """Python's ints raise where NumPy's would wrap round or give 0 for a quotient by 0."""
+    ty = atom.type
+    return isinstance(ty, TensorType) and ty.weak and ty.dtype.kind == "i"
+
+
+def _minus(a: Bounds) -> Bounds:
+    return (dims.multiply(-1, a[1]), dims.multiply(-1, a[0]))
+
+
+def _sum(a: Bounds, b: Bounds) -> Bounds:
+    return (dims.add(a[0], b[0]), dims.add(a[1], b[1]))
+
+
+def _product(a: Bounds, b: Bounds) -> Bounds | None:
+    if a[0] == a[1] and isinstance(a[0], int):
+        a, b = b, a
+    if b[0] == b[1] and isinstance(b[0], int):  # a multiple
+        ends = (dims.multiply(a[0], b[0]), dims.multiply(a[1], b[0]))
+        return ends if b[0] >= 0 else (ends[1], ends[0])
+    if dims.non_negative(a[0]) and dims.non_negative(b[0]):
+        return (dims.multiply(a[0], b[0]), dims.multiply(a[1], b[1]))
+    return None
+
+
+def _quotient(a: Bounds, b: Bounds) -> Bounds | None:
+    if b == (-1, -1):
+        return _minus(a)
+    if b[0] == b[1] and isinstance(b[0], int) and b[0] > 0:
+        return (dims.quotient(a[0], b[0]), dims.quotient(a[1], b[0]))
+    if dims.non_negative(a[0]) and dims.non_negative(b[0]):
+        return (0, a[1])
+    return None
+
+
+def _least(a: Bounds, b: Bounds) -> Bounds:
+    return (dims.minimum(a[0], b[0]), dims.minimum(a[1], b[1]))
+
+
+def _greatest(a: Bounds, b: Bounds) -> Bounds:
+    return (dims.maximum(a[0], b[0]), dims.maximum(a[1], b[1]))
+
+
+_COMBINED: dict[str, Callable[..., Bounds | None]] = {
+    "add": _sum,
+    "subtract": lambda a, b: _sum(a, _minus(b)),
+    "multiply": _product,
+    "floor_divide": _quotient,
+    "remainder": lambda a, b: None,
+    "minimum": _least,
+    "maximum": _greatest,
+    "negative": _minus,
+    "positive": lambda a: a,
+}

@@ -14,6 +14,7 @@ from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, Module, OpCall, 
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, is_number
+from pyrelay.opt.places import same_atom
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
 
 
@@ -54,9 +55,16 @@ def _is_type(atom: Atom, let: Let) -> bool:
     return atom.type == let.outs[0].type
 
 
+def _is_complex(let: Let) -> bool:
+    ty = let.outs[0].type
+    return isinstance(ty, TensorType) and ty.dtype.kind == "c"
+
+
 @_identity("multiply")
 def _multiply(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     x, y = call.args
+    if _is_complex(let):  # (a + inf j) * 1 has a part inf * 0
+        return None
     if is_number(y, 1) and _is_type(x, let):
         return x
     return y if is_number(x, 1) and _is_type(y, let) else None
@@ -65,7 +73,7 @@ def _multiply(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 @_identity("divide")
 def _divide(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     x, y = call.args
-    return x if is_number(y, 1) and _is_type(x, let) else None
+    return x if is_number(y, 1) and _is_type(x, let) and not _is_complex(let) else None
 
 
 @_identity("subtract")
@@ -76,8 +84,8 @@ def _subtract(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     return x if zero and _is_type(x, let) else None
 
 
-def _negative_zero(value: object) -> bool:
-    return str(value).startswith(("-", "(-"))
+def _negative_zero(value: complex) -> bool:
+    return "-" in str(value)
 
 
 @_identity("add")
@@ -87,7 +95,7 @@ def _add(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         if not (isinstance(y, Const) and y.value == 0 and _is_type(x, let)):
             continue
         assert isinstance(y.type, TensorType)
-        if not y.type.dtype.is_float or _negative_zero(y.value):
+        if y.type.dtype.kind in "biu" or (y.type.dtype.kind == "f" and _negative_zero(y.value)):
             return x
     return None
 
@@ -105,6 +113,8 @@ def _same_type(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         return x
     inner = scope.op(x, call.op.name)
     if inner is not None and call.op.name in ("reshape", "broadcast_to"):
+        if _is_type(inner.args[0], let):
+            return inner.args[0]
         atom: Atom = b.call(call.op, inner.args[0], **call.attrs).atom
         return atom
     return None
@@ -174,7 +184,9 @@ def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     """Reading the element that was just written, or an element of a filled array."""
     x, *at = call.args
     update = scope.op(x, "index_update")
-    if update is not None and update.attrs == call.attrs and tuple(at) == update.args[2:]:
+    if update is not None and update.attrs == call.attrs and (
+        all(map(same_atom, at, update.args[2:]))
+    ):
         return update.args[1] if _is_type(update.args[1], let) else None
     filled = scope.op(x, "broadcast_to")
     if filled is not None:
@@ -195,7 +207,7 @@ def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:
     """An output that is the same atom on both branches is that atom."""
     inside = {v for block in (node.then, node.orelse) for inner in block.lets for v in inner.outs}
     pairs = list(zip(node.then.results, node.orelse.results, strict=True))
-    same = {k for k, (a, b) in enumerate(pairs) if _same_atom(a, b) and a not in inside}
+    same = {k for k, (a, b) in enumerate(pairs) if same_atom(a, b) and a not in inside}
     if not same or let.dims:
         return None
     kept = [k for k in range(len(pairs)) if k not in same]
@@ -206,12 +218,6 @@ def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:
     outs = {k: Var(let.outs[k].name, let.outs[k].type, span=let.outs[k].span) for k in kept}
     builder.lets.append(Let(tuple(outs.values()), If(node.cond, then, orelse), span=let.span))
     return [outs[k] if k in outs else a for k, (a, _) in enumerate(pairs)]
-
-
-def _same_atom(a: Atom, b: Atom) -> bool:
-    if isinstance(a, Const) and isinstance(b, Const):
-        return a.type == b.type and repr(a.value) == repr(b.value)
-    return a is b
 
 
 def _invariant_carried(let: Let, loop: Loop, builder: Builder) -> Replacement:

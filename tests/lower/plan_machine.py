@@ -61,6 +61,8 @@ _UNARY: dict[str, Any] = {
     "neg.f64": lambda a: of_float(-to_float(a)), "i64_to_f64": lambda a: of_float(float(a)),
     "i64_to_f32": lambda a: of_single(a), "f64_to_f32": lambda a: of_single(to_float(a)),
     "f32_to_f64": lambda a: of_float(float(to_single(a))), "i64_to_bool": lambda a: int(a != 0),
+    "abs.i64": abs, "abs.f64": lambda a: of_float(abs(to_float(a))),
+    "sqrt.f64": lambda a: of_float(float(np.sqrt(to_float(a)))),
     "f64_to_bool": lambda a: int(to_float(a) != 0),
 }
 

@@ -1,0 +1,226 @@
+"""A compiled program called with Python objects.
+
+In: flattened arguments (`infer.structure`) and a specialised, compiled program. Out: the Python
+result, with the caller's arrays, lists, dicts and objects written as the function writes them.
+
+Arrays enter as they are where a program can read them (C-contiguous, aligned, native byte order);
+others are copied in, and back if they are written, also when the program raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyrelay import config, errors
+from pyrelay.infer.specialise import Specialised
+from pyrelay.infer.structure import (
+    Flattened,
+    LeafResult,
+    NodeResult,
+    assemble,
+    flatten,
+    restore,
+)
+from pyrelay.ir import types
+from pyrelay.pipeline import Build
+
+_OVERLAP_WORK = 10_000
+"""Steps that telling two strided arrays apart may take; beyond, they count as overlapping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One compiled specialisation.
+
+    flat: all arguments are positional arrays and numbers. signature: the arguments it was made for,
+    as text. infer_seconds: what `infer` took.
+    """
+
+    spec: Specialised
+    build: Build
+    flat: bool
+    signature: str
+    infer_seconds: float
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """Result number of the module -> position among what the program gives."""
+        written = set(self.spec.mutated.values())
+        count = len(self.spec.module.main.body.results)
+        order = [k for k in range(count) if k not in written]
+        return {k: n for n, k in enumerate(order)}
+
+    def accepts(self, flat: Flattened) -> bool:
+        """True if every guard holds for these leaves; appends the leaves of captured objects."""
+        spec = self.spec
+        if not all(guard.holds() for guard in spec.names):
+            return False
+        for hidden in spec.hidden:
+            try:
+                if flatten(hidden.read(), flat, hidden.name) != hidden.key:
+                    return False
+            except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
+                return False
+        if not all(_same_number(flat.leaves[k], v) for k, v in spec.static.items()):
+            return False
+        if spec.extents:
+            values = {s: flat.leaves[leaf].shape[axis] for s, (leaf, axis) in spec.axes.items()}
+            return all(guard.holds(values) for guard in spec.extents)
+        return True
+
+    def caller(self) -> Callable[[Flattened], Any]:
+        """A function that runs the program on leaves it accepts, and gives the Python result."""
+        spec, kept, run = self.spec, self.kept, self.build.run
+        names = [spec.leaf_names[k] for k in spec.parameters]
+        place = {leaf: spec.parameters.index(leaf) for leaf in spec.mutated}
+
+        def call(flat: Flattened) -> Any:
+            leaves = flat.leaves
+            if place:
+                _check_written(spec, leaves)
+            given = [
+                _prepared(leaves[k], n) for k, n in zip(spec.parameters, names, strict=True)
+            ]
+            try:
+                results = run(*given)
+            finally:
+                for leaf, k in place.items():
+                    if given[k] is not leaves[leaf]:
+                        np.copyto(leaves[leaf], given[k])
+            numbered = _Numbered(results, kept)
+            made: dict[int, Any] = {}
+            for change in spec.changes:
+                parts = [
+                    assemble(c, numbered, leaves, flat.containers, made) for c in change.children
+                ]
+                restore(flat.containers[change.number], change.kind, change.names, parts)
+            return assemble(spec.result, numbered, leaves, flat.containers, made)
+
+        return call
+
+
+def _same_number(now: Any, then: Any) -> bool:
+    """Equal numbers, a negative zero and a NaN told from others as well."""
+    return bool(now == then and str(now) == str(then)) or (now != now and then != then)
+
+
+class _Numbered:
+    """Results by their number in the module."""
+
+    __slots__ = ("kept", "results")
+
+    def __init__(self, results: Any, kept: Mapping[int, int]) -> None:
+        self.results, self.kept = results, kept
+
+    def __getitem__(self, number: int) -> Any:
+        return self.results[self.kept[number]]
+
+
+def _prepared(leaf: Any, name: str) -> Any:
+    """A leaf as a program takes it: numbers as they are, arrays C-contiguous and native."""
+    if isinstance(leaf, np.ndarray):
+        if not leaf.ndim:
+            return leaf[()]
+        dtype = types.from_numpy(leaf.dtype)
+        assert dtype is not None
+        if not (leaf.flags.c_contiguous and leaf.flags.aligned and leaf.dtype.isnative):
+            return np.array(leaf, dtype=dtype.numpy, order="C", subok=False)
+        if type(leaf) is np.ndarray and leaf.dtype is dtype.numpy:
+            return leaf
+        # The same memory as an array of the one class and dtype object that programs know.
+        return np.asarray(leaf).view(dtype.numpy)
+    if type(leaf) is int and not -(2**63) <= leaf < 2**63:
+        raise errors.InvalidValueError(
+            f"{name} is {leaf}, which does not fit into 64 bits.",
+            hints=("pass it as a float",),
+        )
+    return leaf
+
+
+def _check_written(spec: Specialised, leaves: Sequence[Any]) -> None:
+    """Refuse to write read-only arrays, and arrays that share memory with another argument."""
+    arrays = [(k, leaves[k]) for k in spec.parameters if isinstance(leaves[k], np.ndarray)]
+    for k, written in ((k, a) for k, a in arrays if k in spec.mutated):
+        name = spec.leaf_names[k]
+        if not written.flags.writeable:
+            raise errors.InvalidValueError(
+                f"the function writes into {name}, which is read-only.",
+                hints=(f"pass a copy: {name}.copy()",),
+            )
+        for j, other in arrays:
+            if j != k and _overlap(written, other):
+                raise errors.AliasError(
+                    f"the function writes into {name}, which shares memory with "
+                    f"{spec.leaf_names[j]}.",
+                    hints=(f"pass a copy: {spec.leaf_names[j]}.copy()",),
+                )
+
+
+def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def direct_call(
+    program: Program, otherwise: Callable[..., Any], hits: list[int]
+) -> Callable[..., Any] | None:
+    """A call that goes straight to the program's native entry, None if its arguments need more.
+
+    For programs of flat arguments, whose entry checks types and extents itself: what is left are
+    the names that the program read, compared by identity, and the settings it was compiled under.
+    Whatever does not fit goes `otherwise`. Counts the calls it served in `hits`.
+    """
+    spec = program.spec
+    shape = _direct_result(spec.result, program.kept)
+    flat = spec.parameters == tuple(range(len(spec.leaf_names))) and program.flat
+    plain = not (spec.hidden or spec.static or spec.changes or spec.mutated)
+    if shape is None or not (program.build.native and flat and plain):
+        return None
+    from pyrelay.devices.entry import MISMATCH
+
+    known: dict[str, Any] = {
+        "native": program.build.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
+        "overriding": config.overriding, "settings": config.overriding(),
+    }
+    tests = ["not keywords", "overriding() is settings"]
+    for k, guard in enumerate(spec.names):
+        known[f"place{k}"], known[f"object{k}"] = guard.container, guard.value
+        read = {
+            "item": f"place{k}.get({guard.name!r})", "cell": f"place{k}.cell_contents",
+            "attribute": f"place{k}.{guard.name}",
+        }[guard.kind]
+        tests.append(f"{read} is object{k}")
+    lines = [
+        f"def make({', '.join(known)}):",
+        "    def call(*args, **keywords):",
+        f"        if {' and '.join(tests)}:",
+        "            result = native(*args)",
+        "            if result is not MISMATCH:",
+        "                hits[0] += 1",
+        f"                return {shape}",
+        "        return otherwise(*args, **keywords)",
+        "    return call",
+    ]
+    namespace: dict[str, Any] = {}
+    exec("\n".join(lines), namespace)
+    call: Callable[..., Any] = namespace["make"](**known)
+    return call
+
+
+def _direct_result(tree: Any, kept: Mapping[int, int]) -> str | None:
+    """How the result is read from the native tuple, as Python text; None if it needs more."""
+    if isinstance(tree, LeafResult):
+        return f"result[{kept[tree.index]}]"
+    if isinstance(tree, NodeResult) and tree.kind == "tuple" and tree.cls is None:
+        parts = [_direct_result(c, kept) for c in tree.children]
+        if all(p is not None for p in parts):
+            return "(" + "".join(f"{p}, " for p in parts) + ")"
+    return None

@@ -1,0 +1,149 @@
+"""What a compiled function shows of itself: highlighted text, and how a compilation went.
+
+In: texts of programs and kernels, compiled programs, Python arguments. Out: `Text`, which notebooks
+show with colours, one-line descriptions of arguments, and the report of `f.explain`.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from pyrelay import pipeline
+from pyrelay.boundary import Program
+from pyrelay.infer.specialise import Specialised
+from pyrelay.ir import types
+from pyrelay.ir.show import show
+
+_WORDS = frozenset((*keyword.kwlist, "loop", "next", "plan", "vjp", "kernel"))
+_TOKEN = re.compile(
+    r"(?P<comment>\#[^\n]*)|(?P<string>'[^'\n]*'|\"[^\"\n]*\")"
+    r"|(?P<type>\b(?:[fiu](?:8|16|32|64)|c(?:64|128)|bool|int|float|complex)\b(?:\[[^\]\n]*\])?)"
+    r"|(?P<number>\b\d[\w.]*(?:e[+-]\d+)?)|(?P<word>@?[A-Za-z_]\w*)"
+)
+_COLOURS = {
+    "comment": "#6a737d", "string": "#22863a", "type": "#005cc5", "number": "#b08800",
+    "word": "#d73a49",
+}
+
+
+class Text(str):
+    """Source or IR text: prints as it is, and notebooks show it with colours."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height: 1.3">{highlighted(self)}</pre>'
+
+
+def highlighted(text: str) -> str:
+    """HTML of a program's text: comments, strings, types, numbers and keywords are coloured."""
+    pieces, end = [], 0
+    for token in _TOKEN.finditer(text):
+        pieces.append(escape(text[end : token.start()]))
+        end = token.end()
+        kind, word = token.lastgroup or "", token.group()
+        if kind == "word" and word not in _WORDS:
+            pieces.append(escape(word))
+        else:
+            pieces.append(f'<span style="color: {_COLOURS[kind]}">{escape(word)}</span>')
+    return "".join([*pieces, escape(text[end:])])
+
+
+def described(value: Any) -> str:
+    """An argument's type as messages write it: `f32[4, 3]`, `int`, `dict of 2`."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        dtype = types.from_numpy(value.dtype)
+        name = str(value.dtype) if dtype is None else dtype.name
+        return f"{name}[{', '.join(map(str, value.shape))}]"
+    if value is None or isinstance(value, str):
+        return repr(value) if value is None or len(value) < 20 else "str"
+    name = type(value).__name__
+    return f"{name} of {len(value)}" if isinstance(value, (tuple, list, dict)) else name
+
+
+def call_text(
+    name: str, names: Sequence[str], args: Sequence[Any], keywords: Mapping[str, Any]
+) -> str:
+    """A call as messages write it: `step(x: f32[4, 3], n: int)`."""
+    shown = [f"{n}: {described(a)}" for n, a in zip(names, args, strict=True)]
+    shown += [f"{n}: {described(a)}" for n, a in keywords.items()]
+    return f"{name}({', '.join(shown)})"
+
+
+def program_text(spec: Specialised, stage: str) -> Text:
+    """A specialised program at the end of a stage: infer, grad, optimise, fuse, plan or emit.
+
+    Raises ValueError for another name.
+    """
+    if stage not in ("plan", "emit"):
+        return Text(show(pipeline.lowered(spec.module, stage)))
+    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))
+    return Text(pipeline.show_plan(made) if stage == "plan" else pipeline.show_kernels(made))
+
+
+def program_code(spec: Specialised) -> Text:
+    """The kernels of a specialised program, and the plan that launches them as comments."""
+    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))
+    listing = "\n".join("# " + line for line in pipeline.show_plan(made).splitlines())
+    return Text(f"{pipeline.show_kernels(made)}\n\n{listing}\n")
+
+
+def explanation(name: str, programs: Iterable[Program]) -> Text:
+    """The report of `f.explain`: per program its arguments, its kernels and where time went."""
+    parts = [_explained(program) for program in programs]
+    if not parts:
+        return Text(f"{name}: nothing compiled yet")
+    return Text("\n\n".join(parts))
+
+
+def _explained(program: Program) -> str:
+    build, spec = program.build, program.spec
+    spent = {"infer": program.infer_seconds}
+    for step in build.steps:
+        spent[step.stage] = spent.get(step.stage, 0.0) + step.seconds
+    total = sum(spent.values())
+    lines = [program.signature, f"  compiled in {total * 1e3:.1f} ms"]
+    for stage, seconds in spent.items():
+        passes = [s for s in build.steps if s.stage == stage and s.name != stage]
+        slowest = max(passes, key=lambda s: s.seconds, default=None)
+        note = f", most in {slowest.name} ({slowest.seconds * 1e3:.1f} ms)" if slowest else ""
+        lines.append(f"    {stage:9} {seconds * 1e3:8.1f} ms{note}")
+    if build.native:
+        stored = build.kernels - build.compiled
+        lines.append(
+            f"  {build.kernels} kernels: {build.compiled} compiled, {stored} found in memory or on "
+            f"disk; the plan launches them from {build.launches} places"
+        )
+    else:
+        lines.append("  runs in the reference interpreter (PYRELAY_INTERPRET=1)")
+    lines += _reasons(spec)
+    return "\n".join(lines)
+
+
+def _reasons(spec: Specialised) -> list[str]:
+    """What a call has to agree with to be served by this program."""
+    lines = [
+        f"  only for {spec.leaf_names[leaf]} = {value!r}" for leaf, value in spec.static.items()
+    ]
+    if spec.names:
+        lines.append("  while these names mean the same: " + ", ".join(_read_names(spec)))
+    if spec.extents:
+        conditions = (
+            f"{g.left} {g.op} {g.right}" if g.truth else f"not {g.left} {g.op} {g.right}"
+            for g in spec.extents
+        )
+        lines.append("  only where " + ", ".join(conditions))
+    return lines
+
+
+def _read_names(spec: Specialised) -> list[str]:
+    return list(dict.fromkeys(guard.name for guard in spec.names))
