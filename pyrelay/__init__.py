@@ -28,6 +28,7 @@ from pyrelay.errors import (
     UnsupportedOperationError,
     UnsupportedSyntaxError,
 )
+from pyrelay.measuring import benchmark, info
 
 __all__ = [
     "AliasError",

@@ -447,7 +447,7 @@ def jit(function: Callable[..., Any] | None = None) -> Any:
     The result is called like the function. It compiles at the first call with arguments of a new
     structure or element type; other array sizes need no new compilation. Arguments that the
     function writes into are written, as plain Python would. Raises a PyrelayError, at the first
-    call, for what cannot be compiled, and whatever the function raises. `py` is the function itself.
+    call, for what cannot be compiled, and whatever the function raises. `py` is the function.
     """
     if function is None:
         return jit
@@ -494,7 +494,8 @@ def _derivative(kind: str, function: Any, options: dict[str, Any]) -> Compiled:
     found = known.get(key)
     if found is None or found.__pyrelay__[1] is not function:
         found = known[key] = Compiled(kind, function, options)
-    return found  # type: ignore[no-any-return]
+    made: Compiled = found
+    return made
 
 
 def _options(argnums: Any, argnames: Any, has_aux: bool) -> dict[str, Any]:

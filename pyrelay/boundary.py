@@ -28,7 +28,7 @@ from pyrelay.infer.structure import (
 from pyrelay.ir import types
 from pyrelay.pipeline import Build
 
-_OVERLAP_WORK = 10_000
+_OVERLAP_WORK: Any = 10_000
 """Steps that telling two strided arrays apart may take; beyond, they count as overlapping."""
 
 

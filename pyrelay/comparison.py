@@ -104,12 +104,17 @@ def _values_differ(got: Any, wanted: Any, where: str, found: list[str]) -> None:
             if k in got:
                 _values_differ(got[k], wanted[k], f"{where}[{k!r}]", found)
     elif is_dataclass(wanted):
-        for f in fields(wanted):
-            _values_differ(getattr(got, f.name), getattr(wanted, f.name), f"{where}.{f.name}", found)
-    elif hasattr(wanted, "__dict__") and type(wanted).__eq__ is object.__eq__:
+        for name in (f.name for f in fields(wanted)):
+            _values_differ(getattr(got, name), getattr(wanted, name), f"{where}.{name}", found)
+    elif _is_record(wanted):
         _values_differ(vars(got), vars(wanted), where, found)
     elif got != wanted:
         found.append(f"{where}: compiled {got!r}, plain {wanted!r}")
+
+
+def _is_record(value: Any) -> bool:
+    """True for an object that is what its attributes are, and has no equality of its own."""
+    return hasattr(value, "__dict__") and type(value).__eq__ is object.__eq__
 
 
 def _numbers_differ(
@@ -174,6 +179,7 @@ class _Direction:
 
     def __init__(self, args: Sequence[Any], numbers: tuple[int, ...], seed: int) -> None:
         self.numbers = numbers
+        self.count = len(args)
         random = np.random.default_rng(seed)
         self.places: list[str] = []  # each leaf as an expression over the arguments a0, a1, ...
         self.parts: list[Any] = []
@@ -199,8 +205,9 @@ class _Direction:
             f"np.sum({'g' + place[1:]} * parts[{k}])" for k, place in enumerate(self.places)
         ]
         names = ", ".join(f"g{n}" for n in self.numbers)
+        taken = ", ".join(f"a{n}" for n in range(self.count))
         text = (
-            f"def slope(*args):\n    {names}, = gradient(*args)\n"
+            f"def slope({taken}):\n    {names}, = gradient({taken})\n"
             f"    return {' + '.join(terms)}\n"
         )
         filename = f"<pyrelay slope {next(_numbers)}>"

@@ -17,7 +17,7 @@ import numpy as np
 from pyrelay import pipeline
 from pyrelay.boundary import Program
 from pyrelay.infer.specialise import Specialised
-from pyrelay.ir import types
+from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
 
 _WORDS = frozenset((*keyword.kwlist, "loop", "next", "plan", "vjp", "kernel"))
@@ -137,12 +137,19 @@ def _reasons(spec: Specialised) -> list[str]:
     if spec.names:
         lines.append("  while these names mean the same: " + ", ".join(_read_names(spec)))
     if spec.extents:
-        conditions = (
-            f"{g.left} {g.op} {g.right}" if g.truth else f"not {g.left} {g.op} {g.right}"
-            for g in spec.extents
-        )
+        with dims.spelled_by(lambda symbol: _extent_name(spec, symbol)):
+            conditions = [
+                f"{'' if g.truth else 'not '}{dims.show(g.left)} {g.op} {dims.show(g.right)}"
+                for g in spec.extents
+            ]
         lines.append("  only where " + ", ".join(conditions))
     return lines
+
+
+def _extent_name(spec: Specialised, symbol: dims.Symbol) -> str:
+    """An extent as the user would write it: `x.shape[1]`."""
+    leaf, axis = spec.axes[symbol]
+    return f"{spec.leaf_names[leaf]}.shape[{axis}]"
 
 
 def _read_names(spec: Specialised) -> list[str]:

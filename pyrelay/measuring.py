@@ -17,7 +17,6 @@ import numpy as np
 from pyrelay import config
 from pyrelay.devices import cache, native
 from pyrelay.devices.threads import usable_threads
-from pyrelay.inspection import Text
 
 _LONG_ENOUGH = 2e-3
 """Seconds one measurement takes at least, so that the clock's steps do not count."""
@@ -27,7 +26,7 @@ _LONG_ENOUGH = 2e-3
 class Timing:
     """Seconds: the first call (with what it compiled), and the calls after it.
 
-    kernels: compiled by the first call. best, median: of one later call. calls: how many were timed.
+    kernels: compiled by the first call. best, median: of one later call. calls: how many.
     """
 
     first: float
@@ -78,9 +77,11 @@ def _shown(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def info() -> Text:
-    """Versions, machine, threads, disk cache and settings, for a report."""
+def info() -> Any:
+    """Versions, machine, threads, disk cache and settings, as a text for a report."""
     import llvmlite.binding as llvm
+
+    from pyrelay.inspection import Text
 
     store = cache.current()
     size, count = store.size_on_disk()

@@ -8,12 +8,9 @@ from pyrelay.lower.emit_numba import emit
 from pyrelay.lower.target import MatmulKernel, Target
 
 
-def _matmul(
-    dtype: DType, transpose_a: bool, transpose_b: bool, batch_rank: int
-) -> MatmulKernel:
-    form = matmul.Form(transpose_a, transpose_b, batch_rank)
+def _matmul(dtype: DType) -> MatmulKernel:
     return MatmulKernel(
-        matmul.matmul_kernel(dtype, form), matmul.ROW_UNIT, matmul.COLUMN_UNIT,
+        matmul.matmul_kernel(dtype), matmul.ROW_UNIT, matmul.COLUMN_UNIT,
         round(matmul.picoseconds_per_product(dtype)),
     )
 

@@ -3,7 +3,8 @@
 A kernel is a Python text that defines ``kernel(block, begin, end)`` in the language of
 ``kernel_language``; ``kernel_lowering`` lowers it.  LLVM optimises and emits it here, for the
 machine this process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers
-256 bits on most Intel models, which halves the speed of compute-bound kernels).
+256 bits on most Intel models, which halves the speed of compute-bound kernels).  A text that sets
+``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied.
 
 The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
 It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
@@ -18,6 +19,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba.core.compiler_lock import global_compiler_lock
 
+from pyrelay.devices import native
 from pyrelay.devices.kernel_lowering import lower_kernel
 
 SYMBOL = "pyrelay_kernel"
@@ -53,18 +55,24 @@ def kernel_function(source: str, filename: str) -> Callable[[int, int, int], int
 def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     """The optimised LLVM module of a kernel."""
     machine = target_machine()
+    function = kernel_function(source, filename)
     with global_compiler_lock:
-        module = lower_kernel(
-            kernel_function(source, filename), SYMBOL, machine.triple, str(machine.target_data)
-        )
+        module = lower_kernel(function, SYMBOL, machine.triple, str(machine.target_data))
         reference = llvm.parse_assembly(str(module))
         reference.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        options.slp_vectorization = False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(reference, builder)
+        if function.__globals__.get("BY_HAND"):
+            native.tidy(reference, machine)
+        else:
+            _optimise(reference, machine)
     return reference
+
+
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
 
 
 def kernel_object(source: str, filename: str) -> bytes:

@@ -1,11 +1,14 @@
 """Matrix products: source texts of kernels that compute ``c[..., m, n] = a @ b``.
 
-In: a dtype and a ``Form``; out: a kernel's text (ABI of ``kernel_compiler``).  ``a`` is
-``[*batch, m, k]``, or ``[*batch, k, m]`` where ``transpose_a``; ``b`` is ``[*batch, k, n]``, or
-``[*batch, n, k]``; all buffers C-contiguous, ``c`` distinct from both.  Parameters:
+In: a dtype; out: one kernel's text (ABI of ``kernel_compiler``) for products of every layout and
+size, so that a machine compiles it once.  ``a`` is ``[*batch, m, k]``, or ``[*batch, k, m]`` where
+it is transposed; ``b`` is ``[*batch, k, n]``, or ``[*batch, n, k]``; all buffers C-contiguous,
+``c`` distinct from both.  Parameters:
 
     block[1..6]      addresses of a, b, c; m, n, k
-    block[7 ...]     for each batch axis: its extent, a's stride and b's stride along it, in
+    block[7..9]      1 or 0: whether a is transposed, whether b is, whether the product is added to c
+    block[10]        the number of batch axes
+    block[11 ...]    for each batch axis: its extent, a's stride and b's stride along it, in
                      elements (0 where that operand is broadcast)
 
 The parallel axis counts units of ``ROW_UNIT`` rows by ``COLUMN_UNIT`` columns of one matrix:
@@ -21,9 +24,6 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from pyrelay.ir.types import DType
 
@@ -34,16 +34,6 @@ COLUMN_UNIT = 32
 _DEPTH = 256  # values of k
 _GROUP_BYTES = 2048  # of a row of b
 _BAND = 128  # rows of a
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """Which product: layouts of the operands, rank of the batch, ``c = a b`` or ``c += a b``."""
-
-    transpose_a: bool = False
-    transpose_b: bool = False
-    batch_rank: int = 0
-    accumulate: bool = False
 
 
 @functools.cache
@@ -68,303 +58,218 @@ def picoseconds_per_product(dtype: DType) -> float:
     return 200.0 / lanes
 
 
-def matmul_kernel(dtype: DType, form: Form, vector_bits: int | None = None) -> str:
-    """The text of the kernel for this dtype and form.
+def matmul_kernel(dtype: DType, vector_bits: int | None = None) -> str:
+    """The text of the kernel for this dtype.
 
     ``vector_bits``: 128, 256 or 512; this CPU's widest vectors unless given.
     """
     if dtype.kind != "f":
-        return _plain_kernel(dtype, form)
+        return _plain_kernel(dtype)
     bits = native_vector_bits() if vector_bits is None else vector_bits
-    return _Tiled(dtype, form, bits).text()
+    return _tiled_kernel(dtype, bits // (8 * dtype.size))
 
 
-def _indented(text: str, depth: int) -> str:
-    return textwrap.indent(textwrap.dedent(text).strip("\n"), "    " * depth)
-
-
-def _prologue(form: Form, size: int) -> str:
-    """From the block to the rows ``i0..i1`` and columns ``j0..j1`` of one matrix, unit by unit."""
-    axes = range(form.batch_rank)
-    batch_params = "".join(
-        f"    extent{axis} = param_i64(block, {7 + 3 * axis})\n"
-        f"    a_stride{axis} = param_i64(block, {8 + 3 * axis})\n"
-        f"    b_stride{axis} = param_i64(block, {9 + 3 * axis})\n"
-        for axis in axes
-    )
-    # Element offsets of the matrices of one batch entry, from its number.
-    decode = ""
-    if form.batch_rank:
-        decode = "        left = batch\n"
-        for axis in reversed(axes):
-            decode += (
-                f"        index = left % extent{axis}\n"
-                f"        left = left // extent{axis}\n"
-                f"        a += index * a_stride{axis} * {size}\n"
-                f"        b += index * b_stride{axis} * {size}\n"
-            )
-    return f"""\
+_PROLOGUE = """\
     a_base = param_i64(block, 1)
     b_base = param_i64(block, 2)
     c_base = param_i64(block, 3)
     m = param_i64(block, 4)
     n = param_i64(block, 5)
     k = param_i64(block, 6)
-{batch_params}\
-    bands = (m + {ROW_UNIT - 1}) // {ROW_UNIT}
-    units = (n + {COLUMN_UNIT - 1}) // {COLUMN_UNIT} * bands
+    a_turned = param_i64(block, 7) != 0
+    b_turned = param_i64(block, 8) != 0
+    added = param_i64(block, 9)
+    axes = param_i64(block, 10)
+    # Strides: of a along m and k, of b along k and n.
+    a_row = 1 if a_turned else k
+    a_step = m if a_turned else 1
+    b_step = 1 if b_turned else n
+    b_column = k if b_turned else 1
+    bands = (m + {row_unit} - 1) // {row_unit}
+    units = (n + {column_unit} - 1) // {column_unit} * bands
     unit = begin
     while unit < end:
         batch = unit // units
         a = a_base
         b = b_base
         c = c_base + batch * m * n * {size}
-{decode}\
+        left = batch
+        for axis in range(axes):
+            place = 8 + 3 * (axes - axis)
+            extent = param_i64(block, place)
+            index = left % extent
+            left = left // extent
+            a += index * param_i64(block, place + 1) * {size}
+            b += index * param_i64(block, place + 2) * {size}
+        # Whole columns of units at a time, or what of one column is left: rows i0..i1 and
+        # columns j0..j1.
         rest = unit - batch * units
         last = minimum(units, rest + end - unit)
         first = rest // bands
         band = rest - first * bands
         count = (last - rest) // bands if band == 0 else 0
+        j0 = first * {column_unit}
         if count > 0:
             i0 = 0
             i1 = m
-            j1 = minimum(n, (first + count) * {COLUMN_UNIT})
+            j1 = minimum(n, (first + count) * {column_unit})
             unit += count * bands
         else:
             stop = minimum(bands, band + last - rest)
-            i0 = band * {ROW_UNIT}
-            i1 = minimum(m, stop * {ROW_UNIT})
-            j1 = minimum(n, (first + 1) * {COLUMN_UNIT})
+            i0 = band * {row_unit}
+            i1 = minimum(m, stop * {row_unit})
+            j1 = minimum(n, (first + 1) * {column_unit})
             unit += stop - band
-        j0 = first * {COLUMN_UNIT}
+"""
+
+_TILED = """\
+from pyrelay.devices.matmul_tiles import (
+    dots_{dots}, dots_{thin_dots}, pack_{pack_a}, pack_{pack_b}, packed_tile_{tile},
+    tile_{thin_tile}, tile_{tile}, turn_{pack_a}, turn_{pack_b},
+)
+from pyrelay.devices.vocabulary import i64, local_{dtype}, maximum, minimum, param_i64
+
+BY_HAND = True
+
+
+def kernel(block, begin, end):
+    packed_a = local_{dtype}({band} * {depth})
+    packed_b = local_{dtype}({group} * {depth})
+{prologue}\
+        rows = i1 - i0
+        # A column, or else a row, of the product is a vector times a matrix: lines of the matrix
+        # `line` apart, values to be added up `step` apart.
+        if n == 1:
+            vector, vector_step = b, 1
+            matrix, line, step = a + i0 * a_row * {size}, a_row, a_step
+            out, length = c + i0 * {size}, rows
+        else:
+            vector, vector_step = a + i0 * a_row * {size}, a_step
+            matrix, line, step = b + j0 * b_column * {size}, b_column, b_step
+            out, length = c + (i0 * n + j0) * {size}, j1 - j0
+        thin = rows == 1 or n == 1
+        if thin and step == 1 and vector_step == 1:
+            for j in range(0, length, 8):
+                dots_{thin_dots}(
+                    vector, 0, matrix + j * line * {size}, line, out + j * {size}, 0,
+                    k, 1, minimum(8, length - j), added,
+                )
+        elif thin and line == 1:
+            for k0 in range(0, maximum(k, 1), {depth}):
+                for j in range(0, length, 8 * {lanes}):
+                    tile_{thin_tile}(
+                        vector + k0 * vector_step * {size}, 0, vector_step,
+                        matrix + (k0 * step + j) * {size}, step, out + j * {size}, 0,
+                        minimum({depth}, k - k0), 1, minimum(8 * {lanes}, length - j),
+                        added | i64(k0 > 0),
+                    )
+        elif rows <= 8 and step == 1 and vector_step == 1:
+            for j in range(j0, j1, 4):
+                for i in range(i0, i1, {dot_rows}):
+                    dots_{dots}(
+                        a + i * k * {size}, k, b + j * k * {size}, k, c + (i * n + j) * {size}, n,
+                        k, minimum({dot_rows}, i1 - i), minimum(4, j1 - j), added,
+                    )
+        else:
+            packs = b_turned or (rows > 32 and n > 64)
+            for g0 in range(j0, j1, {group}):
+                g1 = minimum(j1, g0 + {group})
+                for k0 in range(0, maximum(k, 1), {depth}):
+                    depth = minimum({depth}, k - k0)
+                    keep = added | i64(k0 > 0)
+                    if packs:
+                        for j in range(g0, g1, {width}):
+                            source = b + (k0 * b_step + j * b_column) * {size}
+                            panel = packed_b + (j - g0) * {depth} * {size}
+                            columns = minimum({width}, j1 - j)
+                            if b_turned:
+                                turn_{pack_b}(source, k, panel, depth, columns)
+                            else:
+                                pack_{pack_b}(source, n, panel, depth, columns)
+                    for h0 in range(i0, i1, {band}):
+                        h1 = minimum(i1, h0 + {band})
+                        if packs:
+                            for i in range(h0, h1, {rows}):
+                                source = a + (i * a_row + k0 * a_step) * {size}
+                                lines = packed_a + (i - h0) * {depth} * {size}
+                                if a_turned:
+                                    pack_{pack_a}(source, m, lines, depth, minimum({rows}, h1 - i))
+                                else:
+                                    turn_{pack_a}(source, k, lines, depth, minimum({rows}, h1 - i))
+                        for j in range(g0, g1, {width}):
+                            for i in range(h0, h1, {rows}):
+                                if packs:
+                                    packed_tile_{tile}(
+                                        packed_a + (i - h0) * {depth} * {size}, 1, {rows},
+                                        packed_b + (j - g0) * {depth} * {size}, {width},
+                                        c + (i * n + j) * {size}, n, depth,
+                                        minimum({rows}, h1 - i), minimum({width}, j1 - j), keep,
+                                    )
+                                else:
+                                    tile_{tile}(
+                                        a + (i * a_row + k0 * a_step) * {size}, a_row, a_step,
+                                        b + (k0 * n + j) * {size}, n,
+                                        c + (i * n + j) * {size}, n, depth,
+                                        minimum({rows}, h1 - i), minimum({width}, j1 - j), keep,
+                                    )
+    return 0
 """
 
 
-def _cases(cases: Sequence[tuple[str, str]], template: str) -> str:
-    """``if``, ``elif`` and, for the condition "True", ``else``; bodies put into a template."""
-    lines = []
-    for place, (test, body) in enumerate(cases):
-        head = "else:" if test == "True" else f"{'elif' if place else 'if'} {test}:"
-        lines.append(f"{head}\n{_indented(template.format(body), 1)}")
-    return "\n".join(lines)
-
-
-_BLOCKED = """\
-packs = {packs}
-for g0 in range(j0, j1, {group}):
-    g1 = minimum(j1, g0 + {group})
-    for k0 in range(0, maximum(k, 1), {depth}):
-        depth = minimum({depth}, k - k0)
-        keep = {keep}
-        if packs:
-            for j in range(g0, g1, {width}):
-                {pack_b}
-        for h0 in range(i0, i1, {band}):
-            h1 = minimum(i1, h0 + {band})
-            if packs:
-                for i in range(h0, h1, {rows}):
-                    {pack_a}
-            for j in range(g0, g1, {width}):
-{tiles}"""
-
-
-class _Operand(NamedTuple):
-    """Texts: the address of a block's first element, its stride across and its stride along k."""
-
-    address: str
-    row: str
-    step: str
-
-
-class _Tiled:
+def _tiled_kernel(dtype: DType, lanes: int) -> str:
     """The text for f32 and f64."""
-
-    def __init__(self, dtype: DType, form: Form, bits: int) -> None:
-        self.form, self.dtype = form, dtype
-        self.size = dtype.size
-        self.lanes = bits // (8 * dtype.size)
-        # Sixteen accumulators of 32 registers, or eight of 16.
-        self.rows = 8 if bits == 512 else 4
-        self.used: set[str] = set()
-
-    def call(self, kind: str, lanes: int, rows: int, across: int, arguments: str) -> str:
-        name = f"{kind}_{self.dtype.name}x{lanes}_{rows}x{across}"
-        self.used.add(name)
-        return f"{name}({arguments})"
-
-    def keep(self, k0: str) -> str:
-        """Whether a tile adds to ``c``: always if accumulating, else after the first block."""
-        return "1" if self.form.accumulate else f"i64({k0} > 0)"
-
-    def whole_keep(self) -> str:
-        return "1" if self.form.accumulate else "0"
-
-    def tile(self, rows: int, across: int, a: _Operand, b: _Operand, packed: bool = False) -> str:
-        """A tile at row ``i`` and column ``j`` of the block of ``depth`` values from ``k0``."""
-        return self.call(
-            "packed_tile" if packed else "tile", self.lanes, rows, across,
-            f"{a.address}, {a.row}, {a.step}, {b.address}, {b.step}, "
-            f"c + (i * n + j) * {self.size}, n, depth, minimum({rows}, i1 - i), "
-            f"minimum({across * self.lanes}, j1 - j), keep",
-        )  # fmt: skip
-
-    def a_in_place(self) -> _Operand:
-        if self.form.transpose_a:
-            return _Operand(f"a + (k0 * m + i) * {self.size}", "1", "m")
-        return _Operand(f"a + (i * k + k0) * {self.size}", "k", "1")
-
-    def b_in_place(self) -> _Operand:
-        if self.form.transpose_b:
-            return _Operand(f"b + (j * k + k0) * {self.size}", "k", "1")
-        return _Operand(f"b + (k0 * n + j) * {self.size}", "1", "n")
-
-    def one_column(self) -> str:
-        """``n == 1``: the column of c as a row, ``c^T = b^T a^T``."""
-        size = self.size
-        if self.form.transpose_a:
-            step = 8 * self.lanes
-            call = self.call(
-                "tile", self.lanes, 1, 8,
-                f"b, 0, 1, a + i * {size}, m, c + i * {size}, 0, k, 1, "
-                f"minimum({step}, i1 - i), {self.whole_keep()}",
-            )  # fmt: skip
-        else:
-            step = 8
-            call = self.call(
-                "dots", self.lanes, 1, 8,
-                f"b, 0, a + i * k * {size}, k, c + i * {size}, 0, k, 1, "
-                f"minimum(8, i1 - i), {self.whole_keep()}",
-            )  # fmt: skip
-        return f"for i in range(i0, i1, {step}):\n    {call}"
-
-    def one_row(self) -> str:
-        """A row times ``b`` in place."""
-        call = self.tile(1, 8, self.a_in_place(), self.b_in_place())
-        return (
-            f"i = i0\n"
-            f"for k0 in range(0, maximum(k, 1), {_DEPTH}):\n"
-            f"    depth = minimum({_DEPTH}, k - k0)\n"
-            f"    keep = {self.keep('k0')}\n"
-            f"    for j in range(j0, j1, {8 * self.lanes}):\n"
-            f"        {call}"
-        )
-
-    def few_rows(self) -> str:
-        """``a b^T`` with at most 8 rows, as dot products."""
-        size = self.size
-
-        def call(rows: int, across: int) -> str:
-            return self.call(
-                "dots", self.lanes, rows, across,
-                f"a + i * k * {size}, k, b + j * k * {size}, k, c + (i * n + j) * {size}, n, k, "
-                f"minimum({rows}, i1 - i), minimum({across}, j1 - j), {self.whole_keep()}",
-            )  # fmt: skip
-
-        thin = self.rows // 2
-        return (
-            f"if i1 - i0 == 1:\n"
-            f"    i = i0\n"
-            f"    for j in range(j0, j1, 8):\n"
-            f"        {call(1, 8)}\n"
-            f"else:\n"
-            f"    for j in range(j0, j1, 4):\n"
-            f"        for i in range(i0, i1, {thin}):\n"
-            f"            {call(thin, 4)}"
-        )
-
-    def packing(self, source: _Operand, lanes: int, across: int, target: str, valid: str) -> str:
-        """Packing of one panel; ``turn`` where the operand is contiguous along ``k``."""
-        kind, stride = ("turn", source.row) if source.step == "1" else ("pack", source.step)
-        return self.call(
-            kind, lanes, 1, across, f"{source.address}, {stride}, {target}, depth, {valid}"
-        )
-
-    def blocked(self) -> str:
-        """The general case: both operands packed, ``b`` into panels two vectors wide, ``a`` into
-        bands; or read in place, where packing would not pay."""
-        width, size, rows = 2 * self.lanes, self.size, self.rows
-        panel = _Operand(f"packed_b + (j - g0) * {_DEPTH * size}", "1", str(width))
-        band = _Operand(f"packed_a + (i - h0) * {_DEPTH * size}", "1", str(rows))
-        a, b = self.a_in_place(), self.b_in_place()
-        pack_b = self.packing(b, self.lanes, 2, panel.address, f"minimum({width}, j1 - j)")
-        pack_a = self.packing(a, rows, 1, band.address, f"minimum({rows}, i1 - i)")
-        wide = self.tile(rows, 2, band, panel, packed=True)
-        if self.form.transpose_b:
-            packs = "True"
-            tiles = [
-                (f"j1 - j > {self.lanes}", wide),
-                ("True", self.tile(rows, 1, band, panel, packed=True)),
-            ]
-        else:
-            packs = "i1 - i0 > 32 and n > 64"
-            tiles = [
-                ("packs", wide),
-                (f"j1 - j > {self.lanes}", self.tile(rows, 2, a, b)),
-                ("True", self.tile(rows, 1, a, b)),
-            ]
-        return _BLOCKED.format(
-            packs=packs, group=_GROUP_BYTES // size, depth=_DEPTH, band=_BAND, width=width,
-            rows=rows, keep=self.keep("k0"), pack_a=pack_a, pack_b=pack_b,
-            tiles=_indented(_cases(tiles, f"for i in range(h0, h1, {rows}):\n    {{}}"), 4),
-        )  # fmt: skip
-
-    def text(self) -> str:
-        cases = [("n == 1", self.one_column())]
-        if not self.form.transpose_b:
-            cases.append(("i1 - i0 == 1", self.one_row()))
-        elif not self.form.transpose_a:
-            cases.append(("i1 - i0 <= 8", self.few_rows()))
-        cases.append(("True", self.blocked()))
-        body = _cases(cases, "{}")
-        imports = ", ".join(sorted(self.used))
-        local = f"local_{self.dtype.name}"
-        return (
-            f"from pyrelay.devices.matmul_tiles import {imports}\n"
-            f"from pyrelay.devices.vocabulary import i64, {local}, maximum, minimum, param_i64\n"
-            f"\n\ndef kernel(block, begin, end):\n"
-            f"    packed_a = {local}({_BAND * _DEPTH})\n"
-            f"    packed_b = {local}({_GROUP_BYTES // self.size * _DEPTH})\n"
-            f"{_prologue(self.form, self.size)}"
-            f"{_indented(body, 2)}\n"
-            f"    return 0\n"
-        )
+    # Sixteen accumulators of 32 registers, or eight of 16.
+    rows = 8 if lanes * dtype.size == 64 else 4
+    vectors = f"{dtype.name}x{lanes}"
+    return _TILED.format(
+        prologue=_prologue(dtype), dtype=dtype.name, size=dtype.size, lanes=lanes, rows=rows,
+        width=2 * lanes, depth=_DEPTH, band=_BAND, group=_GROUP_BYTES // dtype.size,
+        tile=f"{vectors}_{rows}x2", thin_tile=f"{vectors}_1x8", thin_dots=f"{vectors}_1x8",
+        dots=f"{vectors}_{rows // 2}x4", dot_rows=rows // 2,
+        pack_a=f"{dtype.name}x{rows}_1x1", pack_b=f"{vectors}_1x2",
+    )  # fmt: skip
 
 
-def _plain_kernel(dtype: DType, form: Form) -> str:
-    """The text for integers, booleans and complex numbers."""
-    short = dtype.name
-    zero = f"{'boolean' if dtype.kind == 'b' else short}(0)"
-    add, multiply = ("|", "&") if dtype.kind == "b" else ("+", "*")
-    a = f"load_{short}(a, {'kk * m + i' if form.transpose_a else 'i * k + kk'})"
-    start = f"load_ordered_{short}(c, i * n + j)" if form.accumulate else zero
-    if form.transpose_b:
-        body = f"""
-        for i in range(i0, i1):
-            for j in range(j0, j1):
-                total = {start}
-                for kk in range(k):
-                    total = total {add} {a} {multiply} load_{short}(b, j * k + kk)
-                store_ordered_{short}(c, i * n + j, total)
-        """
-    else:
-        # Rows of b stay in cache while c's row is swept once per value of k.
-        clear = f"""
-            for j in range(j0, j1):
-                store_ordered_{short}(c, i * n + j, {zero})"""
-        body = f"""
-        for i in range(i0, i1):{"" if form.accumulate else clear}
+def _prologue(dtype: DType) -> str:
+    return _PROLOGUE.format(row_unit=ROW_UNIT, column_unit=COLUMN_UNIT, size=dtype.size)
+
+
+_PLAIN = """
+if b_turned:
+    for i in range(i0, i1):
+        for j in range(j0, j1):
+            total = load_ordered_{dtype}(c, i * n + j) if added != 0 else {zero}
             for kk in range(k):
-                factor = {a}
-                for j in range(j0, j1):
-                    product = factor {multiply} load_ordered_{short}(b, kk * n + j)
-                    place = i * n + j
-                    total = load_ordered_{short}(c, place) {add} product
-                    store_ordered_{short}(c, place, total)
-        """
+                x = load_{dtype}(a, i * a_row + kk * a_step)
+                total = total {add} x {multiply} load_{dtype}(b, j * k + kk)
+            store_ordered_{dtype}(c, i * n + j, total)
+else:
+    # Rows of b stay in cache while c's row is swept once per value of k.
+    for i in range(i0, i1):
+        if added == 0:
+            for j in range(j0, j1):
+                store_ordered_{dtype}(c, i * n + j, {zero})
+        for kk in range(k):
+            factor = load_{dtype}(a, i * a_row + kk * a_step)
+            for j in range(j0, j1):
+                product = factor {multiply} load_ordered_{dtype}(b, kk * n + j)
+                place = i * n + j
+                total = load_ordered_{dtype}(c, place) {add} product
+                store_ordered_{dtype}(c, place, total)
+"""
+
+
+def _plain_kernel(dtype: DType) -> str:
+    """The text for integers, booleans and complex numbers."""
+    add, multiply = ("|", "&") if dtype.kind == "b" else ("+", "*")
+    body = _PLAIN.format(
+        dtype=dtype.name, add=add, multiply=multiply,
+        zero=f"{'boolean' if dtype.kind == 'b' else dtype.name}(0)",
+    )  # fmt: skip
     return (
         f"from pyrelay.devices.vocabulary import *\n"
         f"\n\ndef kernel(block, begin, end):\n"
-        f"{_prologue(form, dtype.size)}"
-        f"{_indented(body, 2)}\n"
+        f"{_prologue(dtype)}"
+        f"{textwrap.indent(body, '        ')}"
         f"    return 0\n"
     )

@@ -12,7 +12,7 @@ in place.  An intrinsic's name states its shape, ``{kind}_{dtype}x{lanes}_{rows}
 ``dots_f32x16_4x4(a, a_row, b, b_column, c, c_row, k, rows, columns, keep)``
     the same where ``a`` and ``b`` are contiguous along ``k``: 4 rows by 4 columns.
 ``pack_f32x16_1x2(b, b_k, packed, k, columns)``
-    ``packed[k, j] = b[k, j]``, zero beyond ``columns``, rows of 2 vectors.
+    ``packed[k, j] = b[k, j]``, rows of 2 vectors, filled with zeros or copies of a column.
 ``turn_f32x16_1x2(b, b_column, packed, k, columns)``
     the same for ``b`` contiguous along ``k``.  Writes whole blocks of ``lanes`` values of ``k``.
 
@@ -162,13 +162,26 @@ class _Code:
         b.position_at_end(after)
         return phis
 
-    def clamped_rows(self, base: Any, stride: Any, count: int, valid: Any) -> list[Any]:
-        """Pointers to rows 0, 1, ...; those that are not valid point to the last valid one."""
+    def stored(self, vectors: list[Any]) -> Any:
+        """A pointer to these vectors, one after another: code that goes through them is a loop."""
+        with self.b.goto_entry_block():
+            array = self.b.alloca(self.shape.vector, size=self.word(len(vectors)))
+            array.align = 64
+        for place, vector in enumerate(vectors):
+            to = self.b.gep(array, [self.word(place)], source_etype=self.shape.vector)
+            self.b.store(vector, to)
+        return array
+
+    def clamped_rows(
+        self, base: Any, stride: Any, count: int, valid: Any, first: Any = None
+    ) -> list[Any]:
+        """Pointers to rows ``first`` (0), ``first + 1``, ...; the last valid one in place of those
+        that are not."""
         last = self.b.sub(valid, self.word(1))
         pointers = []
         for row in range(count):
-            index = self.minimum(self.word(row), last) if row else self.word(0)
-            pointers.append(self.at(base, self.b.mul(index, stride)))
+            index = self.word(row) if first is None else self.b.add(first, self.word(row))
+            pointers.append(self.at(base, self.b.mul(self.minimum(index, last), stride)))
         return pointers
 
 
@@ -204,23 +217,31 @@ def _emit_tile(shape: Shape, packed: bool = False) -> Callable[..., None]:
 
         zero = llvm.Constant(shape.vector, None)
         c_base = code.pointer(c)
-        places = []
-        for row in range(shape.rows):
-            line = code.at(c_base, b.mul(code.word(row), c_row)) if row else c_base
-            places.append([code.at(line, code.word(v * shape.lanes)) for v in range(shape.across)])
-            # The tile of c is wanted after the loop; fetching it takes as long as a tenth of it.
-            for place in places[-1]:
+
+        def places(row: Any) -> list[Any]:
+            line = code.at(c_base, b.mul(row, c_row))
+            return [code.at(line, code.word(v * shape.lanes)) for v in range(shape.across)]
+
+        def fetch(row: Any, _carried: list[Any]) -> list[Any]:
+            for place in places(row):
                 code.prefetch(place)
-        sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
+            return []
+
+        # The tile of c is wanted after the loop; fetching it takes as long as a tenth of it.
+        code.loop(rows, 1, [], fetch)
+        sums = code.stored(code.loop(k, 1, [zero] * (shape.rows * shape.across), body))
         keeps = code.splat(b.icmp_signed("!=", keep, code.word(0)))
-        for row in range(shape.rows):
-            masks = column_masks
-            if row:
-                inside = code.splat(b.icmp_signed("<", code.word(row), rows))
-                masks = [b.and_(mask, inside) for mask in masks]
-            for v, (mask, place) in enumerate(zip(masks, places[row], strict=True)):
-                old = code.load_masked(place, b.and_(mask, keeps))
-                code.store_masked(b.fadd(sums[row * shape.across + v], old), place, mask)
+        kept = [b.and_(mask, keeps) for mask in column_masks]
+
+        def finish(row: Any, _carried: list[Any]) -> list[Any]:
+            first = b.mul(row, code.word(shape.across))
+            for v, place in enumerate(places(row)):
+                total = b.load(b.gep(sums, [b.add(first, code.word(v))], source_etype=shape.vector))
+                old = code.load_masked(place, kept[v])
+                code.store_masked(b.fadd(total, old), place, column_masks[v])
+            return []
+
+        code.loop(rows, 1, [], finish)
 
     return emit
 
@@ -241,20 +262,23 @@ def _emit_dots(shape: Shape) -> Callable[..., None]:
 
         zero = llvm.Constant(shape.vector, None)
         sums = code.loop(k, shape.lanes, [zero] * (shape.rows * shape.across), body)
-        # Each row of results as a vector of its own width.
-        line = _Code(b, Shape(shape.element, shape.across, 1, 1))
-        mask, c_base = line.below(columns, 0), line.pointer(c)
-        keeps = line.splat(b.icmp_signed("!=", keep, line.word(0)))
-        for row in range(shape.rows):
-            place = line.at(c_base, b.mul(line.word(row), c_row))
-            inside = b.and_(mask, line.splat(b.icmp_signed("<", line.word(row), rows)))
-            total = line.load_masked(place, b.and_(inside, keeps))
-            first = row * shape.across
-            fresh = llvm.Constant(line.shape.vector, llvm.Undefined)
-            for column, vector in enumerate(sums[first : first + shape.across]):
-                value = _total(code, vector)
-                fresh = b.insert_element(fresh, value, llvm.Constant(_I32, column))
-            line.store_masked(b.fadd(fresh, total), place, inside)
+        stored, c_base = code.stored(sums), code.pointer(c)
+        keeps = b.icmp_signed("!=", keep, code.word(0))
+        nothing = llvm.Constant(shape.element, 0.0)
+
+        def finish_row(row: Any, _carried: list[Any]) -> list[Any]:
+            first, line = b.mul(row, code.word(shape.across)), code.at(c_base, b.mul(row, c_row))
+
+            def finish(column: Any, _carried: list[Any]) -> list[Any]:
+                lanes = b.load(b.gep(stored, [b.add(first, column)], source_etype=shape.vector))
+                place = code.at(line, column)
+                old = b.select(keeps, code.load_scalar(place), nothing)
+                b.store(b.fadd(_total(code, lanes), old), place)
+                return []
+
+            return code.loop(columns, 1, [], finish)
+
+        code.loop(rows, 1, [], finish_row)
 
     return emit
 
@@ -311,28 +335,23 @@ def _emit_turn(shape: Shape) -> Callable[..., None]:
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
         right, b_column, packed, k, columns = args
         code = _Code(b, shape)
-        width = shape.across * shape.lanes
-        target = code.pointer(packed)
-        sources = code.clamped_rows(code.pointer(right), b_column, width, columns)
-        valid = [
-            code.splat(b.icmp_signed("<", code.word(column), columns)) for column in range(width)
-        ]
+        base, target = code.pointer(right), code.pointer(packed)
+        width = code.word(shape.across * shape.lanes)
 
-        def body(index: Any, _carried: list[Any]) -> list[Any]:
-            mask = code.below(b.sub(k, index), 0)
-            for v in range(shape.across):
-                first = v * shape.lanes
-                lines = [
-                    code.load_masked(code.at(sources[j], index), b.and_(mask, valid[j]))
-                    for j in range(first, first + shape.lanes)
-                ]
+        def panel(first: Any, _carried: list[Any]) -> list[Any]:
+            sources = code.clamped_rows(base, b_column, shape.lanes, columns, first)
+
+            def body(index: Any, _carried: list[Any]) -> list[Any]:
+                mask = code.below(b.sub(k, index), 0)
+                lines = [code.load_masked(code.at(source, index), mask) for source in sources]
                 for t, column in enumerate(_transposed(code, lines)):
                     row = b.add(index, code.word(t))
-                    place = b.add(b.mul(row, code.word(width)), code.word(first))
-                    code.store(column, code.at(target, place))
-            return []
+                    code.store(column, code.at(target, b.add(b.mul(row, width), first)))
+                return []
 
-        code.loop(k, shape.lanes, [], body)
+            return code.loop(k, shape.lanes, [], body)
+
+        code.loop(width, shape.lanes, [], panel)
 
     return emit
 

@@ -186,7 +186,7 @@ def bind_arguments(
 ) -> list[V.Value]:
     """One value per parameter, as Python binds them. Raises SignatureError as Python would."""
     function = closure.function
-    name = function.name.rpartition(".")[2]
+    name = V.function_name(function)
     defaults, rest, named = dict(closure.defaults), list(args), dict(keywords)
     bound: list[V.Value] = []
     missing: list[str] = []
@@ -269,7 +269,7 @@ def in_line(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.
         f"{p.name}: {V.describe(v)}" for p, v in zip(function.signature, bound, strict=True)
     )
     call_site = it.let.span if it.let else None
-    it.calls.append((call_site, f"{function.name.rpartition('.')[2]}({shown})"))
+    it.calls.append((call_site, f"{V.function_name(function)}({shown})"))
     it.active.append(function)
     saved = it.let
     try:

@@ -152,10 +152,17 @@ class _Merge:
 
     def _mismatch(self, name: str, i: int, error: L.JoinError) -> errors.PyrelayError:
         one, other = (V.describe(p.results[i]) for p in self.alive if p.results is not None)
-        subject = f"{name!r}" if name.isidentifier() and name != "result" else "the result"
+        named = name.isidentifier() and name not in ("result", "v")
+        subject = f"{name!r}" if named else "the result"
+        related = [
+            (p.results[i].root.span, V.describe(p.results[i]))  # type: ignore[union-attr, index]
+            for p in self.alive if isinstance(p.results[i], V.ArrayRef)  # type: ignore[index]
+            and p.results[i].root.span is not None  # type: ignore[union-attr, index]
+        ]
         return self.it.failure(
             errors.TypeMismatchError,
             f"{subject} is {one} on one branch and {other} on the other",
+            related=related, label="" if not related else None,
             notes=(f"after the branches join, {error.what}",),
             hints=("give both branches the same type, e.g. with .astype(...) or an extra axis",),
         )
@@ -214,7 +221,7 @@ class _Merge:
         self, results: list[L.Layout], contents: list[Any], outs: Iterator[Atom]
     ) -> list[V.Value]:
         heap = self.base
-        decoder = L.Decoder(outs, heap)
+        decoder = L.Decoder(outs, heap, span=self.it.builder.span)
         values = []
         for i, layout in enumerate(results):
             decoder.name = self.names[i] if i < len(self.names) else ""

@@ -33,7 +33,7 @@ def call_derivative(
     closure = as_closure(it, request.callee, args, keywords)
     bound = calls.bind_arguments(it, closure, args, keywords)
     chosen, single = _positions(it, request, closure, args, bound)
-    arguments = [*bound, *closure.cells]
+    arguments = [*bound, *closure.cells, *specialisation.captured_values(it)]
     spec = _specialised(it, closure, arguments, chosen)
     if spec.result is None:
         raise V.Diverges
@@ -55,7 +55,7 @@ def _positions(
             if name not in names:
                 raise it.failure(
                     errors.GradientError,
-                    f"argnames names {name!r}, and {closure.function.name!r} has no such parameter",
+                    f"argnames names {name!r}, and {V.function_name(closure.function)!r} has no such parameter",
                     hints=(f"its parameters are {', '.join(names)}",),
                 )
             chosen.append(names.index(name))
@@ -68,7 +68,8 @@ def _positions(
         if not 0 <= position < len(names):
             raise it.failure(
                 errors.GradientError,
-                f"argnums is {n}, and {closure.function.name!r} has {len(names)} parameters",
+                f"argnums is {n}, and {V.function_name(closure.function)!r} has {len(names)} "
+                f"parameter{'' if len(names) == 1 else 's'}",
             )
         chosen.append(position)
     return chosen, single
@@ -94,7 +95,7 @@ def _specialised(
         made, result = specialisation.interpret_function(it, spec)
     if result is None:
         raise it.failure(
-            errors.GradientError, f"{function.name!r} never returns, so it has no derivative"
+            errors.GradientError, f"{V.function_name(function)!r} never returns, so it has no derivative"
         )
     spec.result = result
     it.program.functions[spec.name] = made

@@ -21,6 +21,9 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+_OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+
+
 @dataclass(frozen=True, slots=True)
 class ExtentGuard:
     """`left op right` had this truth."""
@@ -82,6 +85,8 @@ class Guards:
     hints: dict[Symbol, int] = field(default_factory=dict)
     extents: dict[ExtentGuard, None] = field(default_factory=dict)
     names: dict[tuple[str, int, str], NameGuard] = field(default_factory=dict)
+    #: loop indices: least and greatest value (None if not known)
+    ranges: dict[Symbol, tuple[Extent, Extent | None]] = field(default_factory=dict)
     #: symbols found equal to something, to be substituted when the program is finished
     equalities: dict[Symbol, Extent] = field(default_factory=dict)
 
@@ -162,7 +167,7 @@ class Guards:
         if isinstance(difference, int):
             return _COMPARE[op](difference, 0)
         if not self._hinted(difference):
-            return None
+            return self._by_ranges(op, difference)
         truth = _COMPARE[op](
             dims.evaluate(left, self.hints), dims.evaluate(right, self.hints)
         )
@@ -170,6 +175,55 @@ class Guards:
         if (op == "==" and truth) or (op == "!=" and not truth):
             self._unify(left, right)
         return truth
+
+    def _by_ranges(self, op: str, difference: Extent) -> bool | None:
+        """The truth of `difference op 0` where loop indices decide it whatever they are."""
+        if op in ("==", "!="):
+            apart = self._always("<", difference) or self._always(">", difference)
+            return op == "!=" if apart else None
+        # An index of a loop that never runs satisfies everything: what is asked comes first.
+        if self._always(op, difference):
+            return True
+        return False if self._always(_OPPOSITE[op], difference) else None
+
+    def _always(self, op: str, difference: Extent) -> bool:
+        """True if `difference op 0` whatever the loop indices are."""
+        bound = self._bound(difference, 0 if op in (">", ">=") else 1)
+        if bound is None:
+            return False
+        room = bound if op in (">", ">=") else dims.multiply(-1, bound)
+        return self._certain(dims.add(room, -1) if op in ("<", ">") else room)
+
+    def _bound(self, extent: Extent, side: int) -> Extent | None:
+        """The least (side 0) or greatest (1) value over all loop indices; None if not found."""
+        for symbol in reversed(dims.symbols(extent)):  # inner indices first: outer ones bound them
+            if symbol not in self.ranges:
+                if symbol not in self.hints:
+                    return None
+                continue
+            assert not isinstance(extent, int)
+            coefficient, rest = 0, extent
+            for monomial, factor in extent.terms:
+                if monomial == ((symbol, 1),):
+                    coefficient = factor
+                    rest = dims.add(extent, dims.multiply(-factor, dims.of(symbol)))
+            if not coefficient or symbol in dims.symbols(rest):
+                return None
+            end = self.ranges[symbol][side if coefficient > 0 else 1 - side]
+            if end is None:
+                return None
+            return self._bound(dims.add(rest, dims.multiply(coefficient, end)), side)
+        return extent
+
+    def _certain(self, extent: Extent) -> bool:
+        """True if the extent is >= 0, by a guard if need be."""
+        extent = self.resolve(extent)
+        if dims.non_negative(extent):
+            return True
+        if isinstance(extent, int) or dims.evaluate(extent, self.hints) < 0:
+            return False
+        self.extents[ExtentGuard(">=", extent, 0, True)] = None
+        return True
 
     def fix(self, extent: Extent) -> int | None:
         """The value of an extent that must be known, by a guard; None if it has no hint."""

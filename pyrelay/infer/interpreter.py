@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.marks import operand_spans
 from pyrelay.infer.narrowing import Fact
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
@@ -25,6 +27,12 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, PyCall, Var
 from pyrelay.ir.op import OPS, Op, RelationError
 from pyrelay.ir.types import TensorType
+
+
+#: Errors whose message is clearer with the types of the operands under them.
+_SHOWN_OPERANDS = (
+    errors.ShapeError, errors.TypeMismatchError, errors.IndexRangeError, errors.InvalidValueError,
+)
 
 
 @dataclass(eq=False)
@@ -48,6 +56,8 @@ class Program:
     names: dict[str, int] = field(default_factory=dict)
     hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value
     new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
+    objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
+    captured: list[int] = field(default_factory=list)  # captured ones passed to every function
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""
@@ -77,7 +87,9 @@ class Interpreter:
     calls: list[tuple[Span | None, str]] = field(default_factory=list)
     let: Let | None = None
     active: list[Any] = field(default_factory=list)  # functions being interpreted in line
+    conditional: int = 0  # how many run-time branches and loops the code at hand is inside
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
+    captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     # -- blocks ------------------------------------------------------------------------------
 
@@ -128,10 +140,12 @@ class Interpreter:
         """Emit into another block with another heap, e.g. a branch."""
         saved = self.builder, self.heap
         self.builder, self.heap = builder, heap
+        self.conditional += 1
         try:
             yield
         finally:
             self.builder, self.heap = saved
+            self.conditional -= 1
 
     # -- emitting ----------------------------------------------------------------------------
 
@@ -157,7 +171,7 @@ class Interpreter:
                     ) from None
                 atoms = refined
             except RelationError as error:
-                raise self.relation_failure(error, record, operands) from None
+                raise self.relation_failure(error, record) from None
 
     def _decide_equal(self, left: Extent, right: Extent) -> bool:
         answer = self.program.guards.equal(left, right)
@@ -233,7 +247,7 @@ class Interpreter:
             raise self.failure(
                 errors.InvalidValueError,
                 f"the integer {v} does not fit into 64 bits",
-                hints=("write it as a float, or compute it outside the compiled function",),
+                label="", hints=("write it as a float, or compute it outside",),
             )
         return constant(v)
 
@@ -242,8 +256,8 @@ class Interpreter:
         if root in self.heap.stale:
             written = self.heap.stale[root]
             related = [(written, "written here")] if written else []
-            if root.span is not None:
-                related.append((root.span, "this array may or may not be the one written"))
+            choices = [r.span for r in self.heap.contents if root.may_alias(r) and r.join]
+            related += [(s, "here a name may come to mean it") for s in choices if s][:1]
             raise self.failure(
                 errors.AliasError,
                 f"{'this ' + root.kind if not root.name else repr(root.name)} may or may not be "
@@ -287,8 +301,8 @@ class Interpreter:
                     raise V.NeedsStatic(origin, what)
         raise self.failure(
             errors.StaticValueError,
-            f"{what} must be known when the function is compiled, and here it is computed: "
-            f"{V.describe(value)}",
+            f"{what} must be known when the function is compiled, and here it is "
+            f"{V.describe(value)}, computed by the program",
         )
 
     # -- errors ------------------------------------------------------------------------------
@@ -300,32 +314,58 @@ class Interpreter:
     ) -> PyrelayError:
         """An error at the current line, with the calls that led here."""
         here = span or (self.let.span if self.let else None)
+        if span is None and label is None and not related and issubclass(cls, _SHOWN_OPERANDS):
+            here, label, related = self._operands(here)
         chain = [(s, text) for s, text in reversed(self.calls) if s is not None]
         message = message if message.endswith(".") else message + "."
         return cls(
             message, span=here, label=label, related=related, notes=notes, hints=hints, calls=chain
         )
 
-    def relation_failure(
-        self, error: RelationError, op: Op, operands: Sequence[Any]
-    ) -> PyrelayError:
+    def _operands(
+        self, here: Span | None
+    ) -> tuple[Span | None, str | None, Sequence[tuple[Span, str]]]:
+        """Marks that show the operands' types: the main one, its label, the others."""
+        rhs = self.let.rhs if self.let else None
+        if here is None or not isinstance(rhs, PyCall):
+            return here, None, ()
+        spans = operand_spans(here)
+        if rhs.kind in ("binary", "inplace", "compare") and len(spans) == len(rhs.args) == 2:
+            (left, right) = (V.describe(self.value(a)) for a in rhs.args)
+            return spans[0], left, ((spans[1], right),)
+        values = self._shown(rhs)
+        if rhs.kind not in ("call", "item", "unary") or len(spans) != len(values):
+            return here, None, ()
+        pairs = zip(spans, values, strict=True)
+        return here, None, [
+            (s, V.describe(v)) for s, v in pairs if V.tensor_type(v) is not None and not
+            V.is_known_number(v)
+        ][:3]
+
+    def _shown(self, rhs: PyCall) -> list[V.Value]:
+        """The values that `operand_spans` finds the places of."""
+        values = [self.value(a) for a in rhs.args]
+        if rhs.kind == "item":
+            return values[:1]
+        if rhs.kind == "call":
+            callee, *given = values
+            if isinstance(callee, V.Method):
+                return [callee.receiver, *given]
+            attribute = isinstance(callee, V.Known) and getattr(callee.value, "__module__", None)
+            module = [V.NONE] if attribute and len(operand_spans(self.let.span)) > len(given) else []  # type: ignore[union-attr, arg-type]
+            return [*module, *given]
+        return values
+
+    def relation_failure(self, error: RelationError, op: Op) -> PyrelayError:
         """The user's error for what a type relation refused."""
         cls: type[PyrelayError] = {
             "shape": errors.ShapeError, "type": errors.TypeMismatchError,
             "value": errors.InvalidValueError, "index": errors.IndexRangeError,
         }[error.kind]
-        related: list[tuple[Span, str]] = []
-        let = self.let
-        if let is not None and isinstance(let.rhs, PyCall):
-            for arg in let.rhs.args:
-                if isinstance(arg, Var) and arg.span is not None:
-                    shown = V.describe(self.frame.env[arg]) if arg in self.frame.env else ""
-                    if arg.span != let.span and V.tensor_type(self.value(arg)) is not None:
-                        related.append((arg.span, shown))
         text = error.text if error.text[:1] == "'" else f"{self.operation(op)} {error.text}"
         notes = (error.note,) if error.note else ()
         hints = (error.hint,) if error.hint else ()
-        return self.failure(cls, text, related=related[:3], notes=notes, hints=hints)
+        return self.failure(cls, text, notes=notes, hints=hints)
 
     def operation(self, op: Op) -> str:
         """How the user spelled the operation at hand, else the op's name."""

@@ -49,7 +49,10 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             )
         case V.Lazy():
             return _lazy(it, value)
-    raise it.failure(errors.TypeMismatchError, f"{V.describe(value)} is not iterable")
+    hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
+    raise it.failure(
+        errors.TypeMismatchError, f"{V.describe(value)} is not iterable", hints=hints
+    )
 
 
 def _static(items: tuple[V.Value, ...]) -> Iteration:

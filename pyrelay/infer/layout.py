@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Union as AnyOf
 
+from pyrelay.errors import Span
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.ir import dims, types
@@ -310,7 +311,12 @@ class Joiner:
             return self._alone(b, False) if _is_unread(a) else self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
             return self._union(a, b)
-        alike = self._alike(a, b)
+        try:
+            alike = self._alike(a, b)
+        except JoinError:
+            if not self.lenient:
+                raise
+            alike = None
         if alike is not None:
             return alike
         if self.lenient or _may_be_union(a, b):
@@ -681,6 +687,7 @@ class Decoder:
     renamed: Mapping[Symbol, Extent] = field(default_factory=dict)
     roots: dict[int, V.Root] = field(default_factory=dict)
     name: str = ""
+    span: Span | None = None  # of the branch or loop
 
     def __call__(self, layout: Layout) -> V.Value:
         match layout:
@@ -708,7 +715,7 @@ class Decoder:
         raise AssertionError(layout)
 
     def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
-        root = V.Root(kind, name=self.name, may_be=may_be, join=self)
+        root = V.Root(kind, self.span, name=self.name, may_be=may_be, join=self)
         root.rivals.update(self.roots[k] for k in rivals if k in self.roots)
         for other in root.rivals:
             other.rivals.add(root)

@@ -8,7 +8,7 @@ changes the type of a carried value (None or a number that becomes an array) is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,12 +19,15 @@ from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import Iteration, iterate
+from pyrelay.infer.operators import poly_of
 from pyrelay.infer.truth import truth
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Block, Let, Loop, Var
+from pyrelay.ir.nodes import Atom, Block, Let, Loop, OpCall, Var
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.ir.walk import block_binders, nested_lets, rhs_symbols
 
 UNROLL_LIMIT = 1024
 _MOST_PASSES = 12
@@ -117,7 +120,7 @@ class _Runner:
         try:
             return self._attempt(lambda: self.peeled(init))
         except _TypeChanges as again:
-            raise self._changed(again) from None
+            raise self._changed(problem if problem.before != "None" else again) from None
 
     def _changed(self, problem: _TypeChanges) -> errors.PyrelayError:
         return self.it.failure(
@@ -285,6 +288,7 @@ class _Fixpoint:
     place_roots: frozenset[V.Root] = frozenset()
     stale: dict[V.Root, Any] = field(default_factory=dict)
     mark: int = 0
+    symbol: Symbol | None = None  # stands for the loop's index in sizes
 
     def __post_init__(self) -> None:
         self.mark = dims.Symbol("mark").serial
@@ -383,11 +387,27 @@ class _Fixpoint:
         )
 
     def _index_value(self, index: Var) -> V.Value:
-        plain = V.Scalar(types.PY_INT, index, None, self)
+        self.symbol = Symbol("i", dims.Origin.RUNTIME)
+        last = None
+        if self.runner.iteration is not None:
+            count = poly_of(self.runner.iteration.count)
+            last = None if count is None else dims.add(count, -1 - self.start)
+        self.it.program.guards.ranges[self.symbol] = (0, last)
+        plain = V.Scalar(types.PY_INT, index, None, self, dims.of(self.symbol))
         if not self.start:
             return plain
         shifted = self.it.emit("add", plain, self.start)
-        return V.Scalar(types.PY_INT, shifted.atom, None, self)
+        poly = dims.add(dims.of(self.symbol), self.start)
+        return V.Scalar(types.PY_INT, shifted.atom, None, self, poly)
+
+    def _bind_index(self, result: _Pass, extents: Sequence[Extent]) -> None:
+        """If a type or a size of the body is written with the loop's index, bind its symbol there."""
+        if result.index is None or not _mentions(result.builder.lets, extents, self.symbol):
+            return
+        bound = Builder(self.it.builder.span)
+        call = OpCall(OPS["as_extent"], (result.index,))
+        bound.lets.append(Let((), call, (self.symbol,), span=bound.span))
+        result.builder.lets[:0] = bound.lets
 
     def _close_test(
         self, builder: Builder, cond: V.Value
@@ -410,7 +430,7 @@ class _Fixpoint:
         return builder.block([atom, *renamed]), tuple(handed)
 
     def _decode(self, outs: Any, heap: Heap, renamed: Any = None) -> list[V.Value]:
-        decoder = L.Decoder(outs, heap)
+        decoder = L.Decoder(outs, heap, span=self.it.builder.span)
         header = []
         for layout, var in zip(self.layouts, self.runner.node.carried, strict=True):
             decoder.name = var.name
@@ -532,14 +552,28 @@ class _Fixpoint:
                     for v in result.carried
                 ]
             leave = [constant(True)] if exits else []
+            self._bind_index(result, ())
             return result.builder.block([*leave, *atoms], [dims.of(s) for s in symbols])
         with it.inside(result.builder, result.heap):
             encoder = L.Encoder(result.builder, result.heap, it.atom)
             self._encode(encoder, result.following)
             leaves = [it.atom(result.leave)] if exits else []
-        return result.builder.block(
-            [*leaves, *encoder.atoms], [encoder.extents[s] for s in symbols]
-        )
+        extents = [encoder.extents[s] for s in symbols]
+        self._bind_index(result, extents)
+        return result.builder.block([*leaves, *encoder.atoms], extents)
+
+
+def _mentions(lets: Sequence[Let], extents: Sequence[Extent], symbol: Symbol | None) -> bool:
+    """True if a type, an attribute or an extent in these Lets is written with the symbol."""
+    if any(symbol in dims.symbols(e) for e in extents):
+        return True
+    for let in nested_lets(Block(tuple(lets), ())):
+        for var in (*let.outs, *block_binders(let.rhs)):
+            if var.type is not None and symbol in types.type_symbols(var.type):
+                return True
+        if symbol in rhs_symbols(let.rhs):
+            return True
+    return False
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pyrelay import errors
@@ -47,6 +48,12 @@ def extent_of(value: V.Value) -> Extent | None:
     return None
 
 
+def poly_of(value: V.Value) -> Extent | None:
+    """The value as a polynomial of extents and loop indices, None if it is not known as one."""
+    known = extent_of(value)
+    return value.poly if known is None and isinstance(value, V.Scalar) else known
+
+
 def raised(it: Interpreter, exception: BaseException) -> V.Diverges:
     """Emit the raising of an exception that plain Python would raise here."""
     from pyrelay.infer.effects import emit_raise
@@ -88,7 +95,18 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         )
     if op == "**":
         return power(it, x, y)
-    return it.call(_OPS[op], *_python_bools(it, op, x, y))
+    result = it.call(_OPS[op], *_python_bools(it, op, x, y))
+    return _with_poly(op, x, y, result)
+
+
+def _with_poly(op: str, x: V.Value, y: V.Value, result: V.Value) -> V.Value:
+    """A sum, difference or product of loop indices and extents keeps its polynomial."""
+    if op not in ("+", "-", "*") or not isinstance(result, V.Scalar):
+        return result
+    a, b = poly_of(x), poly_of(y)
+    if a is None or b is None or result.type != types.PY_INT:
+        return result
+    return replace(result, poly=_EXTENT_OPS[op](a, b))
 
 
 def _python_bools(it: Interpreter, op: str, x: V.Value, y: V.Value) -> tuple[Any, Any]:
@@ -273,7 +291,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return _asked_of_cases(it, x, y, lambda a, b: compare(it, op, a, b))
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
-    a, b = extent_of(x), extent_of(y)
+    a, b = poly_of(x), poly_of(y)
     if a is not None and b is not None:
         answer = it.program.guards.compare(op, a, b)
         if answer is not None:

@@ -39,7 +39,10 @@ class Result:
 
 @dataclass(eq=False)
 class Specialisation:
-    """One Core function. `layouts` are those of the arguments and cells; they may widen."""
+    """One Core function. `layouts` are those of its arguments, which may widen.
+
+    The arguments are the Python function's, then its cells, then the objects the program captures.
+    """
 
     name: str
     closure: V.Closure
@@ -83,7 +86,7 @@ def describe_arguments(
 
 def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:
     """Call a recursive function: specialise it for these arguments, or reuse."""
-    arguments = [*bound, *closure.cells]
+    arguments = [*bound, *closure.cells, *captured_values(it)]
     while True:
         spec, layouts = _find(it, closure, arguments)
         if spec.result is None and not spec.in_progress:
@@ -152,7 +155,7 @@ def _find(
     if len(entries) >= _MOST_SPECIALISATIONS:
         raise it.failure(
             errors.RecursionTypeError,
-            f"{closure.function.name!r} calls itself with ever new types of arguments: "
+            f"{V.function_name(closure.function)!r} calls itself with ever new types of arguments: "
             f"{_growing(it, closure, entries)} grows without end",
         )
     name = it.program.unique(closure.function.name)
@@ -213,7 +216,7 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
             if result is None:
                 raise it.failure(
                     errors.RecursionTypeError,
-                    f"no path through {spec.closure.function.name!r} returns without calling it "
+                    f"no path through {V.function_name(spec.closure.function)!r} returns without calling it "
                     "again: the recursion has no base case",
                     span=spec.closure.function.span,
                 )
@@ -224,7 +227,7 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
             _forget_dependents(it, spec)
         raise it.failure(
             errors.RecursionTypeError,
-            f"the type of what {spec.closure.function.name!r} returns never settles",
+            f"the type of what {V.function_name(spec.closure.function)!r} returns never settles",
         )
     finally:
         spec.in_progress = False
@@ -292,7 +295,7 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
             return new
         raise it.failure(
             errors.TypeMismatchError,
-            f"{spec.closure.function.name!r} returns values of different types: {error.what}",
+            f"{V.function_name(spec.closure.function)!r} returns values of different types: {error.what}",
             span=spec.closure.function.span,
         ) from None
     own = {s for t in _argument_types(spec) for s in types.type_symbols(t)}
@@ -335,11 +338,12 @@ def interpret_function(
     entry = heap.copy()
     inner = Interpreter(
         it.program, Builder(spec.closure.function.span), heap, [], list(it.calls), it.let,
-        [*it.active, spec.closure.function],
+        [*it.active, spec.closure.function], conditional=1,
     )
-    cells = len(spec.closure.cells)
-    split = len(values) - cells
-    closure = replace(spec.closure, cells=tuple(values[split:]))
+    end = len(values) - len(it.program.captured)
+    inner.captured = _numbered(it, captured_values(it), inner, values[end:])
+    split = end - len(spec.closure.cells)
+    closure = replace(spec.closure, cells=tuple(values[split:end]))
     symbols = _own_symbols(spec, leaf_types)
     try:
         value = calls.run_body(inner, closure, values[:split], closure.function.body)
@@ -350,6 +354,40 @@ def interpret_function(
             raise _NeedsKnown(need.origin[1], need.why) from None
         raise
     return _close(inner, spec, params, roots, entry, symbols, value)
+
+
+def captured_values(it: Interpreter) -> list[V.Value]:
+    """The objects that the program captures and hands to every function of its own."""
+    numbers = it.program.captured
+    if it.captured is None:
+        return [it.program.objects[n] for n in numbers]
+    return [it.captured[n] for n in numbers]
+
+
+def _numbered(
+    outer: Interpreter, values: Sequence[V.Value], inner: Interpreter, parts: Sequence[V.Value]
+) -> dict[int, V.Value]:
+    """The captured objects as a function sees them, and what lies in them, by number."""
+    known = outer.captured
+    if known is None:
+        known = dict(enumerate(outer.program.objects))
+    numbers = {v.root: n for n, v in known.items() if isinstance(v, (V.ArrayRef, V.Ref))}
+    found: dict[int, V.Value] = {}
+    pending = list(zip(values, parts, strict=True))
+    while pending:
+        given, mine = pending.pop()
+        if isinstance(given, (V.ArrayRef, V.Ref)) and isinstance(mine, (V.ArrayRef, V.Ref)):
+            number = numbers.get(given.root)
+            if number in found:
+                continue
+            if number is not None:
+                found[number] = mine
+            if isinstance(given, V.Ref):
+                contents = outer.heap.contents[given.root], inner.heap.contents[mine.root]
+                pending.extend(zip(*map(L.content_children, contents), strict=True))
+        else:
+            pending.extend(zip(L.children_of(given), L.children_of(mine), strict=True))
+    return found
 
 
 def _from_parameter(value: V.Value, spec: Specialisation, position: int) -> V.Value:

@@ -7,7 +7,9 @@ results become the Python result, which arguments it writes, and the guards it r
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +41,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 
 _MOST_RESTARTS = 40
+_PYTHON_FRAMES = 8000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +88,11 @@ class Specialised:
 
 @dataclass
 class _Attempt:
-    """One try at a specialisation, with some numbers taken as known."""
+    """One try at a specialisation, with some numbers taken as known, some objects as captured."""
 
     parse: Callable[[Any], Any]
     known: dict[int, Any]
+    captured: Sequence[V.NeedsCapture] = ()
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -101,12 +105,15 @@ class _Attempt:
 
     def run(self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Specialised:
         """Interpret the call and close the module."""
-        program = Program(self.parse, self.guards)
+        program = Program(self.parse, self.guards, objects=self.objects)
         it = Interpreter(program, Builder(), Heap())
         program.new_leaf = self._new_leaf
         names = _argument_names(make_callee, len(args))
         values = [self._import(it, a, n) for a, n in zip(args, names, strict=True)]
         named = {k: self._import(it, v, k) for k, v in keywords.items()}
+        for need in self.captured:
+            self._new_leaf(it, need.value, need.source)
+            program.captured.append(self.flat.seen[id(need.value)])
         before = it.heap.copy()
         callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)  # type: ignore[attr-defined]
         try:
@@ -125,8 +132,15 @@ class _Attempt:
 
     def _new_leaf(self, it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
         number = self.flat.seen.get(id(value))
+        if it.captured is not None:
+            if number is None or number not in it.captured:
+                raise V.NeedsCapture(source, value)
+            return it.captured[number]
         if number is not None:
-            return self.objects[number]
+            known = self.objects[number]
+            if isinstance(known, (V.ArrayRef, V.Ref)) and known.root not in it.heap.contents:
+                raise V.NeedsCapture(source, value)  # first read by a call that was started over
+            return known
         name = source.name if source is not None else "a captured object"
         count = len(self.flat.leaves)
         key = flatten(value, self.flat, name)
@@ -286,9 +300,10 @@ class _Close:
                 return CaseResult(index, tuple(map(self._tree, cases)))
             case V.Range(a, b, c):
                 return NodeResult("range", None, (), tuple(map(self._tree, (a, b, c))))
+        span = value.function.span if isinstance(value, V.Closure) else None
         raise it.failure(
-            errors.UnsupportedOperationError,
-            f"a compiled function cannot return {V.describe(value)} to Python",
+            errors.UnsupportedOperationError, span=span,
+            message=f"a compiled function cannot return {V.describe(value)} to Python",
             hints=("call it inside the function and return what it gives",),
         )
 
@@ -363,6 +378,17 @@ def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, An
     return change(body)
 
 
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    """Room for interpreting calls inside calls: several Python frames for each of the program."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _PYTHON_FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def specialise(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any]
 ) -> Specialised:
@@ -372,10 +398,11 @@ def specialise(
     user's line for what cannot be compiled.
     """
     known: dict[int, Any] = {}
-    for _ in range(_MOST_RESTARTS):
-        attempt = _Attempt(parse, known)
+    captured: list[V.NeedsCapture] = []
+    while len(known) < _MOST_RESTARTS:
+        attempt = _Attempt(parse, known, captured)
         try:
-            with dims.spelled_by(attempt.guards.spell):
+            with dims.spelled_by(attempt.guards.spell), _deep_recursion():
                 return attempt.run(callee, args, keywords)
         except V.NeedsStatic as need:
             kind, leaf = need.origin if isinstance(need.origin, tuple) else (None, None)
@@ -384,6 +411,10 @@ def specialise(
                     f"{need.why} must be known when the function is compiled."
                 ) from None
             known = {**known, leaf: True}
+        except V.NeedsCapture as need:
+            if any(need.value is other.value for other in captured):
+                raise errors.InvariantError("a captured object is not handed on") from need
+            captured.append(need)
         except V.NeedsUnrolling as need:
             raise need.error from None
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")

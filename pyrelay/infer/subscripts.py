@@ -6,6 +6,7 @@ when it is used and written through to the root. Integer arrays gather and scatt
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import binary, compare, extent_of
+from pyrelay.infer.operators import binary, compare, extent_of, poly_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
@@ -102,9 +103,11 @@ def _lookup(it: Interpreter, content: dict[Any, V.Value], key: V.Value) -> V.Val
     known = it.static(key, "the key of a dict")
     if known not in content:
         present = ", ".join(map(repr, content)) or "none"
+        close = difflib.get_close_matches(str(known), [k for k in content if isinstance(k, str)], 1)
         raise it.failure(
             errors.KeyMissingError, f"this dict has no key {known!r}",
             notes=(f"its keys are: {present}",),
+            hints=[f"did you mean {k!r}?" for k in close],
         )
     return content[known]
 
@@ -257,15 +260,17 @@ def index_atom(
     """A checked, non-negative index for an axis of this extent."""
     if checked:
         return it.builder.cast(it.atom(item), types.i64, weak=True)
-    known = extent_of(item)
+    known = poly_of(item)
     if known is not None:
         if isinstance(known, int) and known < 0:
             known = dims.add(extent, known)
         low = it.program.guards.compare(">=", known, 0)
         high = it.program.guards.compare("<", known, extent)
         if low and high:
-            return it.builder.extent(known).atom
-        if low is False or high is False:
+            own = isinstance(item, V.Scalar) and item.atom is not None
+            return it.atom(item) if own else it.builder.extent(known).atom
+        certain = not it.conditional and extent_of(item) is not None
+        if certain and (low is False or high is False):
             raise it.failure(
                 errors.IndexRangeError,
                 f"index {_shown(item)} is out of bounds for axis {axis} with size "
@@ -312,7 +317,7 @@ def _clip(
     """A slice bound as an extent between low and high; negative counts from the end."""
     if bound == V.NONE:
         return default
-    known = extent_of(bound)
+    known = poly_of(bound)
     if known is None:
         return _run_time_bound(it, bound, extent, low, high)
     guards = it.program.guards
@@ -468,9 +473,7 @@ def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
         return
     parents = [it.builder.handle(it.content(target.root))]
     for step in target.view[:-1]:
-        parents.append(
-            it.builder.call(OPS[step.kind], parents[-1], *step.atoms, **step.keywords)
-        )
+        parents.append(it.emit(step.kind, parents[-1], *step.atoms, **step.keywords))
     for step, parent in zip(reversed(target.view), reversed(parents), strict=True):
         value = _updated(it, parent, step, value)
     it.heap.write(target.root, value, span)
@@ -478,23 +481,23 @@ def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
 
 def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Atom:
     """The parent array after the part that `step` reads was set to `value`."""
-    call, attrs = it.builder.call, step.keywords
+    call, attrs = it.emit, step.keywords
     result: Any
     match step.kind:
         case "slice":
-            result = call(OPS["slice_update"], parent, value, **attrs)
+            result = call("slice_update", parent, value, **attrs)
         case "index":
-            result = call(OPS["index_update"], parent, value, *step.atoms, **attrs)
+            result = call("index_update", parent, value, *step.atoms, **attrs)
         case "transpose":
             axes = attrs["axes"]
             inverse = tuple(axes.index(k) for k in range(len(axes)))
-            result = call(OPS["transpose"], value, axes=inverse)
+            result = call("transpose", value, axes=inverse)
         case "expand_dims":
-            result = call(OPS["squeeze"], value, axes=attrs["axes"])
+            result = call("squeeze", value, axes=attrs["axes"])
         case "squeeze":
-            result = call(OPS["expand_dims"], value, axes=attrs["axes"])
+            result = call("expand_dims", value, axes=attrs["axes"])
         case "reshape" | "refine":
-            result = call(OPS[step.kind], value, shape=parent.shape)
+            result = call(step.kind, value, shape=parent.shape)
         case _:
             raise AssertionError(step.kind)
     atom: Atom = result.atom

@@ -61,6 +61,8 @@ class Scalar:
     atom: Atom | None
     extent: Extent | None = None
     origin: Any = None  # the parameter it came from unchanged, which can be made static
+    #: Its value as a polynomial of extents and loop indices, for numbers that have an atom too.
+    poly: Extent | None = None
 
     @staticmethod
     def of_extent(extent: Extent) -> Value:
@@ -211,6 +213,17 @@ class NeedsStatic(Exception):
 
 
 @dataclass(eq=False)
+class NeedsCapture(Exception):
+    """A function of its own reads an object that the program captures: it has to be passed along.
+
+    `source` says where the object was read, `value` is the object.
+    """
+
+    source: Any
+    value: Any
+
+
+@dataclass(eq=False)
 class NeedsUnrolling(Exception):
     """A loop body uses its loop variable or a carried value in a way only an unrolled loop allows."""
 
@@ -259,7 +272,7 @@ def describe(value: Value) -> str:
         case Union(_, cases):
             return " or ".join(dict.fromkeys(map(describe, cases)))
         case Closure(function=f):
-            return f"the function {f.name.rpartition('.')[2]!r}"
+            return f"the function {function_name(f)!r}"
         case Method(name=name):
             return f"the method {name!r}"
         case Slice():
@@ -271,6 +284,12 @@ def describe(value: Value) -> str:
         case Partial() | Derivative():
             return "a function"
     raise AssertionError(value)
+
+
+def function_name(function: Function) -> str:
+    """The name of a function as its author wrote it."""
+    name = function.name.rpartition(".")[2]
+    return "<lambda>" if name.startswith("<lambda>") else name
 
 
 def is_known_number(value: Value) -> bool:

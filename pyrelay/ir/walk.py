@@ -131,6 +131,22 @@ def attr_symbols(value: object) -> Iterator[Symbol]:
             yield from attr_symbols(item)
 
 
+def rhs_symbols(rhs: Rhs) -> set[Symbol]:
+    """Symbols that a node's own attributes and extents are written with, its blocks' ends included."""
+    found: set[Symbol] = set()
+    if isinstance(rhs, OpCall):
+        for value in rhs.attrs.values():
+            found.update(attr_symbols(value))
+    extents: tuple[Extent, ...] = getattr(rhs, "init_dims", ())
+    if not isinstance(rhs, Loop):
+        extents += getattr(rhs, "dims", ())
+    for block in blocks(rhs):
+        extents += block.dims
+    for extent in extents:
+        found.update(dims.symbols(extent))
+    return found
+
+
 def _map_attr(value: object, mapping: Mapping[Symbol, Extent]) -> object:
     if isinstance(value, dims.Dim):
         return dims.substitute(value, mapping)

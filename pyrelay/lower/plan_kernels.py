@@ -145,10 +145,10 @@ def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     m, n = c.shape[-2:]
     k = a.shape[-2] if transpose_a else a.shape[-1]
     batch = c.shape[:-2]
-    kernel = p.program.target.matmul(c.dtype, transpose_a, transpose_b, len(batch))
+    kernel = p.program.target.matmul(c.dtype)
     address = p.allocate(c)
     operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
-    operands += p.sizes.values((m, n, k))
+    operands += p.sizes.values((m, n, k, int(transpose_a), int(transpose_b), 0, len(batch)))
     strides = _batch_strides(a, batch), _batch_strides(b, batch)
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)

@@ -14,8 +14,9 @@ from pyrelay.lower.kernel import Kernel
 
 @dataclass(frozen=True, slots=True)
 class MatmulKernel:
-    """A matrix product. Parameters in order: addresses of a, b and c; m, n, k; for each batch axis
-    its extent and the strides of a and of b along it, in elements.
+    """A matrix product. Parameters in order: addresses of a, b and c; m, n, k; 1 or 0 for whether a
+    is transposed, whether b is, and whether the product is added to c; the number of batch axes;
+    for each of them its extent and the strides of a and of b along it, in elements.
 
     The parallel axis counts blocks of `row_unit` by `column_unit` elements of each product, and one
     multiplication with its addition takes about `picoseconds` on a core.
@@ -32,8 +33,8 @@ class Target:
     """A device as the planner sees it.
 
     emit    kernel IR -> source text.
-    matmul  (element type, a transposed, b transposed, number of batch axes) -> its kernel.
+    matmul  element type -> the kernel of its products.
     """
 
     emit: Callable[[Kernel], str]
-    matmul: Callable[[DType, bool, bool, int], MatmulKernel]
+    matmul: Callable[[DType], MatmulKernel]

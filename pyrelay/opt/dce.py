@@ -1,7 +1,8 @@
 """Dead code elimination: what no result and no effect needs goes, inside branches and loops too.
 
 In: a module. Out: the module without Lets nobody reads, without branch results and carried values
-nobody reads, and without functions nobody calls. Mark and sweep: linear in the program.
+nobody reads, and without functions nobody calls. A loop or call that only computes goes too, even
+if it would never end. Mark and sweep: linear in the program.
 """
 
 from __future__ import annotations
@@ -71,17 +72,16 @@ class _Marker:
     needed: set[Var] = field(default_factory=set)
     symbols: set[Symbol] = field(default_factory=set)
     alive: set[int] = field(default_factory=set)  # ids of Lets
-    lets: dict[int, Let] = field(default_factory=dict)
     pending: list[Var] = field(default_factory=list)
+    pending_symbols: list[Symbol] = field(default_factory=list)
 
     def enter(self, block: Block) -> None:
         """Index a block and those inside it; what has an effect is needed."""
         stack: list[tuple[Block, Let | None]] = [(block, None)]
-        roots: list[Let] = []
+        roots: list[Let] = []  # kept once everything is indexed
         while stack:
             here, outer = stack.pop()
             for let in here.lets:
-                self.lets[id(let)] = let
                 self.parents[id(let)] = outer
                 for k, out in enumerate(let.outs):
                     self.makers[out] = (let, k)
@@ -93,15 +93,13 @@ class _Marker:
                     stack.append((rhs.body, let))
                     if rhs.test is not None:
                         stack.append((rhs.test, let))
-                        roots.append(let)  # a `while` may not end: that is kept
                 elif isinstance(rhs, If):
                     stack.append((rhs.then, let))
                     stack.append((rhs.orelse, let))
                 elif effect_of(rhs, self.effects.get) is not Effect.PURE:  # type: ignore[arg-type]
                     roots.append(let)
         for let in roots:
-            if not isinstance(let.rhs, Loop):
-                self.keep(let)
+            self.keep(let)
 
     def _loop(self, let: Let, loop: Loop) -> None:
         for k, var in enumerate(loop.carried):
@@ -112,7 +110,7 @@ class _Marker:
             self.binders[symbol] = let
 
     def keep(self, let: Let) -> None:
-        """A Let is needed: what it reads itself, what decides whether it runs, what is around it."""
+        """A Let is needed: what it reads, what decides whether it runs, what is around it."""
         new: list[Let] = []
         outer: Let | None = let
         while outer is not None and id(outer) not in self.alive:
@@ -165,8 +163,7 @@ class _Marker:
         """What binds a symbol is needed."""
         if symbol not in self.symbols:
             self.symbols.add(symbol)
-            if symbol in self.binders:
-                self.keep(self.binders[symbol])
+            self.pending_symbols.append(symbol)
 
     def need(self, atom: Atom) -> None:
         """An atom is needed."""
@@ -176,31 +173,40 @@ class _Marker:
 
     def run(self) -> None:
         """Follow needs to their sources."""
-        while self.pending:
-            var = self.pending.pop()
-            self._type(var)
-            if var in self.makers:
-                let, k = self.makers[var]
-                self.keep(let)
-                rhs = let.rhs
-                if isinstance(rhs, If):
-                    self.need(rhs.then.results[k])
-                    self.need(rhs.orelse.results[k])
-                elif isinstance(rhs, Loop):
-                    self.need(rhs.carried[k])
-            elif var in self.carriers:
-                let, k = self.carriers[var]
-                loop = let.rhs
-                assert isinstance(loop, Loop)
-                self.keep(let)
-                self.need(loop.init[k])
-                self.need(loop.body.results[k + loop.exits])
-            elif var in self.handed:
-                let, k = self.handed[var]
-                loop = let.rhs
-                assert isinstance(loop, Loop) and loop.test is not None
-                self.keep(let)
-                self.need(loop.test.results[k + 1])
+        while self.pending or self.pending_symbols:
+            while self.pending_symbols:
+                symbol = self.pending_symbols.pop()
+                if symbol in self.binders:
+                    self.keep(self.binders[symbol])
+            if self.pending:
+                self._follow(self.pending.pop())
+
+    def _follow(self, var: Var) -> None:
+        """Mark what a needed variable is made of."""
+        self._type(var)
+        if var in self.makers:
+            let, k = self.makers[var]
+            self.keep(let)
+            rhs = let.rhs
+            if isinstance(rhs, If):
+                self.need(rhs.then.results[k])
+                self.need(rhs.orelse.results[k])
+            elif isinstance(rhs, Loop):
+                self.need(rhs.carried[k])
+        elif var in self.carriers:
+            let, k = self.carriers[var]
+            loop = let.rhs
+            assert isinstance(loop, Loop)
+            self.keep(let)
+            self.need(loop.init[k])
+            self.need(loop.body.results[k + loop.exits])
+        elif var in self.handed:
+            let, k = self.handed[var]
+            loop = let.rhs
+            assert isinstance(loop, Loop)
+            assert loop.test is not None
+            self.keep(let)
+            self.need(loop.test.results[k + 1])
 
 
 @dataclass

@@ -7,19 +7,20 @@ hand-written LSTM wins). Nothing that may raise is moved, nor anything out of a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import Atom, Attrs, Block, If, Let, Loop, Module, OpCall, Var
+from pyrelay.ir.nodes import Atom, Attrs, Block, Const, If, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.ir.types import TapeType, TensorType
 from pyrelay.ir.walk import attr_symbols, nested_lets, operands
 
-# What costs nothing in a kernel is not worth a buffer that lives as long as the loop.
-_FREE = frozenset({"extent", "undef", "iota", "reshape", "expand_dims", "squeeze", "refine",
-                   "broadcast_to", "cast"})
+# Arrays that cost nothing where a kernel reads them: only worth a buffer that lives as long as the
+# loop if something else that leaves the loop reads them.
+_FREE = frozenset({"undef", "iota", "broadcast_to"})
 
 
 def hoist(module: Module) -> Module:
@@ -45,6 +46,12 @@ def _block(block: Block) -> Block:
     return Block(tuple(lets), block.results, block.dims)
 
 
+def _is_free(let: Let) -> bool:
+    ty = let.outs[0].type
+    array = isinstance(ty, TensorType) and bool(ty.shape)
+    return array and isinstance(let.rhs, OpCall) and let.rhs.op.name in _FREE
+
+
 @dataclass
 class _Hoister:
     """Splits the body of one loop into what goes before it and what stays."""
@@ -53,7 +60,6 @@ class _Hoister:
     inside: set[Var] = field(default_factory=set)
     inside_symbols: set[dims.Symbol] = field(default_factory=set)
     definitions: dict[Var, OpCall] = field(default_factory=dict)
-    extra: Let | None = None  # a Let to emit before the row it belongs to
 
     def run(self, let: Let) -> tuple[list[Let], Loop]:
         """Lets for before the loop, and the loop."""
@@ -62,33 +68,46 @@ class _Hoister:
         if loop.index is not None:
             self.inside.add(loop.index)
         self.inside_symbols.update(loop.dims)
-        if loop.test is not None:
-            for inner in nested_lets(loop.test):
-                self.inside.update(inner.outs)
         before = Builder(let.span)
-        stay: list[Let] = []
+        test = loop.test
+        if test is not None:
+            leaving = self._leaving(test.lets)
+            before.lets += [inner for inner in test.lets if id(inner) in leaving]
+            stay = tuple(inner for inner in test.lets if id(inner) not in leaving)
+            test = Block(stay, test.results, test.dims)
+        leaving = self._leaving(loop.body.lets)
+        body: list[Let] = []
         for inner in loop.body.lets:
-            if self._is_invariant(inner):
+            if id(inner) in leaving:
                 before.lets.append(inner)
-                continue
-            row = self._row_of_product(inner, before)
-            if row is not None:
-                inner = row
-                if self.extra is not None:
-                    stay.append(self.extra)
-                    self.inside.update(self.extra.outs)
-                    self.extra = None
-            self.inside.update(inner.outs)
-            self.inside_symbols.update(inner.dims)
-            for deeper in nested_lets(Block((inner,), ())):
-                self.inside.update(deeper.outs)
-            if isinstance(inner.rhs, OpCall) and len(inner.outs) == 1:
-                self.definitions[inner.outs[0]] = inner.rhs
-            stay.append(inner)
+            else:
+                body += self._row_of_product(inner, before) or (inner,)
         if not before.lets:
             return [], loop
-        body = Block(tuple(stay), loop.body.results, loop.body.dims)
-        return before.lets, replace(loop, body=body)
+        block = Block(tuple(body), loop.body.results, loop.body.dims)
+        return before.lets, replace(loop, test=test, body=block)
+
+    def _leaving(self, lets: Sequence[Let]) -> set[int]:
+        """The ids of the Lets of a block that leave the loop; notes what the others bind."""
+        invariant: list[Let] = []
+        for let in lets:
+            if self._is_invariant(let):
+                invariant.append(let)
+                continue
+            self.inside_symbols.update(let.dims)
+            for deeper in nested_lets(Block((let,), ())):
+                self.inside.update(deeper.outs)
+            if isinstance(let.rhs, OpCall) and len(let.outs) == 1:
+                self.definitions[let.outs[0]] = let.rhs
+        leaving: set[int] = set()
+        read: set[Atom] = set()
+        for let in reversed(invariant):
+            if _is_free(let) and read.isdisjoint(let.outs):
+                self.inside.update(let.outs)
+            else:
+                leaving.add(id(let))
+                read.update(operands(let.rhs))
+        return leaving
 
     def _outside(self, atom: Atom) -> bool:
         return not isinstance(atom, Var) or atom not in self.inside
@@ -102,14 +121,11 @@ class _Hoister:
         if effect_of(rhs) is not Effect.PURE or not all(map(self._outside, operands(rhs))):
             return False
         symbols = {s for v in rhs.attrs.values() for s in attr_symbols(v)}
-        if not symbols.isdisjoint(self.inside_symbols):
-            return False
-        scalar = isinstance(let.outs[0].type, TensorType) and not let.outs[0].type.shape
-        return scalar or rhs.op.name not in _FREE or bool(rhs.args)
+        return symbols.isdisjoint(self.inside_symbols)
 
     # -- x[t] @ w --------------------------------------------------------------------------------
 
-    def _row_of_product(self, let: Let, before: Builder) -> Let | None:
+    def _row_of_product(self, let: Let, before: Builder) -> tuple[Let, ...] | None:
         """`matmul(expand_dims(x[t]), w)` as a row of a product made before the loop."""
         rhs, loop = let.rhs, self.loop
         if not isinstance(rhs, OpCall) or rhs.op.name != "matmul" or loop.count is None:
@@ -122,7 +138,7 @@ class _Hoister:
         if found is None or right.type.rank != 2:
             return None
         sequence, vector = found
-        assert isinstance(sequence.type, TensorType) and isinstance(let.outs[0].type, TensorType)
+        assert isinstance(sequence.type, TensorType)
         if not self._worth(sequence.type, loop):
             return None
         shape = sequence.type.shape
@@ -136,18 +152,19 @@ class _Hoister:
         if not vector:
             rows_shape = (shape[0], shape[1], product.shape[-1])
             product = before.call(OPS["reshape"], product, shape=rows_shape)
-        return Let(let.outs, self._row(product.atom, vector, let), span=let.span)
+        return self._row(product.atom, vector, let)
 
-    def _row(self, product: Atom, vector: bool, let: Let) -> OpCall:
-        """Row t of the product; a vector's row gets its first axis back by a Let that stays."""
+    def _row(self, product: Atom, vector: bool, let: Let) -> tuple[Let, ...]:
+        """Row t of the product in place of `let`; a vector's row gets its first axis back."""
         assert self.loop.index is not None
         at = Attrs(axes=(0,))
+        row = OpCall(OPS["index"], (product, self.loop.index), at)
         if not vector:
-            return OpCall(OPS["index"], (product, self.loop.index), at)
+            return (Let(let.outs, row, span=let.span),)
         assert isinstance(product.type, TensorType)
-        row = Var("row", TensorType(product.type.dtype, product.type.shape[1:]), span=let.span)
-        self.extra = Let((row,), OpCall(OPS["index"], (product, self.loop.index), at), span=let.span)
-        return OpCall(OPS["expand_dims"], (row,), at)
+        var = Var("row", TensorType(product.type.dtype, product.type.shape[1:]), span=let.span)
+        widened = OpCall(OPS["expand_dims"], (var,), at)
+        return Let((var,), row, span=let.span), Let(let.outs, widened, span=let.span)
 
     def _sequence(self, left: Atom) -> tuple[Atom, bool] | None:
         """The invariant sequence of which `left` is the row of this iteration."""
@@ -171,8 +188,8 @@ class _Hoister:
         if loop.exits or loop.test is not None:
             return False
         count = loop.count
-        return isinstance(count, Var) or (
-            count is not None and dims.equal(count.value, sequence.shape[0])  # type: ignore[union-attr]
-        )
+        if isinstance(count, Const):
+            return dims.equal(count.value, sequence.shape[0])
+        return count is not None
 
 

@@ -1,8 +1,8 @@
 """Range analysis: index checks that cannot fail are removed.
 
-In: a module. Out: the module without `check_index` where the index is known to lie in the axis: loop
-indices, extents, constants, and sums, differences, multiples, quotients and remainders of those.
-Bounds are extents, compared as polynomials of symbols that are all >= 0.
+In: a module. Out: the module without `check_index` where the index is known to lie in the axis:
+loop indices, extents, constants, and sums, differences, multiples, quotients and remainders of
+those. Bounds are extents, compared as polynomials of symbols that are all >= 0.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _of_op(call: OpCall, scope: Scope, depth: int) -> Bounds | None:
         return (0, dims.add(divisor[1], -1)) if divisor is not None and known else None
     if any(a is None for a in args):
         return None
-    return _COMBINED[name](*args)  # type: ignore[arg-type]
+    return _COMBINED[name](*args)
 
 
 def _is_python_int(atom: Atom) -> bool:
@@ -117,10 +117,10 @@ def _product(a: Bounds, b: Bounds) -> Bounds | None:
 def _quotient(a: Bounds, b: Bounds) -> Bounds | None:
     if b == (-1, -1):
         return _minus(a)
+    if dims.non_negative(a[0]) and dims.non_negative(b[0]):
+        return (0, a[1])  # a divisor of 0 raises
     if b[0] == b[1] and isinstance(b[0], int) and b[0] > 0:
         return (dims.quotient(a[0], b[0]), dims.quotient(a[1], b[0]))
-    if dims.non_negative(a[0]) and dims.non_negative(b[0]):
-        return (0, a[1])
     return None
 
 

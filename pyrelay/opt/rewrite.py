@@ -2,7 +2,8 @@
 
 In: a function and a rule. Out: the function with every Let for which the rule gave atoms replaced
 by those. A rule sees a Let whose operands are replaced already, and a builder to emit into; None
-means "keep it". Blocks inside are rewritten first to last, each with the scope of what dominates it.
+means "keep it". Blocks inside are rewritten first to last, each with the scope of what dominates
+it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pyrelay.ir.nodes import (
     Vjp,
 )
 from pyrelay.ir.walk import Renaming
+
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
@@ -62,7 +64,9 @@ class Scope:
 Rule = Callable[[Let, Builder, Scope], Replacement]
 
 
-def rewrite_module(module: Module, rule: Callable[[], Rule] | Rule, *, fresh: bool = False) -> Module:
+def rewrite_module(
+    module: Module, rule: Callable[[], Rule] | Rule, *, fresh: bool = False
+) -> Module:
     """Rewrite every function. With `fresh`, `rule` makes a new rule per function."""
     functions = {}
     for name, function in module.functions.items():

@@ -217,7 +217,7 @@ def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:
     )
     outs = {k: Var(let.outs[k].name, let.outs[k].type, span=let.outs[k].span) for k in kept}
     builder.lets.append(Let(tuple(outs.values()), If(node.cond, then, orelse), span=let.span))
-    return [outs[k] if k in outs else a for k, (a, _) in enumerate(pairs)]
+    return [outs.get(k, a) for k, (a, _) in enumerate(pairs)]
 
 
 def _invariant_carried(let: Let, loop: Loop, builder: Builder) -> Replacement:

@@ -11,7 +11,7 @@ import pytest
 
 from pyrelay.devices import matmul
 from pyrelay.devices.kernel_compiler import kernel_assembly
-from pyrelay.devices.matmul import Form, matmul_kernel, units
+from pyrelay.devices.matmul import matmul_kernel, units
 from pyrelay.ir.types import DTYPES, DType, f32, f64
 from tests.devices.running_kernels import run
 
@@ -40,7 +40,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> n
 
 def product(
     dtype: DType,
-    form: Form,
+    transposed: tuple[bool, bool],
     a: np.ndarray,
     b: np.ndarray,
     sizes: tuple[int, int, int],
@@ -59,9 +59,10 @@ def product(
         c[:] = start.ravel()
     total = units(m, n, int(np.prod(extents, dtype=int)))
     cuts = [total * piece // pieces for piece in range(pieces + 1)]
-    source = matmul_kernel(dtype, form, vector_bits)
+    source = matmul_kernel(dtype, vector_bits)
+    form = [*map(int, transposed), int(start is not None), len(batch)]
     flat = [word for axis in batch for word in axis]
-    run(source, a, b, c, m, n, k, *flat, ranges=list(itertools.pairwise(cuts)))
+    run(source, a, b, c, m, n, k, *form, *flat, ranges=list(itertools.pairwise(cuts)))
     assert (buffer[:GUARD] == 1).all()
     assert (buffer[GUARD + count :] == 1).all()
     return c.reshape(*extents, m, n)
@@ -89,7 +90,7 @@ def test_products_of_every_form_and_vector_width_agree_with_numpy(
     if bits > matmul.native_vector_bits():
         pytest.skip("this CPU has no vectors as wide")
     rng = np.random.default_rng(0)
-    form = Form(transpose_a, transpose_b)
+    form = (transpose_a, transpose_b)
     for place, (m, n, k) in enumerate(SIZES):
         a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
         computed = product(
@@ -108,7 +109,7 @@ def test_products_of_other_dtypes_agree_with_numpy(
     for m, n, k in [(1, 1, 1), (5, 40, 7), (300, 35, 9), (3, 3, 0)]:
         a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
         computed = product(
-            dtype, Form(transpose_a, transpose_b), stored(a, transpose_a), stored(b, transpose_b),
+            dtype, (transpose_a, transpose_b), stored(a, transpose_a), stored(b, transpose_b),
             (m, n, k), pieces=2,
         )  # fmt: skip
         assert_close(computed, a @ b, k)
@@ -120,7 +121,7 @@ def test_an_accumulating_product_adds_to_what_is_there(
     dtype: DType, transpose_a: bool, transpose_b: bool
 ) -> None:
     rng = np.random.default_rng(0)
-    form = Form(transpose_a, transpose_b, accumulate=True)
+    form = (transpose_a, transpose_b)
     for m, n, k in [(1, 20, 5), (20, 1, 5), (40, 100, 300), (6, 6, 0)]:
         a, b, start = (numbers(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
         computed = product(
@@ -146,7 +147,7 @@ def test_batches_are_broadcast(a_batch: Any, b_batch: Any, pieces: int) -> None:
         ]
         batch.append((extent, *strides))
     computed = product(
-        f64, Form(batch_rank=len(batch)), a, b, (m, n, k), tuple(batch), pieces=pieces
+        f64, (False, False), a, b, (m, n, k), tuple(batch), pieces=pieces
     )
     assert_close(computed, wanted, k)
 
@@ -155,21 +156,21 @@ def test_a_range_may_be_cut_anywhere() -> None:
     rng = np.random.default_rng(0)
     m, n, k = 700, 100, 20
     a, b = numbers(rng, (m, k), f32), numbers(rng, (k, n), f32)
-    computed = product(f32, Form(), a, b, (m, n, k), pieces=units(m, n))
+    computed = product(f32, (False, False), a, b, (m, n, k), pieces=units(m, n))
     assert_close(computed, a @ b, k)
 
 
 def test_nan_and_infinity_reach_only_the_results_they_belong_to() -> None:
     a, b = np.ones((40, 40), np.float32), np.ones((40, 40), np.float32)
     a[3, 5], b[7, 9] = np.nan, np.inf
-    computed = product(f32, Form(), a, b, (40, 40, 40))
+    computed = product(f32, (False, False), a, b, (40, 40, 40))
     np.testing.assert_array_equal(np.isnan(computed), np.isnan(a @ b))
     np.testing.assert_array_equal(np.isinf(computed), np.isinf(a @ b))
 
 
 def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
     """The packed tile's loop multiplies straight from broadcast memory and stores nothing."""
-    text = kernel_assembly(matmul_kernel(f32, Form()), "test")
+    text = kernel_assembly(matmul_kernel(f32), "test")
     blocks = re.split(r"^\.L\w+:", text, flags=re.MULTILINE)
     tiles = [block for block in blocks if len(re.findall(r"vfmadd\w+ps", block)) >= 8]
     assert tiles

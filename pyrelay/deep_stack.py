@@ -1,0 +1,153 @@
+"""Room for programs that nest deeply: work done on a thread with a large stack.
+
+In: a function and its arguments. Out: its result, or its exception with the traceback it had.
+
+Passes use Python's own stack for the nesting of blocks. A chain of a thousand `elif` nests a
+thousand blocks, more than the main thread's stack and Python's recursion limit allow. Compilation
+therefore runs on a thread of its own, which has `STACK_SIZE` bytes of stack (address space: pages
+that are never touched cost nothing), and with `RECURSION_LIMIT` for the time it takes. That limit is
+the whole process's, so other threads have it meanwhile, too. Context variables (settings, NumPy's
+error state) are those of the caller. An exception that arrives while the caller waits, such as
+KeyboardInterrupt, stops the work and is raised once the work has stopped.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+__all__ = ["RECURSION_LIMIT", "STACK_SIZE", "deep", "on_deep_stack"]
+
+STACK_SIZE = 512 << 20
+#: A level of recursion that goes through C code takes up to about 2 KiB of stack.
+RECURSION_LIMIT = 200_000
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_state = threading.Lock()  # guards what follows and the process's limits
+_running = 0
+_usual_limit = 0
+_here = threading.local()
+
+
+def on_deep_stack(work: Callable[P, R], /, *args: P.args, **keywords: P.kwargs) -> R:
+    """`work(*args, **keywords)`, with room to recurse.
+
+    Called from such work, it is a plain call. So it is where the system refuses a thread.
+    """
+    if getattr(_here, "deep", False):
+        return work(*args, **keywords)
+    task = _Task(functools.partial(work, *args, **keywords))
+    try:
+        thread = _started(task.run)
+    except RuntimeError:
+        return work(*args, **keywords)
+    task.wait(thread)
+    return task.outcome()
+
+
+def deep(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: the function always runs with room to recurse."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **keywords: P.kwargs) -> R:
+        return on_deep_stack(function, *args, **keywords)
+
+    return call
+
+
+class _Stop(SystemExit):
+    """Ends the work from outside; a thread that ends with a SystemExit says nothing."""
+
+
+class _Task(Generic[R]):
+    """Work on another thread, and how it ended."""
+
+    def __init__(self, work: Callable[[], R]) -> None:
+        self._work = work
+        self._context = contextvars.copy_context()
+        self._results: list[R] = []
+        self._error: BaseException | None = None
+        self._interruption: BaseException | None = None
+
+    def run(self) -> None:
+        """Do the work; on the thread."""
+        _here.deep = True
+        _raise_limit()
+        try:
+            self._results.append(self._context.run(self._work))
+        except BaseException as error:  # raised again where the caller waits
+            self._error = error
+        finally:
+            _restore_limit()
+
+    def wait(self, thread: threading.Thread) -> None:
+        """Wait for the end; what interrupts the waiting stops the work."""
+        while thread.is_alive():
+            try:
+                thread.join()
+            except BaseException as error:
+                self._interruption = error
+                number = ctypes.c_ulong(thread.ident or 0)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(_Stop))
+
+    def outcome(self) -> R:
+        """The result; raises what the work, or what interrupted it, raised."""
+        # Neither exception may refer to this frame, which would keep all of the work's values.
+        error, self._error = self._interruption or self._error, None
+        self._interruption = None
+        try:
+            if error is not None:
+                raise error
+            return self._results[0]
+        finally:
+            del error
+
+
+def _started(run: Callable[[], None]) -> threading.Thread:
+    """A thread with a large stack. Raises RuntimeError if the system has none to give."""
+    thread = threading.Thread(target=run, name="pyrelay-compile", daemon=True)
+    with _state:
+        usual = threading.stack_size(STACK_SIZE)
+        try:
+            thread.start()
+        finally:
+            threading.stack_size(usual)
+    return thread
+
+
+def _raise_limit() -> None:
+    global _running, _usual_limit
+    with _state:
+        if not _running:
+            _usual_limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(_usual_limit, RECURSION_LIMIT))
+        _running += 1
+
+
+def _restore_limit() -> None:
+    global _running
+    with _state:
+        _running -= 1
+        if not _running:
+            sys.setrecursionlimit(_usual_limit)
+
+
+def _after_fork() -> None:
+    """In a child, other threads are gone."""
+    global _state, _running
+    _state = threading.Lock()
+    if _running and not getattr(_here, "deep", False):
+        _running = 0
+        sys.setrecursionlimit(_usual_limit)
+
+
+_os_register: Any = getattr(__import__("os"), "register_at_fork", None)
+if _os_register is not None:
+    _os_register(after_in_child=_after_fork)

@@ -1,0 +1,65 @@
+"""Where the operands of an operation stand in the user's source, for the marks of a message.
+
+In: the span of an expression or a statement. Out: the spans of its operands, found by parsing the
+text again: a variable's own span says where it was set, not where it is used.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from pyrelay.errors import Span
+
+
+def operand_spans(span: Span) -> list[Span]:
+    """Spans of the operands of the operator, call, subscript or assignment that `span` covers.
+
+    Of a call they are the receiver of a method, then the arguments. Empty where the text is none of
+    these.
+    """
+    text = span.text()
+    try:
+        node: ast.AST = ast.parse(f"({text}\n)", mode="eval").body
+        shift = 1
+    except SyntaxError:
+        try:
+            node = ast.parse(text).body[0]
+        except (SyntaxError, IndexError):
+            return []
+        shift = 0
+    lines = text.split("\n")
+    return [_within(span, lines, part, shift) for part in _parts(node)]
+
+
+def _parts(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.UnaryOp(operand=operand):
+            return [operand]
+        case ast.Subscript(value=value):
+            return [value]
+        case ast.Call(func=func, args=args, keywords=keywords):
+            receiver = [func.value] if isinstance(func, ast.Attribute) else []
+            return [*receiver, *args, *(k.value for k in keywords)]
+        case ast.AugAssign(target=target, value=value):
+            return [target, value]
+        case ast.Assign(targets=[target], value=value):
+            return [target, value]
+    return []
+
+
+def _within(span: Span, lines: list[str], part: ast.expr, shift: int) -> Span:
+    def place(line: int, column: int) -> tuple[int, int]:
+        if line == 1:
+            column -= shift
+        characters = len(lines[line - 1].encode()[:column].decode(errors="ignore"))
+        return span.line + line - 1, characters + (span.column if line == 1 else 0)
+
+    assert part.end_lineno is not None
+    assert part.end_col_offset is not None
+    start = place(part.lineno, part.col_offset)
+    end = place(part.end_lineno, part.end_col_offset)
+    return Span(span.source, *start, *end, span.function)

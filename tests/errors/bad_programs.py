@@ -1,0 +1,267 @@
+"""Programs with a mistake, by name: source text and the arguments of a call of its last function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+A43, A4, A3 = np.ones((4, 3), np.float32), np.ones(4, np.float32), np.ones(3, np.float32)
+X = np.arange(4.0)
+
+BAD: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "shape_mismatch": (
+        """
+def loss(x, w, c):
+    h = np.tanh(x * w + c)
+    return h.sum()
+""",
+        (A43, A4, A3),
+    ),
+    "shape_mismatch_in_a_helper": (
+        """
+def layer(x, w):
+    return x + w
+
+def model(x, w):
+    y = layer(x, w[0])
+    return layer(y, w)
+""",
+        (A3, np.ones((2, 4), np.float32)),
+    ),
+    "matmul_mismatch": ("\ndef f(x, w):\n    return x @ w\n", (A43, A4)),
+    "matmul_of_a_scalar": ("\ndef f(x):\n    return x @ 2.0\n", (A43,)),
+    "undefined_name": (
+        """
+def f(values):
+    total = 0.0
+    for v in values:
+        total += weigth * v
+    return total
+""",
+        (X,),
+    ),
+    "branch_types_differ": (
+        """
+def f(x, n):
+    if n > 0:
+        y = x
+    else:
+        y = x.sum(axis=0, keepdims=True)[None]
+    return y
+""",
+        (X, 1),
+    ),
+    "branch_gives_tuple_or_array": (
+        """
+def f(x, n):
+    return (x, x) if n > 0 else x
+""",
+        (X, 1),
+    ),
+    "carried_rank_changes": (
+        """
+def f(x, n):
+    y = x
+    for i in range(n):
+        y = y[None]
+    return y
+""",
+        (X, 5000),
+    ),
+    "carried_structure_changes": (
+        """
+def f(x, tol):
+    history = (x,)
+    while history[0].sum() < tol:
+        history = (history[0] + 1.0, history)
+    return history
+""",
+        (A3, 20.0),
+    ),
+    "used_before_set": (
+        """
+def f(x):
+    y = x + z
+    z = 1.0
+    return y
+""",
+        (X,),
+    ),
+    "unknown_attribute": ("\ndef f(x):\n    return x.shpae\n", (X,)),
+    "unknown_numpy_function": ("\ndef f(x):\n    return np.tahn(x)\n", (X,)),
+    "unsupported_call": ("\ndef f(x):\n    return np.unique(x)\n", (X,)),
+    "print_inside": ("\ndef f(x):\n    print(x)\n    return x\n", (X,)),
+    "random_inside": ("\ndef f(x):\n    return x + np.random.randn(4)\n", (X,)),
+    "recursion_without_base_case": (
+        """
+def f(n):
+    return f(n - 1) + 1
+""",
+        (3,),
+    ),
+    "recursion_with_growing_argument": (
+        """
+def f(x, n):
+    if n == 0:
+        return x.sum()
+    return f(x[None], n - 1)
+""",
+        (X, 3),
+    ),
+    "grad_of_an_integer": (
+        """
+def square(x):
+    return x * x
+
+def f(n):
+    return pyrelay.grad(square)(n)
+""",
+        (3,),
+    ),
+    "grad_of_integer_array": (
+        """
+def f(labels):
+    return pyrelay.grad(lambda y: np.sum(y * 1.0))(labels)
+""",
+        (np.arange(3),),
+    ),
+    "grad_of_a_vector": (
+        """
+def f(x):
+    return pyrelay.grad(lambda y: y * y)(x)
+""",
+        (X,),
+    ),
+    "grad_of_a_tuple": (
+        """
+def f(x):
+    return pyrelay.grad(lambda y: (np.sum(y), y))(x)
+""",
+        (X,),
+    ),
+    "grad_of_an_absent_argument": (
+        """
+def f(x):
+    return pyrelay.grad(lambda y: np.sum(y), argnums=1)(x)
+""",
+        (X,),
+    ),
+    "too_many_arguments": (
+        """
+def scale(x, k):
+    return x * k
+
+def f(x):
+    return scale(x, 2.0, 3.0)
+""",
+        (X,),
+    ),
+    "missing_argument": (
+        """
+def scale(x, k, *, offset):
+    return x * k + offset
+
+def f(x):
+    return scale(x, 2.0)
+""",
+        (X,),
+    ),
+    "unexpected_keyword": ("\ndef f(x):\n    return np.sum(x, axs=0)\n", (X,)),
+    "index_out_of_range": ("\ndef f(x):\n    return x[4]\n", (X,)),
+    "too_many_indices": ("\ndef f(x):\n    return x[0, 1]\n", (X,)),
+    "float_index": ("\ndef f(x):\n    return x[1.0]\n", (X,)),
+    "tuple_index_out_of_range": ("\ndef f(x):\n    t = (x, x)\n    return t[2]\n", (X,)),
+    "wrong_axis": ("\ndef f(x):\n    return x.sum(axis=1)\n", (X,)),
+    "bad_reshape": ("\ndef f(x):\n    return x.reshape(3, 2)\n", (X,)),
+    "bad_concatenate": (
+        "\ndef f(x, y):\n    return np.concatenate([x, y])\n", (A43, A4),
+    ),
+    "ambiguous_truth": (
+        """
+def f(x):
+    if x > 0:
+        return x
+    return -x
+""",
+        (X,),
+    ),
+    "swap_of_arguments": (
+        """
+def f(u, un, steps):
+    for _ in range(steps):
+        un[1:] = u[:-1]
+        u, un = un, u
+    return u
+""",
+        (X, X + 1, 3),
+    ),
+    "alias_chosen_by_a_branch": (
+        """
+def f(x, n):
+    y = x if n > 0 else np.zeros(4)
+    y[0] = 1.0
+    return x[0]
+""",
+        (X, 1),
+    ),
+    "axis_known_only_at_run_time": (
+        """
+def f(x):
+    return np.sum(x, axis=int(x[0]))
+""",
+        (X,),
+    ),
+    "unknown_key": (
+        """
+def f(params):
+    return params["weights"] * 2.0
+""",
+        ({"weight": X, "bias": 1.0},),
+    ),
+    "list_grows_at_run_time": (
+        """
+def f(x):
+    out = []
+    while x.sum() < 100.0:
+        out.append(x)
+        x = x * 2.0
+    return out
+""",
+        (X,),
+    ),
+    "none_in_arithmetic": (
+        """
+def f(x, scale=None):
+    return x * scale
+""",
+        (X,),
+    ),
+    "string_in_arithmetic": ('\ndef f(x):\n    return x + "1"\n', (X,)),
+    "call_of_an_array": ("\ndef f(x):\n    return x(0)\n", (X,)),
+    "bits_of_floats": ("\ndef f(x):\n    return x & 1\n", (X,)),
+    "write_of_another_shape": (
+        """
+def f(x, y):
+    x[1:3] = y
+    return x
+""",
+        (X, np.ones(3)),
+    ),
+    "in_place_cast": (
+        """
+def f(n, x):
+    n += x
+    return n
+""",
+        (np.arange(4), X),
+    ),
+    "tuple_assignment": ("\ndef f(x):\n    t = (x, 1)\n    t[0] = x\n    return t\n", (X,)),
+    "unpack_too_many": ("\ndef f(x):\n    a, b = x, x, x\n    return a\n", (X,)),
+    "mask_read": ("\ndef f(x):\n    return x[x > 0].sum()\n", (X,)),
+    "returned_function": ("\ndef f(x):\n    return lambda y: x + y\n", (X,)),
+    "unsupported_dtype": ("\ndef f(x):\n    return x.astype(np.float16)\n", (X,)),
+    "iteration_over_a_number": ("\ndef f(n):\n    for i in n:\n        pass\n    return 0\n", (3,)),
+    "range_of_a_float": ("\ndef f(n):\n    for i in range(n / 2):\n        pass\n    return 0\n", (3,)),
+    "big_integer": ("\ndef f(n):\n    return n * 10**30\n", (3,)),
+}
