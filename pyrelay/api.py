@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyrelay import config, errors
+from pyrelay.deep_stack import deep, on_deep_stack
 from pyrelay.infer.structure import Flattened, Key, flatten
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
@@ -159,18 +160,31 @@ class Compiled:
         callee: Any = values.Known(function)
         if kind != "jit":
             callee = values.Derivative(callee, kind, **options)
-        with _compiling:
-            return specialise(callee, args, keywords, parse)
+
+        def specialised() -> Any:
+            with _compiling:
+                return specialise(callee, args, keywords, parse)
+
+        return on_deep_stack(specialised)
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
         """The program for these arguments, by another thread or now."""
+        entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
+        if crowded:
+            self._warn(entry.program.spec)
+        return entry
+
+    def _found_or_made(
+        self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[_Entry, bool]:
+        """The program, and whether it is one of too many."""
         from pyrelay import boundary, pipeline
 
         with _compiling:
             again = Flattened()
             found = self._found(self._key(args, keywords, again), again)
             if found is not None:
-                return found
+                return found, False
             started = time.perf_counter()
             spec = self._specialised(args, keywords)
             spent = time.perf_counter() - started
@@ -179,21 +193,23 @@ class Compiled:
             signature = self._call_text(args, keywords)
             program = boundary.Program(spec, pipeline.compiled(spec), flat, signature, spent)
             entry = _Entry(program, program.caller())
-            self._keep(key, entry)
+            crowded = self._keep(key, entry)
             direct = boundary.direct_call(program, self._dispatch, self._hits)
             if direct is not None:
                 self._direct = direct
-        return entry
+        return entry, crowded
 
-    def _keep(self, key: Key, entry: _Entry) -> None:
-        """Enter a program, in front of those for the same structure; drop the oldest ones."""
+    def _keep(self, key: Key, entry: _Entry) -> bool:
+        """Enter a program, in front of those for the same structure; drop the oldest ones.
+
+        True if any had to go.
+        """
         known = self._table.pop(key, ())
-        if len(known) >= _MOST_PROGRAMS:
-            self._warn(entry.program.spec)
         while len(self._table) >= _MOST_STRUCTURES:
             del self._table[next(iter(self._table))]
         self._table[key] = (entry, *known[: _MOST_PROGRAMS - 1])
         self._compilations += 1
+        return len(known) >= _MOST_PROGRAMS
 
     def _warn(self, spec: Any) -> None:
         """Say, once, why a function is compiled again and again."""
@@ -211,6 +227,7 @@ class Compiled:
     # -- looking inside ----------------------------------------------------------------------------
 
     @user_facing
+    @deep
     def ir(self, *args: Any, stage: str = "infer", **keywords: Any) -> Any:
         """The program for these arguments as text, at the end of a stage.
 
@@ -226,6 +243,7 @@ class Compiled:
         return program_text(self._specialised(*self._in_order(args, keywords)), stage)
 
     @user_facing
+    @deep
     def code(self, *args: Any, **keywords: Any) -> Any:
         """The source of the kernels that run these arguments, and the plan that launches them."""
         from pyrelay.inspection import program_code

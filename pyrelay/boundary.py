@@ -196,6 +196,7 @@ def direct_call(
         read = {
             "item": f"place{k}.get({guard.name!r})", "cell": f"place{k}.cell_contents",
             "attribute": f"place{k}.{guard.name}",
+            "absent": f"place{k}.get({guard.name!r}, object{k})",
         }[guard.kind]
         tests.append(f"{read} is object{k}")
     lines = [

@@ -16,10 +16,11 @@ from __future__ import annotations
 import contextvars
 import ctypes
 import functools
+import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 __all__ = ["RECURSION_LIMIT", "STACK_SIZE", "deep", "on_deep_stack"]
 
@@ -143,11 +144,10 @@ def _after_fork() -> None:
     """In a child, other threads are gone."""
     global _state, _running
     _state = threading.Lock()
-    if _running and not getattr(_here, "deep", False):
-        _running = 0
+    deep_here = getattr(_here, "deep", False)
+    if _running and not deep_here:
         sys.setrecursionlimit(_usual_limit)
+    _running = int(deep_here)
 
 
-_os_register: Any = getattr(__import__("os"), "register_at_fork", None)
-if _os_register is not None:
-    _os_register(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_after_fork)

@@ -134,8 +134,8 @@ def _reasons(spec: Specialised) -> list[str]:
     lines = [
         f"  only for {spec.leaf_names[leaf]} = {value!r}" for leaf, value in spec.static.items()
     ]
-    if spec.names:
-        lines.append("  while these names mean the same: " + ", ".join(_read_names(spec)))
+    if read := _read_names(spec):
+        lines.append("  while these names mean the same: " + ", ".join(read))
     if spec.extents:
         with dims.spelled_by(lambda symbol: _extent_name(spec, symbol)):
             conditions = [
@@ -153,4 +153,6 @@ def _extent_name(spec: Specialised, symbol: dims.Symbol) -> str:
 
 
 def _read_names(spec: Specialised) -> list[str]:
-    return list(dict.fromkeys(guard.name for guard in spec.names))
+    """Names that a user may give another meaning; a function's own parts are left out."""
+    names = (guard.name for guard in spec.names if guard.kind != "absent")
+    return [name for name in dict.fromkeys(names) if not name.startswith("__")]

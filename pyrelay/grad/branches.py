@@ -7,7 +7,7 @@ the sink a backward `If` on the same condition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static
@@ -59,7 +59,7 @@ def reverse_if(walker: Walker, let: Let, sink: Sink, flow: Flow) -> list[Let]:
     if not touched and not tape:
         return [let]
     arms = [
-        _arm(block, forward, inner, child, touched, tape)
+        _arm(block, forward, inner, child, touched, tape, walker.volatile)
         for block, (forward, inner, child) in zip((rhs.then, rhs.orelse), halves, strict=True)
     ]
     renamings, forward_let = _forward_if(let, rhs, arms, flow, tape)
@@ -99,7 +99,8 @@ def _touched(sink: Sink, children: Iterable[Sink]) -> list[Var]:
 
 
 def _arm(
-    block: Block, forward: list[Let], flow: Flow, child: Sink, touched: Sequence[Var], tape: bool
+    block: Block, forward: list[Let], flow: Flow, child: Sink, touched: Sequence[Var], tape: bool,
+    volatile: Collection[Var],
 ) -> _Arm:
     results: list[Atom] = []
     for var in touched:
@@ -108,7 +109,7 @@ def _arm(
         results.append(child.tape)
     backward = live_lets(child.builder.lets, results)
     code = Block(tuple(backward), tuple(results))
-    residuals = select(forward, walk.free_vars(code), ())
+    residuals = select(forward, walk.free_vars(code), (), volatile=volatile)
     symbols = needed_symbols(code, residuals, {s for let in forward for s in let.dims})
     return _Arm(block, forward, flow, child, backward, results, residuals, symbols)
 

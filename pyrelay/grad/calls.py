@@ -26,7 +26,7 @@ from pyrelay.grad.branches import needed_symbols, reverse_if
 from pyrelay.grad.cotangents import Sink, cotangent_type
 from pyrelay.grad.loops import reverse_loop
 from pyrelay.grad.prepare import definitions, prepared, recursive_functions
-from pyrelay.grad.residuals import live_lets, repeat, select
+from pyrelay.grad.residuals import is_array, live_lets, repeat, select
 from pyrelay.grad.reverse import Flow, ReverseControl, Walker
 from pyrelay.grad.tape import pop, push
 from pyrelay.ir import dims, types, walk
@@ -140,7 +140,8 @@ class Splits:
         for k in split.accumulates:
             var = call.args[k]
             assert isinstance(var, Var)
-            sink.updated.add(var)
+            if var not in sink.values:
+                sink.updated.add(var)
             args.append(sink.get(var).atom)
             sink.values.pop(var, None)
         extents = list(call.dims)
@@ -196,11 +197,12 @@ class _Half:
             sink.values[params[k]] = sink.builder.handle(var)
         for k, seed in zip(self.pattern.results, seeds, strict=True):
             sink.add(body.results[k], sink.builder.handle(seed))
+        self.walker.enter(self._changing_params(), (body,))
         lets = self.walker.lets(body.lets, sink, self.flow)
         lets = self.walker.late(params) + lets
         results = [sink.get(params[k]).atom for k in split.gives]
         code = Block(tuple(live_lets(sink.builder.lets, results)), tuple(results))
-        residuals = select(lets, walk.free_vars(code), ())
+        residuals = select(lets, walk.free_vars(code), (), volatile=self.walker.volatile)
         saved_symbols = needed_symbols(code, residuals, {s for let in lets for s in let.dims})
         tape = split.tape or self.flow.used or bool(residuals.saved or saved_symbols)
         read = {*walk.free_vars(code), *walk.free_vars(Block(residuals.repeated, ()))}
@@ -230,10 +232,17 @@ class _Half:
         )
         accumulates = tuple(
             k for k in split.gives
-            if k in split.accumulates or (params[k] in sink.updated and _is_array(params[k]))
+            if k in split.accumulates or (params[k] in sink.updated and is_array(params[k]))
         )
         after = replace(split, needs=tuple(needs), accumulates=accumulates, tape=tape)
         return after, (forward, backward)
+
+    def _changing_params(self) -> list[Var]:
+        """The parameters that some recursive call of the body does not pass on as they are."""
+        calls = [
+            let.rhs for let in walk.nested_lets(self.function.body) if isinstance(let.rhs, FnCall)
+        ]
+        return [p for p in self.function.params if any(p not in call.args for call in calls)]
 
     def _seeds(self) -> tuple[list[Var], list[Symbol]]:
         """Cotangents of results; an extent that the function itself finds gets a symbol."""
@@ -247,7 +256,3 @@ class _Half:
                 ty = replace(ty, shape=tuple(dims.of(s) for s in own))
             seeds.append(Var("g", ty))
         return seeds, symbols
-
-
-def _is_array(var: Var) -> bool:
-    return isinstance(var.type, TensorType) and var.type.rank > 0

@@ -96,9 +96,9 @@ class Sink:
 
     `builder` collects the block, `values` holds the cotangents so far (never of inactive
     variables), `tape` is the tape as the block has left it. `updated` are the variables whose
-    cotangent is updated in parts somewhere in the function. `postpone` may take over the cotangents
-    of an op's operands: it gets the Let, its call, the cotangent of its result and the sink, and
-    returns the operands' positions.
+    cotangent somewhere in the function starts as zeros that are then updated in parts. `postpone`
+    may take over the cotangents of an op's operands: it gets the Let, its call, the cotangent of
+    its result and the sink, and returns the operands' positions.
     """
 
     __slots__ = ("active", "builder", "postpone", "tape", "updated", "values")
@@ -123,7 +123,8 @@ class Sink:
         ty = cotangent_type(atom.type)
         known = self.values.get(atom)
         if callable(cotangent):
-            self.updated.add(atom)
+            if known is None:
+                self.updated.add(atom)
             base = zero(self.builder, ty) if known is None else self.builder.handle(known)
             self.values[atom] = fit(self.builder, cotangent(base), ty)
             return

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pyrelay.grad.branches import needed_symbols
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static, zero
 from pyrelay.grad.products import Product, Products, rows_of, total
-from pyrelay.grad.residuals import invariant_lets, live_lets, repeat, select
+from pyrelay.grad.residuals import invariant_lets, live_lets, repeat, select, typical
 from pyrelay.grad.reverse import Flow, Walker
 from pyrelay.grad.tape import pop, push, rebind
 from pyrelay.ir import dims, types, walk
@@ -42,7 +42,10 @@ def reverse_loop(walker: Walker, let: Let, sink: Sink, flow: Flow) -> list[Let]:
         return [let]
     if loop.index is None:
         loop = replace(loop, index=Var("i", types.PY_INT, span=let.span))
+    around = set(walker.volatile)
+    walker.enter(walk.block_binders(loop), walk.blocks(loop))
     iteration = _reverse_iteration(walker, loop, sink)
+    walker.volatile = around
     saving = _Saving(walker, loop, iteration)
     forward = _forward(walker, let, loop, iteration, saving, flow)
     _backward(let, loop, iteration, saving, forward, cotangents, sink)
@@ -123,6 +126,12 @@ def is_counted(loop: Loop) -> bool:
     return loop.count is not None and loop.test is None and not loop.exits and not loop.dims
 
 
+def _trips(walker: Walker, loop: Loop) -> int:
+    """A guess at the trip count, 1 if nothing is known about it."""
+    extent = None if loop.count is None else walker.known_extent(loop.count)
+    return 1 if extent is None or loop.exits else max(1, typical(extent))
+
+
 def _outer_reads(loop: Loop) -> list[Var]:
     """Variables from outside the loop that its blocks read."""
     found: dict[Var, None] = {}
@@ -149,7 +158,7 @@ class _Saving:
         leaves = loop.carried + loop.handed
         needed = list(walk.free_vars(code))
         needed += [p.other for p in iteration.products if p.sequence is None]
-        chosen = select(lets, needed, leaves, invariant)
+        chosen = select(lets, needed, leaves, invariant, walker.volatile, _trips(walker, loop))
         self.once = [let for let in chosen.repeated if let in invariant]
         self.repeated = [let for let in chosen.repeated if let not in invariant]
         symbols = needed_symbols(code, chosen, bound_symbols)
@@ -305,6 +314,7 @@ def _backward(
         else zero(builder, cotangent_type(let.outs[k].type)).atom
         for k in iteration.live
     ]
+    sink.updated.update(v for v in iteration.outer if v not in sink.values)
     init += [sink.get(v).atom for v in iteration.outer]
     results = [names.atom(a) for a in iteration.results] + more.results
     own = iteration.cotangents + iteration.accumulators

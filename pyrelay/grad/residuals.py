@@ -6,7 +6,9 @@ which variables to save, and which cheap Lets to repeat in the backward block in
 The choice is a minimum cut between what cannot be repeated and what is needed: a vertex costs its
 bytes, an edge from operand to result is free (Enzyme, Moses and Churavy 2020; the min-cut
 partitioner of PyTorch's AOTAutograd). Of all minimum cuts the one nearest to what is needed is
-taken, so that nothing is repeated without saving memory. Values from outside the block are free.
+taken, so that nothing is repeated without saving memory. Values from outside the block are free,
+but for arrays that the block around must save in turn, such as one that a loop around updates: of
+those the elements that were read are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
-from pyrelay.ir.dims import Symbol
+from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.effects import effect_of
 from pyrelay.ir.nodes import Atom, Block, FnCall, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS, Effect
@@ -112,30 +114,37 @@ def invariant_lets(
 
 def select(
     lets: Sequence[Let], needed: Iterable[Var], leaves: Collection[Var],
-    free_lets: Collection[Let] = (),
+    free_lets: Collection[Let] = (), volatile: Collection[Var] = (), trips: int = 1,
 ) -> Residuals:
     """Decide what to save of a forward block.
 
     lets: the forward block. needed: variables that the backward block reads. leaves: variables
     that the block's owner binds and that must be saved if they are needed (a loop's carried
     variables). free_lets: Lets that may be repeated whatever they cost. Variables bound neither by
-    `lets` nor in `leaves` are available to the backward block.
+    `lets` nor in `leaves` are available to the backward block, and free unless they are `volatile`
+    arrays: those cost the block around their bytes, once for `trips` runs of this block.
     """
     producer = {out: let for let in lets for out in let.outs}
+    bound = {*producer, *leaves}
+
+    def counts(var: Var) -> bool:
+        return var in bound or (var in volatile and is_array(var))
+
     graph = _Graph()
-    wanted = [v for v in dict.fromkeys(needed) if v in producer or v in leaves]
+    wanted = [v for v in dict.fromkeys(needed) if counts(v)]
     pending, seen = list(wanted), set(wanted)
     for var in wanted:
         graph.edge((var, "out"), _Graph.SINK, _ENDLESS)
     while pending:
         var = pending.pop()
-        graph.edge((var, "in"), (var, "out"), size_of(var))
+        share = 1 if var in bound else trips
+        graph.edge((var, "in"), (var, "out"), max(1, size_of(var) // share))
         let = producer.get(var)
         if let is None or not (let in free_lets or is_repeatable(let)):
             graph.edge(_Graph.SOURCE, (var, "in"), _ENDLESS)
             continue
         for atom in walk.operands(let.rhs):
-            if isinstance(atom, Var) and (atom in producer or atom in leaves):
+            if isinstance(atom, Var) and counts(atom):
                 graph.edge((atom, "out"), (var, "in"), _ENDLESS)
                 if atom not in seen:
                     seen.add(atom)
@@ -161,13 +170,21 @@ def _lets_to_repeat(
     return tuple(let for let in lets if let in chosen)
 
 
+def is_array(var: Var) -> bool:
+    """True for an array, of rank one or more."""
+    return isinstance(var.type, TensorType) and var.type.rank > 0
+
+
+def typical(extent: Extent) -> int:
+    """An extent's value, with a typical number for unknown ones in it."""
+    return dims.evaluate(extent, dict.fromkeys(dims.symbols(extent), _TYPICAL_EXTENT))
+
+
 def size_of(var: Var) -> int:
     """Bytes of a value, with a typical number for unknown extents."""
     if not isinstance(var.type, TensorType):
         return _ENDLESS
-    size = var.type.size
-    values = dict.fromkeys(dims.symbols(size), _TYPICAL_EXTENT)
-    return max(1, dims.evaluate(size, values)) * var.type.dtype.size
+    return max(1, typical(var.type.size)) * var.type.dtype.size
 
 
 Vertex = tuple[Var | str, str]

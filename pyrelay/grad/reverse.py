@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pyrelay.grad.activity import carries_derivative
 from pyrelay.grad.cotangents import Sink, cotangent_type, strong, zero
-from pyrelay.ir import types
+from pyrelay.ir import types, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Const, Let, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, Const, Let, OpCall, Var
 from pyrelay.ir.op import OPS, NotDifferentiable
 
 
@@ -48,7 +48,9 @@ class Walker:
     """Reverses the blocks of one function.
 
     active: its active variables. definitions: the Lets that bind its variables. control: for each
-    kind of node with blocks or a callee, what reverses it.
+    kind of node with blocks or a callee, what reverses it. `volatile` are variables with many
+    values in one run, so that the backward pass has them only if they are saved: those bound in
+    loops and recursive functions.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Walker:
         control: Mapping[type, ReverseControl],
     ) -> None:
         self.active, self.definitions, self._control = active, definitions, control
+        self.volatile: set[Var] = set()
         self._extents: dict[Var, Extent] = {}
         self._late: dict[Var, list[Let]] = {}
 
@@ -72,9 +75,26 @@ class Walker:
             pieces.append(forward + self.late(let.outs))
         return [let for piece in reversed(pieces) for let in piece]
 
+    def enter(self, binders: Iterable[Var], blocks: Iterable[Block]) -> None:
+        """Note that these variables, and what is bound in the blocks, are volatile."""
+        self.volatile.update(binders)
+        for block in blocks:
+            for let in walk.nested_lets(block):
+                self.volatile.update(let.outs, walk.block_binders(let.rhs))
+
     def late(self, binders: Iterable[Var]) -> list[Let]:
         """Lets to insert where these variables are bound (see `extent_of`)."""
         return [let for var in binders for let in self._late.pop(var, ())]
+
+    def known_extent(self, count: Atom) -> Extent | None:
+        """The trip count of a loop, if it is a constant or an extent."""
+        if isinstance(count, Const):
+            return max(0, int(count.value))
+        definition = self.definitions.get(count)
+        if definition is None or not isinstance(definition.rhs, OpCall):
+            return None
+        size: Extent | None = definition.rhs.attrs.get("size")
+        return size if definition.rhs.op.name == "extent" else None
 
     def extent_of(self, count: Atom) -> Extent:
         """The trip count of a loop as an extent.
@@ -82,16 +102,12 @@ class Walker:
         Unless the count is an extent or a constant, a symbol is bound to it where it is defined, so
         that arrays of that length have the same type in all enclosing loops.
         """
-        if isinstance(count, Const):
-            return max(0, int(count.value))
-        definition = self.definitions.get(count)
-        if (
-            definition is not None and isinstance(definition.rhs, OpCall)
-            and definition.rhs.op.name == "extent"
-        ):
-            size: Extent = definition.rhs.attrs["size"]
-            return size
+        known = self.known_extent(count)
+        if known is not None:
+            return known
+        assert isinstance(count, Var)
         if count not in self._extents:
+            definition = self.definitions.get(count)
             builder = Builder(None if definition is None else definition.span)
             length = builder.call(OPS["maximum"], count, 0)
             _, (extent,) = builder.call(OPS["as_extent"], length, name="n")

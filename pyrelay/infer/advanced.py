@@ -1,4 +1,7 @@
-"""Indexing with integer arrays: gather for reading, scatter for writing (copies, as in NumPy)."""
+"""Indexing with arrays: gather for reading, scatter for writing (copies, as in NumPy).
+
+A boolean mask stands for the indices of its true elements.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from collections.abc import Sequence
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.ir import types
+from pyrelay.infer.operators import binary
+from pyrelay.ir import dims, types
+from pyrelay.ir.op import OPS
 
 
 def _split(
@@ -24,11 +29,13 @@ def _split(
     for item in items:
         if isinstance(item, V.ArrayRef):
             if item.type.dtype is types.bool_:
-                raise it.failure(
-                    errors.UnsupportedOperationError,
-                    "an array cannot be read or written through a boolean mask here",
-                    hints=("use np.where(mask, a, b)",),
-                )
+                _require_fit(it, array, item, axis)
+                found = true_positions(it, item)
+                arrays.extend(found)
+                axes.extend(range(axis, axis + len(found)))
+                basic.extend([full] * len(found))
+                axis += len(found)
+                continue
             if not item.type.dtype.is_integer:
                 raise it.failure(
                     errors.IndexRangeError,
@@ -57,6 +64,46 @@ def _split(
     return view, arrays, tuple(axes)
 
 
+def _require_fit(
+    it: Interpreter, array: V.ArrayRef, mask: V.ArrayRef, axis: int
+) -> None:
+    """Raise IndexRangeError if a mask surely has another shape than the axes it selects from."""
+    for k, size in enumerate(mask.type.shape):
+        own = array.type.shape[axis + k]
+        if it.program.guards.equal(own, size) is False:
+            raise it.failure(
+                errors.IndexRangeError,
+                f"a mask of type {mask.type} does not fit axis {axis + k} of {array.type}",
+            )
+
+
+def true_positions(it: Interpreter, mask: V.ArrayRef) -> list[V.Value]:
+    """np.nonzero of a mask: for each of its axes the indices of the true elements.
+
+    Their number is an extent known only at run time.
+    """
+    b, shape = it.builder, mask.type.shape
+    flags = it.emit("reshape", it.atom(mask), shape=(mask.type.size,))
+    running = it.emit(
+        "cumsum", b.handle(b.cast(flags.atom, types.i64)), axis=0, reverse=False
+    )
+    total = it.emit("sum", b.handle(b.cast(flags.atom, types.i64)), axes=(0,), keepdims=False)
+    _, (count,) = b.call(OPS["as_extent"], b.cast(total.atom, types.i64, weak=True), name="n")
+    # The k-th true element goes to place k, all others to one place behind, which is cut off.
+    size = dims.of(count) if isinstance(count, dims.Symbol) else count
+    places = it.emit("where", flags, running - 1, b.extent(size))
+    room = b.full(0, (dims.add(size, 1),), types.i64)
+    every = it.emit("iota", size=mask.type.size, dtype=types.i64)
+    spread = it.emit("scatter_update", room, every, places, axes=(0,))
+    flat = it.call("slice", spread, starts=(0,), sizes=(size,), steps=(1,))
+    positions: list[V.Value] = []
+    for extent in reversed(shape[1:]):
+        along = V.Scalar.of_extent(extent)
+        positions.insert(0, binary(it, "%", flat, along))
+        flat = binary(it, "//", flat, along)
+    return [flat, *positions]
+
+
 def gather(it: Interpreter, array: V.ArrayRef, items: Sequence[V.Value]) -> V.Value:
     """`array[items]` with at least one index array."""
     view, arrays, axes = _split(it, array, items)
@@ -73,7 +120,9 @@ def scatter(
 
     if len(items) == 1 and not add:
         item = items[0]
-        if isinstance(item, V.ArrayRef) and item.type.dtype is types.bool_:
+        masked = isinstance(item, V.ArrayRef) and item.type.dtype is types.bool_
+        if masked and V.number_type(value) is not None:
+            assert isinstance(item, V.ArrayRef)
             _masked(it, array, item, value)
             return
     view, arrays, axes = _split(it, array, items)
@@ -88,12 +137,7 @@ def _masked(it: Interpreter, array: V.ArrayRef, mask: V.ArrayRef, value: V.Value
     """`array[mask] = number`."""
     from pyrelay.infer.subscripts import write_whole
 
-    if V.number_type(value) is None:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "only a number can be stored through a boolean mask here",
-            hints=("use np.where(mask, new, old)",),
-        )
+    _require_fit(it, array, mask, 0)
     condition = it.atom(mask)
     for _ in range(array.type.rank - mask.type.rank):
         condition = it.emit(

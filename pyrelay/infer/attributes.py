@@ -15,7 +15,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.guards import NameGuard
+from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
@@ -98,6 +98,8 @@ def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
     builtins = namespace.get("__builtins__", __builtins__)
     table = builtins if isinstance(builtins, dict) else vars(builtins)
     if name in table:
+        it.program.guards.record(NameGuard("absent", namespace, name, ABSENT, False))
+        it.program.guards.record(NameGuard("item", table, name, table[name], False))
         return V.Known(table[name])
     raise _undefined(it, name, [*namespace, *table])
 

@@ -7,6 +7,7 @@ it becomes a Core function of its own (specialisation.py).
 
 from __future__ import annotations
 
+import collections.abc
 import functools
 import inspect
 import types as python_types
@@ -17,7 +18,9 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.guards import NameGuard
 from pyrelay.infer.interpreter import Frame, Interpreter
+from pyrelay.infer.numpy_in_python import SUBSTITUTES
 from pyrelay.ir.nodes import Block, Function, Var
 
 _DEEPEST_INLINE = 200
@@ -70,6 +73,8 @@ def call_known(
     handler = names.lookup(fn)
     if handler is not None:
         return names.apply(it, fn, handler, args, keywords)
+    if isinstance(fn, collections.abc.Hashable) and fn in SUBSTITUTES:
+        return call_closure(it, function_value(it, SUBSTITUTES[fn]), args, keywords)
     target = transformed(it, fn)
     if target is not None:
         return call(it, target, args, keywords)
@@ -169,6 +174,10 @@ def function_value(it: Interpreter, fn: python_types.FunctionType) -> V.Closure:
     """
     from pyrelay.infer.attributes import captured
 
+    for name in ("__code__", "__defaults__", "__kwdefaults__"):  # as `autoreload` replaces them
+        value = getattr(fn, name)
+        if value is not None or name == "__defaults__":
+            it.program.guards.record(NameGuard("attribute", fn, name, value, False))
     home = it.program.parse(fn)
     function = home.module.functions[home.module.entry]
     defaults: dict[str, V.Value] = {}

@@ -39,12 +39,17 @@ class ExtentGuard:
         return _COMPARE[self.op](left, right) is self.truth
 
 
+ABSENT = object()
+"""What a guard finds where a namespace does not have the name."""
+
+
 @dataclass(frozen=True, slots=True)
 class NameGuard:
     """The object found under `name` in `container` (a namespace or a cell) when it was read.
 
     `by_value` compares numbers, strings and tuples of them; otherwise identity counts. `kind` is
-    "item" (dict of globals or builtins), "attribute", or "cell".
+    "item" (dict of globals or builtins), "attribute", "cell", or "absent" (a dict of globals that
+    has no such name, so that the builtin is meant; `value` is ABSENT).
     """
 
     kind: str
@@ -59,6 +64,8 @@ class NameGuard:
             return self.container[self.name]
         if self.kind == "cell":
             return self.container.cell_contents
+        if self.kind == "absent":
+            return self.container.get(self.name, ABSENT)
         return getattr(self.container, self.name)
 
     def holds(self) -> bool:

@@ -180,14 +180,19 @@ class Interpreter:
         return answer
 
     def _refined(self, operand: Any, need: NeedsCheck) -> Any:
-        """The operand, its extent `need.right` replaced by `need.left` after a run-time check."""
+        """The operand with one of the two extents in place of the other, after a run-time check."""
         atom = self.builder.atom(operand)
         ty = atom.type
-        if not isinstance(ty, TensorType) or need.right not in ty.shape:
+        if not isinstance(ty, TensorType):
+            return operand
+        own, other = need.right, need.left
+        if own not in ty.shape:  # the other one stands in an attribute, e.g. a shape to fit into
+            own, other = other, own
+        if own not in ty.shape:
             return operand
         text = "the extents {} and {} of the operands must be equal"
         self.builder.call(OPS["check_equal"], left=need.left, right=need.right, text=text)
-        shape = tuple(need.left if d == need.right else d for d in ty.shape)
+        shape = tuple(other if d == own else d for d in ty.shape)
         return self.builder.call(OPS["refine"], atom, shape=shape)
 
     def result(self, handle: Handle, name: str = "") -> V.Value:

@@ -20,9 +20,9 @@ _FUNCTIONS: dict[str, Any] = {
     for name in (
         "sum prod mean std var max min argmax argmin all any cumsum cumprod reshape ravel transpose "
         "squeeze swapaxes clip dot take repeat round conj conjugate diagonal trace nonzero argsort "
-        "searchsorted ptp"
+        "searchsorted"
     ).split()
-    if hasattr(np, name)
+    if hasattr(np.ndarray, name)
 }
 
 

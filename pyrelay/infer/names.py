@@ -33,7 +33,7 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        from pyrelay.infer import names_builtins, names_numpy  # noqa: F401
+        from pyrelay.infer import einsum, names_builtins, names_creation, names_numpy  # noqa: F401
 
 
 def lookup(obj: Any) -> Callable[..., Any] | None:
@@ -42,10 +42,10 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
     found = _TABLE.get(id(obj))
     if found is not None and found[0] is obj:
         return found[1]
-    if getattr(obj, "__module__", None) == "pyrelay.api" and not hasattr(obj, "__pyrelay__"):
+    if getattr(obj, "__module__", None) in ("pyrelay.api", "pyrelay.nn") and not hasattr(obj, "__pyrelay__"):
         from pyrelay.infer.names_pyrelay import HANDLERS
 
-        return HANDLERS.get(getattr(obj, "__name__", ""))
+        return HANDLERS.get((obj.__module__, getattr(obj, "__name__", "")))
     return None
 
 

@@ -1,4 +1,4 @@
-"""pyrelay's own transforms, called inside a program: `jit`, `grad`, `value_and_grad`.
+"""pyrelay's own functions, called inside a program: `jit`, `grad`, `value_and_grad`, ...
 
 They are entered by name: the functions themselves are defined above this package.
 """
@@ -32,6 +32,15 @@ def _derivative(kind: str) -> Any:
     return handler
 
 
+def stop_gradient(it: Interpreter, x: V.Value) -> V.Value:
+    """pyrelay.nn.stop_gradient(x)."""
+    return it.call("stop_gradient", x)
+
+
+#: by module and name
 HANDLERS = {
-    "jit": jit, "grad": _derivative("grad"), "value_and_grad": _derivative("value_and_grad"),
+    ("pyrelay.api", "jit"): jit,
+    ("pyrelay.api", "grad"): _derivative("grad"),
+    ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
+    ("pyrelay.nn", "stop_gradient"): stop_gradient,
 }

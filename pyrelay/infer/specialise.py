@@ -8,6 +8,7 @@ results become the Python result, which arguments it writes, and the guards it r
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
+from pyrelay.infer.layout import content_children
 from pyrelay.infer.structure import (
     ArgumentResult,
     CaseResult,
@@ -31,6 +33,8 @@ from pyrelay.infer.structure import (
     NodeResult,
     ResultTree,
     SharedResult,
+    ViewResult,
+    ViewStepResult,
     flatten,
 )
 from pyrelay.ir import dims, types
@@ -239,17 +243,22 @@ class _Close:
     before: Heap
     atoms: list[Atom] = field(default_factory=list)
     keys: dict[V.Root, int] = field(default_factory=dict)
+    arrays: dict[Any, LeafResult] = field(default_factory=dict)
+    mentions: Counter[V.Root] = field(default_factory=Counter)
 
     def finish(self, value: V.Value) -> Specialised:
         it, attempt = self.it, self.attempt
+        containers = [V.Ref(r) for r in attempt.containers]
+        self._count_mentions([value, *containers])
         tree = self._tree(value)
-        changed = it.heap.changed_since(self.before)
+        changed = set(it.heap.changed_since(self.before))
+        changed.update(r for r in it.heap.written if r not in self.before.contents)  # captured ones
         mutated: dict[int, int] = {}
         changes: list[ContainerChange] = []
         for leaf, root in attempt.roots.items():
             if root in it.heap.stale:
                 it.content(root)  # raises: the caller's array cannot be known
-            if root in changed or (root not in self.before.contents and root in it.heap.written):
+            if root in changed:
                 mutated[leaf] = self._result(it.content(root))
         for number, root in enumerate(attempt.containers):
             if root in changed:
@@ -287,10 +296,8 @@ class _Close:
                 return ConstantResult(v)
             case V.Scalar(ty):
                 return LeafResult(self._result(it.atom(value)), ty)
-            case V.ArrayRef(root, view, ty):
-                if root.leaf is not None and not view:
-                    return ArgumentResult(root.leaf)
-                return LeafResult(self._result(it.atom(value)), ty)
+            case V.ArrayRef():
+                return self._array(value)
             case V.Tuple(items, cls):
                 return NodeResult("tuple", cls, (), tuple(map(self._tree, items)))
             case V.Ref(root, cls):
@@ -306,6 +313,46 @@ class _Close:
             message=f"a compiled function cannot return {V.describe(value)} to Python",
             hints=("call it inside the function and return what it gives",),
         )
+
+    def _array(self, value: V.ArrayRef) -> ResultTree:
+        """An argument itself, a view of one, or a new array; each array of the program once."""
+        root, view = value.root, value.view
+        if root.leaf is None and (not view or self.mentions[root] == 1):
+            key = (root, view)
+            if key not in self.arrays:
+                self.arrays[key] = LeafResult(self._result(self.it.atom(value)), value.type)
+            return self.arrays[key]
+        if root.leaf is not None:
+            base: ArgumentResult | LeafResult = ArgumentResult(root.leaf)
+        else:
+            whole = self._array(V.ArrayRef(root, (), self.it.content(root).type))
+            assert isinstance(whole, LeafResult)
+            base = whole
+        return ViewResult(base, tuple(map(self._step, view))) if view else base
+
+    def _step(self, step: V.ViewStep) -> ViewStepResult:
+        def number(extent: Extent) -> int | LeafResult:
+            if isinstance(extent, int):
+                return extent
+            return LeafResult(self._result(self.it.builder.extent(extent).atom), types.PY_INT)
+
+        attrs = {
+            k: tuple(map(number, v)) if k in ("starts", "sizes", "shape") else v
+            for k, v in step.attrs
+        }
+        positions = tuple(LeafResult(self._result(a), types.PY_INT) for a in step.atoms)
+        return ViewStepResult(step.kind, positions, tuple(attrs.items()))
+
+    def _count_mentions(self, values: Sequence[V.Value]) -> None:
+        """How many references to each array the result and the caller's containers hold."""
+        pending, seen = list(values), set[V.Root]()
+        while pending:
+            for value in V.leaves_of((pending.pop(),)):
+                if isinstance(value, V.ArrayRef):
+                    self.mentions[value.root] += 1
+                elif isinstance(value, V.Ref) and value.root not in seen:
+                    seen.add(value.root)
+                    pending.extend(content_children(self.it.heap.contents[value.root]))
 
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:

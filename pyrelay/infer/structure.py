@@ -194,9 +194,26 @@ class CaseResult:
     cases: tuple[ResultTree, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ViewStepResult:
+    """One step of a view: the op that reads it, and its ints (known, or results of the program)."""
+
+    kind: str
+    positions: tuple[int | LeafResult, ...]
+    attrs: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewResult:
+    """A view of an array that the caller has or gets, so that writes show in both."""
+
+    base: ArgumentResult | LeafResult
+    steps: tuple[ViewStepResult, ...]
+
+
 ResultTree = (
     ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
-    | CaseResult
+    | CaseResult | ViewResult
 )
 
 
@@ -210,6 +227,11 @@ def assemble(
             return results[index]
         case ConstantResult(value):
             return value
+        case ViewResult(base, steps):
+            array = assemble(base, results, leaves, containers, made)
+            for step in steps:
+                array = _viewed(array, step, results)
+            return array
         case ArgumentResult(leaf):
             return leaves[leaf]
         case ContainerResult(number):
@@ -225,6 +247,34 @@ def assemble(
                 made[key] = built
             return built
     raise AssertionError(tree)
+
+
+def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
+    def numbers(given: Any) -> list[int]:
+        return [int(results[p.index]) if isinstance(p, LeafResult) else p for p in given]
+
+    attrs = dict(step.attrs)
+    match step.kind:
+        case "slice":
+            parts = zip(*(numbers(attrs[k]) for k in ("starts", "sizes", "steps")), strict=True)
+            return array[tuple(_slice_of(*p) for p in parts)]
+        case "index":
+            places = dict(zip(attrs["axes"], numbers(step.positions), strict=True))
+            return array[tuple(places.get(k, slice(None)) for k in range(array.ndim))]
+        case "transpose":
+            return array.transpose(attrs["axes"])
+        case "expand_dims":
+            return np.expand_dims(array, attrs["axes"])
+        case "squeeze":
+            return np.squeeze(array, attrs["axes"])
+    return array.reshape(numbers(attrs["shape"]))
+
+
+def _slice_of(start: int, size: int, step: int) -> slice:
+    if size <= 0:
+        return slice(0, 0)
+    stop = start + size * step
+    return slice(start, stop if stop >= 0 else None, step)
 
 
 def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:

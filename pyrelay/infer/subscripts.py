@@ -81,14 +81,26 @@ def _static_index(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind:
         V.tensor_type(v) is not None for v in items
     )
     if alike and len({(it.tensor(v).dtype, it.tensor(v).shape) for v in items}) == 1:
-        return _choose_item(it, items, key)
+        return _choose_item(it, items, key, kind)
     return it.static(key, f"the index of a {kind}")
 
 
-def _choose_item(it: Interpreter, items: Sequence[V.Value], key: V.Value) -> V.Value:
+def _choose_item(
+    it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
+) -> V.Value:
     from pyrelay.infer.control import branch
+    from pyrelay.infer.effects import emit_raise
 
-    checked = it.emit("check_index", key, size=len(items), axis=0)
+    index = it.builder.handle(it.builder.cast(it.atom(key), types.i64, weak=True))
+    count = len(items)
+    outside = it.emit("logical_or", index < -count, index >= count)
+
+    def complain() -> list[V.Value]:
+        emit_raise(it, IndexError, (V.Known(f"{kind} index out of range"),))
+        raise V.Diverges
+
+    branch(it, outside.atom, complain, list)
+    checked = it.emit("where", index < 0, index + count, index)
 
     def pick(k: int) -> list[V.Value]:
         if k == len(items) - 1:

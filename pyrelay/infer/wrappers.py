@@ -22,10 +22,10 @@ def as_closure(
     """The callee as a closure that `callee(*args, **keywords)` can be made with."""
     if isinstance(callee, V.Known):
         callee = calls.transformed(it, callee.value) or callee
-    if isinstance(callee, V.Closure):
-        return callee
     if isinstance(callee, V.Known) and isinstance(callee.value, python_types.FunctionType):
-        return calls.function_value(it, callee.value)
+        callee = calls.function_value(it, callee.value)
+    if isinstance(callee, V.Closure) and not _packs(callee):
+        return callee
     known = [p.name for p in parameters_of(it, callee) if p.kind.startswith("positional")]
     taken = [n for n in known if n not in keywords][: len(args)]
     positional = (*taken, *(f"argument {k + 1}" for k in range(len(taken), len(args))))
@@ -34,6 +34,11 @@ def as_closure(
     if made is None:
         made = it.program.specialisations[key] = [_wrapper(positional, tuple(keywords))]
     return V.Closure(made[0], None, None, (), (it.new_ref("cell", callee),))
+
+
+def _packs(closure: V.Closure) -> bool:
+    """True if the function takes *args: its callers count the arguments, not that parameter."""
+    return any(p.kind == "var_positional" for p in closure.function.signature)
 
 
 def _wrapper(positional: Sequence[str], named: Sequence[str]) -> Function:

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Union
 
 _serial = itertools.count()
 
@@ -65,7 +64,7 @@ class Extreme:
     right: Extent
 
 
-Atom = Union[Symbol, Quotient, Remainder, Extreme]
+Atom = Symbol | Quotient | Remainder | Extreme
 Monomial = tuple[tuple[Atom, int], ...]  # (atom, power), ordered; () is the constant term
 
 
@@ -112,7 +111,7 @@ class Dim:
         return show(self)
 
 
-Extent = Union[int, Dim]
+Extent = int | Dim
 
 
 def of(symbol: Symbol) -> Dim:
@@ -325,7 +324,7 @@ def plain_symbol(extent: Extent) -> Symbol | None:
 
 
 def _rebuild(extent: Extent, leaf: Callable[[Symbol], Extent]) -> Extent:
-    """The extent with each symbol replaced; nesting of atoms is as deep as the user's expression."""
+    """The extent with each symbol replaced; atoms nest as deep as the user's expression."""
     if isinstance(extent, int):
         return extent
     total: Extent = 0
@@ -373,7 +372,10 @@ def show(extent: Extent, name: Callable[[Symbol], str] = str) -> str:
             factors.insert(0, str(abs(coefficient)))
         text = "*".join(factors)
         sign = "-" if coefficient < 0 else "+"
-        parts.append(text if not parts and sign == "+" else f"{sign} {text}" if parts else "-" + text)
+        if parts:
+            parts.append(f"{sign} {text}")
+        else:
+            parts.append(text if sign == "+" else "-" + text)
     return " ".join(parts)
 
 

@@ -70,8 +70,14 @@ def of_functions(module: Module) -> Mapping[str, Effect]:
 
 
 def _without_calls(function: Function) -> Effect:
-    lets = walk.nested_lets(function.body)
-    return max((effect_of(let.rhs, lambda _: Effect.PURE) for let in lets), default=Effect.PURE)
+    own = (_own_or_kernel(let.rhs) for let in walk.nested_lets(function.body))
+    return max(own, default=Effect.PURE)
+
+
+def _own_or_kernel(rhs: Rhs) -> Effect:
+    if isinstance(rhs, KernelCall):
+        return effect_of(rhs, lambda _: Effect.PURE)
+    return _own(rhs, lambda _: Effect.PURE)
 
 
 def is_pure(let: Let, of_function: Callable[[str], Effect] | None = None) -> bool:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent, Symbol
@@ -87,7 +87,7 @@ class Const:
     type: Type | None = None
 
 
-Atom = Union[Var, Const]
+Atom = Var | Const
 
 
 class _Unset:
@@ -254,7 +254,7 @@ PY_KINDS: dict[str, str] = {
     "(subject, cls; index)",
 }
 
-Rhs = Union[OpCall, FnCall, If, Loop, Vjp, KernelCall, PyCall]
+Rhs = OpCall | FnCall | If | Loop | Vjp | KernelCall | PyCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyrelay.ir.types import Type
@@ -86,7 +86,7 @@ def not_differentiable(reason: str) -> NotDifferentiable:
 # relation(argument types, attributes) -> result types; raises RelationError
 Relation = Callable[[tuple[Any, ...], Mapping[str, Any]], "tuple[Type, ...]"]
 # vjp(y, g, *args, **attrs) -> one cotangent handle or None per argument
-Vjp = Union[Callable[..., "tuple[Any, ...]"], NotDifferentiable]
+Vjp = Callable[..., "tuple[Any, ...]"] | NotDifferentiable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

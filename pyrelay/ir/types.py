@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class TapeType:
         return "tape"
 
 
-Type = Union[TensorType, TapeType]
+Type = TensorType | TapeType
 TAPE = TapeType()
 PY_BOOL = TensorType(bool_, (), True)
 PY_INT = TensorType(i64, (), True)

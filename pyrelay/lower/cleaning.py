@@ -40,6 +40,7 @@ from pyrelay.lower.values import operand_key
 
 # Picoseconds per element in vectorised code, by what the primitive needs.
 _MEMORY, _SIMPLE, _DIVISION, _FUNCTION = 60, 15, 80, 250
+_SECOND = 10**12
 _DIVISIONS = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
 _SIMPLES = frozenset([
     "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
@@ -161,7 +162,9 @@ def _cost(body: Body, trips: Mapping[Local, Extent]) -> Extent:
                 total = dims.add(total, dims.multiply(16, _cost(inner, trips)))
             case _:
                 total = dims.add(total, _SIMPLE)
-    return total
+    factors = [total] if isinstance(total, int) else [factor for _, factor in total.terms]
+    # Loops in loops in loops: their cost would leave 64 bits, and a second is long enough.
+    return _SECOND if max(factors) > _SECOND else total
 
 
 # -- buffers -------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyrelay.ir import walk
+from pyrelay.ir.contents import Contents
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, Module, OpCall, Var
 from pyrelay.opt import linear
 from pyrelay.opt.grouping import Grouping
@@ -50,6 +51,7 @@ def _fuse_body(body: Block) -> Block:
         if isinstance(let.rhs, OpCall) and let.rhs.op.name == "extent"
     }
     done: dict[Block, Block] = {}
+    contents = Contents()
     for block in reversed(visited):
         lets = [
             separate.loops.get(let)
@@ -57,7 +59,7 @@ def _fuse_body(body: Block) -> Block:
             for let in block.lets
         ]
         kept = {new for new, old in zip(lets, block.lets, strict=True) if old in scalar}
-        done[block] = Grouping(lets, block, kept, extents, separate.sources).block()
+        done[block] = Grouping(lets, block, kept, extents, separate.sources, contents).block()
     return done[body]
 
 

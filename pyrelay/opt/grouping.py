@@ -10,7 +10,8 @@ import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyrelay.ir import dims, effects, types, walk
+from pyrelay.ir import dims, types, walk
+from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import (
     Atom,
@@ -77,17 +78,18 @@ class Grouping:
     scalar   the Lets that compute with scalars and array elements only (`linear.scalar_lets`).
     extents  the Lets that make an extent a number, of all blocks.
     copies   variables that stand for a copy of another one.
+    contents what the blocks inside read and do.
     """
 
     def __init__(
         self, lets: Sequence[Let], block: Block, scalar: set[Let], extents: Mapping[Var, Let],
-        copies: Mapping[Atom, Atom],
+        copies: Mapping[Atom, Atom], contents: Contents,
     ) -> None:
         self.lets, self.source, self.scalar, self.extents = lets, block, scalar, extents
         self.copies = copies
         self.position = {out: k for k, let in enumerate(lets) for out in let.outs}
-        self.reads = [tuple(copies.get(a, a) for a in _reads(let)) for let in lets]
-        self.effects = [effects.effect_of(let.rhs) for let in lets]
+        self.reads = [tuple(copies.get(a, a) for a in _reads(let, contents)) for let in lets]
+        self.effects = [contents.effect(let.rhs) for let in lets]
         self.effectful = [k for k, e in enumerate(self.effects) if e is not Effect.PURE]
         self.groups: list[_Group | None] = [None] * len(lets)
         self.copied: dict[int, tuple[_Group, ...]] = {}
@@ -443,12 +445,11 @@ class Grouping:
         return (*(self.extents[v] for v in free if v in self.extents), *members)
 
 
-def _reads(let: Let) -> tuple[Atom, ...]:
+def _reads(let: Let, contents: Contents) -> tuple[Atom, ...]:
     """What a Let reads, blocks inside it included, each once."""
-    inner = walk.blocks(let.rhs)
-    if not inner:
+    if not walk.blocks(let.rhs):
         return tuple(dict.fromkeys(walk.operands(let.rhs)))
-    return walk.free_vars(Block((let,), ()))
+    return tuple(contents.reads(let))
 
 
 def _shape(atom: Atom) -> tuple[Extent, ...]:

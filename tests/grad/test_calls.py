@@ -157,6 +157,37 @@ def test_a_recursive_function_of_arrays_with_a_symbolic_size():
     assert sum(ty.rank for ty in pushed) == 1, "w does not change along the recursion"
 
 
+def test_a_recursion_that_updates_an_array_costs_one_element_per_call():
+    n = dims.Symbol("n")
+    vec = vector(dims.of(n))
+
+    def body(b, k, x):
+        def step(b):
+            left, right = (op("index", x, i, axes=(0,)) for i in (k - 1, k))
+            y = op("index_update", x, op("sin", left) * right, k, axes=(0,))
+            outs = b.bind(FnCall("f", (b.atom(k - 1), b.atom(y)), (dims.of(n),)), [vec])
+            return [outs[0]]
+
+        (y,) = b.cond(b.handle(k) < 1, lambda b: [x], step)
+        return y
+
+    def main(b, k, x):
+        (y,) = b.bind(FnCall("f", (b.atom(k), b.atom(x)), (dims.of(n),)), [vec])
+        return op("sum", y * y, axes=(0,), keepdims=False)
+
+    f = function("f", [PY_INT, vec], body, (n,))
+    module = program(function("main", [PY_INT, vec], main, (n,)), f)
+    check(module, [4, RNG.standard_normal(5)], orders=2)
+    (_, expanded) = expanded_orders(module, 1)
+    halves = [f for name, f in expanded.functions.items() if "ward" in name]
+    arrays = {
+        let.rhs.op.name for f in halves for let in nested_lets(f.body)
+        if isinstance(let.rhs, OpCall) for o in let.outs
+        if isinstance(o.type, TensorType) and o.type.shape
+    }
+    assert arrays == {"index_update", "index_add"}
+
+
 def test_recursion_of_depth_20000():
     f = recursive(
         lambda b, n, x: x,

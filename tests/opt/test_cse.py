@@ -44,15 +44,12 @@ def test_attributes_and_constants_tell_computations_apart() -> None:
 
 
 def test_a_branch_uses_what_stands_before_it_and_shares_nothing_with_its_sibling() -> None:
-    def program(x: Any, flag: Any) -> Any:
+    def program(x: Any, n: Any) -> Any:
         y = np.tanh(x)
-        if flag:
-            y = y + np.tanh(x) * np.exp(x)
-        else:
-            y = y - np.exp(x)
+        y = y + np.tanh(x) * np.exp(x) if n > 1 else y - np.exp(x)
         return y + np.exp(x)
 
-    counts = ops(_merged(program, X, True))
+    counts = ops(_merged(program, X, 2))
     assert counts["tanh"] == 1
     assert counts["exp"] == 3
 

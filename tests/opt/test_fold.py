@@ -10,7 +10,7 @@ from core_programs import single
 from passes import after, assert_same_runs, core, ops, run
 
 from pyrelay.ir.build import Builder, Handle
-from pyrelay.ir.nodes import Block, Const, If, Let, Module, Var
+from pyrelay.ir.nodes import Block, Const, Function, If, Let, Module, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import PY_BOOL, PY_FLOAT, PY_INT, f32
 from pyrelay.opt.fold import fold
@@ -76,9 +76,7 @@ def test_the_known_branch_takes_the_place_of_the_if_with_its_effects() -> None:
     kept = then.block([OPS["divide"](Handle(then, x), 0.0)])
     other = orelse.block([OPS["add"](Handle(orelse, x), 1.0)])
     b.lets.append(Let((out,), If(Const(True, PY_BOOL), kept, other)))
-    before = single("f", {}, lambda _: [])
-    function = before.main.__class__("f", (x,), Block(tuple(b.lets), (out,)))
-    before = Module({"f": function}, "f")
+    before = Module({"f": Function("f", (x,), Block(tuple(b.lets), (out,)))}, "f")
     module = after(before, fold)
     assert ops(module) == {"divide": 1}
     assert_same_runs(before, module, (1.0,))

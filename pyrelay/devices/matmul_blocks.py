@@ -1,0 +1,311 @@
+"""The loops of a matrix product around the register tiles of ``matmul_tiles``.
+
+In: the parameters of a product and a range of its parallel axis (``matmul``); out: LLVM functions,
+and the intrinsics that call them from a kernel's text:
+
+``next_part(block, unit, end, part, size)``
+    the largest block of one matrix that starts at ``unit`` and lies in the range: its end as a
+    unit, and in the words of ``part`` the addresses of the matrices a, b, c, then the rows
+    ``i0, i1`` and columns ``j0, j1``.  ``size``: bytes of an element.
+``product_f32x16(block, begin, end)``
+    the product over a range of units, in vectors of 16 ``f32``.  Names are made on demand.
+
+The functions are written with ``llvm_writer``: numba would take longer over the loops than LLVM
+over all the rest.  Blocks and panels are Goto and van de Geijn's (*Anatomy of High-Performance
+Matrix Multiplication*, ACM TOMS 34, 2008).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba.core import types
+
+from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
+from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word
+from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT
+from pyrelay.devices.matmul_tiles import Code, Shape, dots, pack, tile, turn
+
+# Blocking, measured on Sapphire Rapids: a panel of b (two vectors wide, 32 KiB) stays in the first
+# cache, a group of panels and a band of a in the second.
+_DEPTH = 256  # values of k
+_GROUP_BYTES = 2048  # of a row of b
+_BAND = 128  # rows of a
+
+# Words of a product's parameters, and of a part.
+_A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED, _AXES, _BATCH = range(1, 12)
+_PART_WORDS = 7
+
+
+def _ceil(count: Word, unit: int) -> Word:
+    return (count + (unit - 1)).unsigned_div(unit)
+
+
+def _next_part(module: llvm.Module) -> Function:
+    """The function ``next_part`` of a module."""
+    f = Function(module, "next_part", 5)
+    f.native.linkage = "internal"
+    block, unit, end, part, size = f.parameters
+
+    def param(place: int) -> Word:
+        return f.load(block, 8 * place)
+
+    m, n = param(_M), param(_N)
+    bands = _ceil(m, ROW_UNIT)
+    units = _ceil(n, COLUMN_UNIT) * bands
+    batch = unit.unsigned_div(units)
+    rest = unit - batch * units
+    # The matrices of this entry of the batch: its number, axis by axis, last axis first.
+    left, a, b = f.variable(batch), f.variable(param(_A)), f.variable(param(_B))
+    axis = f.variable(param(_AXES))
+    with f.while_(lambda: axis.now > 0):
+        axis.set(axis.now - 1)
+        words = block + (axis.now * 3 + _BATCH) * 8
+        whole = left.now.unsigned_div(f.load(words, 0))
+        index = left.now - whole * f.load(words, 0)
+        left.set(whole)
+        a.set(a.now + index * f.load(words, 8) * size)
+        b.set(b.now + index * f.load(words, 16) * size)
+    # Whole columns of units where the range holds one, else what it holds of this column.
+    last = f.smaller(units, rest + end - unit)
+    first = rest.unsigned_div(bands)
+    band = rest - first * bands
+    count = band.equals(0).choose((last - rest).unsigned_div(bands), 0)
+    whole_columns = count > 0
+    stop = f.smaller(bands, band + last - rest)
+    values = (
+        a.now, b.now, param(_C) + batch * m * n * size,
+        whole_columns.choose(0, band * ROW_UNIT),
+        whole_columns.choose(m, f.smaller(m, stop * ROW_UNIT)),
+        first * COLUMN_UNIT,
+        f.smaller(n, (first + whole_columns.choose(count, 1)) * COLUMN_UNIT),
+    )  # fmt: skip
+    for place, value in enumerate(values):
+        f.store(part, 8 * place, value)
+    f.ret(unit + whole_columns.choose(count * bands, stop - band))
+    return f
+
+
+class _Product:
+    """Writes ``product``: one method per way to compute a part."""
+
+    def __init__(self, module: llvm.Module, dtype: str, lanes: int) -> None:
+        self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
+        self.size = 4 if dtype == "f32" else 8
+        self.lanes = lanes
+        # Sixteen accumulators of 32 registers, or eight of 16.
+        self.rows = 8 if lanes * self.size == 64 else 4
+        self.group = _GROUP_BYTES // self.size
+        next_part = module.globals.get("next_part") or _next_part(module).native
+        self.f = f = Function(module, "product", 3)
+        f.native.linkage = "internal"
+        block, begin, end = f.parameters
+
+        def param(place: int) -> Word:
+            return f.load(block, 8 * place)
+
+        self.m, self.n, self.k = param(_M), param(_N), param(_K)
+        self.a_turned, self.b_turned = (param(p).differs(0) for p in (_A_TURNED, _B_TURNED))
+        self.added = param(_ADDED)
+        # Strides: of a along m and k, of b along k and n.
+        self.a_row = self.a_turned.choose(1, self.k)
+        self.a_step = self.a_turned.choose(self.m, 1)
+        self.b_step = self.b_turned.choose(1, self.n)
+        self.b_column = self.b_turned.choose(self.k, 1)
+        self.packed_a = self._local(_BAND * _DEPTH)
+        self.packed_b = self._local(self.group * _DEPTH)
+        part = f.address(f.local_words(_PART_WORDS))
+        unit = f.variable(begin)
+        with f.while_(lambda: unit.now < end):
+            step = f.b.call(next_part, [each.raw for each in (
+                block, unit.now, end, part, f.number(self.size))])  # fmt: skip
+            unit.set(Word(f, step))
+            self.a, self.b, self.c, self.i0, self.i1, self.j0, self.j1 = (
+                f.load(part, 8 * place) for place in range(_PART_WORDS)
+            )
+            self._part()
+        f.ret(0)
+
+    def _local(self, count: int) -> Word:
+        with self.f.b.goto_entry_block():
+            array = self.f.b.alloca(self.element, size=WORD(count))
+            array.align = 64
+        return self.f.address(array)
+
+    def shape(self, rows: int, across: int, lanes: int | None = None) -> Shape:
+        return Shape(self.element, lanes or self.lanes, rows, across)
+
+    def write(
+        self, routine: Callable[..., None], shape: Shape, *args: Word | int, **options: bool
+    ) -> None:
+        """Emit a routine of ``matmul_tiles``."""
+        routine(Code(self.f.b, shape), *map(self.f.raw, args), **options)
+
+    @contextmanager
+    def over(self, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
+        """``for index in range(start, stop, step)``."""
+        index: Variable = self.f.variable(start)
+        with self.f.while_(lambda: index.now < stop):
+            now = index.now
+            yield now
+            index.set(now + step)
+
+    @contextmanager
+    def depths(self) -> Iterator[tuple[Word, Word, Word]]:
+        """Blocks of k: their start, how many values, whether c holds a sum that they add to."""
+        with self.over(0, (self.k < 1).choose(1, self.k), _DEPTH) as k0:
+            yield k0, self.f.smaller(self.k - k0, _DEPTH), self.added | (k0 > 0).word()
+
+    def at(self, base: Word, index: Word) -> Word:
+        return base + index * self.size
+
+    def _part(self) -> None:
+        """One part of a matrix, the way that suits its size and layouts."""
+        f = self.f
+        rows = self.i1 - self.i0
+        # A column, or else a row, of the product is a vector times a matrix: lines of the matrix
+        # `line` apart, values to be added up `step` apart.
+        column = self.n.equals(1)
+        a, b = self.at(self.a, self.i0 * self.a_row), self.at(self.b, self.j0 * self.b_column)
+        vector, vector_step = column.choose(self.b, a), column.choose(1, self.a_step)
+        matrix, line = column.choose(a, b), column.choose(self.a_row, self.b_column)
+        step = column.choose(self.a_step, self.b_step)
+        out = self.at(self.c, column.choose(self.i0, self.i0 * self.n + self.j0))
+        length = column.choose(rows, self.j1 - self.j0)
+        thin = column | rows.equals(1)
+        dotted = step.equals(1) & vector_step.equals(1)
+        with f.either(thin & dotted) as (yes, no):
+            with yes:
+                self._vector_dots(vector, matrix, line, out, length)
+            with no, f.either(thin & line.equals(1)) as (yes, no):
+                with yes:
+                    self._vector_times_lines(vector, vector_step, matrix, step, out, length)
+                with no, f.either(dotted & (rows < 9)) as (yes, no):
+                    with yes:
+                        self._few_rows()
+                    with no:
+                        self._blocked(self.b_turned | ((rows > 32) & (self.n > 64)))
+
+    def _vector_dots(
+        self, vector: Word, matrix: Word, line: Word, out: Word, length: Word
+    ) -> None:
+        with self.over(0, length, 8) as j:
+            self.write(
+                dots, self.shape(1, 8), vector, 0, self.at(matrix, j * line), line,
+                self.at(out, j), 0, self.k, 1, self.f.smaller(length - j, 8), self.added,
+            )  # fmt: skip
+
+    def _vector_times_lines(
+        self, vector: Word, vector_step: Word, matrix: Word, step: Word, out: Word, length: Word
+    ) -> None:
+        wide = 8 * self.lanes
+        with self.depths() as (k0, depth, keep), self.over(0, length, wide) as j:
+            self.write(
+                tile, self.shape(1, 8), self.at(vector, k0 * vector_step), 0, vector_step,
+                self.at(matrix, k0 * step + j), step, self.at(out, j), 0, depth,
+                1, self.f.smaller(length - j, wide), keep,
+            )  # fmt: skip
+
+    def _few_rows(self) -> None:
+        """``a b^T`` with up to 8 rows, as dot products."""
+        f, rows = self.f, self.rows // 2
+        with self.over(self.j0, self.j1, 4) as j, self.over(self.i0, self.i1, rows) as i:
+            self.write(
+                dots, self.shape(rows, 4), self.at(self.a, i * self.k), self.k,
+                self.at(self.b, j * self.k), self.k, self.at(self.c, i * self.n + j), self.n,
+                self.k, f.smaller(self.i1 - i, rows), f.smaller(self.j1 - j, 4), self.added,
+            )  # fmt: skip
+
+    def _blocked(self, packs: Flag) -> None:
+        """The general case: both operands packed, ``b`` into panels two vectors wide, ``a`` into
+        bands; or, where packing would not pay, read in place."""
+        f = self.f
+        with self.over(self.j0, self.j1, self.group) as g0:
+            g1 = f.smaller(self.j1, g0 + self.group)
+            with self.depths() as (k0, depth, keep):
+                with f.when(packs):
+                    self._pack_b(g0, g1, k0, depth)
+                with self.over(self.i0, self.i1, _BAND) as h0:
+                    h1 = f.smaller(self.i1, h0 + _BAND)
+                    with f.when(packs):
+                        self._pack_a(h0, h1, k0, depth)
+                    with self.over(g0, g1, 2 * self.lanes) as j, self.over(h0, h1, self.rows) as i:
+                        self._tile(packs, i, j, k0, depth, keep, h0, h1, g0, g1)
+
+    def _tile(
+        self, packs: Flag, i: Word, j: Word, k0: Word, depth: Word, keep: Word,
+        h0: Word, h1: Word, g0: Word, g1: Word,
+    ) -> None:  # fmt: skip
+        """The tile at row ``i`` and column ``j`` of a band and a group."""
+        f, shape, wide = self.f, self.shape(self.rows, 2), 2 * self.lanes
+        out = self.at(self.c, i * self.n + j)
+        rows, columns = f.smaller(h1 - i, self.rows), f.smaller(g1 - j, wide)
+        with f.either(packs) as (yes, no):
+            with yes:
+                self.write(
+                    tile, shape, self._lines(i - h0), 1, self.rows, self._panel(j - g0), wide,
+                    out, self.n, depth, rows, columns, keep, packed=True,
+                )  # fmt: skip
+            with no:
+                a = self.at(self.a, i * self.a_row + k0 * self.a_step)
+                b = self.at(self.b, k0 * self.n + j)
+                self.write(
+                    tile, shape, a, self.a_row, self.a_step, b, self.n, out, self.n, depth,
+                    rows, columns, keep,
+                )  # fmt: skip
+
+    def _panel(self, column: Word) -> Word:
+        return self.packed_b + column * (_DEPTH * self.size)
+
+    def _lines(self, row: Word) -> Word:
+        return self.packed_a + row * (_DEPTH * self.size)
+
+    def _pack_b(self, g0: Word, g1: Word, k0: Word, depth: Word) -> None:
+        shape = self.shape(1, 2)
+        with self.over(g0, g1, 2 * self.lanes) as j:
+            source = self.at(self.b, k0 * self.b_step + j * self.b_column)
+            target, columns = self._panel(j - g0), self.f.smaller(g1 - j, 2 * self.lanes)
+            with self.f.either(self.b_turned) as (yes, no):
+                with yes:
+                    self.write(turn, shape, source, self.k, target, depth, columns)
+                with no:
+                    self.write(pack, shape, source, self.n, target, depth, columns)
+
+    def _pack_a(self, h0: Word, h1: Word, k0: Word, depth: Word) -> None:
+        shape = self.shape(1, 1, self.rows)
+        with self.over(h0, h1, self.rows) as i:
+            source = self.at(self.a, i * self.a_row + k0 * self.a_step)
+            target, rows = self._lines(i - h0), self.f.smaller(h1 - i, self.rows)
+            with self.f.either(self.a_turned) as (yes, no):
+                with yes:
+                    self.write(pack, shape, source, self.m, target, depth, rows)
+                with no:
+                    self.write(turn, shape, source, self.k, target, depth, rows)
+
+
+def _emit_next_part(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+    return b.call(b.module.globals.get("next_part") or _next_part(b.module).native, args)
+
+
+next_part = define("next_part", fixed(types.int64, *(types.int64,) * 5), _emit_next_part)
+
+
+@functools.cache
+def _product(dtype: str, lanes: int) -> Intrinsic:
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+        b.call(_Product(b.module, dtype, lanes).f.native, args)
+
+    words = (types.int64,) * 3
+    return define(f"product_{dtype}x{lanes}", fixed(types.void, *words), emit)
+
+
+def __getattr__(name: str) -> Intrinsic:
+    match = re.fullmatch(r"product_(f32|f64)x(2|4|8|16)", name)
+    if match is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _product(match[1], int(match[2]))

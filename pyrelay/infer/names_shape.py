@@ -1,0 +1,363 @@
+"""NumPy's functions of shape, as handlers: views where NumPy gives views."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.adapters import (
+    axes_of,
+    cast,
+    concatenate,
+    extent,
+    nested_items,
+    normal_axis,
+    operand,
+    shape_of,
+    stack,
+    strong,
+)
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import handles
+from pyrelay.ir import dims
+from pyrelay.ir.types import TensorType
+
+FALSE, TRUE = V.Known(False), V.Known(True)
+ZERO, ONE = V.Known(0), V.Known(1)
+
+
+def view(it: Interpreter, x: V.Value, kind: str, ty: TensorType, **attrs: Any) -> V.Value:
+    """A view of an array by one more step; a number is computed at once."""
+    if isinstance(x, V.ArrayRef) and ty.shape:
+        step = V.ViewStep(kind, (), tuple(attrs.items()))
+        return V.ArrayRef(x.root, (*x.view, step), ty)
+    return it.call(kind, x, **attrs)
+
+
+@handles(np.shape)
+def shape(it: Interpreter, a: V.Value) -> V.Value:
+    """np.shape."""
+    return V.Tuple(tuple(V.Scalar.of_extent(d) for d in it.tensor(operand(it, a)).shape))
+
+
+@handles(np.ndim)
+def ndim(it: Interpreter, a: V.Value) -> V.Value:
+    """np.ndim."""
+    return V.Known(it.tensor(operand(it, a)).rank)
+
+
+@handles(np.size)
+def size(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.size."""
+    ty = it.tensor(operand(it, a))
+    if axis == V.NONE:
+        return V.Scalar.of_extent(ty.size)
+    return V.Scalar.of_extent(ty.shape[it.static(axis, "the axis")])
+
+
+@handles(np.reshape)
+def reshape(
+    it: Interpreter, a: V.Value, shape: V.Value, order: V.Value = V.Known("C")
+) -> V.Value:
+    """np.reshape; one extent may be -1."""
+    if order != V.Known("C"):
+        raise it.failure(errors.UnsupportedOperationError, "reshape is supported in order 'C' only")
+    a = operand(it, a)
+    ty = it.tensor(a)
+    wanted = [shape] if V.number_type(shape) is not None else list(_items(it, shape))
+    known = [i for i, v in enumerate(wanted) if v == V.Known(-1)]
+    if len(known) > 1:
+        raise it.failure(errors.InvalidValueError, "reshape: only one extent can be -1")
+    given = [extent(it, v) for v in wanted if v != V.Known(-1)]
+    if known:
+        rest = dims.product(given)
+        if rest == 0:
+            raise it.failure(errors.ShapeError, f"cannot reshape {ty} into {_spell(given)}")
+        missing = dims.quotient(ty.size, rest)
+        if it.program.guards.equal(dims.multiply(missing, rest), ty.size) is False:
+            raise it.failure(
+                errors.ShapeError,
+                f"cannot reshape {ty}: {dims.show(ty.size)} elements do not divide into groups of "
+                f"{dims.show(rest)}",
+            )
+        given.insert(known[0], missing)
+    result = TensorType(ty.dtype, tuple(given))
+    if it.program.guards.equal(ty.size, result.size) is False:
+        raise it.failure(
+            errors.ShapeError, f"cannot reshape {ty} into shape ({_spell(given)})",
+            notes=(f"{dims.show(ty.size)} elements are not {dims.show(result.size)}",),
+        )
+    if not isinstance(a, V.ArrayRef) or any(s.kind in ("slice", "transpose") for s in a.view):
+        a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it
+    if it.program.guards.equal(ty.size, result.size) is None:
+        a = _of_size(it, a, result.size)
+    return view(it, a, "reshape", result, shape=result.shape)
+
+
+def _of_size(it: Interpreter, a: V.Value, size: Any) -> V.Value:
+    """The elements of an array in one axis of this size, which is checked at run time."""
+    ty = it.tensor(a)
+    text = "the array cannot be reshaped: its size is not that of the new shape"
+    it.emit("check_equal", left=ty.size, right=size, text=text)
+    flat = view(it, a, "reshape", TensorType(ty.dtype, (ty.size,)), shape=(ty.size,))
+    return view(it, flat, "refine", TensorType(ty.dtype, (size,)), shape=(size,))
+
+
+def _items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
+    if isinstance(value, V.Known):
+        return tuple(map(V.Known, value.value))
+    return nested_items(it, value)
+
+
+def _spell(extents: Any) -> str:
+    return ", ".join(dims.show(d) for d in extents)
+
+
+@handles(np.ravel)
+def ravel(it: Interpreter, a: V.Value, order: V.Value = V.Known("C")) -> V.Value:
+    """np.ravel."""
+    return reshape(it, a, V.Known(-1), order)
+
+
+@handles(np.transpose, np.permute_dims)
+def transpose(it: Interpreter, a: V.Value, axes: V.Value = V.NONE) -> V.Value:
+    """np.transpose: a view."""
+    a = operand(it, a)
+    ty = it.tensor(a)
+    order = (
+        tuple(reversed(range(ty.rank))) if axes == V.NONE
+        else tuple(normal_axis(it, x, ty.rank) for x in it.static(axes, "the axes"))
+    )
+    if sorted(order) != list(range(ty.rank)):
+        raise it.failure(
+            errors.InvalidValueError, f"axes {order} do not name each axis of {ty} once"
+        )
+    if order == tuple(range(ty.rank)):
+        return a
+    result = TensorType(ty.dtype, tuple(ty.shape[k] for k in order))
+    return view(it, a, "transpose", result, axes=order)
+
+
+@handles(np.swapaxes)
+def swapaxes(it: Interpreter, a: V.Value, axis1: V.Value, axis2: V.Value) -> V.Value:
+    """np.swapaxes: a view."""
+    rank = it.tensor(a).rank
+    order = list(range(rank))
+    i = normal_axis(it, it.static(axis1, "the axis"), rank)
+    j = normal_axis(it, it.static(axis2, "the axis"), rank)
+    order[i], order[j] = order[j], order[i]
+    return transpose(it, a, V.Known(tuple(order)))
+
+
+@handles(np.moveaxis)
+def moveaxis(it: Interpreter, a: V.Value, source: V.Value, destination: V.Value) -> V.Value:
+    """np.moveaxis: a view."""
+    rank = it.tensor(a).rank
+    listed = [it.static(v, "the axis") for v in (source, destination)]
+    sources, targets = (
+        [normal_axis(it, k, rank) for k in (v if isinstance(v, (tuple, list)) else (v,))]
+        for v in listed
+    )
+    order = [k for k in range(rank) if k not in sources]
+    for target, from_axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, from_axis)
+    return transpose(it, a, V.Known(tuple(order)))
+
+
+@handles(np.expand_dims)
+def expand_dims(it: Interpreter, a: V.Value, axis: V.Value) -> V.Value:
+    """np.expand_dims: a view."""
+    a = operand(it, a)
+    ty = it.tensor(a)
+    given = it.static(axis, "the axis")
+    numbers = given if isinstance(given, (tuple, list)) else (given,)
+    rank = ty.rank + len(numbers)
+    axes = tuple(sorted(normal_axis(it, k, rank) for k in numbers))
+    extents = list(ty.shape)
+    for k in axes:
+        extents.insert(k, 1)
+    return view(it, a, "expand_dims", TensorType(ty.dtype, tuple(extents)), axes=axes)
+
+
+@handles(np.squeeze)
+def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.squeeze: a view without the axes of extent 1."""
+    a = operand(it, a)
+    ty = it.tensor(a)
+    if axis == V.NONE:
+        axes = tuple(k for k, d in enumerate(ty.shape) if d == 1)
+    else:
+        axes = axes_of(it, axis, ty.rank)
+        for k in axes:
+            if it.program.guards.equal(ty.shape[k], 1) is False:
+                raise it.failure(
+                    errors.ShapeError,
+                    f"cannot squeeze axis {k} of {ty}: its extent is not 1",
+                )
+    if not axes:
+        return a
+    result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
+    return view(it, a, "squeeze", result, axes=axes)
+
+
+@handles(np.broadcast_to)
+def broadcast_to(it: Interpreter, array: V.Value, shape: V.Value) -> V.Value:
+    """np.broadcast_to (a copy: NumPy's result cannot be written)."""
+    return it.call("broadcast_to", operand(it, array), shape=shape_of(it, shape))
+
+
+@handles(np.atleast_1d)
+def atleast_1d(it: Interpreter, a: V.Value) -> V.Value:
+    """np.atleast_1d."""
+    a = operand(it, a)
+    return reshape(it, strong(it, a), ONE) if not it.tensor(a).shape else a
+
+
+@handles(np.concatenate, np.concat)
+def np_concatenate(
+    it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, dtype: V.Value = V.NONE
+) -> V.Value:
+    """np.concatenate."""
+    parts = [operand(it, v) for v in nested_items(it, arrays)]
+    if not parts:
+        raise it.failure(errors.InvalidValueError, "need at least one array to concatenate")
+    if axis == V.NONE:
+        parts = [ravel(it, p) for p in parts]
+        axis = ZERO
+    joined = concatenate(it, parts, it.static(axis, "the axis"))
+    return cast(it, joined, dtype)
+
+
+@handles(np.stack)
+def np_stack(it: Interpreter, arrays: V.Value, axis: V.Value = ZERO) -> V.Value:
+    """np.stack."""
+    parts = [operand(it, v) for v in nested_items(it, arrays)]
+    return stack(it, parts, it.static(axis, "the axis"))
+
+
+@handles(np.vstack)
+def vstack(it: Interpreter, tup: V.Value) -> V.Value:
+    """np.vstack."""
+    parts = [operand(it, v) for v in nested_items(it, tup)]
+    rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
+    return concatenate(it, rows, 0)
+
+
+@handles(np.hstack)
+def hstack(it: Interpreter, tup: V.Value) -> V.Value:
+    """np.hstack."""
+    parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
+    return concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1)
+
+
+@handles(np.split)
+def split(
+    it: Interpreter, ary: V.Value, indices_or_sections: V.Value, axis: V.Value = ZERO
+) -> V.Value:
+    """np.split into equal parts, or at known indices: a list of views."""
+    from pyrelay.infer.subscripts import get_item
+
+    ty = it.tensor(ary)
+    at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
+    given = it.static(indices_or_sections, "the sections of split")
+    whole = ty.shape[at]
+    if isinstance(given, int):
+        part = dims.quotient(whole, given)
+        if it.program.guards.equal(dims.multiply(part, given), whole) is False:
+            raise it.failure(
+                errors.ShapeError, f"an axis of {dims.show(whole)} does not split into {given}"
+            )
+        cuts: list[Any] = [dims.multiply(part, k) for k in range(given + 1)]
+    else:
+        cuts = [0, *given, whole]
+    full_slice = V.Slice(V.NONE, V.NONE, V.NONE)
+    parts = []
+    for low, high in itertools.pairwise(cuts):
+        piece = V.Slice(V.Scalar.of_extent(low), V.Scalar.of_extent(high), V.NONE)
+        parts.append(get_item(it, ary, V.Tuple((*[full_slice] * at, piece))))
+    return it.new_ref("list", tuple(parts))
+
+
+@handles(np.flip)
+def flip(it: Interpreter, m: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.flip: a view."""
+    from pyrelay.infer.subscripts import get_item
+
+    rank = it.tensor(m).rank
+    axes = axes_of(it, axis, rank)
+    back = V.Slice(V.NONE, V.NONE, V.Known(-1))
+    same = V.Slice(V.NONE, V.NONE, V.NONE)
+    return get_item(it, m, V.Tuple(tuple(back if k in axes else same for k in range(rank))))
+
+
+@handles(np.tile)
+def tile(it: Interpreter, A: V.Value, reps: V.Value) -> V.Value:  # noqa: N803
+    """np.tile."""
+    a = operand(it, A)
+    ty = it.tensor(a)
+    counts = list(shape_of(it, reps))
+    extents = [1] * (len(counts) - ty.rank) + list(ty.shape)
+    counts = [1] * (len(extents) - len(counts)) + counts
+    spread: list[Any] = [d for e in extents for d in (1, e)]
+    wide: list[Any] = [d for c, e in zip(counts, extents, strict=True) for d in (c, e)]
+    expanded = it.emit("reshape", a, shape=tuple(spread))
+    repeated = it.emit("broadcast_to", expanded, shape=tuple(wide))
+    final = tuple(dims.multiply(c, e) for c, e in zip(counts, extents, strict=True))
+    return it.call("reshape", repeated, shape=final)
+
+
+@handles(np.repeat)
+def repeat(it: Interpreter, a: V.Value, repeats: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.repeat by one count."""
+    a = operand(it, a)
+    if axis == V.NONE:
+        a, axis = ravel(it, a), ZERO
+    ty = it.tensor(a)
+    at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
+    count = extent(it, repeats)
+    expanded = it.emit("expand_dims", a, axes=(at + 1,))
+    wide = (*ty.shape[: at + 1], count, *ty.shape[at + 1 :])
+    repeated = it.emit("broadcast_to", expanded, shape=wide)
+    final = (*ty.shape[:at], dims.multiply(ty.shape[at], count), *ty.shape[at + 1 :])
+    return it.call("reshape", repeated, shape=final)
+
+
+@handles(np.roll)
+def roll(it: Interpreter, a: V.Value, shift: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.roll by a known shift."""
+    from pyrelay.infer.subscripts import get_item
+
+    ty = it.tensor(a)
+    if axis == V.NONE and ty.rank > 1:
+        return reshape(it, roll(it, ravel(it, a), shift), shape(it, a))
+    at = normal_axis(it, it.static(axis, "the axis"), ty.rank) if axis != V.NONE else 0
+    by = it.static(shift, "the shift of roll")
+    whole = ty.shape[at]
+    cut = V.Scalar.of_extent(dims.remainder(dims.multiply(-1, by), whole))
+    before: list[V.Value] = [V.Slice(V.NONE, V.NONE, V.NONE)] * at
+    tail = get_item(it, a, V.Tuple((*before, V.Slice(cut, V.NONE, V.NONE))))
+    head = get_item(it, a, V.Tuple((*before, V.Slice(V.NONE, cut, V.NONE))))
+    return concatenate(it, [tail, head], at)
+
+
+@handles(np.pad)
+def pad(
+    it: Interpreter, array: V.Value, pad_width: V.Value, mode: V.Value = V.Known("constant"),
+    constant_values: V.Value = ZERO,
+) -> V.Value:
+    """np.pad with a constant."""
+    if mode != V.Known("constant"):
+        raise it.failure(
+            errors.UnsupportedOperationError, "np.pad is supported with mode='constant' only"
+        )
+    ty = it.tensor(array)
+    widths = np.broadcast_to(np.asarray(it.static(pad_width, "pad_width")), (ty.rank, 2))
+    value = it.builder.cast(it.atom(constant_values), ty.dtype)
+    return it.call(
+        "pad", array, value, before=tuple(int(w) for w in widths[:, 0]),
+        after=tuple(int(w) for w in widths[:, 1]),
+    )

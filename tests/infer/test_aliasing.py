@@ -1,0 +1,71 @@
+"""What the caller gets shares memory with what the caller has exactly where it does in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.infer.running import inferred, run
+
+
+def called(function: Any, *args: Any) -> Any:
+    """The result of the inferred program, interpreted, on these very arguments."""
+    specialised = inferred(function, args)
+    return run(specialised, specialised.module, args, {})
+
+
+def test_a_returned_argument_is_the_same_object() -> None:
+    x = np.arange(4.0)
+    assert called(lambda a: a, x) is x
+
+
+def test_a_returned_slice_is_a_view_of_the_argument() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+
+    def parts(a, k):
+        return a[1:], a[::-2, k:], a.T[1], a[k], a[None, :, 0], a.reshape(2, 6)
+
+    for got, wanted in zip(called(parts, x, 1), parts(x, 1), strict=True):
+        assert np.shares_memory(got, x)
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_write_to_a_returned_view_reaches_the_argument() -> None:
+    x = np.arange(4.0)
+    view = called(lambda a: a[1:3], x)
+    view[0] = 9.0
+    assert x[1] == 9.0
+
+
+def test_a_copy_shares_nothing() -> None:
+    x = np.arange(4.0)
+    for copy in called(lambda a: (a.copy(), a[1:].copy(), a + 0.0, a[[0, 1]]), x):
+        assert not np.shares_memory(copy, x)
+
+
+def test_one_new_array_returned_twice_is_one_object() -> None:
+    def twice(a):
+        y = a * 2.0
+        return y, {"again": y}
+
+    first, second = called(twice, np.arange(3.0))
+    assert first is second["again"]
+
+
+def test_a_view_returned_beside_its_array_is_a_view_of_it() -> None:
+    def both(a):
+        y = a * 2.0
+        return y[1:], y
+
+    part, whole = called(both, np.arange(3.0))
+    assert np.shares_memory(part, whole)
+
+
+def test_a_new_array_put_into_the_callers_dict_is_the_one_returned() -> None:
+    def store(d, a):
+        d["y"] = a + 1.0
+        return d["y"]
+
+    table: dict[str, Any] = {}
+    assert called(store, table, np.arange(3.0)) is table["y"]

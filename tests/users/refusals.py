@@ -1,0 +1,1 @@
+"""What is not compiled, and what its error must say."""
