@@ -26,7 +26,7 @@ from pyrelay.infer.structure import (
     restore,
 )
 from pyrelay.ir import types
-from pyrelay.pipeline import Build
+from pyrelay.pipeline import Build, written_in_place
 
 _OVERLAP_WORK: Any = 10_000
 """Steps that telling two strided arrays apart may take; beyond, they count as overlapping."""
@@ -49,7 +49,7 @@ class Program:
     @property
     def kept(self) -> Mapping[int, int]:
         """Result number of the module -> position among what the program gives."""
-        written = set(self.spec.mutated.values())
+        written = set(written_in_place(self.spec).values())
         count = len(self.spec.module.main.body.results)
         order = [k for k in range(count) if k not in written]
         return {k: n for n, k in enumerate(order)}
@@ -76,11 +76,12 @@ class Program:
         """A function that runs the program on leaves it accepts, and gives the Python result."""
         spec, kept, run = self.spec, self.kept, self.build.run
         names = [spec.leaf_names[k] for k in spec.parameters]
-        place = {leaf: spec.parameters.index(leaf) for leaf in spec.mutated}
+        place = {spec.parameters[k]: k for k in written_in_place(spec)}
+        numbers = {leaf: r for leaf, r in spec.mutated.items() if leaf not in place}
 
         def call(flat: Flattened) -> Any:
             leaves = flat.leaves
-            if place:
+            if spec.mutated:
                 _check_written(spec, leaves)
             given = [
                 _prepared(leaves[k], n) for k, n in zip(spec.parameters, names, strict=True)
@@ -92,6 +93,8 @@ class Program:
                     if given[k] is not leaves[leaf]:
                         np.copyto(leaves[leaf], given[k])
             numbered = _Numbered(results, kept)
+            for leaf, result in numbers.items():
+                leaves[leaf][...] = numbered[result]
             made: dict[int, Any] = {}
             for change in spec.changes:
                 parts = [

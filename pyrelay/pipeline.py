@@ -159,7 +159,7 @@ def compiled(program: Specialised) -> Build:
     """
     steps: list[Step] = []
     if config.current().interpret:
-        run = _interpreted(lowered(program.module, "grad", steps), _written(program))
+        run = _interpreted(lowered(program.module, "grad", steps), written_in_place(program))
         return Build(run, False, tuple(steps), 0, 0, 0)
     module = lowered(program.module, "fuse", steps)
     started = time.perf_counter()
@@ -180,16 +180,21 @@ def launches(made: Plan) -> int:
     )
 
 
-def _written(program: Specialised) -> dict[int, int]:
-    """Position of each written parameter -> number of the result with its new content."""
+def written_in_place(program: Specialised) -> dict[int, int]:
+    """Position of each parameter that is stored to -> number of the result with its new content.
+
+    Arrays without axes are numbers to a program: their new content is a result like others.
+    """
     position = {leaf: k for k, leaf in enumerate(program.parameters)}
-    return {position[leaf]: result for leaf, result in program.mutated.items()}
+    found = {position[leaf]: result for leaf, result in program.mutated.items()}
+    params = program.module.main.params
+    return {k: r for k, r in found.items() if getattr(params[k].type, "shape", ())}
 
 
 def planned(program: Specialised, module: Module) -> Plan:
     """The plan of a program whose module is at the end of stage `fuse`."""
     entry = Entry(
-        mutated=_written(program),
+        mutated=written_in_place(program),
         conditions=tuple(
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),

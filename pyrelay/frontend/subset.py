@@ -209,6 +209,14 @@ def _refusal_here(node: ast.AST, consumed: set[ast.AST]) -> Refused | None:
             plain = all(_has_no_effect(k.value) for k in keywords)
             if plain and not lazy:
                 consumed.add(only)
+        case ast.Call(
+            func=ast.Name(id="sum"), args=[ast.GeneratorExp() as only, start], keywords=[]
+        ) if _has_no_effect(start):
+            consumed.add(only)
+        case ast.Assign(targets=[ast.Tuple() | ast.List()], value=ast.GeneratorExp() as only):
+            consumed.add(only)
+        case ast.Starred(value=ast.GeneratorExp() as only):
+            consumed.add(only)
         case ast.Call(func=ast.Name(id="super"), args=[], keywords=[]):
             return Refused("super() without arguments", "write super(Class, self)")
         case ast.GeneratorExp() if node not in consumed:

@@ -90,14 +90,11 @@ def _array(value: np.ndarray[Any, Any], into: Flattened, name: str) -> Key:
             f"{name} is a {type(value).__name__}, whose operations are not those of an array.",
             hints=(f"pass np.asarray({name})",),
         )
-    if value.ndim:
-        again = _remember(value, into)
-        if again is not None:
-            return ("again", again)
+    again = _remember(value, into)
+    if again is not None:
+        return ("again", again)
     into.leaves.append(value)
     into.names.append(name)
-    if not value.ndim:
-        return ("scalar", dtype.name)
     return ("array", dtype.name, tuple(1 if n == 1 else None for n in value.shape))
 
 

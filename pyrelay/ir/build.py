@@ -125,7 +125,8 @@ def _adjusted(
         case Promotion.BOOLEAN:
             return types.bool_
         case Promotion.FLOAT if not dtype.is_float:
-            # Each operand becomes floating first: i8 and u16 give f32, although i32 would be common.
+            # Each operand becomes floating first: i8 and u16 give f32, although i32 is their common
+            # type.
             strong = [types.float_of(t.dtype) for t in operands if not t.weak]
             return types.f64 if weak or types.f64 in strong else types.f32
         case Promotion.DIVIDE if not weak and not dtype.is_float:

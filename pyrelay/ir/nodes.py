@@ -14,8 +14,8 @@
                | py.kind(atom, ...)                              PyCall     Relay only
 
 Relay (untyped; what the frontend makes) has Python objects as constants, `PyCall` for everything
-Python does to objects, and places that are written. Core (typed; what `infer` makes) is first order:
-no closures, no tuples, no Python objects, no places.
+Python does to objects, and places that are written. Core (typed; what `infer` makes) is first
+order: no closures, no tuples, no Python objects, no places.
 
 `Var` compares by identity; its name is decoration. Extents are a second sort of value: a `Let`, a
 `Loop` and a `Function` bind symbols, and a `Block` ends with the extents for the symbols that its
@@ -223,7 +223,8 @@ PY_KINDS: dict[str, str] = {
     "per argument)",
     "unary": "operator applied to x (x; op='-'|'+'|'~'|'not')",
     "binary": "x op y (x, y; op='+'|'-'|'*'|'/'|'//'|'%'|'**'|'@'|'&'|'|'|'^'|'<<'|'>>')",
-    "inplace": "new value of x after x op= y, which writes into an array or list (x, y; op as above)",
+    "inplace": "new value of x after x op= y, which writes into an array or list "
+    "(x, y; op as above)",
     "compare": "x op y (x, y; op='=='|'!='|'<'|'<='|'>'|'>='|'is'|'is not'|'in'|'not in')",
     "truth": "bool(x) as `if` and `while` judge it (x)",
     "tuple": "(item, ...) (item...; starred: one bool per item)",
@@ -281,7 +282,8 @@ class Parameter:
     """Relay only: how Python binds an argument. `kind` is inspect's name of the parameter kind."""
 
     name: str
-    kind: str  # positional_only | positional_or_keyword | var_positional | keyword_only | var_keyword
+    #: positional_only | positional_or_keyword | var_positional | keyword_only | var_keyword
+    kind: str
     has_default: bool = False
 
 

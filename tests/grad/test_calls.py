@@ -163,10 +163,10 @@ def test_a_recursion_that_updates_an_array_costs_one_element_per_call():
 
     def body(b, k, x):
         def step(b):
-            left, right = (op("index", x, i, axes=(0,)) for i in (k - 1, k))
-            y = op("index_update", x, op("sin", left) * right, k, axes=(0,))
-            outs = b.bind(FnCall("f", (b.atom(k - 1), b.atom(y)), (dims.of(n),)), [vec])
-            return [outs[0]]
+            here, last = b.handle(x.atom), b.handle(k.atom)
+            left, right = (op("index", here, i, axes=(0,)) for i in (last - 1, last))
+            y = op("index_update", here, op("sin", left) * right, last, axes=(0,))
+            return b.bind(FnCall("f", (b.atom(last - 1), b.atom(y)), (dims.of(n),)), [vec])
 
         (y,) = b.cond(b.handle(k) < 1, lambda b: [x], step)
         return y
