@@ -5,10 +5,10 @@ In: a function and its arguments. Out: its result, or its exception with the tra
 Passes use Python's own stack for the nesting of blocks. A chain of a thousand `elif` nests a
 thousand blocks, more than the main thread's stack and Python's recursion limit allow. Compilation
 therefore runs on a thread of its own, which has `STACK_SIZE` bytes of stack (address space: pages
-that are never touched cost nothing), and with `RECURSION_LIMIT` for the time it takes. That limit is
-the whole process's, so other threads have it meanwhile, too. Context variables (settings, NumPy's
-error state) are those of the caller. An exception that arrives while the caller waits, such as
-KeyboardInterrupt, stops the work and is raised once the work has stopped.
+that are never touched cost nothing), and with `RECURSION_LIMIT` for the time it takes. That limit
+is the whole process's, so other threads have it meanwhile, too. Context variables (settings,
+NumPy's error state) are those of the caller. An exception that arrives while the caller waits, such
+as KeyboardInterrupt, stops the work and is raised once the work has stopped.
 """
 
 from __future__ import annotations

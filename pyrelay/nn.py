@@ -1,8 +1,8 @@
 """Functions of neural networks, in plain Python over NumPy.
 
 In and out: NumPy arrays (or numbers) of floats; each keeps the dtype of its argument. They run as they
-are, and compile like any function of a user's: nothing in the compiler knows them. Each is written so
-that neither it nor its derivative overflows where the result is finite.
+are, and compile like any function of a user's: nothing in the compiler knows them. Each is written
+so that neither it nor its derivative overflows where the result is finite.
 """
 
 from __future__ import annotations

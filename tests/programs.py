@@ -817,7 +817,7 @@ def optional_argument(x, scale):
     return x if scale is None else x * scale
 
 
-# -- numbers and arrays ---------------------------------------------------------------------------------
+# -- numbers and arrays ----------------------------------------------------------------------------
 
 
 @program((f64(4, 3), f64(3)), (f32(2, 3), f64(3)), (ints(2, 3), f32(1)), wrt=(0, 1))

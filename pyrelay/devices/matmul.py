@@ -90,11 +90,11 @@ def kernel(block, begin, end):
     unit = begin
     while unit < end:
         unit = next_part(block, unit, end, part, {size})
-        a = param_i64(part, 0)
-        b = param_i64(part, 1)
-        c = param_i64(part, 2)
-        i0, i1 = param_i64(part, 3), param_i64(part, 4)
-        j0, j1 = param_i64(part, 5), param_i64(part, 6)
+        a = load_ordered_i64(part, 0)
+        b = load_ordered_i64(part, 1)
+        c = load_ordered_i64(part, 2)
+        i0, i1 = load_ordered_i64(part, 3), load_ordered_i64(part, 4)
+        j0, j1 = load_ordered_i64(part, 5), load_ordered_i64(part, 6)
         if b_turned:
             for i in range(i0, i1):
                 for j in range(j0, j1):

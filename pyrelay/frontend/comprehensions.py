@@ -152,7 +152,9 @@ def search(
         return low.py("unary", (holds,), low.span(generator.elt), op="not") if negated else holds
 
     decided = yield rounds(low, generator, 0, first, FALSE, element, stops=True)
-    return low.py("unary", (decided,), span, op="not") if negated else decided
+    if negated:
+        return low.py("unary", (decided,), span, op="not")
+    return low.py("call", (Const(bool), decided), span, keywords=(None,))
 
 
 def rounds(

@@ -7,22 +7,22 @@ the sink a backward `If` on the same condition.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static
 from pyrelay.grad.residuals import (
     Residuals,
     live_lets,
-    mentioned_symbols,
     repeat,
     select,
 )
 from pyrelay.grad.reverse import Flow, Walker
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
+from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Block, FnCall, If, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, If, Let, Var
 from pyrelay.ir.types import TAPE, TapeType, Type
 
 
@@ -45,12 +45,12 @@ def reverse_if(walker: Walker, let: Let, sink: Sink, flow: Flow) -> list[Let]:
     rhs = let.rhs
     assert isinstance(rhs, If)
     cotangents = [sink.take(out) for out in let.outs]
-    outer = {*walk.free_vars(rhs.then), *walk.free_vars(rhs.orelse)}
+    outer = dict.fromkeys((*walker.source.free(rhs.then), *walker.source.free(rhs.orelse)))
     # A tape may end in the branches; what was pushed on it has a cotangent all the same.
     ending = any(isinstance(v.type, TapeType) and v in walker.active for v in outer)
     if all(g is None for g in cotangents) and not ending:
         return [let]
-    known = {v: g for v, g in sink.values.items() if v in outer}
+    known = {v: sink.values[v] for v in outer if v in sink.values}
     halves = [
         _reverse_arm(walker, block, cotangents, sink, known) for block in (rhs.then, rhs.orelse)
     ]
@@ -59,14 +59,11 @@ def reverse_if(walker: Walker, let: Let, sink: Sink, flow: Flow) -> list[Let]:
     if not touched and not tape:
         return [let]
     arms = [
-        _arm(block, forward, inner, child, touched, tape, walker.volatile)
+        _arm(walker, block, forward, inner, child, touched, tape)
         for block, (forward, inner, child) in zip((rhs.then, rhs.orelse), halves, strict=True)
     ]
-    renamings, forward_let = _forward_if(let, rhs, arms, flow, tape)
-    blocks = [
-        _backward_arm(arm, names, sink.builder)
-        for arm, names in zip(arms, renamings, strict=True)
-    ]
+    forward_let = _forward_if(walker, let, rhs, arms, flow, tape)
+    blocks = [_backward_arm(arm, walker.names, sink.builder) for arm in arms]
     out_types = [cotangent_type(v.type) for v in touched] + [TAPE] * tape
     outs = sink.builder.bind(If(rhs.cond, *blocks), out_types, name="g")
     sink.values.update(zip(touched, outs[: len(touched)], strict=True))
@@ -99,39 +96,43 @@ def _touched(sink: Sink, children: Iterable[Sink]) -> list[Var]:
 
 
 def _arm(
-    block: Block, forward: list[Let], flow: Flow, child: Sink, touched: Sequence[Var], tape: bool,
-    volatile: Collection[Var],
+    walker: Walker, block: Block, forward: list[Let], flow: Flow, child: Sink,
+    touched: Sequence[Var], tape: bool,
 ) -> _Arm:
     results: list[Atom] = []
     for var in touched:
         results.append(child.get(var).atom)
     if tape:
         results.append(child.tape)
-    backward = live_lets(child.builder.lets, results)
+    contents = walker.backward
+    backward = live_lets(child.builder.lets, results, contents)
     code = Block(tuple(backward), tuple(results))
-    residuals = select(forward, walk.free_vars(code), (), volatile=volatile)
-    symbols = needed_symbols(code, residuals, {s for let in forward for s in let.dims})
+    residuals = select(forward, contents.free(code), (), volatile=walker.volatile)
+    bound = {s for let in forward for s in let.dims}
+    symbols = needed_symbols(code, residuals, bound, contents)
     return _Arm(block, forward, flow, child, backward, results, residuals, symbols)
 
 
-def needed_symbols(code: Block, residuals: Residuals, bound: set[Symbol]) -> list[Symbol]:
+def needed_symbols(
+    code: Block, residuals: Residuals, bound: set[Symbol], contents: Contents
+) -> list[Symbol]:
     """Symbols bound in the forward block that its backward code needs, oldest first."""
-    mentioned = mentioned_symbols(code) | mentioned_symbols(Block(residuals.repeated, ()))
+    mentioned = contents.symbols(code) | contents.symbols(Block(residuals.repeated, ()))
     for var in residuals.saved:
         mentioned.update(types.type_symbols(var.type) if var.type else ())
     return sorted(mentioned & bound, key=lambda s: s.serial)
 
 
 def _forward_if(
-    let: Let, rhs: If, arms: Sequence[_Arm], flow: Flow, tape: bool
-) -> tuple[list[walk.Renaming], Let]:
-    """The forward node, and per branch what its backward code calls the residuals."""
-    renamings = [walk.Renaming(), walk.Renaming()]
+    walker: Walker, let: Let, rhs: If, arms: Sequence[_Arm], flow: Flow, tape: bool
+) -> Let:
+    """The forward node; its new outputs are what backward code calls the residuals."""
+    names = walker.names
     new_dims: list[Symbol] = []
     extents: list[list[Extent]] = [[], []]
     for k, arm in enumerate(arms):
         for symbol in arm.symbols:
-            new_dims.append(renamings[k].symbol(symbol))
+            new_dims.append(names.symbol(symbol))
             extents[k].append(dims.of(symbol))
             extents[1 - k].append(0)
     slots = _slots(arms)
@@ -143,29 +144,28 @@ def _forward_if(
         var = pair[owner]
         assert var is not None
         assert var.type is not None
-        out = Var(var.name, types.substitute(var.type, renamings[owner].dims), span=var.span)
+        out = Var(var.name, types.substitute(var.type, names.dims), span=var.span)
         outs.append(out)
         for k, member in enumerate(pair):
             if member is None:
                 hidden = dict.fromkeys(new_dims, 0)
                 given[k].append(builders[k].undef(_without(out.type, hidden)).atom)
             else:
-                renamings[k].atoms[member] = out
+                names.atoms[member] = out
                 given[k].append(member)
     before, after = flow.step() if tape else (None, None)
     blocks = []
     for k, arm in enumerate(arms):
-        lets = list(arm.forward)
         results = list(arm.source.results) + given[k]
         if before is not None:
             if arm.flow.used:
-                lets = [redirect(inner, arm.flow.current, before) for inner in lets]
+                walker.same_tape(arm.flow.current, before)
             results.append(arm.flow.end if arm.flow.used else before)
-        lets += builders[k].lets
-        blocks.append(Block(tuple(lets), tuple(results), arm.source.dims + tuple(extents[k])))
+        lets = (*arm.forward, *builders[k].lets)
+        blocks.append(Block(lets, tuple(results), arm.source.dims + tuple(extents[k])))
     all_outs = let.outs + tuple(outs) + (() if after is None else (after,))
     node = If(rhs.cond, blocks[0], blocks[1])
-    return renamings, Let(all_outs, node, let.dims + tuple(new_dims), span=let.span)
+    return Let(all_outs, node, let.dims + tuple(new_dims), span=let.span)
 
 
 def _without(ty: Type | None, hidden: Mapping[Symbol, int]) -> Type:
@@ -196,32 +196,5 @@ def _backward_arm(arm: _Arm, names: walk.Renaming, outer: Builder) -> Block:
     builder = outer.nested()
     for let in arm.residuals.repeated:
         repeat(builder, let, names)
-    builder.lets += [walk.copy_let(let, names) for let in arm.backward]
-    return Block(tuple(builder.lets), tuple(names.atom(a) for a in arm.results))
-
-
-def redirect(let: Let, old: Var, new: Atom) -> Let:
-    """The Let reading another variable in place of a free one.
-
-    Only a tape is redirected, which a loop's blocks never read from outside.
-    """
-    def atom(a: Atom) -> Atom:
-        return new if a is old else a
-
-    def block(b: Block) -> Block:
-        inner = tuple(redirect(x, old, new) for x in b.lets)
-        return Block(inner, tuple(map(atom, b.results)), b.dims)
-
-    rhs = let.rhs
-    match rhs:
-        case OpCall() | FnCall():
-            if old not in rhs.args:
-                return let
-            return replace(let, rhs=replace(rhs, args=tuple(map(atom, rhs.args))))
-        case If(cond, then, orelse):
-            return replace(let, rhs=If(cond, block(then), block(orelse)))
-        case Loop():
-            if old not in rhs.init:
-                return let
-            return replace(let, rhs=replace(rhs, init=tuple(map(atom, rhs.init))))
-    return let
+    builder.lets += arm.backward
+    return Block(tuple(builder.lets), tuple(arm.results))

@@ -198,14 +198,17 @@ class _Half:
         for k, seed in zip(self.pattern.results, seeds, strict=True):
             sink.add(body.results[k], sink.builder.handle(seed))
         self.walker.enter(self._changing_params(), (body,))
-        lets = self.walker.lets(body.lets, sink, self.flow)
-        lets = self.walker.late(params) + lets
+        walker = self.walker
+        lets = walker.lets(body.lets, sink, self.flow)
+        lets = walker.late(params) + lets
         results = [sink.get(params[k]).atom for k in split.gives]
-        code = Block(tuple(live_lets(sink.builder.lets, results)), tuple(results))
-        residuals = select(lets, walk.free_vars(code), (), volatile=self.walker.volatile)
-        saved_symbols = needed_symbols(code, residuals, {s for let in lets for s in let.dims})
+        contents = walker.backward
+        code = Block(tuple(live_lets(sink.builder.lets, results, contents)), tuple(results))
+        residuals = select(lets, contents.free(code), (), volatile=walker.volatile)
+        bound = {s for let in lets for s in let.dims}
+        saved_symbols = needed_symbols(code, residuals, bound, contents)
         tape = split.tape or self.flow.used or bool(residuals.saved or saved_symbols)
-        read = {*walk.free_vars(code), *walk.free_vars(Block(residuals.repeated, ()))}
+        read = {*contents.free(code), *walk.free_vars(Block(residuals.repeated, ()))}
         needs = [k for k, p in enumerate(params) if p in read or k in split.needs]
         last = Builder(function.span)
         end = push(last, self.flow.end, residuals.saved, saved_symbols)
@@ -213,10 +216,10 @@ class _Half:
             function, name=split.forward,
             params=params + (self.flow.current,) * tape,
             body=Block(
-                tuple(lets + last.lets), body.results + (end,) * tape, body.dims
+                tuple(walker.connected(lets) + last.lets), body.results + (end,) * tape, body.dims
             ),
         )
-        names = walk.Renaming()
+        names = walker.names
         backward_dims = tuple(map(names.symbol, function.dims + tuple(symbols)))
         inputs = [params[k] for k in needs] + seeds + accumulators
         inner = Builder(function.span)
@@ -225,8 +228,9 @@ class _Half:
         names.atoms[self.start] = pop(inner, first, residuals.saved, saved_symbols, names)
         for let in residuals.repeated:
             repeat(inner, let, names)
-        inner.lets += [walk.copy_let(let, names) for let in code.lets]
-        given = [names.atom(a) for a in code.results] + [names.atom(sink.tape)] * tape
+        final = walker.renaming()
+        inner.lets += [walk.copy_let(let, final) for let in code.lets]
+        given = [final.atom(a) for a in code.results] + [final.atom(sink.tape)] * tape
         backward = Function(
             split.backward, backward_params, inner.block(given), backward_dims, span=function.span
         )

@@ -187,11 +187,12 @@ def _write(
         ty = params[k].type
         assert isinstance(ty, TensorType)
         cotangents.append(sink.builder.cast(sink.get(params[k]), ty.dtype, weak=ty.weak))
-    forward = walker.late(params) + lets
+    forward = walker.late(params) + walker.connected(lets)
     if flow.used:
         forward.insert(0, Let((flow.current,), OpCall(OPS["tape_new"], (), Attrs())))
-    names = walk.Renaming({start: flow.end})
-    backward = live_lets(sink.builder.lets, cotangents)
+    walker.names.atoms[start] = flow.end
+    names = walker.renaming()
+    backward = live_lets(sink.builder.lets, cotangents, walker.backward)
     lets = forward + [walk.copy_let(let, names) for let in backward]
     outs = tuple(map(names.atom, cotangents))
     body = Block(tuple(lets), results + outs, function.body.dims)

@@ -48,7 +48,7 @@ def reverse_loop(walker: Walker, let: Let, sink: Sink, flow: Flow) -> list[Let]:
     walker.volatile = around
     saving = _Saving(walker, loop, iteration)
     forward = _forward(walker, let, loop, iteration, saving, flow)
-    _backward(let, loop, iteration, saving, forward, cotangents, sink)
+    _backward(walker, let, loop, iteration, saving, forward, cotangents, sink)
     return forward.lets
 
 
@@ -83,7 +83,7 @@ def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink) -> _Iteration:
     cotangents = [
         Var("g", types.substitute(cotangent_type(loop.carried[k].type), renamed)) for k in live
     ]
-    outer = [v for v in _outer_reads(loop) if v in walker.active]
+    outer = [v for v in _outer_reads(walker, loop) if v in walker.active]
     accumulators = [Var("g", cotangent_type(v.type)) for v in outer]
     for var, accumulator in zip(outer, accumulators, strict=True):
         child.values[var] = child.builder.handle(accumulator)
@@ -117,7 +117,8 @@ def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink) -> _Iteration:
     return _Iteration(
         test, body, flow, tape, live + tapes, cotangents + tape_cotangents,
         [outer[k] for k in changed], [accumulators[k] for k in changed],
-        live_lets(child.builder.lets, needed), following, child.tape, symbols, products.found,
+        live_lets(child.builder.lets, needed, walker.backward), following, child.tape, symbols,
+        products.found,
     )
 
 
@@ -132,11 +133,11 @@ def _trips(walker: Walker, loop: Loop) -> int:
     return 1 if extent is None or loop.exits else max(1, typical(extent))
 
 
-def _outer_reads(loop: Loop) -> list[Var]:
+def _outer_reads(walker: Walker, loop: Loop) -> list[Var]:
     """Variables from outside the loop that its blocks read."""
     found: dict[Var, None] = {}
     for block in walk.blocks(loop):
-        found.update(dict.fromkeys(walk.free_vars(block)))
+        found.update(dict.fromkeys(walker.source.free(block)))
     binders = set(walk.block_binders(loop))
     return [v for v in found if v not in binders]
 
@@ -154,14 +155,14 @@ class _Saving:
         bound_symbols = {s for let in lets for s in let.dims} | set(loop.dims)
         ends = iteration.results + [p.cotangent for p in iteration.products]
         code = Block(tuple(iteration.backward), tuple(ends))
-        invariant = invariant_lets(lets, binders, loop.dims)
+        invariant = invariant_lets(lets, binders, loop.dims, walker.source)
         leaves = loop.carried + loop.handed
-        needed = list(walk.free_vars(code))
+        needed = list(walker.backward.free(code))
         needed += [p.other for p in iteration.products if p.sequence is None]
         chosen = select(lets, needed, leaves, invariant, walker.volatile, _trips(walker, loop))
         self.once = [let for let in chosen.repeated if let in invariant]
         self.repeated = [let for let in chosen.repeated if let not in invariant]
-        symbols = needed_symbols(code, chosen, bound_symbols)
+        symbols = needed_symbols(code, chosen, bound_symbols, walker.backward)
         symbols += [s for s in loop.dims if s not in symbols]
         self.counted = is_counted(loop)
         self.arrays: list[Var] = []
@@ -283,12 +284,11 @@ def _carry_rows(
 
 
 def _backward(
-    let: Let, loop: Loop, iteration: _Iteration, saving: _Saving, forward: _Forward,
-    cotangents: list[Handle | None], sink: Sink,
+    walker: Walker, let: Let, loop: Loop, iteration: _Iteration, saving: _Saving,
+    forward: _Forward, cotangents: list[Handle | None], sink: Sink,
 ) -> None:
     """Write the backward loop and add the cotangents of what entered the forward loop."""
-    builder = sink.builder
-    names = walk.Renaming()
+    builder, names = sink.builder, walker.names
     for once in saving.once:
         repeat(builder, once, names)
     inner = builder.nested()
@@ -300,7 +300,7 @@ def _backward(
     tape = _restore(inner, names, saving, forward, iteration, position)
     for repeated in saving.repeated:
         repeat(inner, repeated, names)
-    inner.lets += [walk.copy_let(x, names) for x in iteration.backward]
+    inner.lets += iteration.backward
     sides = [
         _sides(product, builder, inner, more, saving, forward, names, position)
         for product in iteration.products

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
+from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import Atom, Block, FnCall, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import Atom, Let, OpCall, Var
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.ir.types import TapeType, TensorType
 
@@ -91,7 +92,8 @@ def _numpy_kind(builder: Builder, atom: Atom) -> Handle:
 
 
 def invariant_lets(
-    lets: Sequence[Let], varying: Collection[Var], varying_symbols: Collection[Symbol]
+    lets: Sequence[Let], varying: Collection[Var], varying_symbols: Collection[Symbol],
+    contents: Contents,
 ) -> set[Let]:
     """The pure op calls of a loop body that give the same value in every iteration."""
     moving, moving_symbols = set(varying), set(varying_symbols)
@@ -102,7 +104,7 @@ def invariant_lets(
             isinstance(rhs, OpCall) and not let.dims and effect_of(rhs) is Effect.PURE
             and not any(a in moving for a in rhs.args if isinstance(a, Var))
             and not any(isinstance(o.type, TapeType) for o in let.outs)
-            and moving_symbols.isdisjoint(let_symbols(let))
+            and moving_symbols.isdisjoint(contents.let_symbols(let))
         )
         if still:
             found.add(let)
@@ -279,31 +281,11 @@ class _Graph:
         return found
 
 
-def let_symbols(let: Let) -> set[Symbol]:
-    """Symbols in the types, attributes and extents of a Let, nested ones included."""
-    return mentioned_symbols(Block((let,), ()))
+def live_lets(lets: Sequence[Let], results: Iterable[Atom], contents: Contents) -> list[Let]:
+    """The Lets of a backward block that its results or its tape need.
 
-
-def mentioned_symbols(block: Block) -> set[Symbol]:
-    """Every symbol that occurs in a block, whether bound in it or not."""
-    found: set[Symbol] = set()
-    for here in walk.nested_blocks(block):
-        found.update(s for extent in here.dims for s in dims.symbols(extent))
-        for let in here.lets:
-            binders = let.outs + walk.block_binders(let.rhs)
-            atoms = binders + walk.operands(let.rhs)
-            found.update(s for a in atoms if a.type for s in types.type_symbols(a.type))
-            if isinstance(let.rhs, OpCall):
-                found.update(s for v in let.rhs.attrs.values() for s in walk.attr_symbols(v))
-            extents = let.rhs.dims if isinstance(let.rhs, FnCall) else (
-                let.rhs.init_dims if isinstance(let.rhs, Loop) else ()
-            )
-            found.update(s for extent in extents for s in dims.symbols(extent))
-    return found
-
-
-def live_lets(lets: Sequence[Let], results: Iterable[Atom]) -> list[Let]:
-    """The Lets of a backward block that its results or its tape need."""
+    `contents` says what the blocks inside it read.
+    """
     needed = {a for a in results if isinstance(a, Var)}
     needed_symbols = {s for a in needed if a.type for s in types.type_symbols(a.type)}
     kept: list[Let] = []
@@ -316,8 +298,8 @@ def live_lets(lets: Sequence[Let], results: Iterable[Atom]) -> list[Let]:
         kept.append(let)
         needed.update(a for a in walk.operands(let.rhs) if isinstance(a, Var))
         for block in walk.blocks(let.rhs):
-            needed.update(walk.free_vars(block))
-        needed_symbols |= let_symbols(let)
+            needed.update(contents.free(block))
+        needed_symbols |= contents.let_symbols(let)
     return kept[::-1]
 
 

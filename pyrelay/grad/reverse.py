@@ -12,13 +12,15 @@ Straight-line code is Griewank and Walther's adjoint of a sequence of assignment
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyrelay.grad.activity import carries_derivative
 from pyrelay.grad.cotangents import Sink, cotangent_type, strong, zero
 from pyrelay.ir import types, walk
 from pyrelay.ir.build import Builder
+from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Block, Const, Let, OpCall, Var
+from pyrelay.ir.nodes import Atom, Attrs, Block, Const, FnCall, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS, NotDifferentiable
 
 
@@ -44,6 +46,28 @@ class Flow:
         return self.current, after
 
 
+@dataclass
+class _Copying(walk.Renaming):
+    """A renaming to apply before the copies of binders get their own names."""
+
+    first: walk.Renaming = field(default_factory=walk.Renaming)
+
+    def atom(self, atom: Atom) -> Atom:
+        return super().atom(self.first.atom(atom))
+
+    def extent(self, extent: Extent) -> Extent:
+        return super().extent(self.first.extent(extent))
+
+    def attrs(self, attrs: Attrs) -> Attrs:
+        return super().attrs(self.first.attrs(attrs))
+
+    def var(self, var: Var) -> Var:
+        ty = None if var.type is None else types.substitute(var.type, self.first.dims)
+        copy = super().var(Var(var.name, ty, span=var.span))
+        self.atoms[var] = copy
+        return copy
+
+
 class Walker:
     """Reverses the blocks of one function.
 
@@ -51,6 +75,11 @@ class Walker:
     kind of node with blocks or a callee, what reverses it. `volatile` are variables with many
     values in one run, so that the backward pass has them only if they are saved: those bound in
     loops and recursive functions.
+
+    names: what forward variables and symbols are called in backward code. Backward code is written
+    with the forward names and renamed once, when the function is complete (`renaming`): renaming
+    every block as it is finished would copy inner ones again at each level. source: what the blocks
+    of the function read; backward: what those of the backward code read, under their new names.
     """
 
     def __init__(
@@ -59,6 +88,9 @@ class Walker:
     ) -> None:
         self.active, self.definitions, self._control = active, definitions, control
         self.volatile: set[Var] = set()
+        self.names = walk.Renaming()
+        self.source, self.backward = Contents(), Contents(self.names)
+        self._tapes: dict[Var, Var] = {}
         self._extents: dict[Var, Extent] = {}
         self._late: dict[Var, list[Let]] = {}
 
@@ -81,6 +113,29 @@ class Walker:
         for block in blocks:
             for let in walk.nested_lets(block):
                 self.volatile.update(let.outs, walk.block_binders(let.rhs))
+
+    def renaming(self) -> walk.Renaming:
+        """The final names of forward variables and symbols in backward code.
+
+        Names for an inner block are entered before those of the blocks around it.
+        """
+        final = walk.Renaming()
+        for var, atom in reversed(self.names.atoms.items()):
+            final.atoms[var] = final.atom(atom)
+        for symbol, extent in reversed(self.names.dims.items()):
+            final.dims[symbol] = final.extent(extent)
+        return _Copying(first=final)
+
+    def same_tape(self, inner: Var, outer: Var) -> None:
+        """The tape that a branch starts with is the one before the branch."""
+        self._tapes[inner] = outer
+
+    def connected(self, lets: Sequence[Let]) -> list[Let]:
+        """Forward Lets in which branches read the tapes from outside (see `same_tape`)."""
+        final: dict[Var, Var] = {}
+        for inner, outer in reversed(self._tapes.items()):
+            final[inner] = final.get(outer, outer)
+        return [_reading(let, final) for let in lets] if final else list(lets)
 
     def late(self, binders: Iterable[Var]) -> list[Let]:
         """Lets to insert where these variables are bound (see `extent_of`)."""
@@ -118,6 +173,24 @@ class Walker:
 
 #: (walker, Let, sink, flow) -> forward Lets that replace the Let
 ReverseControl = Callable[[Walker, Let, Sink, Flow], list[Let]]
+
+
+def _reading(let: Let, tapes: Mapping[Var, Var]) -> Let:
+    """The Let with other tapes in place of some."""
+
+    def atoms(old: tuple[Atom, ...]) -> tuple[Atom, ...]:
+        return tuple(tapes.get(a, a) if isinstance(a, Var) else a for a in old)
+
+    def block(old: Block) -> Block:
+        lets = tuple(_reading(inner, tapes) for inner in old.lets)
+        return Block(lets, atoms(old.results), old.dims)
+
+    rhs = walk.replace_blocks(let.rhs, block)
+    if isinstance(rhs, (OpCall, FnCall)) and any(a in tapes for a in rhs.args):
+        rhs = replace(rhs, args=atoms(rhs.args))
+    elif isinstance(rhs, Loop):
+        rhs = replace(rhs, init=atoms(rhs.init))
+    return let if rhs is let.rhs else replace(let, rhs=rhs)
 
 
 def reverse_op(let: Let, call: OpCall, sink: Sink) -> None:

@@ -6,7 +6,6 @@ In: values as a user passes them to NumPy functions. Out: operands, axes, dtypes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 

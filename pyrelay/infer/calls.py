@@ -1,13 +1,12 @@
 """Calls: of known Python functions, of closures, of functions chosen at run time, of derivatives.
 
 A call of a function that is not recursive is interpreted in line, with the caller's heap, so views,
-aliases and closures need nothing special. A function met while it is being interpreted is recursive:
-it becomes a Core function of its own (specialisation.py).
+aliases and closures need nothing special. A function met while it is being interpreted is
+recursive: it becomes a Core function of its own (specialisation.py).
 """
 
 from __future__ import annotations
 
-import collections.abc
 import functools
 import inspect
 import types as python_types
@@ -20,7 +19,6 @@ from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import NameGuard
 from pyrelay.infer.interpreter import Frame, Interpreter
-from pyrelay.infer.numpy_in_python import SUBSTITUTES
 from pyrelay.ir.nodes import Block, Function, Var
 
 _DEEPEST_INLINE = 200
@@ -73,8 +71,6 @@ def call_known(
     handler = names.lookup(fn)
     if handler is not None:
         return names.apply(it, fn, handler, args, keywords)
-    if isinstance(fn, collections.abc.Hashable) and fn in SUBSTITUTES:
-        return call_closure(it, function_value(it, SUBSTITUTES[fn]), args, keywords)
     target = transformed(it, fn)
     if target is not None:
         return call(it, target, args, keywords)

@@ -52,6 +52,8 @@ def run_if(it: Interpreter, let: Let) -> None:
     if len(ends) == 2:
         narrowing.joined(it, test, ends[True], ends[False], results)
     it.bind(let.outs, results)
+    if len(ends) == 1:  # the other arm never reaches the code behind
+        narrowing.keep(it, fact.if_true if True in ends else fact.if_false)
 
 
 @dataclass

@@ -55,7 +55,8 @@ def _positions(
             if name not in names:
                 raise it.failure(
                     errors.GradientError,
-                    f"argnames names {name!r}, and {V.function_name(closure.function)!r} has no such parameter",
+                    f"argnames names {name!r}, and {V.function_name(closure.function)!r} has no such "
+                    "parameter",
                     hints=(f"its parameters are {', '.join(names)}",),
                 )
             chosen.append(names.index(name))
@@ -95,7 +96,8 @@ def _specialised(
         made, result = specialisation.interpret_function(it, spec)
     if result is None:
         raise it.failure(
-            errors.GradientError, f"{V.function_name(function)!r} never returns, so it has no derivative"
+            errors.GradientError,
+            f"{V.function_name(function)!r} never returns, so it has no derivative",
         )
     spec.result = result
     it.program.functions[spec.name] = made

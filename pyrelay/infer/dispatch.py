@@ -239,8 +239,8 @@ def _is_sequence(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 def _is_mapping(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     value = args[0]
     return V.Known(
-        isinstance(value, V.Ref) and value.root.kind == "dict"
-        or isinstance(value, V.Known) and isinstance(value.value, dict)
+        (isinstance(value, V.Ref) and value.root.kind == "dict")
+        or (isinstance(value, V.Known) and isinstance(value.value, dict))
     )
 
 
@@ -301,5 +301,6 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
     "unpack": _unpack, "function": _function, "new_cell": _new_cell, "get_cell": _get_cell,
     "set_cell": _set_cell, "bound": _bound, "format": _format, "append": _append,
     "expect": _expect, "is_sequence": _is_sequence, "is_mapping": _is_mapping,
-    "positional": _positional, "raise": _raise, "enter": _enter, "exit": _exit, "annotate": _annotate,
+    "positional": _positional, "raise": _raise, "enter": _enter, "exit": _exit,
+    "annotate": _annotate,
 }

@@ -1,7 +1,7 @@
 """np.einsum of one or two operands, as transposes, sums and one matmul.
 
-In: subscripts known while compiling. Out: the contraction in its matrix form: axes that both operands
-and the result have are a batch, those only the operands have are contracted.
+In: subscripts known while compiling. Out: the contraction in its matrix form: axes that both
+operands and the result have are a batch, those only the operands have are contracted.
 """
 
 from __future__ import annotations

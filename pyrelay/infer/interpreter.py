@@ -16,6 +16,7 @@ from typing import Any
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
+from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
@@ -89,6 +90,8 @@ class Interpreter:
     active: list[Any] = field(default_factory=list)  # functions being interpreted in line
     conditional: int = 0  # how many run-time branches and loops the code at hand is inside
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
+    #: variables narrowed up to the end of a block: environment, variable, value before
+    assumed: list[tuple[dict[Var, V.Value], Var, V.Value]] = field(default_factory=list)
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     # -- blocks ------------------------------------------------------------------------------
@@ -110,9 +113,13 @@ class Interpreter:
 
     def run(self, block: Block) -> tuple[V.Value, ...]:
         """Interpret a block; its results. Raises Diverges if its end is not reached."""
-        for let in block.lets:
-            self.step(let)
-        return tuple(map(self.value, block.results))
+        mark = len(self.assumed)
+        try:
+            for let in block.lets:
+                self.step(let)
+            return tuple(map(self.value, block.results))
+        finally:
+            narrowing.forget(self, mark)
 
     def step(self, let: Let) -> None:
         """Interpret one Let."""
@@ -162,7 +169,10 @@ class Interpreter:
                 with dims.decided_by(self._decide_equal):
                     return self.builder.call(record, *atoms, **attrs)
             except NeedsCheck as need:
-                refined = [self._refined(a, need) for a in atoms]
+                refined = [self._refined(a, need.right, need.left) for a in atoms]
+                if all(a is b for a, b in zip(atoms, refined, strict=True)):
+                    # The right one stands in an attribute, e.g. a shape to fit into.
+                    refined = [self._refined(a, need.left, need.right) for a in atoms]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     raise self.failure(
                         errors.ShapeError,
@@ -179,19 +189,14 @@ class Interpreter:
             raise NeedsCheck(left, right)
         return answer
 
-    def _refined(self, operand: Any, need: NeedsCheck) -> Any:
-        """The operand with one of the two extents in place of the other, after a run-time check."""
+    def _refined(self, operand: Any, own: Extent, other: Extent) -> Any:
+        """The operand with `other` in place of its extent `own`, after a run-time check."""
         atom = self.builder.atom(operand)
         ty = atom.type
-        if not isinstance(ty, TensorType):
-            return operand
-        own, other = need.right, need.left
-        if own not in ty.shape:  # the other one stands in an attribute, e.g. a shape to fit into
-            own, other = other, own
-        if own not in ty.shape:
+        if not isinstance(ty, TensorType) or own not in ty.shape:
             return operand
         text = "the extents {} and {} of the operands must be equal"
-        self.builder.call(OPS["check_equal"], left=need.left, right=need.right, text=text)
+        self.builder.call(OPS["check_equal"], left=other, right=own, text=text)
         shape = tuple(other if d == own else d for d in ty.shape)
         return self.builder.call(OPS["refine"], atom, shape=shape)
 

@@ -62,6 +62,8 @@ def _static(items: tuple[V.Value, ...]) -> Iteration:
 def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
     parts = [iterate(it, s) for s in value.sources]
     static = any(p.static for p in parts)
+    if value.kind == "product":
+        return _product(it, parts, static)
     count = _least(it, [p.count for p in parts])
     match value.kind:
         case "zip":
@@ -86,6 +88,28 @@ def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
                 count, lambda i: call(it, callee, tuple(p.item(i) for p in parts), {}), static
             )
     raise AssertionError(value.kind)
+
+
+def _product(it: Interpreter, parts: list[Iteration], static: bool) -> Iteration:
+    """All combinations of items, the last iteration running fastest."""
+    count: V.Value = V.Known(1)
+    for part in parts:
+        own = part.count
+        if not isinstance(own, V.Known) and _as_extent(own) is None:
+            own = it.call("maximum", own, V.Known(0))
+        count = _arith(it, "*", count, own)
+
+    def item(index: V.Value) -> V.Value:
+        chosen: list[V.Value] = []
+        for part in reversed(parts):
+            if part is parts[0]:
+                chosen.insert(0, part.item(index))
+                continue
+            chosen.insert(0, part.item(_arith(it, "%", index, part.count)))
+            index = _arith(it, "//", index, part.count)
+        return V.Tuple(tuple(chosen))
+
+    return Iteration(count, item, static)
 
 
 def _least(it: Interpreter, counts: list[V.Value]) -> V.Value:

@@ -496,7 +496,7 @@ def _may_be_union(a: Layout, b: Layout) -> bool:
     return tells_apart(a) or tells_apart(b)
 
 
-# -- encode and decode -------------------------------------------------------------------------------
+# -- encode and decode -----------------------------------------------------------------------------
 
 
 def leaf_types(layout: Layout) -> Iterator[Type]:

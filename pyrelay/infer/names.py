@@ -1,7 +1,8 @@
 """The table from Python objects to their meaning in a program: NumPy, math, builtins, pyrelay.nn.
 
 A handler is written like the function it stands for: `handler(it, *args, **keywords)` on abstract
-values, with the same parameter names, so that keyword calls and wrong arguments behave as in Python.
+values, with the same parameter names, so that keyword calls and wrong arguments behave as in
+Python.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
@@ -33,7 +36,13 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        from pyrelay.infer import einsum, names_builtins, names_creation, names_numpy  # noqa: F401
+        from pyrelay.infer import (  # noqa: F401
+            einsum,
+            names_builtins,
+            names_composed,
+            names_creation,
+            names_numpy,
+        )
 
 
 def lookup(obj: Any) -> Callable[..., Any] | None:
@@ -42,6 +51,11 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
     found = _TABLE.get(id(obj))
     if found is not None and found[0] is obj:
         return found[1]
+    ufunc = getattr(obj, "__self__", None)
+    if type(ufunc) is np.ufunc:
+        from pyrelay.infer.names_composed import ufunc_method
+
+        return ufunc_method(ufunc, obj.__name__)
     if getattr(obj, "__module__", None) in ("pyrelay.api", "pyrelay.nn") and not hasattr(obj, "__pyrelay__"):
         from pyrelay.infer.names_pyrelay import HANDLERS
 
@@ -83,7 +97,13 @@ def elementwise(op: str) -> Callable[..., V.Value]:
         from pyrelay.infer.adapters import operand, refuse_keywords, strong
         from pyrelay.infer.control import distribute
 
-        refuse_keywords(it, keywords, op, ("dtype",))
+        refuse_keywords(it, keywords, op, ("dtype", "out"))
+        out = keywords.pop("out", V.NONE)
+        if out != V.NONE:
+            from pyrelay.infer.subscripts import set_item
+
+            set_item(it, out, V.Known(Ellipsis), handler(it, *operands, **keywords))
+            return out
         for k, value in enumerate(operands):
             if isinstance(value, V.Union):
                 return distribute(

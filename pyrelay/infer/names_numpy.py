@@ -209,7 +209,7 @@ def norm(
     raise it.failure(errors.UnsupportedOperationError, f"ord={kind!r} is not supported")
 
 
-# -- dtypes and scalars -----------------------------------------------------------------------------
+# -- dtypes and scalars ----------------------------------------------------------------------------
 
 
 def _scalar_class(dtype: DType) -> Any:

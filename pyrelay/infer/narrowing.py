@@ -110,6 +110,25 @@ def assuming(it: Interpreter, kept: Sequence[Kept]) -> Iterator[None]:
         env.update(saved)
 
 
+def keep(it: Interpreter, kept: Sequence[Kept]) -> None:
+    """Variables of the innermost activation hold the narrower values up to the block's end."""
+    env = it.frame.env
+    for union, cases in kept:
+        holders = [var for var, value in env.items() if value is union]
+        if holders:
+            narrow = narrowed(it, union, cases)
+            for var in holders:
+                it.assumed.append((env, var, union))
+                env[var] = narrow
+
+
+def forget(it: Interpreter, mark: int) -> None:
+    """Undo what `keep` did since `it.assumed` had this length."""
+    while len(it.assumed) > mark:
+        env, var, value = it.assumed.pop()
+        env[var] = value
+
+
 def narrowed(it: Interpreter, value: V.Union, cases: frozenset[int]) -> V.Value:
     """The value, known to be one of these cases (numbers of `value.cases`)."""
     kept = tuple(c for i, c in enumerate(value.cases) if i in cases)

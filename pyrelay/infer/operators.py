@@ -249,7 +249,8 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         test = truth(it, x)
         if isinstance(test, V.Known):
             return V.Known(not test.value)
-        opposite = it.call("logical_not", test)
+        own = it.builder.cast(it.atom(test), types.bool_, weak=True)  # `not` gives Python's bool
+        opposite = it.call("logical_not", own)
         narrowing.note(it, opposite, narrowing.fact_of(it, test).negated())
         return opposite
     if isinstance(x, V.Known):

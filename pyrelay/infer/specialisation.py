@@ -471,7 +471,7 @@ class _ResultDescriber(L.Describer):
         return {s for e in self.renamed.values() for s in dims.symbols(e)}
 
 
-# -- calling it ---------------------------------------------------------------------------------------
+# -- calling it ------------------------------------------------------------------------------------
 
 
 def encode_arguments(

@@ -301,7 +301,11 @@ def slice_bounds(
     it: Interpreter, item: V.Slice, extent: Extent
 ) -> tuple[Extent, Extent, int]:
     """Start, number of elements and step of a slice of an axis, clipped as in Python."""
-    step = 1 if item.step == V.NONE else it.static(item.step, "the step of a slice")
+    try:
+        step = 1 if item.step == V.NONE else it.static(item.step, "the step of a slice")
+    except errors.StaticValueError as error:
+        hint = "index with the positions instead: x[np.arange(start, stop, step)]"
+        raise it.failure(errors.StaticValueError, error.message, hints=(hint,)) from None
     if step == 0:
         raise it.failure(errors.InvalidValueError, "slice step cannot be zero")
     if step > 0:
@@ -375,7 +379,7 @@ def _run_time_bound(
     return dims.add(symbol, -1)
 
 
-# -- writing ------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
@@ -424,7 +428,7 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
 
 def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Value) -> None:
     key = _as_array_key(it, key)
-    items = _expand(it, key, array.type.rank)
+    items = _with_steps(it, array.type, _expand(it, key, array.type.rank))
     if any(isinstance(i, V.ArrayRef) for i in items):
         from pyrelay.infer.advanced import scatter
 
@@ -433,6 +437,37 @@ def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Valu
     basic = _basic(it, array.type, items, False)
     target = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
     write_whole(it, target, fitted(it, value, basic.type))
+
+
+def add_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
+    """np.add.at(obj, key, value): repeated indices add up."""
+    if not isinstance(obj, V.ArrayRef):
+        raise it.failure(
+            errors.TypeMismatchError, f"np.add.at writes to an array, not to {V.describe(obj)}"
+        )
+    items = _expand(it, _as_array_key(it, key), obj.type.rank)
+    if any(isinstance(i, V.ArrayRef) for i in items):
+        from pyrelay.infer.advanced import scatter
+
+        scatter(it, obj, items, value, add=True)
+        return
+    set_item(it, obj, key, binary(it, "+", get_item(it, obj, key), value))
+
+
+def _with_steps(it: Interpreter, ty: TensorType, items: list[V.Value]) -> list[V.Value]:
+    """A key to write to; a slice whose step only the running program knows becomes its indices."""
+    axis, result = 0, []
+    for item in items:
+        if isinstance(item, V.Slice) and isinstance(item.step, V.Scalar):
+            from pyrelay.infer.calls import call
+            from pyrelay.infer.numpy_in_python import positions
+
+            bounds = (item.start, item.stop, item.step, V.Scalar.of_extent(ty.shape[axis]))
+            result.append(call(it, V.Known(positions), bounds, {}))
+        else:
+            result.append(item)
+        axis += _axes_used(it, item)
+    return result
 
 
 def fitted(it: Interpreter, value: V.Value, target: TensorType) -> Atom:
@@ -535,6 +570,6 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
 
 
 __all__ = [
-    "binary", "compare", "constant", "del_item", "fitted", "get_item", "index_atom", "set_item",
+    "add_item", "binary", "compare", "constant", "del_item", "fitted", "get_item", "index_atom", "set_item",
     "slice_bounds", "write_whole",
 ]

@@ -174,7 +174,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lazy:
-    """An iterable made of others: `kind` is zip, enumerate, reversed or map."""
+    """An iterable made of others: `kind` is zip, enumerate, reversed, map or product."""
 
     kind: str
     sources: tuple[Value, ...]

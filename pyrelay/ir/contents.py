@@ -7,7 +7,7 @@ time linear in the program, where walking through all inner blocks each time is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Symbol
@@ -17,12 +17,16 @@ from pyrelay.ir.op import Effect
 
 
 class Contents:
-    """Answers about blocks. `of_function` gives the effects of functions, as for `effect_of`."""
+    """Answers about blocks.
 
-    __slots__ = ("_effects", "_free", "_of_function", "_symbols")
+    names: variables and symbols stand for others, which count in their place. A block that has been
+    asked about is not looked at again, so what it reads must be in `names` by then.
+    """
 
-    def __init__(self, of_function: Callable[[str], Effect] | None = None) -> None:
-        self._of_function = of_function
+    __slots__ = ("_effects", "_free", "_names", "_symbols")
+
+    def __init__(self, names: walk.Renaming | None = None) -> None:
+        self._names = walk.Renaming() if names is None else names
         self._free: dict[Block, dict[Var, None]] = {}
         self._symbols: dict[Block, set[Symbol]] = {}
         self._effects: dict[Block, Effect] = {}
@@ -62,7 +66,8 @@ class Contents:
                 found.update(self._in_blocks(let.rhs))
             bound.update(let.outs)
         found.update((a, None) for a in block.results if isinstance(a, Var))
-        return {v: None for v in found if v not in bound} if bound else found
+        named = (self._names.atom(v) for v in found if v not in bound)
+        return {a: None for a in named if isinstance(a, Var)}
 
     # -- symbols -------------------------------------------------------------------------------
 
@@ -73,7 +78,9 @@ class Contents:
                 found = {s for extent in here.dims for s in dims.symbols(extent)}
                 for let in here.lets:
                     found |= self.let_symbols(let)
-                self._symbols[here] = found
+                self._symbols[here] = {
+                    t for s in found for t in dims.symbols(self._names.extent(dims.of(s)))
+                }
         return self._symbols[block]
 
     def let_symbols(self, let: Let) -> set[Symbol]:
@@ -99,7 +106,7 @@ class Contents:
         """The effect of a node, that of its blocks included."""
         inner = walk.blocks(rhs)
         if not inner:
-            return effect_of(rhs, self._of_function)
+            return effect_of(rhs)
         strongest = Effect.PURE
         for block in inner:
             if block not in self._effects:

@@ -132,7 +132,7 @@ def attr_symbols(value: object) -> Iterator[Symbol]:
 
 
 def rhs_symbols(rhs: Rhs) -> set[Symbol]:
-    """Symbols that a node's own attributes and extents are written with, its blocks' ends included."""
+    """Symbols in a node's own attributes and extents, and at the ends of its blocks."""
     found: set[Symbol] = set()
     if isinstance(rhs, OpCall):
         for value in rhs.attrs.values():

@@ -87,11 +87,14 @@ class _Program:
                     root = _root(rhs.then, source)
                     if root in origin:
                         origin[out] = origin[root]
-            elif isinstance(rhs, OpCall) and places.updates_element(rhs):
+            elif isinstance(rhs, OpCall) and (places.updates_element(rhs) or places.is_view(rhs)):
                 base = rhs.args[0]
                 assert isinstance(base, Var)
+                if base not in origin:
+                    continue  # computed where it is read
                 origin[let.outs[0]] = origin[base]
-                written.add(origin[base])
+                if places.updates_element(rhs):
+                    written.add(origin[base])
         return written
 
     # -- values --------------------------------------------------------------------------------
@@ -127,7 +130,9 @@ class _Program:
 
     def _op(self, let: Let, rhs: OpCall) -> None:
         if any(map(_is_array, let.outs)) and not places.updates_element(rhs):
-            return  # its elements are computed where they are read
+            if places.is_view(rhs) and rhs.args[0] in self.elements.params:
+                self.alias(let.outs[0], rhs.args[0])
+            return  # the elements of others are computed where they are read
         special = _SPECIAL.get(rhs.op.name)
         if special is not None:
             special(self, let, rhs)
@@ -245,7 +250,7 @@ def _root(block: Block, atom: Atom) -> Atom:
     while isinstance(atom, Var) and atom in made:
         let = made[atom]
         match let.rhs:
-            case OpCall() as call if places.updates_element(call):
+            case OpCall() as call if places.updates_element(call) or places.is_view(call):
                 atom = call.args[0]
             case Loop(init=init):
                 atom = init[let.outs.index(atom)]

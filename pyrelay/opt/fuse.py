@@ -18,7 +18,7 @@ from dataclasses import replace
 from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, Module, OpCall, Var
-from pyrelay.opt import linear
+from pyrelay.opt import linear, places
 from pyrelay.opt.grouping import Grouping
 from pyrelay.opt.linear import is_array
 
@@ -40,6 +40,8 @@ def _fuse_body(body: Block) -> Block:
         block = pending.pop()
         visited.append(block)
         for let in block.lets:
+            if isinstance(let.rhs, OpCall) and places.is_view(let.rhs):
+                scalar.discard(let)  # the plan does it, at no cost
             if isinstance(let.rhs, (If, Loop)):
                 if let in scalar and not separate.allows(let):
                     scalar.discard(let)

@@ -29,8 +29,6 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt import linear, places
 from pyrelay.opt.linear import is_array
 
-#: Views: on an array in memory they cost nothing.
-VIEWS = frozenset(["reshape", "expand_dims", "squeeze", "refine"])
 #: Ops so cheap that computing them again costs less than storing and loading their result.
 CHEAP = frozenset([
     "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
@@ -231,7 +229,7 @@ class Grouping:
 
     def _is_view(self, let: Let) -> bool:
         rhs = let.rhs
-        return isinstance(rhs, OpCall) and rhs.op.name in VIEWS and is_array(rhs.args[0])
+        return isinstance(rhs, OpCall) and places.is_view(rhs)
 
     def _space(self, let: Let) -> tuple[Extent, ...]:
         """The axes a kernel runs through whose last op is this one."""

@@ -53,7 +53,7 @@ def scalar_lets(block: Block) -> set[Let]:
         if let.dims or any(not isinstance(v.type, TensorType) for v in let.outs):
             continue
         if isinstance(rhs, OpCall):
-            if is_scalar_op(rhs):
+            if is_scalar_op(rhs) or (places.is_view(rhs) and is_array(let.outs[0])):
                 depth[let] = 0
             continue
         if not isinstance(rhs, (If, Loop)) or (isinstance(rhs, Loop) and rhs.dims):
@@ -77,18 +77,30 @@ def uses_linearly(lets: Sequence[Let], results: Iterable[Atom] = ()) -> bool:
 class _Linearity:
     """Follows which variable stands for the present content of each buffer.
 
-    A buffer is known by the first variable that stood for it.
+    A buffer is known by the first variable that stood for it; a view shows the content of the
+    variable that it is a view of.
     """
 
     def __init__(self) -> None:
         self.buffer: dict[Var, Var] = {}
         self.present: dict[Var, Var] = {}
+        self.shown: dict[Var, Var] = {}
 
     def reads(self, atom: Atom) -> bool:
         """Reads an array; False if what it stands for has been overwritten."""
         assert isinstance(atom, Var)
-        buffer = self.buffer.setdefault(atom, atom)
-        return self.present.setdefault(buffer, atom) is atom
+        content = self.shown.get(atom, atom)
+        buffer = self.buffer.setdefault(atom, content)
+        return self.present.setdefault(buffer, content) is content
+
+    def views(self, new: Var, old: Atom) -> bool:
+        """`new` is a view of `old`; False if that is overwritten already."""
+        if not self.reads(old):
+            return False
+        assert isinstance(old, Var)
+        self.buffer[new] = self.buffer[old]
+        self.shown[new] = self.shown.get(old, old)
+        return True
 
     def becomes(self, new: Var, old: Atom) -> bool:
         """`new` takes over the buffer of `old`; False if that is overwritten already."""
@@ -104,8 +116,8 @@ class _Linearity:
         for let in lets:
             rhs = let.rhs
             match rhs:
-                case OpCall(args=args):
-                    fine = self._op(let, args)
+                case OpCall():
+                    fine = self._op(let, rhs)
                 case If():
                     fine = self._if(let, rhs)
                 case Loop():
@@ -116,9 +128,11 @@ class _Linearity:
                 return False
         return all(self.reads(a) for a in results if is_array(a))
 
-    def _op(self, let: Let, args: Sequence[Atom]) -> bool:
-        if is_array(let.outs[0]) if let.outs else False:
-            return self.becomes(let.outs[0], args[0])
+    def _op(self, let: Let, call: OpCall) -> bool:
+        args = call.args
+        if let.outs and is_array(let.outs[0]):
+            takes = self.views if places.is_view(call) else self.becomes
+            return takes(let.outs[0], args[0])
         return all(self.reads(a) for a in args if is_array(a))
 
     def _if(self, let: Let, rhs: If) -> bool:

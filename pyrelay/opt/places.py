@@ -15,6 +15,15 @@ from pyrelay.ir.types import TensorType
 #: Ops that replace or add to a part of their first operand, and leave the rest.
 UPDATES = frozenset(["index_update", "index_add", "slice_update", "slice_add"])
 
+#: Views: on an array in memory they cost nothing.
+VIEWS = frozenset(["reshape", "expand_dims", "squeeze", "refine"])
+
+
+def is_view(rhs: OpCall) -> bool:
+    """Whether an op gives another shape to an array."""
+    ty = rhs.args[0].type if rhs.op.name in VIEWS else None
+    return isinstance(ty, TensorType) and bool(ty.rank)
+
 
 def updates_element(rhs: OpCall) -> bool:
     """Whether an op writes one element of an array, chosen by scalars."""

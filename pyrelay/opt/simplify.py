@@ -12,10 +12,11 @@ from dataclasses import replace
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
 from pyrelay.ir.walk import Renaming, copy_block, is_number
 from pyrelay.opt.places import same_atom
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
+from pyrelay.opt.views import read_of_part, update_of_part
 
 
 def simplify(module: Module) -> Module:
@@ -106,7 +107,27 @@ def _involution(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None
     return inner.args[0] if inner is not None and _is_type(inner.args[0], let) else None
 
 
-@_identity("positive", "refine", "broadcast_to", "reshape", "cast")
+@_identity("cast")
+def _cast(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    # Between a Python and a NumPy number of one element type nothing changes.
+    x = call.args[0]
+    inner = scope.op(x, "cast")
+    if inner is not None and _dtype(inner.args[0]) == _dtype(x):
+        x = inner.args[0]
+    if _is_type(x, let):
+        return x
+    if x is call.args[0]:
+        return None
+    atom: Atom = b.call(call.op, x, **call.attrs).atom
+    return atom
+
+
+def _dtype(atom: Atom) -> DType:
+    assert isinstance(atom.type, TensorType)
+    return atom.type.dtype
+
+
+@_identity("positive", "refine", "broadcast_to", "reshape")
 def _same_type(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     x = call.args[0]
     if _is_type(x, let):
@@ -147,7 +168,17 @@ def _inverse_axes(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | No
 @_identity("slice")
 def _slice(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     whole = all(s == 0 for s in call.attrs["starts"]) and all(s == 1 for s in call.attrs["steps"])
-    return call.args[0] if whole and _is_type(call.args[0], let) else None
+    if whole and _is_type(call.args[0], let):
+        return call.args[0]
+    update = scope.op(call.args[0], "slice_update")
+    if update is not None and update.attrs == call.attrs:
+        return update.args[1]
+    return read_of_part(call, b, scope)
+
+
+@_identity("index_update", "slice_update")
+def _update(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    return update_of_part(call, b, scope)
 
 
 @_identity("where")
@@ -200,7 +231,7 @@ def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
                 OPS["broadcast_to"], source, shape=let.outs[0].type.shape
             ).atom
             return atom
-    return None
+    return read_of_part(call, b, scope)
 
 
 def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:

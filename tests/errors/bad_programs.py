@@ -1,4 +1,5 @@
-"""Programs with a mistake, by name: source text and the arguments of a call of its last function."""
+"""Programs with a mistake, by name: source text and the arguments of a call of its last
+function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How a user's program enters the corpus: with arguments, and what is expected of it.
 
-In: a plain Python function. Out: an entry of `USED` (compiled, it does what plain Python does) or of
-`REFUSED` (compiling it is an error whose text says what to write instead).
+In: a plain Python function. Out: an entry of `USED` (compiled, it does what plain Python does) or
+of `REFUSED` (compiling it is an error whose text says what to write instead).
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def test_compiled_gradient_agrees_with_finite_differences(used: Use, number: int
     assert got == pytest.approx(expected, rel=5e-5, abs=1e-5)
 
 
-# -- refusals ----------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("refusal", [pytest.param(r, id=r.name) for r in REFUSED])
