@@ -451,7 +451,7 @@ def _frames_to_the_user() -> int:
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE_DIRECTORY):
         level, frame = level + 1, frame.f_back
-    return level - 1
+    return level
 
 
 def _rebuilt(kind: str, function: Any, options: dict[str, Any]) -> Compiled:

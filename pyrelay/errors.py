@@ -305,7 +305,8 @@ def exception_of(
     exception: the name of a builtin exception class, or a class. parts: its arguments. Mostly it
     has one, a text: then they are the pieces to join, strings and numbers of values (by position).
     Otherwise each is a tuple that makes one argument: ("text", piece, ...), ("constant", object),
-    or (name of its class, number), a value as it is. Without parts there is no argument.
+    or (name of its class, number), a value as it is. A piece of a "text" may also be a tuple
+    (number, conversion, format spec), as in an f-string. Without parts there is no argument.
     """
     cls = getattr(builtins, exception) if isinstance(exception, str) else exception
     if not any(isinstance(part, tuple) for part in parts):
@@ -319,9 +320,19 @@ def exception_of(
     return cls(*arguments)
 
 
-def _joined(pieces: Sequence[str | int], values: Sequence[Any]) -> str:
+def _joined(pieces: Sequence[Any], values: Sequence[Any]) -> str:
     """The text of pieces; numbers look as in an f-string."""
-    return "".join(p if isinstance(p, str) else format(values[p]) for p in pieces)
+    return "".join(_shown_piece(p, values) for p in pieces)
+
+
+def _shown_piece(piece: str | int | tuple[int, str, str], values: Sequence[Any]) -> str:
+    if isinstance(piece, str):
+        return piece
+    if isinstance(piece, int):
+        return format(values[piece])
+    number, conversion, spec = piece
+    convert = {"r": repr, "s": str, "a": ascii}.get(conversion)
+    return format(convert(values[number]) if convert else values[number], spec)
 
 
 def runtime_error(

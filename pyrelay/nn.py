@@ -1,8 +1,8 @@
 """Functions of neural networks, in plain Python over NumPy.
 
-In and out: NumPy arrays (or numbers) of floats; each keeps the dtype of its argument. They run as they
-are, and compile like any function of a user's: nothing in the compiler knows them. Each is written
-so that neither it nor its derivative overflows where the result is finite.
+In and out: NumPy arrays (or numbers) of floats; each keeps the dtype of its argument. They run as
+they are, and compile like any function of a user's: nothing in the compiler knows them. Each is
+written so that neither it nor its derivative overflows where the result is finite.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def layer_norm(
     x: Array, weight: Array | None = None, bias: Array | None = None,
     axis: int | tuple[int, ...] = -1, epsilon: float = 1e-5,
 ) -> Array:
-    """x with mean 0 and variance 1 along `axis`, then scaled and moved (Ba, Kiros, Hinton, 2016)."""
+    """x with mean 0 and variance 1 along `axis`, scaled and moved (Ba, Kiros and Hinton, 2016)."""
     centred = x - np.mean(x, axis=axis, keepdims=True)
     variance = np.mean(centred * centred, axis=axis, keepdims=True)
     result = centred / np.sqrt(variance + epsilon)

@@ -79,7 +79,7 @@ class Reversed(np.ndarray):
 
 @pytest.mark.parametrize("x", [np.ma.array([1.0, 2.0], mask=[0, 1]), np.ones(2).view(Reversed)])
 def test_arrays_that_behave_otherwise_are_refused(x):
-    with pytest.raises(pyrelay.TypeMismatchError, match="pass np.asarray"):
+    with pytest.raises(pyrelay.TypeMismatchError, match=r"pass np\.asarray"):
         scaled(x)
 
 
@@ -114,7 +114,7 @@ def test_ints_that_do_not_fit_are_refused_and_those_at_the_edge_are_not():
         same(2**63)
 
 
-# -- writing -----------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def test_the_same_array_twice_is_one_array():
@@ -204,7 +204,7 @@ def test_writes_made_before_an_exception_stay_in_arrays_of_every_layout():
         assert x.tolist() == [9.0, 9.0, 0.0, 0.0, 0.0]
 
 
-# -- results -----------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def test_a_returned_argument_is_the_very_object():
@@ -237,7 +237,9 @@ def test_results_share_memory_exactly_where_plain_python_says_so():
     x = np.ones(4)
     one, same, copied, fresh, again = several(x)
     assert same is one
-    for a, b in ((one, copied), (one, fresh), (copied, fresh), (fresh, x), (again, x), (again, fresh)):
+    for a, b in (
+        (one, copied), (one, fresh), (copied, fresh), (fresh, x), (again, x), (again, fresh)
+    ):
         assert not np.shares_memory(a, b)
     one[:] = 7.0
     assert several(x)[0].tolist() == [2.0] * 4
@@ -248,7 +250,8 @@ Point = collections.namedtuple("Point", "x y")
 
 def test_results_have_the_structure_and_the_kinds_that_plain_python_gives():
     def make(x, n):
-        return Point(x, n), [n, x[0]], {"a": (n > 1, None, "text")}, State(x, n, [1.5]), 2.5 * n, n // 2
+        inner = {"a": (n > 1, None, "text")}
+        return Point(x, n), [n, x[0]], inner, State(x, n, [1.5]), 2.5 * n, n // 2
 
     x = np.ones(2, np.float32)
     got, wanted = pyrelay.jit(make)(x, 3), make(x, 3)
@@ -267,7 +270,7 @@ def test_results_outlive_the_function_and_the_arguments():
     assert all((each == 1).all() for each in kept)
 
 
-# -- exceptions --------------------------------------------------------------------------------------
+# -- exceptions ------------------------------------------------------------------------------------
 
 
 def _caught(function, *args):

@@ -203,13 +203,23 @@ class _Product:
     def _vector_times_lines(
         self, vector: Word, vector_step: Word, matrix: Word, step: Word, out: Word, length: Word
     ) -> None:
-        wide = 8 * self.lanes
-        with self.depths() as (k0, depth, keep), self.over(0, length, wide) as j:
+        """Eight vectors of the result at a time; the rest with masks, which four have room for."""
+        wide, narrow = 8 * self.lanes, 4 * self.lanes
+        whole = length.unsigned_div(wide) * wide
+
+        def write(k0: Word, depth: Word, keep: Word, j: Word, across: int) -> None:
+            columns = self.f.smaller(length - j, across * self.lanes)
             self.write(
-                tile, self.shape(1, 8), self.at(vector, k0 * vector_step), 0, vector_step,
+                tile, self.shape(1, across), self.at(vector, k0 * vector_step), 0, vector_step,
                 self.at(matrix, k0 * step + j), step, self.at(out, j), 0, depth,
-                1, self.f.smaller(length - j, wide), keep,
+                1, columns, keep, packed=across == 8,
             )  # fmt: skip
+
+        with self.depths() as block:
+            with self.over(0, whole, wide) as j:
+                write(*block, j, 8)
+            with self.over(whole, length, narrow) as j:
+                write(*block, j, 4)
 
     def _few_rows(self) -> None:
         """``a b^T`` with up to 8 rows, as dot products."""
@@ -242,22 +252,26 @@ class _Product:
         h0: Word, h1: Word, g0: Word, g1: Word,
     ) -> None:  # fmt: skip
         """The tile at row ``i`` and column ``j`` of a band and a group."""
-        f, shape, wide = self.f, self.shape(self.rows, 2), 2 * self.lanes
+        f, wide = self.f, 2 * self.lanes
         out = self.at(self.c, i * self.n + j)
         rows, columns = f.smaller(h1 - i, self.rows), f.smaller(g1 - j, wide)
-        with f.either(packs) as (yes, no):
-            with yes:
-                self.write(
-                    tile, shape, self._lines(i - h0), 1, self.rows, self._panel(j - g0), wide,
-                    out, self.n, depth, rows, columns, keep, packed=True,
-                )  # fmt: skip
-            with no:
-                a = self.at(self.a, i * self.a_row + k0 * self.a_step)
-                b = self.at(self.b, k0 * self.n + j)
-                self.write(
-                    tile, shape, a, self.a_row, self.a_step, b, self.n, out, self.n, depth,
-                    rows, columns, keep,
-                )  # fmt: skip
+        rest = out, self.n, depth, rows, columns, keep
+        lines, panel = self._lines(i - h0), self._panel(j - g0)
+        a = packs.choose(lines, self.at(self.a, i * self.a_row + k0 * self.a_step))
+        b = packs.choose(panel, self.at(self.b, k0 * self.n + j))
+        a_row, a_step = packs.choose(1, self.a_row), packs.choose(self.rows, self.a_step)
+        anywhere = a, a_row, a_step, b, packs.choose(wide, self.n), *rest
+        with f.either(columns <= self.lanes) as (narrow, broad):
+            with narrow:
+                self.write(tile, self.shape(self.rows, 1), *anywhere)
+            with broad, f.either(packs) as (packed, in_place):
+                with packed:
+                    self.write(
+                        tile, self.shape(self.rows, 2), lines, 1, self.rows, panel, wide, *rest,
+                        packed=True,
+                    )
+                with in_place:
+                    self.write(tile, self.shape(self.rows, 2), *anywhere)
 
     def _panel(self, column: Word) -> Word:
         return self.packed_b + column * (_DEPTH * self.size)

@@ -217,17 +217,30 @@ def tile(
         return []
 
     # The tile of c is wanted after the loop; fetching it takes as long as a tenth of it.
-    code.loop(rows, 1, [], fetch)
-    sums = code.stored(code.loop(k, 1, [zero] * (shape.rows * shape.across), body))
+    if shape.rows > 1:
+        code.loop(rows, 1, [], fetch)
+    sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
     keeps = code.splat(b.icmp_signed("!=", keep, code.word(0)))
     kept = [b.and_(mask, keeps) for mask in column_masks]
 
+    def add_up(row: Any, totals: list[Any]) -> None:
+        for total, mask, kept_mask, place in zip(
+            totals, column_masks, kept, places(row), strict=True
+        ):
+            old = code.load_masked(place, kept_mask)
+            code.store_masked(b.fadd(total, old), place, mask)
+
+    if shape.rows == 1:
+        add_up(code.word(0), sums)
+        return
+    stored = code.stored(sums)
+
     def finish(row: Any, _carried: list[Any]) -> list[Any]:
         first = b.mul(row, code.word(shape.across))
-        for v, place in enumerate(places(row)):
-            total = b.load(b.gep(sums, [b.add(first, code.word(v))], source_etype=shape.vector))
-            old = code.load_masked(place, kept[v])
-            code.store_masked(b.fadd(total, old), place, column_masks[v])
+        numbers = [b.add(first, code.word(v)) for v in range(shape.across)]
+        add_up(row, [
+            b.load(b.gep(stored, [number], source_etype=shape.vector)) for number in numbers
+        ])  # fmt: skip
         return []
 
     code.loop(rows, 1, [], finish)

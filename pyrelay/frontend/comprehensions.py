@@ -3,8 +3,8 @@
 In: a comprehension node. Out: a list or dict under construction and nested loops that add to it.
 Its variables are fresh each time it runs, in fresh cells if a function in it captures them.
 A generator expression is only compiled where it is used up at once. As the argument of a call,
-`any` and `all` stop at the item that decides, `sum`, `min` and `max` keep what they have so far, and
-every other callee gets the items as a list.
+`any` and `all` stop at the item that decides, `sum`, `min` and `max` keep what they have so far,
+and every other callee gets the items as a list.
 """
 
 from __future__ import annotations
@@ -164,7 +164,8 @@ def rounds(
     """The loop of generator `at` and all inside of it.
 
     `state` is what the items change from one to the next, None if nothing is: the result is its
-    value after the loop (NONE without). With `stops` it is a bool that ends the loops once it is true.
+    value after the loop (NONE without). With `stops` it is a bool that ends the loops once it is
+    true.
     """
     generator = node.generators[at]
     if at == 0:

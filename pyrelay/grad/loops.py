@@ -155,7 +155,7 @@ class _Saving:
         bound_symbols = {s for let in lets for s in let.dims} | set(loop.dims)
         ends = iteration.results + [p.cotangent for p in iteration.products]
         code = Block(tuple(iteration.backward), tuple(ends))
-        invariant = invariant_lets(lets, binders, loop.dims, walker.source)
+        invariant = invariant_lets(lets, binders, loop.dims)
         leaves = loop.carried + loop.handed
         needed = list(walker.backward.free(code))
         needed += [p.other for p in iteration.products if p.sequence is None]

@@ -92,12 +92,12 @@ def _numpy_kind(builder: Builder, atom: Atom) -> Handle:
 
 
 def invariant_lets(
-    lets: Sequence[Let], varying: Collection[Var], varying_symbols: Collection[Symbol],
-    contents: Contents,
+    lets: Sequence[Let], varying: Collection[Var], varying_symbols: Collection[Symbol]
 ) -> set[Let]:
     """The pure op calls of a loop body that give the same value in every iteration."""
     moving, moving_symbols = set(varying), set(varying_symbols)
     found: set[Let] = set()
+    contents = Contents()
     for let in lets:
         rhs = let.rhs
         still = (

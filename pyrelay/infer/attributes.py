@@ -36,7 +36,8 @@ def is_constant_object(value: Any) -> bool:
              functools.partial, property),
         )
         or (callable(value) and not dataclasses.is_dataclass(value)
-            and not isinstance(value, (list, dict, tuple, np.ndarray)) and not _is_plain_object(value))
+            and not isinstance(value, (list, dict, tuple, np.ndarray))
+            and not _is_plain_object(value))
     )
 
 
@@ -133,7 +134,9 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
             return _class_attribute(it, obj, cls, name)
         case V.Tuple(items, cls) if cls is not None and name in getattr(cls, "_fields", ()):
             return items[cls._fields.index(name)]  # type: ignore[attr-defined]
-        case V.Tuple(_, cls) if cls is not None and hasattr(cls, name):
+        case V.Tuple(_, cls) if (
+            cls is not None and hasattr(cls, name) and name not in ("_replace", "_asdict")
+        ):
             return _class_attribute(it, obj, cls, name)
     from pyrelay.infer import methods
 
@@ -233,9 +236,8 @@ def construct(
         from pyrelay.infer.effects import exception_value
 
         return exception_value(it, cls, args)
-    if dataclasses.is_dataclass(cls) and "__init__" not in vars(cls).get("__annotations__", {}):
-        if _generated_init(cls):
-            return _dataclass(it, cls, args, keywords)
+    if dataclasses.is_dataclass(cls) and _generated_init(cls):
+        return _dataclass(it, cls, args, keywords)
     if cls.__module__ in ("builtins", "numpy"):
         from pyrelay.infer.calls import unsupported
 

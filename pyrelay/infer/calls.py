@@ -7,8 +7,11 @@ recursive: it becomes a Core function of its own (specialisation.py).
 
 from __future__ import annotations
 
+import collections
 import functools
+import heapq
 import inspect
+import random
 import types as python_types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -85,7 +88,7 @@ def call_known(
         return call(it, V.Known(fn.__func__), (receiver, *args), keywords)
     if isinstance(fn, python_types.FunctionType):
         return call_closure(it, function_value(it, fn), args, keywords)
-    if isinstance(fn, type):
+    if isinstance(fn, type) and fn not in _REFUSED:
         from pyrelay.infer.attributes import construct
 
         return construct(it, fn, args, keywords)
@@ -109,6 +112,19 @@ _REFUSED: dict[Any, tuple[str, str]] = {
     ),
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
+    **dict.fromkeys(
+        (set, collections.Counter, collections.defaultdict, collections.deque,
+         collections.OrderedDict, heapq.heappush, heapq.heappop, heapq.heapify),
+        (
+            "containers that grow or have keys known only at run time are not compiled",
+            "keep the items in an array of fixed size with an index of its end, or count with "
+            "counts[k] += 1 on an array",
+        ),
+    ),
+    np.vectorize: (
+        "'np.vectorize' cannot be called inside a compiled function",
+        "write the loop over the elements (it is compiled), or use np.where",
+    ),
 }
 
 
@@ -117,12 +133,14 @@ def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
     refused = _REFUSED.get(fn) if isinstance(fn, _BUILTIN) else None
     if refused is None and (getattr(fn, "__module__", None) or "").startswith("numpy.random"):
         refused = _RANDOM
-    if refused is None and isinstance(getattr(fn, "__self__", None), np.random.RandomState):
+    if refused is None and isinstance(
+        getattr(fn, "__self__", None), (np.random.RandomState, random.Random)
+    ):
         refused = _RANDOM
     if refused is not None:
         text, hint = refused
         return it.failure(errors.UnsupportedOperationError, text, hints=(hint,))
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", type(fn).__name__)
+    name = str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", type(fn).__name__))
     module = getattr(fn, "__module__", None) or type(fn).__module__
     full = name if module in (None, "builtins") else f"{module}.{name}"
     close = _similar(fn, name)
@@ -130,7 +148,7 @@ def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
         errors.UnsupportedOperationError,
         f"{full!r} cannot be compiled: it is not written in Python, and pyrelay has no version of "
         "it",
-        hints=(close,) if close else ("compute it outside the compiled function and pass the result",),
+        hints=(close or "compute it outside the compiled function and pass the result",),
     )
 
 
@@ -145,8 +163,8 @@ def _similar(fn: Any, name: str) -> str | None:
 
 def _is_pure(fn: Any) -> bool:
     return getattr(fn, "__module__", None) in ("math", "numpy") or fn in (
-        str, repr, format, hash, chr, ord, bool, int, float,
-    )
+        str, repr, format, hash, chr, ord, bool, int, float, set, frozenset,
+    ) or isinstance(getattr(fn, "__self__", None), str)  # a method of a known text
 
 
 def transformed(it: Interpreter, fn: Any) -> V.Value | None:

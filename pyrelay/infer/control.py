@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.errors import Span
+from pyrelay.infer import coding, narrowing
 from pyrelay.infer import layout as L
-from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
@@ -156,17 +157,21 @@ class _Merge:
         one, other = (V.describe(p.results[i]) for p in self.alive if p.results is not None)
         named = name.isidentifier() and name not in ("result", "v")
         subject = f"{name!r}" if named else "the result"
-        related = [
-            (p.results[i].root.span, V.describe(p.results[i]))  # type: ignore[union-attr, index]
-            for p in self.alive if isinstance(p.results[i], V.ArrayRef)  # type: ignore[index]
-            and p.results[i].root.span is not None  # type: ignore[union-attr, index]
-        ]
+        related: list[tuple[Span, str]] = []
+        for path in self.alive:
+            result = path.results[i] if path.results is not None else None
+            if isinstance(result, V.ArrayRef) and result.root.span is not None:
+                related.append((result.root.span, V.describe(result)))
         return self.it.failure(
             errors.TypeMismatchError,
-            f"{subject} is {one} on one branch and {other} on the other",
+            f"{subject} is {one} on one branch and "
+            f"{other if other != one else 'a different one'} on the other",
             related=related, label="" if not related else None,
             notes=(f"after the branches join, {error.what}",),
-            hints=("give both branches the same type, e.g. with .astype(...) or an extra axis",),
+            hints=(
+                "give both branches the same type, e.g. with .astype(...) or an extra axis"
+                if other != one else "give both branches the same number of items",
+            ),
         )
 
     def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
@@ -174,11 +179,17 @@ class _Merge:
             places = (L.LPlace(-1, "array", None, a), L.LPlace(-1, "array", None, b))
             return joiner.array_type(*places)
         if a.head != b.head:
-            raise self.it.failure(
-                errors.UnsupportedOperationError,
-                f"this branch changes the length or the keys of a {root.kind}, so that they are "
-                "known only at run time",
-                hints=("change it by the same number of items on both branches",),
+            hint = (
+                "keep the items in an array and a mask of those that count: values[mask]"
+                if root.kind == "list" else "give the dict the same keys on both branches"
+            )
+            raise V.NeedsUnrolling(
+                self.it.failure(
+                    errors.UnsupportedOperationError,
+                    f"this branch changes the length or the keys of a {root.kind}, so that they "
+                    "are known only at run time",
+                    hints=(hint,),
+                )
             )
         try:
             return joiner(a, b)
@@ -192,8 +203,8 @@ class _Merge:
         """Emit the If and give the joined values."""
         results, contents = self.layouts()
         everything = [*results, *contents]
-        leaf_types = _unshared(everything)
-        symbols = L.layout_symbols(everything, self.mark)
+        leaf_types = coding.shared_leaf_types(everything)
+        symbols = coding.layout_symbols(everything, self.mark)
         blocks = [self._block(p, results, contents, leaf_types, symbols) for p in self.paths]
         outs = tuple(Var("v", t, span=self.it.builder.span) for t in leaf_types)
         self.it.builder.lets.append(
@@ -212,7 +223,7 @@ class _Merge:
                 atoms = [path.builder.undef(types.substitute(t, none)).atom for t in leaf_types]
             return path.builder.block(atoms, [0] * len(symbols))
         with it.inside(path.builder, path.heap):
-            encoder = L.Encoder(path.builder, path.heap, it.atom)
+            encoder = coding.Encoder(path.builder, path.heap, it.atom)
             for value, layout in zip(path.results, results, strict=True):
                 encoder(value, layout)
             for root, layout in zip(self.changed, contents, strict=True):
@@ -223,7 +234,7 @@ class _Merge:
         self, results: list[L.Layout], contents: list[Any], outs: Iterator[Atom]
     ) -> list[V.Value]:
         heap = self.base
-        decoder = L.Decoder(outs, heap, span=self.it.builder.span)
+        decoder = coding.Decoder(outs, heap, span=self.it.builder.span)
         values = []
         for i, layout in enumerate(results):
             decoder.name = self.names[i] if i < len(self.names) else ""
@@ -234,31 +245,6 @@ class _Merge:
             heap.stale.update(path.heap.stale)
             heap.written.update(path.heap.written)
         return values
-
-
-def _unshared(layouts: Sequence[Any]) -> list[Any]:
-    """Leaf types of several layouts that share places: each place counts once."""
-    found: list[Any] = []
-    seen: set[int] = set()
-    pending: list[Any] = list(reversed(layouts))
-    while pending:
-        here = pending.pop()
-        match here:
-            case L.LScalar(ty, extent):
-                if extent is None:
-                    found.append(ty)
-            case L.LPlace(key, _, _, content):
-                if key not in seen:
-                    seen.add(key)
-                    pending.append(content)
-            case L.LNode(_, children):
-                pending.extend(reversed(children))
-            case L.LUnion(cases):
-                found.append(types.PY_INT)
-                pending.extend(reversed(cases))
-            case types.TensorType():
-                found.append(here)
-    return found
 
 
 def distribute(

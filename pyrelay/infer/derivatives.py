@@ -55,8 +55,8 @@ def _positions(
             if name not in names:
                 raise it.failure(
                     errors.GradientError,
-                    f"argnames names {name!r}, and {V.function_name(closure.function)!r} has no such "
-                    "parameter",
+                    f"argnames names {name!r}, and {V.function_name(closure.function)!r} has no "
+                    "such parameter",
                     hints=(f"its parameters are {', '.join(names)}",),
                 )
             chosen.append(names.index(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
@@ -41,7 +41,8 @@ def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
     """Emit the raising of `cls(*args)`. The arguments may contain numbers of the program."""
     values: list[V.Value] = []
     parts = tuple(_argument(it, arg, values) for arg in args)
-    if len(parts) == 1 and parts[0][0] == "text":
+    plain = not any(isinstance(piece, tuple) for part in parts for piece in part)
+    if len(parts) == 1 and parts[0][0] == "text" and plain:
         parts = parts[0][1:]
     if sum(1 + (ty.dtype.size == 16) for ty in map(V.number_type, values) if ty) > MAX_WORDS:
         raise it.failure(
@@ -84,6 +85,9 @@ def _message_parts(
         case V.Tuple(items, cls) if cls is FormattedText:
             for item in items:
                 _message_parts(it, item, parts, values)
+        case V.Tuple((number, V.Known(conversion), V.Known(spec)), cls) if cls is FormattedNumber:
+            parts.append((len(values), conversion, spec))
+            values.append(number)
         case _:
             raise it.failure(
                 errors.UnsupportedOperationError,
@@ -92,10 +96,34 @@ def _message_parts(
             )
 
 
-class FormattedText(tuple):  # type: ignore[type-arg]
-    """Marks a Tuple value that is the parts of an f-string with run-time numbers in it."""
+class FormattedNumber(tuple):  # type: ignore[type-arg]
+    """Marks a Tuple value that is a run-time number, a conversion, and a format spec.
+
+    Called with the three, it gives the text.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, number: Any, conversion: str, spec: str) -> Any:
+        convert = {"r": repr, "s": str, "a": ascii}.get(conversion)
+        return format(convert(number) if convert else number, spec)
+
+
+class FormattedText(tuple):  # type: ignore[type-arg]
+    """Marks a Tuple value that is the parts of an f-string with run-time numbers in it.
+
+    Called with the parts, it gives the text.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *parts: Any) -> Any:
+        return "".join(format(p) for p in parts)
+
+
+def is_text(value: V.Value) -> bool:
+    """True for text with numbers of the running program in it."""
+    return isinstance(value, V.Tuple) and value.cls is FormattedText
 
 
 def format_text(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
@@ -119,7 +147,8 @@ def _formatted(
     spec = it.static(spec_value, "a format spec")
     if isinstance(value, V.Known):
         v = value.value
-        v = {"r": repr, "s": str, "a": ascii}[conversion](v) if conversion else v
+        convert: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
+        v = convert[conversion](v) if conversion else v
         return V.Known(format(v, spec))
     if isinstance(value, V.Tuple) and value.cls is FormattedText:
         return value
@@ -131,9 +160,6 @@ def _formatted(
             hints=("format numbers, e.g. one element of the array",),
         )
     if spec or conversion:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "a number of the running program can be put into text only without a format spec",
-        )
+        return V.Tuple((value, V.Known(conversion), V.Known(spec)), FormattedNumber)
     return value
 

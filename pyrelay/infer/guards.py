@@ -209,7 +209,8 @@ class Guards:
                     return None
                 continue
             assert not isinstance(extent, int)
-            coefficient, rest = 0, extent
+            coefficient = 0
+            rest: Extent = extent
             for monomial, factor in extent.terms:
                 if monomial == ((symbol, 1),):
                     coefficient = factor

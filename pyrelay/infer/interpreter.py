@@ -22,6 +22,7 @@ from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.marks import operand_spans
 from pyrelay.infer.narrowing import Fact
+from pyrelay.infer.revisits import Visits
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
@@ -29,11 +30,18 @@ from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, PyCall
 from pyrelay.ir.op import OPS, Op, RelationError
 from pyrelay.ir.types import TensorType
 
-
 #: Errors whose message is clearer with the types of the operands under them.
 _SHOWN_OPERANDS = (
     errors.ShapeError, errors.TypeMismatchError, errors.IndexRangeError, errors.InvalidValueError,
 )
+
+
+#: what must be known while compiling -> what to write where it is not
+_INSTEAD = {
+    "the index of a list": "keep the items in an array, e.g. np.zeros(n), and index that",
+    "the key of a dict": "use an array indexed by the key: counts[k] += 1",
+    "the step of a slice": "index with the positions: x[np.arange(start, stop, step)]",
+}
 
 
 @dataclass(eq=False)
@@ -90,6 +98,7 @@ class Interpreter:
     active: list[Any] = field(default_factory=list)  # functions being interpreted in line
     conditional: int = 0  # how many run-time branches and loops the code at hand is inside
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
+    visits: Visits = field(default_factory=Visits)  # of the loops in the loop at hand
     #: variables narrowed up to the end of a block: environment, variable, value before
     assumed: list[tuple[dict[Var, V.Value], Var, V.Value]] = field(default_factory=list)
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
@@ -133,7 +142,7 @@ class Interpreter:
                     if isinstance(results, list):
                         self.bind(let.outs, results)
                     elif let.outs:
-                        self.bind(let.outs, (results,))
+                        self.bind(let.outs, (results,))  # type: ignore[arg-type]
                 case If():
                     control.run_if(self, let)
                 case Loop():
@@ -274,7 +283,10 @@ class Interpreter:
                 "the object that was written under another name, and plain Python would "
                 "depend on which",
                 related=related,
-                hints=("copy it before the loop or branch that rebinds the name: x = x.copy()",),
+                hints=(
+                    "copy it before the loop or branch that rebinds the name: "
+                    f"{root.name or 'x'} = {root.name or 'x'}.copy()",
+                ),
             )
         return self.heap.contents[root]
 
@@ -313,6 +325,7 @@ class Interpreter:
             errors.StaticValueError,
             f"{what} must be known when the function is compiled, and here it is "
             f"{V.describe(value)}, computed by the program",
+            hints=(_INSTEAD[what],) if what in _INSTEAD else (),
         )
 
     # -- errors ------------------------------------------------------------------------------
@@ -361,8 +374,9 @@ class Interpreter:
             callee, *given = values
             if isinstance(callee, V.Method):
                 return [callee.receiver, *given]
-            attribute = isinstance(callee, V.Known) and getattr(callee.value, "__module__", None)
-            module = [V.NONE] if attribute and len(operand_spans(self.let.span)) > len(given) else []  # type: ignore[union-attr, arg-type]
+            here = self.let.span if self.let else None
+            written = operand_spans(here) if here is not None else []
+            module = [V.NONE] if len(written) == len(given) + 1 else []  # np in np.sum(x)
             return [*module, *given]
         return values
 

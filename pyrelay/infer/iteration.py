@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.effects import is_text
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims
 
@@ -31,7 +34,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return Iteration(
                 range_count(it, value), lambda i: _affine(it, start, step, i)
             )
-        case V.Tuple(items):
+        case V.Tuple(items) if not is_text(value):
             return _static(items)
         case V.Ref(root) if root.kind in ("list", "set"):
             return _static(it.content(root))
@@ -39,8 +42,9 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return _static(tuple(V.Known(k) for k in it.content(root)))
         case V.Known(v) if isinstance(v, (str, tuple, list, frozenset, set, range, dict)):
             return _static(tuple(V.Known(x) for x in v))
-        case V.Known(v) if isinstance(v, type) and hasattr(v, "__members__"):
-            return _static(tuple(V.Known(x) for x in v))
+        case V.Known(v) if isinstance(v, enum.EnumType):
+            members: list[Any] = list(v)
+            return _static(tuple(map(V.Known, members)))
         case V.ArrayRef(_, _, ty) if ty.shape:
             from pyrelay.infer.subscripts import get_item
 
@@ -65,6 +69,8 @@ def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
     if value.kind == "product":
         return _product(it, parts, static)
     count = _least(it, [p.count for p in parts])
+    if static and not isinstance(count, V.Known):
+        count = V.Known(it.static(count, "the number of items"))
     match value.kind:
         case "zip":
             return Iteration(count, lambda i: V.Tuple(tuple(p.item(i) for p in parts)), static)

@@ -1,7 +1,7 @@
 """Layouts: how abstract values are spelled as typed variables where control flow meets.
 
-`describe` gives the layout of a value, `join` the layout that two values fit, `encode` the atoms of
-a value in a layout, `decode` a value over fresh variables. A layout has leaves with types (numbers,
+A `Describer` gives the layout of a value, a `Joiner` the layout that two values fit; coding.py
+turns values into variables and back. A layout has leaves with types (numbers,
 array contents, tags of unions) around structure that is known while compiling.
 
 Mutable objects appear either as `Fixed` (the very same root on all paths) or as a place with a
@@ -11,18 +11,16 @@ content of its own, shared by every mention of it in one layout.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Union as AnyOf
+from typing import Any
 
-from pyrelay.errors import Span
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder, constant
-from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import UNREAD, UNSET, Atom, Var
-from pyrelay.ir.types import TensorType, Type
+from pyrelay.ir.dims import Extent, Origin
+from pyrelay.ir.nodes import UNREAD
+from pyrelay.ir.types import TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class LParam:
     root: V.Root = field(compare=False)
 
 
-Layout = AnyOf[LKnown, LScalar, LFixed, LPlace, LNode, LUnion, LParam]
+Layout = LKnown | LScalar | LFixed | LPlace | LNode | LUnion | LParam
 
 
 class JoinError(Exception):
@@ -97,7 +95,7 @@ class JoinError(Exception):
         self.left, self.right, self.what = left, right, what
 
 
-# -- immutable structure ------------------------------------------------------------------------
+# -- immutable structure ---------------------------------------------------------------------------
 
 
 def head_of(value: V.Value) -> tuple[Any, ...] | None:
@@ -169,7 +167,7 @@ def rebuild(head: tuple[Any, ...], children: Sequence[V.Value]) -> V.Value:
     raise AssertionError(head)
 
 
-# -- contents of containers: a head and children too ----------------------------------------------
+# -- contents of containers: a head and children too -----------------------------------------------
 
 
 def content_head(content: Any) -> tuple[Any, ...]:
@@ -307,8 +305,8 @@ class Joiner:
     same: Callable[[Extent, Extent], bool] = operator.eq
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
-        if _is_unread(a) or _is_unread(b):
-            return self._alone(b, False) if _is_unread(a) else self._alone(a, True)
+        if is_unread(a) or is_unread(b):
+            return self._alone(b, False) if is_unread(a) else self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
             return self._union(a, b)
         try:
@@ -329,9 +327,9 @@ class Joiner:
         if number is not None:
             return number
         match a, b:
-            case LKnown(x), LKnown(y) if x is y or (type(x) is type(y) and _same(x, y)):
+            case LKnown(x), LKnown(y) if x is y or (type(x) is type(y) and same_value(x, y)):
                 return a
-            case LFixed(x), LFixed(y) if _same_reference(x, y):
+            case LFixed(x), LFixed(y) if same_reference(x, y):
                 return a
             case LParam(), LParam() if a == b:
                 return a
@@ -347,7 +345,8 @@ class Joiner:
         ta, tb = _number_type(a), _number_type(b)
         if ta is None or tb is None:
             return None
-        if isinstance(a, LKnown) and isinstance(b, LKnown) and ta == tb and _same(a.value, b.value):
+        both = isinstance(a, LKnown) and isinstance(b, LKnown) and ta == tb
+        if both and same_value(a.value, b.value):  # type: ignore[union-attr]
             return a
         dtype, weak = types.promote((ta, tb))
         same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
@@ -364,7 +363,7 @@ class Joiner:
         elif a.content.head == b.content.head:
             content = self(a.content, b.content)
         else:
-            raise JoinError(a, b, "contents differ")
+            raise JoinError(a, b, "their lengths or keys differ")
         return LPlace(key, a.kind, a.cls, content, a.may_be | b.may_be, rivals)
 
     def _key(self, a: LPlace | None, b: LPlace | None) -> tuple[int, frozenset[int]]:
@@ -452,12 +451,12 @@ class NeedsPlace(Exception):
         self.roots = frozenset(roots)
 
 
-def _is_unread(layout: Layout) -> bool:
+def is_unread(layout: Layout) -> bool:
     """True for a value that no path reads: it joins with anything."""
     return isinstance(layout, LKnown) and layout.value is UNREAD
 
 
-def _same(x: Any, y: Any) -> bool:
+def same_value(x: Any, y: Any) -> bool:
     if isinstance(x, float) and isinstance(y, float):
         return x.hex() == y.hex()
     try:
@@ -466,7 +465,7 @@ def _same(x: Any, y: Any) -> bool:
         return False
 
 
-def _same_reference(x: Any, y: Any) -> bool:
+def same_reference(x: Any, y: Any) -> bool:
     if type(x) is not type(y) or x.root is not y.root:
         return False
     return not isinstance(x, V.ArrayRef) or x.view == y.view
@@ -494,259 +493,3 @@ def _may_be_union(a: Layout, b: Layout) -> bool:
         return False
 
     return tells_apart(a) or tells_apart(b)
-
-
-# -- encode and decode -----------------------------------------------------------------------------
-
-
-def leaf_types(layout: Layout) -> Iterator[Type]:
-    """Types of the variables that `decode` takes and `encode` gives, in order."""
-    pending: list[Layout | Type] = [layout]
-    seen: set[int] = set()
-    while pending:
-        here = pending.pop()
-        match here:
-            case LScalar(ty, extent):
-                if extent is None:
-                    yield ty
-            case LPlace(key, kind, _, content):
-                if key not in seen:
-                    seen.add(key)
-                    pending.append(content)
-            case LNode(_, children):
-                pending.extend(reversed(children))
-            case LUnion(cases):
-                yield types.PY_INT
-                pending.extend(reversed(cases))
-            case TensorType():
-                yield here
-
-
-@dataclass
-class Encoder:
-    """Writes values of one path as atoms of a layout. Collects extents for the layout's symbols."""
-
-    builder: Builder
-    heap: Heap
-    read: Callable[[V.Value], Atom]  # the atom of a number or an array
-    atoms: list[Atom] = field(default_factory=list)
-    extents: dict[Symbol, Extent] = field(default_factory=dict)
-    seen: set[int] = field(default_factory=set)
-
-    def __call__(self, value: V.Value, layout: Layout) -> None:
-        if isinstance(value, V.Union) and not isinstance(layout, LUnion):
-            raise AssertionError("a union meets a layout without cases")
-        if isinstance(value, V.Known) and value.value is UNREAD:
-            self.absent(layout)
-            return
-        match layout:
-            case LScalar(ty, extent):
-                if extent is None:
-                    self._scalar(value, ty)
-            case LPlace(key, kind, _, content):
-                if key in self.seen:
-                    return
-                self.seen.add(key)
-                if kind == "array":
-                    self._tensor(self.read(value), content)
-                else:
-                    assert isinstance(value, V.Ref)
-                    self.content(value.root, content)
-            case LNode(_, children):
-                for child, inner in zip(children_of(value), children, strict=True):
-                    self(child, inner)
-            case LUnion():
-                self._union(value, layout)
-
-    def content(self, root: V.Root, layout: Any) -> None:
-        """Write the content of a root."""
-        content = self.heap.contents[root]
-        if root.kind == "array":
-            self._tensor(content, layout)
-            return
-        for child, inner in zip(content_children(content), layout.children, strict=True):
-            self(child, inner)
-
-    def _scalar(self, value: V.Value, ty: TensorType) -> None:
-        self.atoms.append(self.builder.cast(self.read(value), ty.dtype, weak=ty.weak))
-
-    def _tensor(self, atom: Atom, ty: TensorType) -> None:
-        assert isinstance(atom.type, TensorType)
-        for mine, theirs in zip(atom.type.shape, ty.shape, strict=True):
-            symbol = None if mine == theirs else dims.plain_symbol(theirs)
-            if symbol is not None:
-                self.extents[symbol] = mine
-        self.atoms.append(atom)
-
-    def _union(self, value: V.Value, layout: LUnion) -> None:
-        if isinstance(value, V.Union):
-            self._from_union(value, layout)
-            return
-        chosen = case_index(value, layout, self.heap)
-        self.atoms.append(constant(chosen))
-        for i, case in enumerate(layout.cases):
-            if i == chosen:
-                self(value, case)
-            else:
-                self.absent(case)
-
-    def absent(self, layout: Layout) -> None:
-        """Placeholders for the leaves of a layout that has no value on this path."""
-        for ty in leaf_types(layout):
-            for extent in ty.shape if isinstance(ty, TensorType) else ():
-                for symbol in dims.symbols(extent):
-                    if symbol.name == "d" and symbol.origin is Origin.RUNTIME:
-                        self.extents.setdefault(symbol, 0)
-            self.atoms.append(self.builder.undef(ty).atom)
-        for key in _keys(layout):
-            self.seen.add(key)
-
-    def _from_union(self, value: V.Union, layout: LUnion) -> None:
-        """A value that is already one of several cases: select by its tag, case by case."""
-        parts: list[Encoder] = []
-        for case in value.cases:
-            part = Encoder(self.builder, self.heap, self.read, [], self.extents, set(self.seen))
-            part._union(case, layout)
-            parts.append(part)
-        chosen = parts[-1].atoms
-        for i in range(len(parts) - 2, -1, -1):
-            test = self.builder.call(_op("equal"), value.tag, i)
-            yes, no = parts[i].atoms, chosen
-            outs = self.builder.cond(test, lambda b, y=yes: y, lambda b, n=no: n)  # type: ignore[misc]
-            chosen = [h.atom for h in outs]
-        self.atoms.extend(chosen)
-        for part in parts:
-            self.seen |= part.seen
-
-
-def _op(name: str) -> Any:
-    from pyrelay.ir.op import OPS
-
-    return OPS[name]
-
-
-def _keys(layout: Layout) -> Iterator[int]:
-    pending: list[Any] = [layout]
-    while pending:
-        here = pending.pop()
-        match here:
-            case LPlace(key, kind, _, content):
-                yield key
-                if kind != "array" and content is not None:
-                    pending.append(content)
-            case LNode(_, children) | LUnion(children):
-                pending.extend(children)
-
-
-def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
-    """Which case of a union layout a value is."""
-    for i, case in enumerate(layout.cases):
-        if fits(value, case, heap):
-            return i
-    raise AssertionError(f"{value} is no case of {layout}")
-
-
-def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
-    """True if the value's structure is that of the layout (types of leaves may be promoted)."""
-    match layout:
-        case LKnown(v):
-            return isinstance(value, V.Known) and (
-                v is value.value or (type(v) is type(value.value) and _same(v, value.value))
-            )
-        case LScalar():
-            return V.number_type(value) is not None
-        case LFixed(reference):
-            return _same_reference(reference, value)
-        case LParam(_, root):
-            return isinstance(value, (V.ArrayRef, V.Ref)) and value.root is root
-        case LPlace(_, "array", _, ty):
-            return (
-                isinstance(value, V.ArrayRef)
-                and value.type.dtype == ty.dtype
-                and len(value.type.shape) == len(ty.shape)
-            )
-        case LPlace(_, kind, cls, content):
-            if not (isinstance(value, V.Ref) and value.root.kind == kind and value.cls is cls):
-                return False
-            return content is None or content_head(heap.contents[value.root]) == content.head
-        case LNode(head, children):
-            return head_of(value) == head and all(
-                fits(v, c, heap) for v, c in zip(children_of(value), children, strict=True)
-            )
-        case LUnion(cases):
-            return any(fits(value, c, heap) for c in cases)
-    raise AssertionError(layout)
-
-
-@dataclass
-class Decoder:
-    """Reads values of a layout from variables, making fresh roots for its places."""
-
-    outs: Iterator[Atom]
-    heap: Heap
-    renamed: Mapping[Symbol, Extent] = field(default_factory=dict)
-    roots: dict[int, V.Root] = field(default_factory=dict)
-    name: str = ""
-    span: Span | None = None  # of the branch or loop
-
-    def __call__(self, layout: Layout) -> V.Value:
-        match layout:
-            case LKnown(v):
-                return V.Known(v)
-            case LScalar(ty, extent, origin):
-                if extent is not None:
-                    return V.Scalar(ty, None, extent, origin)
-                return V.Scalar(ty, next(self.outs), None, origin)
-            case LFixed(value):
-                return value  # type: ignore[no-any-return]
-            case LPlace(key, kind, cls, content, may_be, rivals):
-                root = self.roots.get(key)
-                if root is None:
-                    root = self.roots[key] = self._root(kind, may_be, rivals)
-                    self.heap.contents[root] = self.content(kind, content)
-                if kind == "array":
-                    return V.ArrayRef(root, (), self.heap.contents[root].type)
-                return V.Ref(root, cls)
-            case LNode(head, children):
-                return rebuild(head, [self(c) for c in children])
-            case LUnion(cases):
-                tag = next(self.outs)
-                return V.Union(tag, tuple(self(c) for c in cases))
-        raise AssertionError(layout)
-
-    def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
-        root = V.Root(kind, self.span, name=self.name, may_be=may_be, join=self)
-        root.rivals.update(self.roots[k] for k in rivals if k in self.roots)
-        for other in root.rivals:
-            other.rivals.add(root)
-        return root
-
-    def content(self, kind: str, layout: Any) -> Any:
-        """The content of a root of this kind."""
-        if kind == "array":
-            return next(self.outs)
-        return rebuild_content(layout.head, [self(c) for c in layout.children])
-
-
-def layout_symbols(layouts: Iterable[Any], mark: int) -> list[Symbol]:
-    """Symbols of leaf types at least as new as `mark`: those the joining node must bind."""
-    found: dict[Symbol, None] = {}
-    for layout in layouts:
-        for ty in leaf_types(layout):
-            for symbol in types.type_symbols(ty):
-                if symbol.serial >= mark:
-                    found[symbol] = None
-    return list(found)
-
-
-def unset(value: V.Value) -> bool:
-    """True for the value of a variable that no path has assigned."""
-    return isinstance(value, V.Known) and value.value is UNSET
-
-
-__all__ = [
-    "Decoder", "Describer", "Encoder", "JoinError", "Joiner", "LFixed", "LKnown", "LNode",
-    "LParam", "LPlace", "LScalar", "LUnion", "Layout", "NeedsPlace", "Var", "case_index", "children_of",
-    "content_children", "content_head", "fits", "head_of", "layout_symbols", "leaf_types",
-    "rebuild", "rebuild_content", "unset",
-]

@@ -13,15 +13,17 @@ from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, nested_items
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
+from pyrelay.ir.types import TensorType
 
 # Array methods that are a NumPy function of the array.
 _FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in (
-        "sum prod mean std var max min argmax argmin all any cumsum cumprod reshape ravel transpose "
-        "squeeze swapaxes clip dot take repeat round conj conjugate diagonal trace nonzero argsort "
-        "searchsorted"
-    ).split()
+        "sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin", "all", "any",
+        "cumsum", "cumprod", "reshape", "ravel", "transpose", "squeeze", "swapaxes", "clip",
+        "dot", "take", "repeat", "round", "conj", "conjugate", "diagonal", "trace", "nonzero",
+        "argsort", "searchsorted",
+    )
     if hasattr(np.ndarray, name)
 }
 
@@ -45,6 +47,11 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
             handler = names.lookup(np.transpose)
             assert handler is not None
             return names.apply(it, np.transpose, handler, (obj,), {})
+        case "flat":
+            from pyrelay.infer.names_shape import view
+
+            whole = TensorType(ty.dtype, (ty.size,))
+            return view(it, obj, "reshape", whole, shape=whole.shape)
         case "real":
             return it.call("real", obj) if ty.dtype.kind == "c" else obj
         case "imag":
@@ -150,7 +157,8 @@ def _item(it: Interpreter, x: V.Value, *index: V.Value) -> V.Value:
     if index:
         from pyrelay.infer.subscripts import get_item
 
-        x = get_item(it, x, V.Tuple(index) if len(index) > 1 else index[0])
+        flat = it.call("reshape", x, shape=(ty.size,)) if len(index) == 1 and ty.rank > 1 else x
+        x = get_item(it, flat, V.Tuple(index) if len(index) > 1 else index[0])
     elif ty.shape:
         x = it.call("reshape", x, shape=())
     ty = it.tensor(x)

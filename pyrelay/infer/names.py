@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,10 +21,13 @@ _TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
 _loaded = False
 
 
-def handles(*objects: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+H = TypeVar("H", bound=Callable[..., Any])
+
+
+def handles(*objects: Any) -> Callable[[H], H]:
     """Enter a handler for these Python objects."""
 
-    def enter(handler: Callable[..., Any]) -> Callable[..., Any]:
+    def enter(handler: H) -> H:
         for obj in objects:
             _TABLE[id(obj)] = (obj, handler)
         return handler
@@ -56,7 +59,8 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
         from pyrelay.infer.names_composed import ufunc_method
 
         return ufunc_method(ufunc, obj.__name__)
-    if getattr(obj, "__module__", None) in ("pyrelay.api", "pyrelay.nn") and not hasattr(obj, "__pyrelay__"):
+    ours = getattr(obj, "__module__", None) in ("pyrelay.api", "pyrelay.nn")
+    if ours and not hasattr(obj, "__pyrelay__"):
         from pyrelay.infer.names_pyrelay import HANDLERS
 
         return HANDLERS.get((obj.__module__, getattr(obj, "__name__", "")))

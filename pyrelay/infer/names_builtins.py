@@ -134,6 +134,24 @@ def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
     return _converted(it, int, x, types.i64)
 
 
+@handles(str)
+def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
+    """str(x) of known objects, and of numbers as text that is made when it is shown."""
+    from pyrelay.infer.effects import FormattedText, is_text
+
+    if isinstance(object, V.Known):
+        return V.Known(str(object.value))
+    if is_text(object):
+        return object
+    if V.number_type(object) is None:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{V.describe(object)} cannot be made text in a compiled function",
+            hints=("return it, and make the text outside",),
+        )
+    return V.Tuple((object,), FormattedText)
+
+
 @handles(bool)
 def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
     """bool(x)."""
@@ -408,7 +426,14 @@ def sorted_(
     reverse: V.Value = V.Known(False),
 ) -> V.Value:
     """sorted(iterable) of known items."""
-    items = nested_items(it, iterable)
+    from pyrelay.infer.dispatch import sequence_of
+
+    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
+        raise it.failure(
+            errors.UnsupportedOperationError, "sorted() of an array would give a list",
+            hints=("use np.sort for an array",),
+        )
+    items = sequence_of(it, iterable)
     if key == V.NONE and all(isinstance(i, V.Known) for i in items):
         known = sorted((i.value for i in items), reverse=it.static(reverse, "reverse"))  # type: ignore[union-attr]
         return it.new_ref("list", tuple(map(V.Known, known)))

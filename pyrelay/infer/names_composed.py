@@ -6,6 +6,7 @@ is reported at the user's call.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import calls, numpy_in_python
+from pyrelay.infer import calls, linalg_in_python, numpy_in_python
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import operand, strong
 from pyrelay.infer.interpreter import Interpreter
@@ -41,14 +42,18 @@ def in_python(name: str, fn: Callable[..., Any]) -> Callable[..., V.Value]:
 def _enter() -> None:
     own = vars(numpy_in_python)
     for name in (
-        "diff ptp average trapezoid nansum nanmean nanmax nanmin argsort sort median quantile "
-        "percentile searchsorted digitize interp bincount unique isin cross kron tensordot convolve "
-        "correlate cov corrcoef select heaviside nan_to_num fix fmod degrees radians angle sinc "
-        "array_equal fliplr flipud rot90 column_stack append meshgrid logspace tri atleast_2d "
-        "fill_diagonal"
-    ).split():
+        "diff", "polyval", "ptp", "average", "trapezoid", "nansum", "nanmean", "nanmax", "nanmin",
+        "argsort", "sort", "median", "quantile", "percentile", "searchsorted", "digitize",
+        "interp", "bincount", "unique", "isin", "cross", "kron", "tensordot", "convolve",
+        "correlate", "cov", "corrcoef", "select", "heaviside", "nan_to_num", "fix", "fmod",
+        "degrees", "radians", "angle", "sinc", "array_equal", "fliplr", "flipud", "rot90",
+        "column_stack", "append", "meshgrid", "logspace", "tri", "atleast_2d", "fill_diagonal isreal iscomplex unravel_index",
+    ):
         if hasattr(np, name):
             handles(getattr(np, name))(in_python(f"np.{name}", own[name]))
+    for name in ("solve", "inv", "det", "cholesky"):
+        function = getattr(linalg_in_python, name)
+        handles(getattr(np.linalg, name))(in_python(f"np.linalg.{name}", function))
     handles(np.rad2deg)(in_python("np.rad2deg", numpy_in_python.degrees))
     handles(np.deg2rad)(in_python("np.deg2rad", numpy_in_python.radians))
     handles(np.divmod)(in_python("np.divmod", numpy_in_python.np_divmod))
@@ -82,8 +87,8 @@ handles(np.iinfo)(_limits(np.iinfo))
 @handles(np.nonzero)
 def nonzero(it: Interpreter, a: V.Value) -> V.Value:
     """np.nonzero: one array of indices for each axis; their size is known at run time."""
-    from pyrelay.infer.advanced import true_positions
     from pyrelay.infer.adapters import cast
+    from pyrelay.infer.advanced import true_positions
 
     mask = cast(it, operand(it, a), types.bool_)
     assert isinstance(mask, V.ArrayRef)
@@ -171,6 +176,21 @@ def _add_at(it: Interpreter, a: V.Value, indices: V.Value, b: V.Value) -> V.Valu
 
     add_item(it, a, indices, b)
     return V.NONE
+
+
+# -- dataclasses ----------------------------------------------------------------------------------------
+
+
+@handles(dataclasses.replace)
+def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
+    """dataclasses.replace: another object of the class, some fields changed."""
+    if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
+        raise it.failure(
+            errors.TypeMismatchError, f"replace() needs a dataclass, not {V.describe(obj)}"
+        )
+    content = it.content(obj.root)
+    given = {f.name: content[f.name] for f in dataclasses.fields(obj.cls) if f.init}
+    return calls.call(it, V.Known(obj.cls), (), {**given, **changes})
 
 
 # -- itertools -------------------------------------------------------------------------------------------

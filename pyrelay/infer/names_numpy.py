@@ -32,7 +32,7 @@ FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
 
 
-# -- selection --------------------------------------------------------------------------------------
+# -- selection -------------------------------------------------------------------------------------
 
 
 @handles(np.where)
@@ -41,12 +41,9 @@ def where(
 ) -> V.Value:
     """np.where(condition, x, y)."""
     if x == V.NONE:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "np.where(condition) alone gives a number of indices known only at run time, which is "
-            "not supported",
-            hints=("use np.where(condition, x, y)",),
-        )
+        from pyrelay.infer.names_composed import nonzero
+
+        return nonzero(it, condition)
     cond = cast(it, operand(it, condition), types.bool_)
     a, b = operand(it, x), operand(it, y)
     dtype, _ = types.promote((it.tensor(a), it.tensor(b)))
@@ -144,7 +141,7 @@ def triu(it: Interpreter, m: V.Value, k: V.Value = ZERO) -> V.Value:
     return _triangle(it, m, k, False)
 
 
-# -- products and norms -----------------------------------------------------------------------------
+# -- products and norms ----------------------------------------------------------------------------
 
 
 @handles(np.matmul)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
 
 
-def reduction(op: str) -> Any:
+def reduction(op: str) -> Callable[..., V.Value]:
     def handler(
         it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
         out: V.Value = V.NONE, keepdims: V.Value = FALSE, **more: V.Value,

@@ -300,8 +300,8 @@ def tile(it: Interpreter, A: V.Value, reps: V.Value) -> V.Value:  # noqa: N803
     a = operand(it, A)
     ty = it.tensor(a)
     counts = list(shape_of(it, reps))
-    extents = [1] * (len(counts) - ty.rank) + list(ty.shape)
-    counts = [1] * (len(extents) - len(counts)) + counts
+    extents: list[Any] = [1] * (len(counts) - ty.rank) + list(ty.shape)
+    counts = [*[1] * (len(extents) - len(counts)), *counts]
     spread: list[Any] = [d for e in extents for d in (1, e)]
     wide: list[Any] = [d for c, e in zip(counts, extents, strict=True) for d in (c, e)]
     expanded = it.emit("reshape", a, shape=tuple(spread))

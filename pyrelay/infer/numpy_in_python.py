@@ -31,17 +31,15 @@ def ptp(a: Array, axis: Any = None) -> Array:
     return np.max(a, axis=axis) - np.min(a, axis=axis)
 
 
-def average(a: Array, axis: Any = None, weights: Array = None) -> Array:
-    """Mean with weights, which have the shape of the array or of its axis."""
-    x = np.asarray(a)
+def average(a: Array, axis: Any = None, weights: Array = None, keepdims: bool = False) -> Array:
+    """np.average; weights have the shape of `a`, or one axis for an int `axis`."""
     if weights is None:
-        return np.mean(x, axis=axis)
+        return np.mean(a, axis=axis, keepdims=keepdims)
     w = np.asarray(weights)
-    if w.ndim < x.ndim:
-        shape = [1] * x.ndim
-        shape[axis] = w.shape[0]
-        w = np.broadcast_to(w.reshape(shape), x.shape)
-    return np.sum(x * w, axis=axis) / np.sum(w, axis=axis)
+    if w.ndim < a.ndim:
+        w = np.moveaxis(np.broadcast_to(w, (*np.moveaxis(a, axis, -1).shape,)), -1, axis)
+    total = np.sum(w, axis=axis, keepdims=keepdims)
+    return np.sum(a * w, axis=axis, keepdims=keepdims) / total
 
 
 def trapezoid(y: Array, x: Array = None, dx: float = 1.0, axis: int = -1) -> Array:
@@ -274,14 +272,37 @@ def kron(a: Array, b: Array) -> Array:
     return product.reshape(x.shape[0] * y.shape[0], x.shape[1] * y.shape[1])
 
 
-def tensordot(a: Array, b: Array, axes: int = 2) -> Array:
-    """The sum over the last `axes` axes of a and the first of b."""
-    x, y = np.asarray(a), np.asarray(b)
-    size = 1
-    for d in y.shape[:axes]:
-        size = size * d
-    product = x.reshape(-1, size) @ y.reshape(size, -1)
-    return product.reshape(x.shape[: x.ndim - axes] + y.shape[axes:])
+def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
+    """np.tensordot over the last `axes` axes of a and the first of b, or over the named ones."""
+    if isinstance(axes, int):
+        count = axes
+    else:
+        left, right = axes
+        left = (left,) if isinstance(left, int) else tuple(left)
+        right = (right,) if isinstance(right, int) else tuple(right)
+        count = len(left)
+        left = tuple([k % a.ndim for k in left])
+        right = tuple([k % b.ndim for k in right])
+        a = np.transpose(a, tuple([k for k in range(a.ndim) if k not in left]) + left)
+        b = np.transpose(b, right + tuple([k for k in range(b.ndim) if k not in right]))
+    kept, inner, rest = a.shape[: a.ndim - count], b.shape[:count], b.shape[count:]
+    rows, size, columns = 1, 1, 1
+    for extent in kept:
+        rows = rows * extent
+    for extent in inner:
+        size = size * extent
+    for extent in rest:
+        columns = columns * extent
+    flat = np.reshape(a, (rows, size)) @ np.reshape(b, (size, columns))
+    return np.sum(flat) if not kept and not rest else np.reshape(flat, kept + rest)
+
+
+def polyval(p: Array, x: Array) -> Array:
+    """np.polyval, by Horner's rule."""
+    y = 0 * x
+    for coefficient in p:
+        y = y * x + coefficient
+    return y
 
 
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
@@ -383,6 +404,16 @@ def sinc(x: Array) -> Array:
     return np.sin(y) / y
 
 
+def isreal(x: Array) -> Array:
+    """Which elements have no imaginary part."""
+    return np.imag(x) == 0
+
+
+def iscomplex(x: Array) -> Array:
+    """Which elements have an imaginary part."""
+    return np.imag(x) != 0
+
+
 def array_equal(a1: Array, a2: Array) -> bool:
     """True for arrays of one shape and equal elements."""
     x, y = np.asarray(a1), np.asarray(a2)
@@ -408,13 +439,10 @@ def flipud(m: Array) -> Array:
 
 
 def rot90(m: Array, k: int = 1) -> Array:
-    """A matrix turned k times by 90 degrees."""
-    turns = k % 4
-    if turns == 0:
-        return m[:]
-    if turns == 2:
-        return m[::-1, ::-1]
-    return m[:, ::-1].T if turns == 1 else m.T[:, ::-1]
+    """np.rot90 of the first two axes."""
+    for _ in range(k % 4):
+        m = np.flip(np.swapaxes(m, 0, 1), 0)
+    return m
 
 
 def column_stack(tup: Any) -> Array:
@@ -449,6 +477,16 @@ def meshgrid(*xi: Array, indexing: str = "xy") -> Any:
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0) -> Array:
     """Numbers evenly spaced on a logarithmic scale."""
     return np.power(base, np.linspace(start, stop, num, endpoint=endpoint))
+
+
+def unravel_index(indices: Array, shape: Any) -> Any:
+    """Indices of flat positions, one array (or number) for each axis."""
+    flat = np.asarray(indices)
+    found = []
+    for k in range(len(shape) - 1, -1, -1):
+        found.append(flat % shape[k])
+        flat = flat // shape[k]
+    return tuple(found[::-1])
 
 
 def tri(N: int, M: Any = None, k: int = 0) -> Array:  # noqa: N803

@@ -22,6 +22,9 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }
+_PYTHON_UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg, "+": operator.pos, "~": operator.invert,
+}
 _OPS = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide",
     "%": "remainder", "**": "power", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
@@ -170,6 +173,12 @@ def _on_extents(op: str, x: V.Value, y: V.Value) -> V.Value | None:
 def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """Tuple and list concatenation and repetition, string formatting of known strings."""
     if op == "+":
+        from pyrelay.infer.effects import FormattedText, is_text
+
+        if is_text(x) or is_text(y):
+            known = all(is_text(v) or isinstance(v, V.Known) and isinstance(v.value, str)
+                        for v in (x, y))
+            return V.Tuple((x, y), FormattedText) if known else None
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)
         if _is_list(x) and _is_list(y):
@@ -216,9 +225,8 @@ def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if y.value == 0.5 and tx.dtype.kind == "f" and not tx.weak:
             return it.call("sqrt", x)
     if tx.weak and ty.weak and not tx.dtype.is_float and not ty.dtype.is_float:
-        if isinstance(y, V.Known):
-            if y.value < 0:
-                return it.call("power", it.builder.cast(it.atom(x), types.f64, weak=True), y)
+        if isinstance(y, V.Known) and y.value < 0:
+            return it.call("power", it.builder.cast(it.atom(x), types.f64, weak=True), y)
         return it.call("power", *_ints(it, x, y))
     return it.call("power", x, y)
 
@@ -255,7 +263,7 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         return opposite
     if isinstance(x, V.Known):
         try:
-            return V.Known({"-": operator.neg, "+": operator.pos, "~": operator.invert}[op](x.value))
+            return V.Known(_PYTHON_UNARY[op](x.value))
         except TypeError as error:
             raise it.failure(errors.TypeMismatchError, str(error)) from None
     extent = extent_of(x)
@@ -303,8 +311,15 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
 
 def _compare_structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    from pyrelay.infer.effects import is_text
     from pyrelay.infer.truth import truth
 
+    if is_text(x) or is_text(y):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "text with numbers of the running program in it cannot be compared",
+            hints=("compare the numbers",),
+        )
     if op not in ("==", "!="):
         raise it.failure(
             errors.TypeMismatchError,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
@@ -88,7 +89,7 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
     """Call a recursive function: specialise it for these arguments, or reuse."""
     arguments = [*bound, *closure.cells, *captured_values(it)]
     while True:
-        spec, layouts = _find(it, closure, arguments)
+        spec = _find(it, closure, arguments)
         if spec.result is None and not spec.in_progress:
             try:
                 _specialise(it, spec, arguments)
@@ -106,7 +107,7 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
                 _statics(it, closure)[need.position] = True
                 continue
             finally:
-                if spec.result is None or spec.name not in it.program.functions:
+                if spec.name not in it.program.functions:
                     _entries(it, closure).remove(spec)
         _note_assumption(it, spec)
         if spec.result is None:
@@ -135,7 +136,7 @@ def _statics(it: Interpreter, closure: V.Closure) -> dict[int, Any]:
 
 def _find(
     it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value]
-) -> tuple[Specialisation, list[L.Layout]]:
+) -> Specialisation:
     static = _statics(it, closure)
     layouts, _ = describe_arguments(it, arguments, visible=False, static=static)
     entries = _entries(it, closure)
@@ -145,7 +146,7 @@ def _find(
         except (L.JoinError, L.NeedsPlace):
             continue
         if joined == spec.layouts:
-            return spec, layouts
+            return spec
         if _choices(joined) > _choices(spec.layouts):
             continue  # another structure, not a wider type: a function of its own
         if spec.in_progress and not any(isinstance(x, L.LKnown) and i in static
@@ -161,7 +162,7 @@ def _find(
     name = it.program.unique(closure.function.name)
     spec = Specialisation(name, closure, layouts)
     entries.append(spec)
-    return spec, layouts
+    return spec
 
 
 def _choices(layouts: Sequence[L.Layout]) -> int:
@@ -190,7 +191,7 @@ def _growing(it: Interpreter, closure: V.Closure, entries: list[Specialisation])
 
 def _widened(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> list[L.Layout]:
     """The common layouts; equal to `old` if calls with `new` can use it."""
-    symbols = [s for x in old for t in L.leaf_types(x) for s in types.type_symbols(t)]
+    symbols = [s for x in old for t in coding.leaf_types(x) for s in types.type_symbols(t)]
     bound: set[Extent] = {dims.of(s) for s in symbols}
     joiner = L.Joiner(False, frozenset(bound))
     return [joiner(a, b) for a, b in zip(old, new, strict=True)]
@@ -216,8 +217,8 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
             if result is None:
                 raise it.failure(
                     errors.RecursionTypeError,
-                    f"no path through {V.function_name(spec.closure.function)!r} returns without calling it "
-                    "again: the recursion has no base case",
+                    f"no path through {V.function_name(spec.closure.function)!r} returns without "
+                    "calling it again: the recursion has no base case",
                     span=spec.closure.function.span,
                 )
             if spec.result is not None and _same_result(spec.result, result):
@@ -295,11 +296,12 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
             return new
         raise it.failure(
             errors.TypeMismatchError,
-            f"{V.function_name(spec.closure.function)!r} returns values of different types: {error.what}",
+            f"{V.function_name(spec.closure.function)!r} returns values of different types: "
+            f"{error.what}",
             span=spec.closure.function.span,
         ) from None
     own = {s for t in _argument_types(spec) for s in types.type_symbols(t)}
-    found = [s for s in L.layout_symbols([value, *contents], -1) if s not in own]
+    found = [s for s in coding.layout_symbols([value, *contents], -1) if s not in own]
     return Result(value, old.changed, contents, tuple(found))
 
 
@@ -317,9 +319,7 @@ def _mentions_parameter(*layouts: L.Layout) -> bool:
 
 
 def _argument_types(spec: Specialisation) -> list[Any]:
-    from pyrelay.infer.control import _unshared
-
-    return _unshared(spec.layouts)
+    return coding.shared_leaf_types(spec.layouts)
 
 
 def interpret_function(
@@ -331,7 +331,7 @@ def interpret_function(
     leaf_types = _argument_types(spec)
     params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaf_types)
     heap = Heap()
-    decoder = L.Decoder(iter(params), heap)
+    decoder = coding.Decoder(iter(params), heap)
     values = [decoder(x) for x in spec.layouts]
     values = [_from_parameter(v, spec, i) for i, v in enumerate(values)]
     roots = dict(decoder.roots)
@@ -426,11 +426,11 @@ def _close(
     layout = describer(value)
     changed = [r for r in inner.heap.changed_since(entry) if r in outer]
     contents = tuple(describer.content(r) for r in changed)
-    found = [s for s in L.layout_symbols([layout, *contents], -1) if s not in visible]
+    found = [s for s in coding.layout_symbols([layout, *contents], -1) if s not in visible]
     if spec.transparent:
         inside = {s for let in inner.builder.lets for s in let.dims}
         found = [s for s in found if s in inside or s in describer.renamed_symbols()]
-    encoder = L.Encoder(inner.builder, inner.heap, inner.atom)
+    encoder = coding.Encoder(inner.builder, inner.heap, inner.atom)
     encoder(value, layout)
     for root, content in zip(changed, contents, strict=True):
         encoder.content(root, content)
@@ -478,7 +478,7 @@ def encode_arguments(
     it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]
 ) -> tuple[list[Atom], tuple[Extent, ...], dict[int, V.Value]]:
     """Atoms, extents, and which value each place of the layouts is."""
-    encoder = L.Encoder(it.builder, it.heap, it.atom)
+    encoder = coding.Encoder(it.builder, it.heap, it.atom)
     places: dict[int, V.Value] = {}
     for value, layout in zip(arguments, spec.layouts, strict=True):
         encoder(value, layout)
@@ -511,7 +511,8 @@ def emit_call(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value
     result = spec.result
     assert result is not None
     node = FnCall(spec.name, tuple(atoms), extents)
-    return decode_call(it, spec, node, extents, places)
+    value: V.Value = decode_call(it, spec, node, extents, places)
+    return value
 
 
 def decode_call(
@@ -522,15 +523,13 @@ def decode_call(
 
     Gives the value, or (value, extra handles) if there are extra types.
     """
-    from pyrelay.infer.control import _unshared
-
     result = spec.result
     assert result is not None
     symbols = _own_symbols(spec, _argument_types(spec))
     mapping: dict[Symbol, Extent] = dict(zip(symbols, extents, strict=True))
     bound = {s: Symbol(s.name, Origin.RUNTIME) for s in result.symbols}
     mapping.update({s: dims.of(t) for s, t in bound.items()})
-    leaf_types = _unshared([result.value, *result.contents])
+    leaf_types = coding.shared_leaf_types([result.value, *result.contents])
     outs = tuple(
         Var("v", types.substitute(t, mapping), span=it.builder.span)
         for t in [*leaf_types, *extra]
@@ -561,7 +560,7 @@ def _decode(
 
 
 @dataclass
-class _CallDecoder(L.Decoder):
+class _CallDecoder(coding.Decoder):
     """Decodes a result in the caller: a parameter's object is the caller's argument."""
 
     places: dict[int, V.Value] = field(default_factory=dict)
@@ -570,13 +569,13 @@ class _CallDecoder(L.Decoder):
     def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
         given = [self.places[k].root for k in may_be]  # type: ignore[union-attr]
         older = frozenset(r for root in given for r in (root, *root.may_be))
-        return L.Decoder._root(self, kind, older, rivals)
+        return coding.Decoder._root(self, kind, older, rivals)
 
     def __call__(self, layout: L.Layout) -> V.Value:
         if isinstance(layout, L.LParam):
             return self.places[layout.key]
         if isinstance(layout, L.LScalar) and layout.extent is not None:
             return V.Scalar.of_extent(dims.substitute(layout.extent, self.mapping))
-        return L.Decoder.__call__(self, layout)
+        return coding.Decoder.__call__(self, layout)
 
 

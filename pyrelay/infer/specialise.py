@@ -44,7 +44,7 @@ from pyrelay.ir.nodes import Atom, FnCall, Function, Module, Var, Vjp
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 
-_MOST_RESTARTS = 40
+_MOST_RESTARTS = 200
 _PYTHON_FRAMES = 8000
 
 
@@ -107,7 +107,9 @@ class _Attempt:
     containers: list[V.Root] = field(default_factory=list)
     axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
 
-    def run(self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Specialised:
+    def run(
+        self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Specialised:
         """Interpret the call and close the module."""
         program = Program(self.parse, self.guards, objects=self.objects)
         it = Interpreter(program, Builder(), Heap())
@@ -119,14 +121,14 @@ class _Attempt:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
         before = it.heap.copy()
-        callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)  # type: ignore[attr-defined]
+        callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)
         try:
             value = calls.call(it, callee, values, named)
         except V.Diverges:
             value = V.NONE  # every path raises
         return _Close(self, it, before).finish(value)
 
-    # -- importing ----------------------------------------------------------------------------------
+    # -- importing ---------------------------------------------------------------------------------
 
     def _import(self, it: Interpreter, value: Any, name: str) -> V.Value:
         count = len(self.flat.leaves)
@@ -370,7 +372,7 @@ class _Close:
 
 def _conditions(guards: Guards) -> tuple[ExtentGuard, ...]:
     """The guards with equal extents put in place of each other, without the trivial ones."""
-    found = {}
+    found: dict[ExtentGuard, None] = {}
     for guard in guards.extents:
         left, right = guards.resolve(guard.left), guards.resolve(guard.right)
         if left != right and not (isinstance(left, int) and isinstance(right, int)):
@@ -446,7 +448,7 @@ def specialise(
     """
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
-    while len(known) < _MOST_RESTARTS:
+    while len(known) + len(captured) < _MOST_RESTARTS:
         attempt = _Attempt(parse, known, captured)
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():

@@ -62,7 +62,8 @@ def flatten(value: Any, into: Flattened, name: str) -> Key:
         into.names.append(name)
         return ("scalar", _dtype(value.dtype, name).name)
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
-        return ("constant", type(value), Identity(value) if isinstance(value, (slice, range)) else value)
+        by_identity = isinstance(value, (slice, range))
+        return ("constant", type(value), Identity(value) if by_identity else value)
     if isinstance(value, tuple):
         cls = type(value) if hasattr(value, "_fields") else None
         names = value._fields if cls else [f"{name}[{k}]" for k in range(len(value))]  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Subscripts: reading `x[key]`, writing `x[key] = v`, and views.
 
-A basic index (ints, slices, `...`, `None`) of an array is a view: a chain of steps on its root, read
-when it is used and written through to the root. Integer arrays gather and scatter copies.
+A basic index (ints, slices, `...`, `None`) of an array is a view: a chain of steps on its root,
+read when it is used and written through to the root. Integer arrays gather and scatter copies.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return _index_array(it, obj, key, checked)
         case V.Tuple(items):
             return _index_items(it, items, key, "tuple")
+        case V.Scalar(ty) if not ty.weak and not _expand(it, key, 0):
+            return obj  # an array of no axes is a number here
         case V.Ref(root) if root.kind == "list":
             return _index_items(it, it.content(root), key, "list")
         case V.Ref(root) if root.kind == "dict":
@@ -62,17 +64,21 @@ def _index_items(
     it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
 ) -> V.Value:
     index = _static_index(it, items, key, kind)
-    if isinstance(index, V.Value.__args__):  # type: ignore[attr-defined]
+    if isinstance(index, V.Value.__args__):
         return index  # type: ignore[no-any-return]
     if isinstance(index, slice):
-        part = tuple(items[index])
+        try:
+            part = tuple(items[index])
+        except TypeError as error:
+            raise it.failure(errors.TypeMismatchError, str(error)) from None
         return V.Tuple(part) if kind == "tuple" else it.new_ref("list", part)
     if not -len(items) <= index < len(items):
         raise it.failure(
             errors.IndexRangeError,
             f"{kind} index {index} is out of range: it has {len(items)} items",
         )
-    return items[index]
+    chosen: V.Value = items[index]
+    return chosen
 
 
 def _static_index(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> Any:
@@ -137,7 +143,7 @@ class _Basic:
 
 def _expand(it: Interpreter, key: V.Value, rank: int) -> list[V.Value]:
     """The key as one item per axis (plus None items), `...` replaced by full slices."""
-    items = list(key.items) if isinstance(key, V.Tuple) else [key]
+    items: list[V.Value] = list(key.items) if isinstance(key, V.Tuple) else [key]
     if isinstance(key, V.Known) and isinstance(key.value, tuple):
         items = [V.Known(v) for v in key.value]
     items = [_plain(i) for i in items]
@@ -301,11 +307,7 @@ def slice_bounds(
     it: Interpreter, item: V.Slice, extent: Extent
 ) -> tuple[Extent, Extent, int]:
     """Start, number of elements and step of a slice of an axis, clipped as in Python."""
-    try:
-        step = 1 if item.step == V.NONE else it.static(item.step, "the step of a slice")
-    except errors.StaticValueError as error:
-        hint = "index with the positions instead: x[np.arange(start, stop, step)]"
-        raise it.failure(errors.StaticValueError, error.message, hints=(hint,)) from None
+    step = 1 if item.step == V.NONE else it.static(item.step, "the step of a slice")
     if step == 0:
         raise it.failure(errors.InvalidValueError, "slice step cannot be zero")
     if step > 0:
@@ -472,7 +474,7 @@ def _with_steps(it: Interpreter, ty: TensorType, items: list[V.Value]) -> list[V
 
 def fitted(it: Interpreter, value: V.Value, target: TensorType) -> Atom:
     """A value cast and broadcast to the type of what it is assigned to."""
-    if isinstance(value, V.Ref) and value.root.kind == "list" or isinstance(value, V.Tuple):
+    if (isinstance(value, V.Ref) and value.root.kind == "list") or isinstance(value, V.Tuple):
         from pyrelay.infer.adapters import to_array
 
         value = to_array(it, value)
@@ -495,7 +497,7 @@ def fitted(it: Interpreter, value: V.Value, target: TensorType) -> Atom:
     )
     atom = it.builder.cast(it.atom(value), target.dtype)
     if same or not target.shape:
-        return atom if same else it.emit("broadcast_to", atom, shape=target.shape).atom  # type: ignore[no-any-return]
+        return atom if same else it.emit("broadcast_to", atom, shape=target.shape).atom
     _check_broadcast(it, ty, target)
     return it.emit("broadcast_to", atom, shape=target.shape).atom  # type: ignore[no-any-return]
 
@@ -570,6 +572,7 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
 
 
 __all__ = [
-    "add_item", "binary", "compare", "constant", "del_item", "fitted", "get_item", "index_atom", "set_item",
+    "add_item", "binary", "compare", "constant", "del_item", "fitted", "get_item", "index_atom",
+    "set_item",
     "slice_bounds", "write_whole",
 ]

@@ -48,8 +48,8 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
         case V.Union():
             from pyrelay.infer.control import distribute
 
-            answer = decide(it, value, lambda case: truth(it, case))
-            if answer is not None:
-                return answer
+            settled = decide(it, value, lambda case: truth(it, case))
+            if settled is not None:
+                return settled
             return distribute(it, value, lambda case: truth(it, case))
     return V.Known(True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union as AnyOf
+from typing import Any
 
 from pyrelay.errors import Span
 from pyrelay.ir import types
@@ -189,16 +189,16 @@ class Union:
     cases: tuple[Value, ...]
 
 
-Value = AnyOf[
-    Known, Scalar, ArrayRef, Tuple, Ref, Slice, Closure, Method, Partial, Derivative, Range, Lazy,
-    Union,
-]
+Value = (
+    Known | Scalar | ArrayRef | Tuple | Ref | Slice | Closure
+    | Method | Partial | Derivative | Range | Lazy | Union
+)
 
 NONE = Known(None)
 
 
 class Diverges(Exception):
-    """The rest of this block is never reached: an exception is raised, or a type is not known yet."""
+    """The rest of this block is not reached: an exception is raised, or a type is not known yet."""
 
 
 @dataclass(eq=False)
@@ -225,7 +225,7 @@ class NeedsCapture(Exception):
 
 @dataclass(eq=False)
 class NeedsUnrolling(Exception):
-    """A loop body uses its loop variable or a carried value in a way only an unrolled loop allows."""
+    """A loop body uses its loop variable or a carried value as only an unrolled loop allows."""
 
     error: Exception
 

@@ -72,7 +72,7 @@ def parameters_of(it: Interpreter, callee: V.Value) -> tuple[Parameter, ...]:
             fixed = dict(keywords)
             rest = [p for p in parameters_of(it, inner) if p.name not in fixed]
             return tuple(rest[len(args) :])
-        case V.Ref(_, cls) if cls is not None and callable(getattr(cls, "__call__", None)):
+        case V.Ref(_, cls) if cls is not None and "__call__" in dir(cls):
             return parameters_of(it, V.Known(cls.__call__))[1:]
         case V.Union(_, cases):
             return parameters_of(it, cases[0])

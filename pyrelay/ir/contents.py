@@ -66,8 +66,8 @@ class Contents:
                 found.update(self._in_blocks(let.rhs))
             bound.update(let.outs)
         found.update((a, None) for a in block.results if isinstance(a, Var))
-        named = (self._names.atom(v) for v in found if v not in bound)
-        return {a: None for a in named if isinstance(a, Var)}
+        named = map(self._names.atom, found)
+        return {a: None for a in named if isinstance(a, Var) and a not in bound}
 
     # -- symbols -------------------------------------------------------------------------------
 

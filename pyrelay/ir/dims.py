@@ -313,6 +313,16 @@ def symbols(extent: Extent) -> tuple[Symbol, ...]:
     return tuple(sorted(found, key=lambda s: s.serial))
 
 
+def is_small(extent: Extent) -> bool:
+    """True if a polynomial is linear with small coefficients, so that it cannot leave 64 bits."""
+    if isinstance(extent, int):
+        return abs(extent) < 2**31
+    return all(
+        abs(c) < 2**16 and len(m) <= 1 and all(p == 1 and isinstance(a, Symbol) for a, p in m)
+        for m, c in extent.terms
+    )
+
+
 def plain_symbol(extent: Extent) -> Symbol | None:
     """The symbol, if the extent is nothing else."""
     if isinstance(extent, Dim) and len(extent.terms) == 1:

@@ -19,7 +19,7 @@ from pyrelay.errors import Span
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.types import DType, TensorType, bool_, i64
-from pyrelay.lower.index_ranges import IndexRanges, is_small, polynomial
+from pyrelay.lower.index_ranges import IndexRanges, polynomial
 from pyrelay.lower.kernel import (
     Array,
     Assign,
@@ -235,7 +235,7 @@ class Emitter:
             return self.const(0, i64)
         if name.endswith("_overflows"):
             result = polynomial(name.removesuffix("_overflows"), a.extent, b.extent)
-            fits = result is not None and is_small(result)
+            fits = result is not None and dims.is_small(result)
             return self.const(False, bool_) if fits else None
         if a.extent is None or b.extent is None:
             return None

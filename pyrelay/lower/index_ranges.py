@@ -84,16 +84,6 @@ class IndexRanges:
         return total
 
 
-def is_small(extent: Extent) -> bool:
-    """True if a polynomial is linear with small coefficients, so it cannot leave 64 bits."""
-    if isinstance(extent, int):
-        return abs(extent) < 2**31
-    return all(
-        abs(c) < 2**16 and len(m) <= 1 and all(p == 1 and isinstance(a, Symbol) for a, p in m)
-        for m, c in extent.terms
-    )
-
-
 def polynomial(name: str, a: Extent | None, b: Extent | None) -> Extent | None:
     """The polynomial of a sum, difference or product of polynomials."""
     if a is None or b is None or name not in ("add", "subtract", "multiply"):

@@ -3,6 +3,8 @@
 In: a module. Out: the module without `check_index` where the index is known to lie in the axis:
 loop indices, extents, constants, and sums, differences, multiples, quotients and remainders of
 those. Bounds are extents, compared as polynomials of symbols that are all >= 0.
+
+Arithmetic of extents becomes one extent, so that the count of a loop is one.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Quotient
 from pyrelay.ir.nodes import Atom, Const, Let, Module, OpCall
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import PY_INT, TensorType
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 Bounds = tuple[Extent, Extent]  # both inclusive
@@ -21,13 +23,18 @@ _DEEPEST = 8
 
 
 def ranges(module: Module) -> Module:
-    """Remove index checks that hold."""
+    """Remove index checks that hold, and compute with extents."""
     return rewrite_module(module, _rule)
 
 
 def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     rhs = let.rhs
-    if not isinstance(rhs, OpCall) or rhs.op.name != "check_index":
+    if not isinstance(rhs, OpCall):
+        return None
+    if rhs.op.name in _ARITHMETIC:
+        extent = _computed_extent(let, rhs, scope)
+        return None if extent is None else (builder.atom(builder.extent(extent)),)
+    if rhs.op.name != "check_index":
         return None
     known = bounds(rhs.args[0], scope)
     if known is None:
@@ -37,6 +44,37 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if _never_negative(low) and _never_negative(room):
         return (rhs.args[0],)
     return None
+
+
+def _floor_divided(left: Extent, right: Extent) -> Extent | None:
+    if not isinstance(right, int) or right == 0:
+        return None
+    return dims.quotient(left, right) if right > 0 else dims.quotient(
+        dims.multiply(-1, left), -right
+    )
+
+
+_ARITHMETIC: dict[str, Callable[[Extent, Extent], Extent | None]] = {
+    "add": dims.add, "subtract": lambda a, b: dims.add(a, dims.multiply(-1, b)),
+    "multiply": dims.multiply, "floor_divide": _floor_divided,
+}
+
+
+def _computed_extent(let: Let, call: OpCall, scope: Scope) -> Extent | None:
+    """What a Python int is, computed from extents alone and without leaving 64 bits."""
+    if let.outs[0].type != PY_INT:
+        return None
+    operands: list[Extent] = []
+    for atom in call.args:
+        definition = scope.op(atom, "extent")
+        if definition is not None:
+            operands.append(definition.attrs["size"])
+        elif isinstance(atom, Const) and atom.type == PY_INT:
+            operands.append(atom.value)
+        else:
+            return None
+    found = _ARITHMETIC[call.op.name](*operands)
+    return found if found is not None and dims.is_small(found) else None
 
 
 def _never_negative(extent: Extent) -> bool:

@@ -45,7 +45,12 @@ def read_of_part(call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 
 
 def update_of_part(call: OpCall, b: Builder, scope: Scope) -> Atom | None:
-    """An update of an array with an updated part of it: `x[i] = (x[i] with [j] = v)`."""
+    """An update of an array with an updated part of it: `x[i] = (x[i] with [j] = v)`.
+
+    If it writes what is there already, it is the array itself.
+    """
+    if _is_there(call, scope):
+        return call.args[0]
     new = scope.definition(call.args[1])
     if not isinstance(new, OpCall) or new.op.name not in _UPDATES:
         return None
@@ -71,6 +76,26 @@ def update_of_part(call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 
 
 _UPDATES = frozenset(["index_update", "index_add", "slice_update", "slice_add"])
+
+
+def _is_there(call: OpCall, scope: Scope) -> bool:
+    """Whether an update writes what it has just written, or read from the same place."""
+    base, value = call.args[:2]
+    before = scope.op(base, call.op.name)
+    if before is not None and before.args[1] is value and _same_place(before, call):
+        return True
+    read = scope.op(value, call.op.name.removesuffix("_update"))
+    return read is not None and read.args[0] is base and _same_place(read, call)
+
+
+def _same_place(one: OpCall, other: OpCall) -> bool:
+    """Whether two reads or updates of one kind mean the same part of their arrays."""
+    if one.attrs != other.attrs:
+        return False
+    if "axes" not in one.attrs:
+        return True
+    pairs = zip(_positions(one).values(), _positions(other).values(), strict=True)
+    return all(same_atom(a, b) for a, b in pairs)
 
 
 # -- positions -----------------------------------------------------------------------------------

@@ -115,7 +115,9 @@ def moved(values: Sequence[Any], along: Mapping[int, Any], by: float) -> list[An
     ]
 
 
-def seeds_of(run: Callable[..., tuple[Any, ...]], module: Module, values: Sequence[Any]) -> list[Any]:
+def seeds_of(
+    run: Callable[..., tuple[Any, ...]], module: Module, values: Sequence[Any]
+) -> list[Any]:
     """Seeds for the floating results of a module at these arguments."""
     results = run(*values)
     return [direction(results[k], 7 + k) for k in floating_results(module)]

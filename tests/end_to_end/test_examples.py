@@ -83,7 +83,7 @@ def test_the_network_learns_names_and_invents_new_ones() -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_the_programs_of_the_demo_give_the_numbers_of_plain_python(function, args) -> None:
-    np.testing.assert_allclose(function(*args), function.py(*args), rtol=1e-14)
+    np.testing.assert_allclose(pyrelay.jit(function)(*args), function(*args), rtol=1e-14)
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ def f(x):
     ),
     "unknown_attribute": ("\ndef f(x):\n    return x.shpae\n", (X,)),
     "unknown_numpy_function": ("\ndef f(x):\n    return np.tahn(x)\n", (X,)),
-    "unsupported_call": ("\ndef f(x):\n    return np.unique(x)\n", (X,)),
+    "unsupported_call": ("\ndef f(x):\n    return np.linalg.svd(x)\n", (X,)),
     "print_inside": ("\ndef f(x):\n    print(x)\n    return x\n", (X,)),
     "random_inside": ("\ndef f(x):\n    return x + np.random.randn(4)\n", (X,)),
     "recursion_without_base_case": (
@@ -231,6 +231,14 @@ def f(x):
 """,
         (X,),
     ),
+    "list_of_another_length": (
+        """
+def f(x, n):
+    parts = [x] if n > 0 else [x, x]
+    return parts[0]
+""",
+        (X, 1),
+    ),
     "none_in_arithmetic": (
         """
 def f(x, scale=None):
@@ -259,10 +267,11 @@ def f(n, x):
     ),
     "tuple_assignment": ("\ndef f(x):\n    t = (x, 1)\n    t[0] = x\n    return t\n", (X,)),
     "unpack_too_many": ("\ndef f(x):\n    a, b = x, x, x\n    return a\n", (X,)),
-    "mask_read": ("\ndef f(x):\n    return x[x > 0].sum()\n", (X,)),
     "returned_function": ("\ndef f(x):\n    return lambda y: x + y\n", (X,)),
     "unsupported_dtype": ("\ndef f(x):\n    return x.astype(np.float16)\n", (X,)),
     "iteration_over_a_number": ("\ndef f(n):\n    for i in n:\n        pass\n    return 0\n", (3,)),
-    "range_of_a_float": ("\ndef f(n):\n    for i in range(n / 2):\n        pass\n    return 0\n", (3,)),
+    "range_of_a_float": (
+        "\ndef f(n):\n    for i in range(n / 2):\n        pass\n    return 0\n", (3,)
+    ),
     "big_integer": ("\ndef f(n):\n    return n * 10**30\n", (3,)),
 }

@@ -10,6 +10,7 @@ from pyrelay.grad import expand
 from pyrelay.grad.residuals import invariant_lets, live_lets, select
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder
+from pyrelay.ir.contents import Contents
 from pyrelay.ir.nodes import OpCall, Var
 from pyrelay.ir.types import PY_FLOAT, PY_INT, TensorType
 from pyrelay.ir.walk import nested_lets
@@ -82,7 +83,7 @@ def test_what_no_result_needs_is_removed():
     x = builder.handle(Var("x", F64))
     op("exp", x)
     y = op("sin", x)
-    assert [let.rhs.op.name for let in live_lets(builder.lets, [y.atom])] == ["sin"]
+    assert [let.rhs.op.name for let in live_lets(builder.lets, [y.atom], Contents())] == ["sin"]
 
 
 def test_checks_are_not_repeated_in_the_backward_pass():

@@ -132,6 +132,8 @@ def assert_same(got: Any, wanted: Any, where: str = "result", joins: bool = Fals
     elif is_dataclass(wanted):
         for f in fields(wanted):
             assert_same(getattr(got, f.name), getattr(wanted, f.name), f"{where}.{f.name}", joins)
+    elif type(wanted).__eq__ is object.__eq__ and hasattr(wanted, "__dict__"):
+        assert_same(vars(got), vars(wanted), where, joins)
     else:
         assert got == wanted, f"{where}: {got!r} is not {wanted!r}"
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from pyrelay.infer.structure import Flattened, flatten
+from pyrelay.ir import dims
+from pyrelay.ir.build import Builder
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, Module, Var, Vjp
-from pyrelay.ir.build import Builder
 from pyrelay.ir.types import TensorType
 from pyrelay.pipeline import lowered
 from tests.infer.running import inferred
@@ -29,14 +30,15 @@ def pulled_back(module: Module, wrt: tuple[int, ...]) -> tuple[Module, list[int]
     cotangents of the parameters `wrt`; and which results are floating."""
     main = module.main
     floating = [
-        k for k, t in enumerate(main.result_types) if isinstance(t, TensorType) and t.dtype.kind == "f"
+        k for k, t in enumerate(main.result_types)
+        if isinstance(t, TensorType) and t.dtype.kind == "f"
     ]
     builder = Builder()
     params = [Var(p.name, p.type) for p in main.params]
     seeds = [Var("seed", main.result_types[k]) for k in floating]
     request = Vjp(
         module.entry, tuple(params), tuple(seeds), tuple(floating), wrt,
-        tuple(map(_extent, main.dims)),
+        tuple(map(dims.of, main.dims)),
     )
     outs = builder.bind(
         request, [*main.result_types, *(main.params[i].type for i in wrt)]  # type: ignore[list-item]
@@ -44,12 +46,6 @@ def pulled_back(module: Module, wrt: tuple[int, ...]) -> tuple[Module, list[int]
     body = builder.block(outs[len(main.result_types):])
     entry = Function("derivative", (*params, *seeds), body, main.dims)
     return Module({**module.functions, "derivative": entry}, "derivative"), floating
-
-
-def _extent(symbol: Any) -> Any:
-    from pyrelay.ir import dims
-
-    return dims.of(symbol)
 
 
 def direction(value: Any, salt: int) -> Any:

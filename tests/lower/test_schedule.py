@@ -14,7 +14,7 @@ from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, f32, f64, i64
 from pyrelay.lower.cleaning import without_unused
 from pyrelay.lower.emit_numba import emit
-from pyrelay.lower.index_ranges import IndexRanges, is_small
+from pyrelay.lower.index_ranges import IndexRanges
 from pyrelay.lower.kernel import SLOT, Assign, Compute, For, Literal, Local, Parameter, Store
 from pyrelay.lower.kernelise import kernelise
 from pyrelay.lower.schedule import collapsed
@@ -75,8 +75,8 @@ def test_ranges_decide_comparisons_of_indices() -> None:
     assert ranges.decided("less", i, m) is None
     j = ranges.index(n - 1)
     assert ranges.decided("less", j + 1, n) is True
-    assert is_small(2 * i + 1)
-    assert not is_small(i * i)
+    assert dims.is_small(2 * i + 1)
+    assert not dims.is_small(i * i)
 
 
 def test_unused_scalars_and_empty_loops_are_dropped() -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from core_programs import do, single
-from passes import after, assert_same_runs, core, ops, run
+from passes import after, assert_same_runs, core, loops, ops, run
 
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Const, Loop, Var
 from pyrelay.ir.types import PY_INT, TensorType, f64
+from pyrelay.opt.dce import dce
 from pyrelay.opt.ranges import ranges
 
 SCALAR = TensorType(f64, ())
@@ -171,3 +172,13 @@ def test_the_error_of_a_check_that_stays_is_the_one_of_numpy() -> None:
     error = run(module, (X, 9))
     assert isinstance(error, IndexError)
     assert str(error) == "index 7 is out of bounds for axis 0 with size 7"
+
+
+def test_arithmetic_of_extents_is_an_extent_so_that_a_loop_knows_its_count() -> None:
+    before = core(_loop(lambda x, n: range(len(x) - 1, -1, -1), lambda x, i, n: x[i]), X, 5)
+    module = after(before, ranges, dce)
+    assert_same_runs(before, module, (X, 5))
+    (loop,) = loops(module)
+    (x,) = (p for p in module.main.params if isinstance(p.type, TensorType) and p.type.rank)
+    (counting,) = (let for let in module.main.body.lets if loop.count in let.outs)
+    assert counting.rhs.attrs["size"] == x.type.shape[0]

@@ -67,6 +67,13 @@ def write_deep(b, i, j):
     return y
 
 
+def write_back(a, i, j):
+    y = a.copy()
+    y[1:] = y[1:]
+    y[i] = y[i]
+    return y * 1.5 + j
+
+
 def written_part_is_read(a, i, j):
     y = a.copy()
     y[1:, 2:] = a[1:, 2:] * 2.0
@@ -82,7 +89,8 @@ DIRECT: tuple[tuple[Callable[..., Any], Any, dict[str, int]], ...] = (
     (write_row, A, {"index_update": 2}),
     (write_slice, A, {"index_update": 1}),
     (write_slice_of_slice, A, {"slice": 1, "slice_update": 1}),
-    (write_deep, B, {"index_update": 2, "slice": 1, "slice_update": 1}),
+    (write_deep, B, {"index_update": 2}),
+    (write_back, A, {}),
     (written_part_is_read, A, {"slice": 1}),
 )
 PARTS = frozenset(["index", "slice", "index_update", "index_add", "slice_update", "slice_add"])

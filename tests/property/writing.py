@@ -111,7 +111,10 @@ class Writer:
             case _:
                 array = self.choose.choice(self.arrays)
                 return self.choose.choice(
-                    [f"np.sum({array})", f"np.max({array})", f"{array}.min()", f"float({self.int()})"]
+                    [
+                        f"np.sum({array})", f"np.max({array})", f"{array}.min()",
+                        f"float({self.int()})",
+                    ]
                 )
 
     def int(self) -> str:
@@ -183,7 +186,7 @@ class Writer:
         for _ in range(self.choose.randint(1, 4)):
             self.left -= 1
             simple = (self.set_float, self.set_array, self.store, self.store, self.call, self.swap)
-            kinds: tuple[Callable[[int, int], None], ...] = simple + (self.set_int, self.raising)
+            kinds: tuple[Callable[[int, int], None], ...] = (*simple, self.set_int, self.raising)
             if self.left > 0 and depth < 5:
                 kinds += (self.branch, self.branch, self.count_up, self.wait, self.over, self.leave)
             self.choose.choice(kinds)(depth, loops)
@@ -197,7 +200,8 @@ class Writer:
             self.floats.append(name)
 
     def set_int(self, depth: int, loops: int) -> None:
-        name = self.choose.choice([*(i for i in self.ints if i not in self.frozen), self.fresh("i")])
+        free = [i for i in self.ints if i not in self.frozen]
+        name = self.choose.choice([*free, self.fresh("i")])
         self.put(depth, f"{name} = ({self.int()}) % 7")
         if name not in self.ints:
             self.ints.append(name)
@@ -273,7 +277,10 @@ class Writer:
     def count_up(self, depth: int, loops: int) -> None:
         index = self.fresh("k")
         bounds = self.choose.choice(
-            [self.choose.choice("023"), "n", "len(a)", "1, n + 1", "n, 0, -1", f"({self.int()}) % 4"]
+            [
+                self.choose.choice("023"), "n", "len(a)", "1, n + 1", "n, 0, -1",
+                f"({self.int()}) % 4",
+            ]
         )
         self.put(depth, f"for {index} in range({bounds}):")
         self.inside(depth, loops, ints=[index])
@@ -294,7 +301,7 @@ class Writer:
     def wait(self, depth: int, loops: int) -> None:
         counter = self.fresh("w")
         self.put(depth, f"{counter} = 0")
-        self.put(depth, f"while {counter} < 3 and {self.test()}:")
+        self.put(depth, f"while {counter} < 3 and ({self.test()}):")
         self.put(depth + 1, f"{counter} += 1")
         self.inside(depth, loops, ints=[counter])
 
@@ -316,15 +323,15 @@ class Writer:
 _made = 0
 
 
-def function_of(text: str) -> Callable[..., Any]:
-    """The function `program` of a module's text; its source can be found."""
+def function_of(text: str, name: str = "program") -> Callable[..., Any]:
+    """A function of a module's text; its source can be found."""
     global _made
     _made += 1
     filename = f"<random program {_made}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     namespace: dict[str, Any] = {"__name__": "random_program"}
     exec(compile(text, filename, "exec"), namespace)
-    made: Callable[..., Any] = namespace["program"]
+    made: Callable[..., Any] = namespace[name]
     return made
 
 

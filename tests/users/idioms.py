@@ -143,9 +143,8 @@ def complex_arrays(z, k):
 def piecewise(x, k):
     soft = np.sign(x) * np.maximum(np.abs(x) - k, 0)
     huber = np.where(np.abs(x) < k, 0.5 * x**2, k * (np.abs(x) - 0.5 * k))
-    return soft, huber, np.clip(x, -k, k), np.select([x < -k, x > k], [-x, x * 2], 0.0), np.heaviside(
-        x, 0.5
-    )
+    chosen = np.select([x < -k, x > k], [-x, x * 2], 0.0)
+    return soft, huber, np.clip(x, -k, k), chosen, np.heaviside(x, 0.5)
 
 
 @use((np.array([1.0, np.nan, 3.0, np.inf]),))
@@ -213,18 +212,20 @@ def in_place_functions(a, b):
 
 @use((np.array([1.0, 2.0, 4.0, 7.0]), np.array([0.5, 3.0, 6.9])), wrt=())
 def searching(x, q):
-    return np.searchsorted(x, q), np.interp(q, x, x**2), np.digitize(q, x), np.unravel_index(5, (2, 3))
+    place = np.unravel_index(5, (2, 3))
+    return np.searchsorted(x, q), np.interp(q, x, x**2), np.digitize(q, x), place
 
 
 @use((np.array([3, 1, 3, 2, 1]),))
 def counting(x):
-    return np.bincount(x, minlength=5), np.unique(np.array([1, 2])).size if False else 0
+    return np.bincount(x, minlength=5), np.unique(np.array([1, 2])).size
 
 
 @use((field(3, 3),), wrt=(0,))
 def triangles_and_diagonals(a):
     sym = (a + a.T) / 2
-    return np.tril(a), np.triu(a, 1), np.diag(a), np.trace(a), np.diag(a[0]), sym, a.diagonal().sum()
+    total = a.diagonal().sum()
+    return np.tril(a), np.triu(a, 1), np.diag(a), np.trace(a), np.diag(a[0]), sym, total
 
 
 @use((field(8),), wrt=(0,))
@@ -238,13 +239,15 @@ def strided_tricks(x):
 
 @use((2, 3.5), (np.int64(2), np.float64(3.5)))
 def numbers_of_numpy_and_python(a, b):
-    return a + b, np.maximum(a, b), max(a, b), np.sqrt(a), a**2, np.abs(-a), float(b), int(b), np.int64(a)
+    converted = float(b), int(b), np.int64(a)
+    return a + b, np.maximum(a, b), max(a, b), np.sqrt(a), a**2, np.abs(-a), converted
 
 
 @use((field(2, 3),), wrt=(0,))
 def out_of_attributes(x):
     rows, cols = x.shape
-    return x.ndim, x.size, len(x), x.dtype == np.float64, rows * cols, x.shape[-1], x.item(0), x[0].tolist()
+    is_double = x.dtype == np.float64
+    return x.ndim, x.size, len(x), is_double, rows * cols, x.shape[-1], x.item(0), x[0].tolist()
 
 
 @use((field(3, 4),), wrt=(0,))

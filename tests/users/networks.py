@@ -244,8 +244,8 @@ def unknown_activation(layer, x):
 
 
 @use(({"w": rand(3, 2), "b": np.zeros(2)}, {"w": rand(3, 2), "b": rand(2)},
-      {"m": {"w": np.zeros((3, 2)), "b": np.zeros(2)}, "v": {"w": np.zeros((3, 2)), "b": np.zeros(2)},
-       "t": 0}))
+      {"m": {"w": np.zeros((3, 2)), "b": np.zeros(2)},
+       "v": {"w": np.zeros((3, 2)), "b": np.zeros(2)}, "t": 0}))
 def adam_update(params, grads, state, lr=1e-3, b1=0.9, b2=0.999, eps=1e-8):
     state["t"] += 1
     for name in params:

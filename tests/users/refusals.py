@@ -1,1 +1,194 @@
 """What is not compiled, and what its error must say."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+import time
+from collections import Counter, defaultdict, deque
+
+import numpy as np
+
+from tests.users.corpus import refuse
+
+X = np.array([3.0, 1.0, 2.0])
+
+
+@refuse((X,), "print")
+def prints(x):
+    print("x is", x)
+    return x.sum()
+
+
+@refuse((X,), "out[i] = ...")
+def list_that_grows_at_run_time(x):
+    found = []
+    while x[0] > 0:
+        x = x - 1.0
+        found.append(x[0])
+    return found
+
+
+@refuse((X,), "mask")
+def list_of_what_fits(x):
+    return [v for v in x if v > 1.5]
+
+
+@refuse((X, 2.0), "try", "test the condition before")
+def try_except(x, y):
+    try:
+        return x[0] / y
+    except ZeroDivisionError:
+        return 0.0
+
+
+@refuse((5,), "a generator", "build a list")
+def fibonacci_generator(n):
+    a, b = 0, 1
+    for _ in range(n):
+        yield a
+        a, b = b, a + b
+
+
+@refuse((X,), "random numbers", "outside")
+def random_noise(x):
+    return x + np.random.randn(3)
+
+
+@refuse((X,), "random numbers", "outside")
+def random_number(x):
+    return x * random.random()
+
+
+@refuse((X,), "time", "pass the result")
+def measures_time(x):
+    start = time.time()
+    return x.sum(), time.time() - start
+
+
+@refuse((np.array([1, 2, 1]),), "key of a dict", "array")
+def counts_in_a_dict(x):
+    counts = {}
+    for v in x:
+        counts[v] = counts.get(v, 0) + 1
+    return counts
+
+
+@refuse((np.array([1, 2, 1]),), "containers that grow", "array of fixed size")
+def counts_in_a_defaultdict(x):
+    counts = defaultdict(int)
+    for v in x:
+        counts[v] += 1
+    return counts
+
+
+@refuse((np.array([1, 2, 1]),), "containers that grow")
+def counter(x):
+    return Counter(x)
+
+
+@refuse((3,), "containers that grow")
+def queue(n):
+    q = deque([0])
+    q.append(n)
+    return q.popleft()
+
+
+@refuse((3,), "containers that grow")
+def priority_queue(n):
+    heap = []
+    heapq.heappush(heap, n)
+    return heapq.heappop(heap)
+
+
+@refuse((11,), "the index of a list must be known", "array")
+def table_as_a_list(amount):
+    dp = [0] * 12
+    for a in range(1, amount + 1):
+        dp[a] = dp[a - 1] + 1
+    return dp[amount]
+
+
+@refuse((np.eye(3),), "svd")
+def singular_values(a):
+    return np.linalg.svd(a)
+
+
+@refuse((2.0, 0.0), "on one branch")
+def two_structures(a, b):
+    if b == 0:
+        return math.inf
+    return a / b, a % b
+
+
+@refuse((X,), "no base case")
+def endless_recursion(x):
+    return endless_recursion(x + 1.0) * 2.0
+
+
+@refuse((3,), "cannot be compared", "compare the numbers")
+def compares_text(n):
+    return f"{n}" == "3"
+
+
+@refuse((X, np.array([1, 2])), "step of a slice", "np.arange")
+def slice_step_from_data(x, steps):
+    total = 0.0
+    for s in steps:
+        total += x[::s].sum()
+    return total
+
+
+@refuse((3,), "class definition", "outside")
+def local_class(n):
+    class Pair:
+        first = 1
+
+    return n + Pair.first
+
+
+@refuse((X,), "containers that grow")
+def set_of_values(x):
+    return len(set(x))
+
+
+@refuse((X,), "files cannot be opened")
+def context_manager(x):
+    with open("data.txt") as handle:
+        return x, handle.read()
+
+
+@refuse((X,), "np.vectorize", "write the loop")
+def vectorised(x):
+    return np.vectorize(lambda v: v if v > 1 else 0.0)(x)
+
+
+@refuse((X,), "cannot be made text", "outside")
+def array_as_text(x):
+    return str(x)
+
+
+@refuse((X,), "sorted")
+def sorted_by_key(x):
+    return sorted([x[0], x[1], x[2]], key=lambda v: -v)
+
+
+CALLS = 0
+
+
+@refuse((1.0,), "global")
+def counts_its_calls(x):
+    global CALLS
+    CALLS += 1
+    return x
+
+
+@refuse((np.array(["a", "b"]),), "not supported")
+def array_of_text(x):
+    return x.shape
+
+
+@refuse((np.array([1, None], dtype=object),), "not supported")
+def array_of_objects(x):
+    return x.shape

@@ -259,7 +259,7 @@ def for_else_with_break(x, limit):
     return found
 
 
-@use((0.5,), (1.5,), (-2.0,), wrt=(0,))
+@use((0.5,), (1.5,), (-2.0,), wrt=(0,), joins=True)
 def chained_comparison_and_ternary(x):
     inside = -1.0 < x <= 1.0
     sign = 1 if x > 0 else -1 if x < 0 else 0
@@ -284,6 +284,20 @@ def raise_with_fstring(n):
     if n > 5:
         raise ValueError(f"n={n} is more than {5}: {n - 5} too many")
     return n
+
+
+@use((0.12345, 7), (-2.0, 3))
+def formatted_numbers_in_messages(x, n):
+    if x < 0:
+        raise RuntimeError(f"{n:>4d} steps and the error is {x:.3e}, not {x!r}")
+    assert n < 5, f"{n:03d} of {5}, {x:8.2f}"
+    return x
+
+
+@use((2.5, 3, "Rate"))
+def text_results(x, n, label):
+    name = label.lower().strip() + "_" + str(n)
+    return f"{name} = {x:.2f} of {x * n!r}", name, str(x) + "!", label.startswith("R")
 
 
 @use((X, None), (X, OFFSETS), wrt=(0,))
@@ -398,7 +412,7 @@ def calls_a_decorated_function(x):
 @use((5.0, 2.0), (5.0, 0.0))
 def python_division(a, b):
     if b == 0:
-        return math.inf
+        raise ZeroDivisionError(f"{a} by nothing")
     return a / b, a // b, a % b, -a // b, -a % b, divmod(a, b)
 
 

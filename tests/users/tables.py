@@ -119,16 +119,6 @@ def dynamic_time_warping(s, t):
     return dtw[n, m]
 
 
-@use(([1, 2, 5], 11), ([2], 3))
-def coin_change(coins, amount):
-    dp = [0] + [amount + 1] * 11
-    for a in range(1, 12):
-        for coin in coins:
-            if coin <= a:
-                dp[a] = min(dp[a], dp[a - coin] + 1)
-    return dp[11] if dp[11] <= amount else -1
-
-
 @use((np.array([1, 2, 5]), 63), (np.array([4, 6]), 7))
 def coin_change_on_array(coins, amount):
     best = np.full(amount + 1, amount + 1)

@@ -70,7 +70,7 @@ def test_compiled_program_does_what_python_does(used: Use, number: int) -> None:
 
 
 def measured(value):
-    """One number of every floating number in a structure; plain Python, compiled with the program."""
+    """One number of all floats in a structure; plain Python, compiled with the program."""
     if isinstance(value, (tuple, list)):
         return sum(measured(v) * (k + 1) for k, v in enumerate(value))
     if isinstance(value, dict):

@@ -1,0 +1,298 @@
+"""Coding: values as the typed variables that their layouts say, and back.
+
+In: values and layouts. Out: an `Encoder`'s atoms, in the order of the layouts' leaves, and extents
+for their symbols; from such variables a `Decoder` makes the values again, with fresh objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyrelay.errors import Span
+from pyrelay.infer import values as V
+from pyrelay.infer.heap import Heap
+from pyrelay.infer.layout import (
+    Layout,
+    LFixed,
+    LKnown,
+    LNode,
+    LParam,
+    LPlace,
+    LScalar,
+    LUnion,
+    children_of,
+    content_children,
+    content_head,
+    head_of,
+    rebuild,
+    rebuild_content,
+    same_reference,
+    same_value,
+)
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder, constant
+from pyrelay.ir.dims import Extent, Origin, Symbol
+from pyrelay.ir.nodes import UNREAD, Atom
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType, Type
+
+
+def leaf_types(layout: Layout) -> Iterator[Type]:
+    """Types of the variables that `decode` takes and `encode` gives, in order."""
+    pending: list[Layout | Type] = [layout]
+    seen: set[int] = set()
+    while pending:
+        here = pending.pop()
+        match here:
+            case LScalar(ty, extent):
+                if extent is None:
+                    yield ty
+            case LPlace(key, _, _, content):
+                if key not in seen:
+                    seen.add(key)
+                    pending.append(content)
+            case LNode(_, children):
+                pending.extend(reversed(children))
+            case LUnion(cases):
+                yield types.PY_INT
+                pending.extend(reversed(cases))
+            case TensorType():
+                yield here
+
+
+def shared_leaf_types(layouts: Sequence[Any]) -> list[Any]:
+    """Leaf types of several layouts that share places: each place counts once."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    pending: list[Any] = list(reversed(layouts))
+    while pending:
+        here = pending.pop()
+        match here:
+            case LScalar(ty, extent):
+                if extent is None:
+                    found.append(ty)
+            case LPlace(key, _, _, content):
+                if key not in seen:
+                    seen.add(key)
+                    pending.append(content)
+            case LNode(_, children):
+                pending.extend(reversed(children))
+            case LUnion(cases):
+                found.append(types.PY_INT)
+                pending.extend(reversed(cases))
+            case types.TensorType():
+                found.append(here)
+    return found
+
+
+@dataclass
+class Encoder:
+    """Writes values of one path as atoms of a layout. Collects extents for the layout's symbols."""
+
+    builder: Builder
+    heap: Heap
+    read: Callable[[V.Value], Atom]  # the atom of a number or an array
+    atoms: list[Atom] = field(default_factory=list)
+    extents: dict[Symbol, Extent] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+
+    def __call__(self, value: V.Value, layout: Layout) -> None:
+        if isinstance(value, V.Union) and not isinstance(layout, LUnion):
+            raise AssertionError("a union meets a layout without cases")
+        if isinstance(value, V.Known) and value.value is UNREAD:
+            self.absent(layout)
+            return
+        match layout:
+            case LScalar(ty, extent):
+                if extent is None:
+                    self._scalar(value, ty)
+            case LPlace(key, kind, _, content):
+                if key in self.seen:
+                    return
+                self.seen.add(key)
+                if kind == "array":
+                    self._tensor(self.read(value), content)
+                else:
+                    assert isinstance(value, V.Ref)
+                    self.content(value.root, content)
+            case LNode(_, children):
+                for child, inner in zip(children_of(value), children, strict=True):
+                    self(child, inner)
+            case LUnion():
+                self._union(value, layout)
+
+    def content(self, root: V.Root, layout: Any) -> None:
+        """Write the content of a root."""
+        content = self.heap.contents[root]
+        if root.kind == "array":
+            self._tensor(content, layout)
+            return
+        for child, inner in zip(content_children(content), layout.children, strict=True):
+            self(child, inner)
+
+    def _scalar(self, value: V.Value, ty: TensorType) -> None:
+        self.atoms.append(self.builder.cast(self.read(value), ty.dtype, weak=ty.weak))
+
+    def _tensor(self, atom: Atom, ty: TensorType) -> None:
+        assert isinstance(atom.type, TensorType)
+        for mine, theirs in zip(atom.type.shape, ty.shape, strict=True):
+            symbol = None if mine == theirs else dims.plain_symbol(theirs)
+            if symbol is not None:
+                self.extents[symbol] = mine
+        self.atoms.append(atom)
+
+    def _union(self, value: V.Value, layout: LUnion) -> None:
+        if isinstance(value, V.Union):
+            self._from_union(value, layout)
+            return
+        chosen = case_index(value, layout, self.heap)
+        self.atoms.append(constant(chosen))
+        for i, case in enumerate(layout.cases):
+            if i == chosen:
+                self(value, case)
+            else:
+                self.absent(case)
+
+    def absent(self, layout: Layout) -> None:
+        """Placeholders for the leaves of a layout that has no value on this path."""
+        for ty in leaf_types(layout):
+            for extent in ty.shape if isinstance(ty, TensorType) else ():
+                for symbol in dims.symbols(extent):
+                    if symbol.name == "d" and symbol.origin is Origin.RUNTIME:
+                        self.extents.setdefault(symbol, 0)
+            self.atoms.append(self.builder.undef(ty).atom)
+        for key in _keys(layout):
+            self.seen.add(key)
+
+    def _from_union(self, value: V.Union, layout: LUnion) -> None:
+        """A value that is already one of several cases: select by its tag, case by case."""
+        parts: list[Encoder] = []
+        for case in value.cases:
+            part = Encoder(self.builder, self.heap, self.read, [], self.extents, set(self.seen))
+            part._union(case, layout)
+            parts.append(part)
+        chosen = parts[-1].atoms
+        for i in range(len(parts) - 2, -1, -1):
+            test = self.builder.call(OPS["equal"], value.tag, i)
+            yes, no = parts[i].atoms, chosen
+            outs = self.builder.cond(test, lambda b, y=yes: y, lambda b, n=no: n)  # type: ignore[misc]
+            chosen = [h.atom for h in outs]
+        self.atoms.extend(chosen)
+        for part in parts:
+            self.seen |= part.seen
+
+
+def _keys(layout: Layout) -> Iterator[int]:
+    pending: list[Any] = [layout]
+    while pending:
+        here = pending.pop()
+        match here:
+            case LPlace(key, kind, _, content):
+                yield key
+                if kind != "array" and content is not None:
+                    pending.append(content)
+            case LNode(_, children) | LUnion(children):
+                pending.extend(children)
+
+
+def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
+    """Which case of a union layout a value is."""
+    for i, case in enumerate(layout.cases):
+        if fits(value, case, heap):
+            return i
+    raise AssertionError(f"{value} is no case of {layout}")
+
+
+def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
+    """True if the value's structure is that of the layout (types of leaves may be promoted)."""
+    match layout:
+        case LKnown(v):
+            return isinstance(value, V.Known) and (
+                v is value.value or (type(v) is type(value.value) and same_value(v, value.value))
+            )
+        case LScalar():
+            return V.number_type(value) is not None
+        case LFixed(reference):
+            return same_reference(reference, value)
+        case LParam(_, root):
+            return isinstance(value, (V.ArrayRef, V.Ref)) and value.root is root
+        case LPlace(_, "array", _, ty):
+            return (
+                isinstance(value, V.ArrayRef)
+                and value.type.dtype == ty.dtype
+                and len(value.type.shape) == len(ty.shape)
+            )
+        case LPlace(_, kind, cls, content):
+            if not (isinstance(value, V.Ref) and value.root.kind == kind and value.cls is cls):
+                return False
+            return content is None or content_head(heap.contents[value.root]) == content.head
+        case LNode(head, children):
+            return head_of(value) == head and all(
+                fits(v, c, heap) for v, c in zip(children_of(value), children, strict=True)
+            )
+        case LUnion(cases):
+            return any(fits(value, c, heap) for c in cases)
+    raise AssertionError(layout)
+
+
+@dataclass
+class Decoder:
+    """Reads values of a layout from variables, making fresh roots for its places."""
+
+    outs: Iterator[Atom]
+    heap: Heap
+    renamed: Mapping[Symbol, Extent] = field(default_factory=dict)
+    roots: dict[int, V.Root] = field(default_factory=dict)
+    name: str = ""
+    span: Span | None = None  # of the branch or loop
+
+    def __call__(self, layout: Layout) -> V.Value:
+        match layout:
+            case LKnown(v):
+                return V.Known(v)
+            case LScalar(ty, extent, origin):
+                if extent is not None:
+                    return V.Scalar(ty, None, extent, origin)
+                return V.Scalar(ty, next(self.outs), None, origin)
+            case LFixed(value):
+                return value  # type: ignore[no-any-return]
+            case LPlace(key, kind, cls, content, may_be, rivals):
+                root = self.roots.get(key)
+                if root is None:
+                    root = self.roots[key] = self._root(kind, may_be, rivals)
+                    self.heap.contents[root] = self.content(kind, content)
+                if kind == "array":
+                    return V.ArrayRef(root, (), self.heap.contents[root].type)
+                return V.Ref(root, cls)
+            case LNode(head, children):
+                return rebuild(head, [self(c) for c in children])
+            case LUnion(cases):
+                tag = next(self.outs)
+                return V.Union(tag, tuple(self(c) for c in cases))
+        raise AssertionError(layout)
+
+    def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
+        root = V.Root(kind, self.span, name=self.name, may_be=may_be, join=self)
+        root.rivals.update(self.roots[k] for k in rivals if k in self.roots)
+        for other in root.rivals:
+            other.rivals.add(root)
+        return root
+
+    def content(self, kind: str, layout: Any) -> Any:
+        """The content of a root of this kind."""
+        if kind == "array":
+            return next(self.outs)
+        return rebuild_content(layout.head, [self(c) for c in layout.children])
+
+
+def layout_symbols(layouts: Iterable[Any], mark: int) -> list[Symbol]:
+    """Symbols of leaf types at least as new as `mark`: those the joining node must bind."""
+    found: dict[Symbol, None] = {}
+    for layout in layouts:
+        for ty in leaf_types(layout):
+            for symbol in types.type_symbols(ty):
+                if symbol.serial >= mark:
+                    found[symbol] = None
+    return list(found)

@@ -1,0 +1,429 @@
+"""The fixpoint of a rolled loop: which layouts its carried values have, and the `Loop` of Core.
+
+In: a `Runner` of a loop and the carried values at entry. Out: the carried values after the loop.
+The body is interpreted with a guess of the layouts until those at its back edge fit the guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyrelay import errors
+from pyrelay.infer import coding, narrowing
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.heap import Heap
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.operators import poly_of
+from pyrelay.infer.revisits import Place, Visits, objects, places
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Builder, constant
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Atom, Block, Let, Loop, OpCall, Var
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+from pyrelay.ir.walk import block_binders, free_vars, nested_lets, rhs_symbols
+
+if TYPE_CHECKING:
+    from pyrelay.infer.loops import Runner
+
+
+class TestHasEffects(Exception):
+    """The test of a loop changes an object."""
+
+
+class TypeChanges(Exception):
+    """A carried value's type after an iteration does not fit its type before."""
+
+    def __init__(self, name: str, before: str, after: str, what: str) -> None:
+        super().__init__(name)
+        self.name, self.before, self.after, self.what = name, before, after, what
+
+
+@dataclass
+class _Pass:
+    """One interpretation of the loop with a guess of the layouts."""
+
+    carried: tuple[Var, ...]
+    index: Var | None
+    test: Block | None
+    handed: tuple[Var, ...]
+    heap: Heap  # at the back edge
+    builder: Builder  # of the body
+    leave: V.Value
+    following: list[V.Value] | None
+    header: list[V.Value]
+
+
+@dataclass
+class Fixpoint:
+    runner: Runner
+    init: list[V.Value]
+    start: int
+    layouts: list[L.Layout] = field(default_factory=list)
+    changed: dict[V.Root, Any] = field(default_factory=dict)  # layouts of changed contents
+    place_roots: frozenset[V.Root] = frozenset()
+    stale: dict[V.Root, Any] = field(default_factory=dict)
+    mark: int = 0
+    symbol: Symbol | None = None  # stands for the loop's index in sizes
+    visits: Visits = field(init=False)
+    starts: tuple[V.Value, ...] = ()  # from here the objects that the loop knows are found
+
+    def __post_init__(self) -> None:
+        self.mark = dims.Symbol("mark").serial
+        it = self.it
+        self.visits = it.visits.enter(self.runner.let)
+        env = it.frame.env
+        read = [env[v] for v in free_vars(Block((self.runner.let,), ())) if v in env]
+        self.starts = (*self.init, *read)
+        self.place_roots = frozenset(objects(self.visits.rebound, self.starts, it.heap))
+        self.changed = dict.fromkeys(objects(self.visits.written, self.starts, it.heap))
+        self._describe_entry()
+
+    def _found_places(self, roots: Iterable[V.Root]) -> set[Place]:
+        return places(roots, self.starts, self.base)
+
+    @property
+    def it(self) -> Interpreter:
+        return self.runner.it
+
+    def _describer(self, heap: Heap) -> L.Describer:
+        outer = self.base.contents.__contains__
+        return L.Describer(heap, outer, self.mark, True, self.place_roots)
+
+    def _describe_entry(self) -> None:
+        self.base = self.it.heap
+        describer = self._describer(self.base)
+        self.layouts = [describer(v) for v in self.init]
+        for root in self.changed:
+            self.changed[root] = describer.content(root)
+
+    @property
+    def everything(self) -> list[Any]:
+        """All layouts: of the carried values, then of the changed contents."""
+        return [*self.layouts, *self.changed.values()]
+
+    def attempt(self) -> list[V.Value] | None:
+        """Interpret the loop with the present layouts; its results if they are right."""
+        it = self.it
+        outer, it.visits = it.visits, self.visits
+        self.visits.met.clear()
+        try:
+            result = self._interpret()
+        finally:
+            it.visits = outer
+        try:
+            if result.following is None:
+                return self._emit(result)
+            if self._settled(result):
+                return self._emit(result)
+        except L.NeedsPlace as need:
+            self.place_roots |= need.roots
+            self.visits.rebound |= self._found_places(need.roots)
+            self._describe_entry()
+        return None
+
+    # -- one pass ----------------------------------------------------------------------------------
+
+    def _interpret(self) -> _Pass:
+        it, runner, node = self.it, self.runner, self.runner.node
+        leaves = coding.shared_leaf_types(self.everything)
+        carried = tuple(Var("c", t, span=it.builder.span) for t in leaves)
+        test_builder, body_builder = it.builder.nested(), it.builder.nested()
+        heap = self.base.copy()
+        heap.stale.update(self.stale)
+        saved_let, env = it.let, dict(it.frame.env)
+        with it.inside(test_builder, heap):
+            header = self._decode(iter(carried), heap)
+            for root in self.changed:
+                heap.stale.pop(root, None)
+            runner.enter(header)
+            test: Block | None = None
+            handed: tuple[Var, ...] = ()
+            kept: tuple[narrowing.Kept, ...] = ()
+            tested = node.test is not None and not runner.tested_inside
+            if tested:
+                before = heap.copy()
+                cond = runner.test()
+                if heap.changed_since(before):
+                    raise TestHasEffects
+                kept = narrowing.fact_of(it, cond).if_true
+                test, handed = self._close_test(test_builder, cond)
+        index = Var("i", types.PY_INT, span=it.builder.span)
+        with it.inside(body_builder, heap):
+            if not tested:
+                # Lets made while entering belong to the body.
+                body_builder.lets[:0] = test_builder.lets
+            leave: V.Value = V.Known(False)
+            following: list[V.Value] | None = None
+            try:
+                with narrowing.assuming(it, kept):
+                    leave, following = runner.body(self._index_value(index))
+            except V.Diverges:
+                following = None
+            except V.NeedsStatic as need:
+                if need.origin is not self:
+                    raise
+                raise V.NeedsUnrolling(self._needs(need)) from None
+            finally:
+                it.let = saved_let
+        used = index if runner.iteration is not None else None
+        result = _Pass(
+            carried, used, test, handed, heap, body_builder, leave, following, header
+        )
+        it.frame.env = env
+        return result
+
+    def _needs(self, need: V.NeedsStatic) -> Exception:
+        return self.it.failure(
+            errors.StaticValueError,
+            f"{need.why} must be known when the function is compiled, and it depends on the loop "
+            "variable of a loop whose length is known only at run time",
+        )
+
+    def _index_value(self, index: Var) -> V.Value:
+        self.symbol = Symbol("i", dims.Origin.RUNTIME)
+        last = None
+        if self.runner.iteration is not None:
+            count = poly_of(self.runner.iteration.count)
+            last = None if count is None else dims.add(count, -1 - self.start)
+        self.it.program.guards.ranges[self.symbol] = (0, last)
+        plain = V.Scalar(types.PY_INT, index, None, self, dims.of(self.symbol))
+        if not self.start:
+            return plain
+        shifted = self.it.emit("add", plain, self.start)
+        poly = dims.add(dims.of(self.symbol), self.start)
+        return V.Scalar(types.PY_INT, shifted.atom, None, self, poly)
+
+    def _bind_index(self, result: _Pass, extents: Sequence[Extent]) -> None:
+        """Bind the symbol of the loop's index where a type or a size of the body mentions it."""
+        if result.index is None or self.symbol is None:
+            return
+        if not _mentions(result.builder.lets, extents, self.symbol):
+            return
+        bound = Builder(self.it.builder.span)
+        call = OpCall(OPS["as_extent"], (result.index,))
+        bound.lets.append(Let((), call, (self.symbol,), span=bound.span))
+        result.builder.lets[:0] = bound.lets
+
+    def _close_test(
+        self, builder: Builder, cond: V.Value
+    ) -> tuple[Block, tuple[Var, ...]]:
+        """The finished test block: what it computed and the body reads is handed over."""
+        it = self.it
+        with it.inside(builder, it.heap):
+            atom = it.atom(cond)
+        # Every variable bound in the test may be read by the body; unread ones are removed later.
+        made = [v for let in builder.lets for v in let.outs]
+        symbols = {s for let in builder.lets for s in let.dims}
+        handed = []
+        renamed: dict[Var, Var] = {}
+        for var in made:
+            assert isinstance(var.type, (TensorType, types.TapeType))
+            if symbols.isdisjoint(types.type_symbols(var.type)):
+                renamed[var] = Var(var.name, var.type, span=var.span)
+                handed.append(renamed[var])
+        _Handover(it, renamed).apply()
+        return builder.block([atom, *renamed]), tuple(handed)
+
+    def _decode(self, outs: Any, heap: Heap, renamed: Any = None) -> list[V.Value]:
+        decoder = coding.Decoder(outs, heap, span=self.it.builder.span)
+        header = []
+        for layout, var in zip(self.layouts, self.runner.node.carried, strict=True):
+            decoder.name = var.name
+            header.append(decoder(layout))
+        for root, layout in self.changed.items():
+            heap.contents[root] = decoder.content(root.kind, layout)
+        return header
+
+    # -- comparison --------------------------------------------------------------------------------
+
+    def _settled(self, result: _Pass) -> bool:
+        """Join the layouts at the back edge into the guess; True if the guess already held."""
+        assert result.following is not None
+        describer = self._describer(result.heap)
+        before = self.everything, list(self.changed), dict(self.stale)
+        bound = frozenset(
+            dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
+        )
+        joiner = L.Joiner(False, bound, same=self.it.program.guards.same)
+        back = [describer(v) for v in result.following]
+        names = [v.name for v in self.runner.node.carried]
+        layouts = []
+        for name, old, new, was, now in zip(
+            names, self.layouts, back, result.header, result.following, strict=True
+        ):
+            try:
+                layouts.append(joiner(old, new))
+            except L.JoinError as error:
+                raise TypeChanges(
+                    name, V.describe(was), V.describe(now), error.what
+                ) from None
+        entry = self._describer(self.base)
+        for root in result.heap.changed_since(self.base):
+            if root not in self.changed:
+                self.changed[root] = entry.content(root)
+        for root in self.changed:
+            self.changed[root] = self._join_content(
+                joiner, root, self.changed[root], describer.content(root)
+            )
+        self.visits.written |= self._found_places(self.changed)
+        self.layouts = layouts
+        self.stale = {
+            r: s for r, s in result.heap.stale.items() if r in self.base.contents
+        }
+        return before == (self.everything, list(self.changed), dict(self.stale))
+
+    def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
+        if isinstance(a, TensorType):
+            return joiner.array_type(
+                L.LPlace(-1, "array", None, a), L.LPlace(-1, "array", None, b)
+            )
+        if a.head != b.head:
+            raise V.NeedsUnrolling(
+                self.it.failure(
+                    errors.UnsupportedOperationError,
+                    f"this loop changes the length or the keys of a {root.kind}, and how often it "
+                    "runs is known only at run time",
+                    hints=("write into an array made before the loop: out[i] = ...",),
+                )
+            )
+        try:
+            return joiner(a, b)
+        except L.JoinError as error:
+            raise TypeChanges(
+                root.name or f"an item of a {root.kind}", _show(error.left), _show(error.right),
+                error.what,
+            ) from None
+
+    # -- emission ----------------------------------------------------------------------------------
+
+    def _emit(self, result: _Pass) -> list[V.Value]:
+        it = self.it
+        symbols = coding.layout_symbols(self.everything, self.mark)
+        init = coding.Encoder(it.builder, self.base, it.atom)
+        self._encode(init, self.init)
+        body = self._body(result, symbols)
+        count = None
+        if self.runner.iteration is not None:
+            count = it.atom(self._count())
+        loop = Loop(
+            result.carried, tuple(init.atoms), body, result.test, result.handed, count,
+            result.index, self.runner.exits, tuple(symbols),
+            tuple(init.extents[s] for s in symbols),
+        )
+        outer = {s: Symbol(s.name, s.origin) for s in symbols}
+        mapping: dict[Symbol, Extent] = {s: dims.of(t) for s, t in outer.items()}
+        outs = tuple(
+            Var("v", types.substitute(v.type, mapping), span=it.builder.span)  # type: ignore[arg-type]
+            for v in result.carried
+        )
+        it.builder.lets.append(Let(outs, loop, tuple(outer.values()), span=it.builder.span))
+        values = self._decode(iter(outs), self.base)
+        self.base.stale.update(self.stale)
+        for root in self.changed:
+            self.base.stale.pop(root, None)
+        self.base.written.update(result.heap.written)
+        return values
+
+    def _count(self) -> V.Value:
+        assert self.runner.iteration is not None
+        count = self.runner.iteration.count
+        if not self.start:
+            return count
+        from pyrelay.infer.operators import binary
+
+        return binary(self.it, "-", count, V.Known(self.start))
+
+    def _encode(self, encoder: coding.Encoder, carried: list[V.Value]) -> None:
+        for value, layout in zip(carried, self.layouts, strict=True):
+            encoder(value, layout)
+        for root, layout in self.changed.items():
+            encoder.content(root, layout)
+
+    def _body(self, result: _Pass, symbols: list[Symbol]) -> Block:
+        it, exits = self.it, self.runner.exits
+        if result.following is None:  # the body always raises
+            none: dict[Symbol, Extent] = {s: dims.of(s) for s in symbols}
+            with it.inside(result.builder, result.heap):
+                atoms: list[Atom] = [
+                    result.builder.undef(types.substitute(v.type, none)).atom  # type: ignore[arg-type]
+                    for v in result.carried
+                ]
+            leave = [constant(True)] if exits else []
+            self._bind_index(result, ())
+            return result.builder.block([*leave, *atoms], [dims.of(s) for s in symbols])
+        with it.inside(result.builder, result.heap):
+            encoder = coding.Encoder(result.builder, result.heap, it.atom)
+            self._encode(encoder, result.following)
+            leaves = [it.atom(result.leave)] if exits else []
+        extents = [encoder.extents[s] for s in symbols]
+        self._bind_index(result, extents)
+        return result.builder.block([*leaves, *encoder.atoms], extents)
+
+
+def _mentions(lets: Sequence[Let], extents: Sequence[Extent], symbol: Symbol | None) -> bool:
+    """True if a type, an attribute or an extent in these Lets is written with the symbol."""
+    if any(symbol in dims.symbols(e) for e in extents):
+        return True
+    for let in nested_lets(Block(tuple(lets), ())):
+        for var in (*let.outs, *block_binders(let.rhs)):
+            if var.type is not None and symbol in types.type_symbols(var.type):
+                return True
+        if symbol in rhs_symbols(let.rhs):
+            return True
+    return False
+
+
+@dataclass
+class _Handover:
+    """Renames, in everything the interpreter holds, variables of the test to their handed twins."""
+
+    it: Interpreter
+    renamed: dict[Var, Var]
+
+    def apply(self) -> None:
+        env = self.it.frame.env
+        for key, value in env.items():
+            env[key] = self._value(value)
+        contents = self.it.heap.contents
+        for root, content in contents.items():
+            if isinstance(content, Var):
+                contents[root] = self.renamed.get(content, content)
+            elif root.kind != "array":
+                before = L.content_children(content)
+                children = [self._value(c) for c in before]
+                if any(a is not b for a, b in zip(children, before, strict=True)):
+                    contents[root] = L.rebuild_content(L.content_head(content), children)
+
+    def _value(self, value: V.Value) -> V.Value:
+        match value:
+            case V.Scalar(ty, Var() as atom, extent, origin) if atom in self.renamed:
+                return V.Scalar(ty, self.renamed[atom], extent, origin)
+            case V.Union(tag, cases):
+                new_tag = self.renamed.get(tag, tag) if isinstance(tag, Var) else tag
+                new_cases = tuple(self._value(c) for c in cases)
+                if new_tag is tag and all(a is b for a, b in zip(cases, new_cases, strict=True)):
+                    return value
+                return V.Union(new_tag, new_cases)
+        head = L.head_of(value)
+        if head is None:
+            return value
+        children = L.children_of(value)
+        new = [self._value(c) for c in children]
+        if all(a is b for a, b in zip(children, new, strict=True)):
+            return value
+        return L.rebuild(head, new)
+
+
+def _show(layout: L.Layout) -> str:
+    match layout:
+        case L.LScalar(ty) | L.LPlace(_, "array", _, ty):
+            return str(ty)
+        case L.LKnown(v):
+            return V.describe(V.Known(v))
+        case L.LPlace(_, kind, cls):
+            return cls.__name__ if cls else f"a {kind}"
+    return "a structure"

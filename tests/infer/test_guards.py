@@ -1,0 +1,60 @@
+"""One specialisation serves every size for which the same decisions hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.infer.running import assert_same, inferred, run
+
+
+def holds(specialised: Any, *args: Any) -> bool:
+    """True if the guards accept these arrays."""
+    sizes = {s: args[leaf].shape[axis] for s, (leaf, axis) in specialised.axes.items()}
+    return all(guard.holds(sizes) for guard in specialised.extents)
+
+
+def test_a_batch_size_stays_open_in_elementwise_and_matrix_code() -> None:
+    def layer(x, w):
+        return np.tanh(x @ w) / len(x)
+
+    x, w = np.ones((5, 3)), np.ones((3, 2))
+    specialised = inferred(layer, (x, w))
+    other = np.arange(21.0).reshape(7, 3)
+    assert holds(specialised, other, w)
+    assert_same(run(specialised, specialised.module, (other, w), {}), layer(other, w))
+
+
+def test_equal_sizes_that_the_program_does_not_need_equal_are_no_guard() -> None:
+    def sums(x, y):
+        return x.sum() + y.sum()
+
+    specialised = inferred(sums, (np.ones(3), np.ones(3)))
+    assert holds(specialised, np.ones(3), np.ones(8))
+
+
+def test_equal_sizes_that_the_program_needs_equal_are_a_guard() -> None:
+    specialised = inferred(lambda x, y: x + y, (np.ones(3), np.ones(3)))
+    assert holds(specialised, np.ones(9), np.ones(9))
+    assert not holds(specialised, np.ones(3), np.ones(8))
+
+
+def test_a_reshape_that_divides_an_axis_fixes_that_axis_only() -> None:
+    def pool(x):
+        return x.reshape(x.shape[0], -1, 2).max(axis=2)
+
+    specialised = inferred(pool, (np.ones((5, 8)),))
+    other = np.arange(24.0).reshape(3, 8)
+    assert holds(specialised, other)
+    assert not holds(specialised, np.ones((5, 6)))
+    assert_same(run(specialised, specialised.module, (other,), {}), pool(other))
+
+
+def test_a_branch_on_a_shape_is_decided_by_a_guard() -> None:
+    def either(x):
+        return x.sum() if len(x) > 4 else x.max()
+
+    specialised = inferred(either, (np.ones(5),))
+    assert holds(specialised, np.ones(100))
+    assert not holds(specialised, np.ones(4))

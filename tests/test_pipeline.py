@@ -1,0 +1,145 @@
+"""The order of stages, what is reported about them, and how few kernels programs become."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyrelay
+from benchmarks.programs import plain
+from pyrelay import config, pipeline
+from pyrelay.devices import native
+from pyrelay.ir.nodes import Vjp
+from pyrelay.ir.verify import VerifyError
+from pyrelay.ir.walk import nested_lets
+
+
+def specialised(function, *args):
+    """The typed program for these arguments."""
+    return pyrelay.jit(function)._specialised(args, {})
+
+
+def slope_of_cube(x):
+    return np.sum(pyrelay.grad(lambda x: np.sum(x**3))(x))
+
+
+def requests(module):
+    return [
+        let for f in module.functions.values() for let in nested_lets(f.body)
+        if isinstance(let.rhs, Vjp)
+    ]  # fmt: skip
+
+
+def test_stages_follow_each_other_and_their_names_are_those_of_the_settings():
+    names = [stage.name for stage in pipeline.STAGES]
+    assert names == ["grad", "optimise", "fuse"]
+    assert set(names) < set(config.STAGES)
+    for before, after in zip(pipeline.STAGES, pipeline.STAGES[1:], strict=False):
+        assert after.between == before.after == before.name
+
+
+def test_derivatives_are_requested_before_grad_and_gone_after_it():
+    module = specialised(slope_of_cube, np.ones(3)).module
+    assert len(requests(module)) == 1
+    assert pipeline.lowered(module, "infer") is module
+    assert not requests(pipeline.lowered(module, "grad"))
+    with pytest.raises(ValueError, match="no stage of a module; use infer, grad"):
+        pipeline.lowered(module, "plan")
+
+
+def test_a_pass_that_breaks_the_program_is_found_and_named():
+    module = specialised(slope_of_cube, np.ones(3)).module
+
+    def lose_everything(module):
+        return type(module)({}, module.entry)
+
+    def no_pass(module):
+        return module
+
+    broken = pipeline.Stage("optimise", (no_pass, lose_everything), "infer", "optimise")
+    with config.override(verify=True), pytest.raises(VerifyError) as caught:
+        pipeline.run_passes(module, broken)
+    assert caught.value.__notes__ == ["in pass 'lose_everything' of stage 'optimise'"]
+    unfinished = pipeline.Stage("grad", (no_pass,), "infer", "grad")
+    with config.override(verify=True), pytest.raises(VerifyError, match="after grad"):
+        pipeline.run_passes(module, unfinished)
+
+
+def test_stages_are_printed_on_request(capsys, tmp_path):
+    x = np.ones(3)
+    with config.override(dump="infer,fuse,emit"):
+        pyrelay.jit(lambda x: np.tanh(x))(x)
+    printed = capsys.readouterr().err
+    assert [line for line in printed.splitlines() if line.startswith("-- ")] == [
+        "-- infer", "-- fuse", "-- emit",
+    ]  # fmt: skip
+    with config.override(dump="all", dump_dir=tmp_path / "texts"):
+        pyrelay.jit(lambda x: np.tanh(x))(x)
+    assert capsys.readouterr().err == ""
+    names = sorted(path.name for path in (tmp_path / "texts").iterdir())
+    assert names == [
+        "000-infer.txt", "001-grad.txt", "002-optimise.txt", "003-fuse.txt", "004-plan.txt",
+        "005-emit.txt",
+    ]  # fmt: skip
+
+
+def test_times_are_printed_on_request(capsys):
+    with config.override(time=True):
+        pyrelay.jit(lambda x: np.tanh(x))(np.ones(3))
+    printed = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("pyrelay: ") and line.endswith(" ms") for line in printed)
+    assert {line.split("/")[0] for line in printed} >= {"pyrelay: grad", "pyrelay: load"}
+
+
+# -- floors of speed, as counts ----------------------------------------------------------------------
+
+
+def f32(*shape):
+    return np.full(shape, 0.1, np.float32)
+
+
+def build(function, *args):
+    return pipeline.compiled(specialised(function, *args))
+
+
+def lstm(hidden=8, steps=5):
+    zeros = np.zeros(hidden, np.float32)
+    weights = f32(hidden, 4 * hidden)
+    return f32(steps, hidden), zeros, zeros.copy(), weights, weights.copy(), f32(4 * hidden)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "most"),
+    [
+        (plain.elementwise, (f32(9), f32(9), f32(9)), 1),
+        (plain.softmax, (f32(4, 5),), 4),
+        (plain.layer_norm, (f32(4, 5),), 3),
+        (plain.lstm, lstm(), 3),
+    ],
+    ids=["elementwise", "softmax", "layer norm", "lstm"],
+)
+def test_programs_become_few_launches(function, args, most):
+    assert build(function, *args).launches <= most
+
+
+def test_another_batch_size_compiles_nothing():
+    compiled = pyrelay.jit(plain.softmax)
+    compiled(f32(4, 5))
+    before = native.counts.compiled, native.counts.loaded
+    for shape in ((8, 5), (16, 7), (3, 2)):
+        np.testing.assert_allclose(compiled(f32(*shape)), 1 / shape[1], rtol=1e-6)
+    assert (native.counts.compiled, native.counts.loaded) == before
+    assert compiled.cache_info().compilations == 1
+
+
+def test_a_program_of_the_same_kernels_compiles_no_kernel():
+    pyrelay.jit(lambda x: np.tanh(x) * 2.0 + 1.0)(f32(3))
+    before = native.counts.compiled
+    pyrelay.jit(lambda other: np.tanh(other) * 2.0 + 1.0)(f32(4))
+    assert native.counts.compiled == before
+
+
+def test_stores_in_a_loop_copy_nothing():
+    spec = specialised(plain.stores, np.ones(4), 0.5)
+    text = pipeline.show_plan(pipeline.planned(spec, pipeline.lowered(spec.module, "fuse")))
+    assert "Copy" not in text
