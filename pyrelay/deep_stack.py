@@ -76,17 +76,32 @@ class _Task(Generic[R]):
         self._results: list[R] = []
         self._error: BaseException | None = None
         self._interruption: BaseException | None = None
+        self._lock = threading.Lock()
+        self._stoppable = False
 
     def run(self) -> None:
         """Do the work; on the thread."""
         _here.deep = True
         _raise_limit()
         try:
+            self._run()
+        except _Stop:
+            pass  # it came when the work had just ended
+        finally:
+            _restore_limit()
+
+    def _run(self) -> None:
+        with self._lock:
+            if self._interruption is not None:
+                return
+            self._stoppable = True
+        try:
             self._results.append(self._context.run(self._work))
         except BaseException as error:  # raised again where the caller waits
             self._error = error
         finally:
-            _restore_limit()
+            with self._lock:
+                self._stoppable = False
 
     def wait(self, thread: threading.Thread) -> None:
         """Wait for the end; what interrupts the waiting stops the work."""
@@ -94,7 +109,12 @@ class _Task(Generic[R]):
             try:
                 thread.join()
             except BaseException as error:
-                self._interruption = error
+                self._stop(thread, error)
+
+    def _stop(self, thread: threading.Thread, why: BaseException) -> None:
+        with self._lock:
+            self._interruption = why
+            if self._stoppable:
                 number = ctypes.c_ulong(thread.ident or 0)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(_Stop))
 

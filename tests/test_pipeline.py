@@ -91,7 +91,7 @@ def test_times_are_printed_on_request(capsys):
     assert {line.split("/")[0] for line in printed} >= {"pyrelay: grad", "pyrelay: load"}
 
 
-# -- floors of speed, as counts ----------------------------------------------------------------------
+# -- floors of speed, as counts --------------------------------------------------------------------
 
 
 def f32(*shape):

@@ -87,8 +87,9 @@ class _File:
     text: str
     shift: int  # what to add to a line number of `text`
     functions: dict[tuple[str, int], list[tuple[FunctionNode, str | None]]]
-    #: Code objects of the compiled file by future flags, made when first asked for.
-    codes: dict[int, dict[tuple[str, int], list[types.CodeType]]]
+    #: Code objects of the compiled file by future flags and by whether each statement was compiled
+    #: alone, made when first asked for.
+    codes: dict[tuple[int, bool], dict[tuple[str, int], list[types.CodeType]]]
 
 
 def position(node: ast.AST) -> tuple[int, int, int, int]:
@@ -263,6 +264,10 @@ def _is_current(code: types.CodeType, file: _File) -> bool:
     compiled = _compiled(code, file)
     if any(_same(code, other) for other in compiled):
         return True
+    # IPython compiles a cell statement by statement, and which names the same text imports
+    # decides between two ways to call a method.
+    if any(_same(code, other) for other in _compiled(code, file, alone=True)):
+        return True
     try:
         untouched = os.stat(code.co_filename).st_mtime < _LOADED_AT
     except OSError:
@@ -282,26 +287,33 @@ def _names(code: types.CodeType) -> tuple[str, ...]:
     return code.co_names + code.co_varnames + code.co_freevars + code.co_cellvars
 
 
-def _compiled(code: types.CodeType, file: _File) -> list[types.CodeType]:
-    """Code objects of that name and line which the text gives under the function's own flags."""
+def _compiled(code: types.CodeType, file: _File, alone: bool = False) -> list[types.CodeType]:
+    """Code objects of that name and line which the text gives under the function's own flags.
+
+    With `alone`, every statement of the text is compiled by itself.
+    """
     flags = code.co_flags & _FUTURE_FLAGS
-    by_place = file.codes.get(flags)
+    by_place = file.codes.get((flags, alone))
     if by_place is None:
+        # Notebook cells may await at the top, which does not change functions in them.
+        flags_of_cell = flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                # Notebook cells may await at the top, which does not change functions in them.
-                flags_of_cell = flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-                whole = compile(file.text, code.co_filename, "exec", flags_of_cell, True)
+                parts: list[Any] = [file.text]
+                if alone:
+                    parts = [ast.Module([s], []) for s in ast.parse(file.text).body]
+                pending = [
+                    compile(part, code.co_filename, "exec", flags_of_cell, True) for part in parts
+                ]
             except (SyntaxError, ValueError):
                 return []  # a block alone, with a `nonlocal` whose variable is outside of it
         by_place = {}
-        pending = [whole]
         while pending:
             one = pending.pop()
             by_place.setdefault((one.co_name, one.co_firstlineno + file.shift), []).append(one)
             pending += [c for c in one.co_consts if isinstance(c, types.CodeType)]
-        file.codes[flags] = by_place
+        file.codes[flags, alone] = by_place
     return by_place.get((code.co_name, code.co_firstlineno), [])
 
 

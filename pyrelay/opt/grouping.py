@@ -320,13 +320,13 @@ class Grouping:
         return True
 
     def _factor(self, k: int) -> int:
-        """How often the readers of a Let evaluate each of its elements."""
+        """How often the readers of a Let that compute it evaluate each of its elements."""
         shape = _shape(self.lets[k].outs[0]) if self.lets[k].outs else ()
         if not shape or self.lets[k] in self.scalar:
             return 1  # a scalar is computed before the loops, an element is written once
         together, apart = 0, 0
         for use in self.uses[k]:
-            if use.group is None:
+            if use.group is None or use.in_memory:
                 continue
             reader = self.lets[use.reader]
             rhs, times = reader.rhs, self.evaluations[use.reader]

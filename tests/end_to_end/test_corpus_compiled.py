@@ -21,11 +21,14 @@ from pyrelay.devices.entry import Executable
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
+from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, Module, Var, Vjp
 from pyrelay.ir.types import TensorType
 from pyrelay.lower.encode import encode
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
+from tests.grad.checking import derived
+from tests.grad.test_random_programs import random_program
 from tests.infer.running import Outcome, assert_same_outcome, inferred, plainly
 from tests.programs import PROGRAMS, Program
 
@@ -192,3 +195,15 @@ def test_compiled_second_derivative_agrees_with_finite_differences(
         assert_pulls_back(
             first, executable(first), executable(pulled_back(first, wrt)), values, wrt, 1e-5
         )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_and_their_gradients_are_compiled_as_interpreted(seed: int) -> None:
+    module = random_program(seed)
+    args = [2, np.float64(0.7), 0.4, np.array([0.3, -0.6, 0.9])]
+    for each in (module, derived(module, module.entry, (1, 2, 3), "gradient")):
+        with np.errstate(all="ignore"):
+            wanted = interpret(lowered(each, "grad"), args)
+            got = executable(each)(*args)
+        for mine, theirs in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)

@@ -23,7 +23,7 @@ def power(x, n):
 
 x = np.linspace(-1.0, 1.0, 50)
 assert np.isclose(norm(x), norm.py(x))
-assert np.isclose(pyrelay.grad(norm)(x)[25], np.sum(-2 * x * np.exp(-x * x) + 1 - np.tanh(x) ** 2, where=x == x[25]))
+assert np.allclose(pyrelay.grad(norm)(x), -2 * x * np.exp(-x * x) + 1 - np.tanh(x) ** 2)
 assert np.isclose(pyrelay.jit(power)(x, 3), power(x, 3))
 print(native.counts.compiled, "numba" in sys.modules)
 '''
@@ -105,13 +105,13 @@ def test_a_forked_child_calls_what_its_parent_compiled_and_compiles_more(tmp_pat
         "import os\n"
         "child = os.fork()\n"
         "if not child:\n"
-        "    good = np.isclose(norm(x), norm.py(x)) and pyrelay.jit(lambda v: np.cosh(v))(0.0) == 1\n"
-        "    os._exit(0 if good else 1)\n"
+        "    new = pyrelay.jit(lambda v: np.cosh(v))\n"
+        "    os._exit(0 if np.isclose(norm(x), norm.py(x)) and new(0.0) == 1 else 1)\n"
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
     )
     run(tmp_path / "cache", text)
 
 
 def test_importing_pyrelay_imports_neither_numba_nor_llvmlite(tmp_path: Path) -> None:
-    text = "import sys, pyrelay\nprint([m for m in ('numba', 'llvmlite', 'lark') if m in sys.modules])"
-    assert run(tmp_path / "cache", text) == ("[]", "")
+    text = "import sys, pyrelay\nprint({'numba', 'llvmlite', 'lark'} & set(sys.modules))"
+    assert run(tmp_path / "cache", text) == ("set()", "")

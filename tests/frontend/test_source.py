@@ -284,3 +284,13 @@ def test_many_threads_parse_at_once():
     for thread in threads:
         thread.join()
     assert results == [list(range(1, 9))] * 4
+
+
+def test_a_cell_that_ipython_compiles_statement_by_statement_is_found():
+    text = "import numpy as np\n\ndef f(x):\n    return np.sum(x)\n"
+    name = "<cell compiled in parts>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    namespace: dict[str, object] = {}
+    for statement in ast.parse(text).body:
+        exec(compile(ast.Module([statement], []), name, "exec"), namespace)
+    assert source.of(namespace["f"]).node.name == "f"

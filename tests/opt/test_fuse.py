@@ -290,6 +290,21 @@ def test_branches_over_scalars_join_the_scalars_they_read() -> None:
     assert fused(module, [3.0]) == [["multiply", "greater", "if", "subtract"]]
 
 
+def test_an_array_read_by_a_loop_over_its_elements_is_computed_beside_another_of_its_size() -> None:
+    def body(b: Builder, x: Handle) -> Any:
+        y, z = op("exp")(x), x * 2.0
+
+        def step(b: Builder, i: Handle, v: Sequence[Handle]) -> list[Handle]:
+            return [v[0] * 0.5 + op("index")(b.handle(y.atom), i, axes=(0,))]
+
+        (total,) = b.counted(b.extent(n), [b.handle(np.float32(0.0))], step)
+        return z, total
+
+    assert fused(program([array(n)], body, (N,)), (floats(5),)) == [
+        ["exp", "multiply"], ["extent", "loop"],
+    ]
+
+
 def test_a_scalar_for_an_array_is_computed_in_its_kernel() -> None:
     def update(b: Builder, p: Any, t: Any) -> Any:
         rate = op("sqrt")(1 - op("power")(np.float32(0.9), t))
