@@ -28,7 +28,7 @@ from __future__ import annotations
 import builtins
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -331,8 +331,13 @@ def _shown_piece(piece: str | int | tuple[int, str, str], values: Sequence[Any])
     if isinstance(piece, int):
         return format(values[piece])
     number, conversion, spec = piece
-    convert = {"r": repr, "s": str, "a": ascii}.get(conversion)
-    return format(convert(values[number]) if convert else values[number], spec)
+    return formatted(values[number], conversion, spec)
+
+
+def formatted(value: Any, conversion: str, spec: str) -> str:
+    """What an f-string puts for `{value!conversion:spec}`; conversion "" is none."""
+    conversions: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
+    return format(conversions[conversion](value) if conversion else value, spec)
 
 
 def runtime_error(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyrelay import errors
@@ -105,8 +105,7 @@ class FormattedNumber(tuple):  # type: ignore[type-arg]
     __slots__ = ()
 
     def __new__(cls, number: Any, conversion: str, spec: str) -> Any:
-        convert = {"r": repr, "s": str, "a": ascii}.get(conversion)
-        return format(convert(number) if convert else number, spec)
+        return errors.formatted(number, conversion, spec)
 
 
 class FormattedText(tuple):  # type: ignore[type-arg]
@@ -146,10 +145,7 @@ def _formatted(
 ) -> V.Value:
     spec = it.static(spec_value, "a format spec")
     if isinstance(value, V.Known):
-        v = value.value
-        convert: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
-        v = convert[conversion](v) if conversion else v
-        return V.Known(format(v, spec))
+        return V.Known(errors.formatted(value.value, conversion, spec))
     if isinstance(value, V.Tuple) and value.cls is FormattedText:
         return value
     ty = V.number_type(value)

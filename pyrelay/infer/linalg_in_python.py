@@ -2,8 +2,8 @@
 
 In: one square matrix (no batches). Out: what the function of the same name in np.linalg gives.
 Elimination with partial pivoting and the Cholesky factorisation as in Golub and Van Loan, Matrix
-Computations, 4th edition, sections 3.4 and 4.2. Derivatives follow from the steps, of any order; they
-keep every step's matrix, so they are meant for matrices of up to a few hundred rows.
+Computations, 4th edition, sections 3.4 and 4.2. Derivatives follow from the steps, of any order;
+they keep every step's matrix, so they are meant for matrices of up to a few hundred rows.
 """
 
 from __future__ import annotations

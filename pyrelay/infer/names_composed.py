@@ -1,7 +1,7 @@
 """Names whose meaning is plain Python (numpy_in_python), methods of ufuncs, itertools.
 
-In: NumPy and `math` objects. Out: entries in the table of names. An error inside of a composed function
-is reported at the user's call.
+In: NumPy and `math` objects. Out: entries in the table of names. An error inside of a composed
+function is reported at the user's call.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def _enter() -> None:
         "interp", "bincount", "unique", "isin", "cross", "kron", "tensordot", "convolve",
         "correlate", "cov", "corrcoef", "select", "heaviside", "nan_to_num", "fix", "fmod",
         "degrees", "radians", "angle", "sinc", "array_equal", "fliplr", "flipud", "rot90",
-        "column_stack", "append", "meshgrid", "logspace", "tri", "atleast_2d", "fill_diagonal isreal iscomplex unravel_index",
+        "column_stack", "append", "meshgrid", "logspace", "tri", "atleast_2d",
+        "fill_diagonal", "isreal", "iscomplex", "unravel_index",
     ):
         if hasattr(np, name):
             handles(getattr(np, name))(in_python(f"np.{name}", own[name]))
@@ -67,7 +68,7 @@ def _enter() -> None:
 _enter()
 
 
-# -- limits of number types ----------------------------------------------------------------------------
+# -- limits of number types ------------------------------------------------------------------------
 
 
 def _limits(cls: Any) -> Callable[..., V.Value]:
@@ -81,7 +82,7 @@ handles(np.finfo)(_limits(np.finfo))
 handles(np.iinfo)(_limits(np.iinfo))
 
 
-# -- indices of what is true ---------------------------------------------------------------------------
+# -- indices of what is true -----------------------------------------------------------------------
 
 
 @handles(np.nonzero)
@@ -124,7 +125,7 @@ def copyto(it: Interpreter, dst: V.Value, src: V.Value) -> V.Value:
     return V.NONE
 
 
-# -- methods of ufuncs -----------------------------------------------------------------------------------
+# -- methods of ufuncs -----------------------------------------------------------------------------
 
 _REDUCTIONS = {
     "add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min,
@@ -134,7 +135,7 @@ _SCANS = {"add": np.cumsum, "multiply": np.cumprod}
 
 
 def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
-    """The handler of np.add.at, np.subtract.outer, np.maximum.reduce, ...; None if there is none."""
+    """The handler of np.add.at, np.subtract.outer, np.maximum.reduce, ...; None for others."""
     from pyrelay.infer import names
 
     name = ufunc.__name__
@@ -178,7 +179,19 @@ def _add_at(it: Interpreter, a: V.Value, indices: V.Value, b: V.Value) -> V.Valu
     return V.NONE
 
 
-# -- dataclasses ----------------------------------------------------------------------------------------
+# -- dataclasses -----------------------------------------------------------------------------------
+
+
+@handles(dataclasses.fields)
+def fields(it: Interpreter, class_or_instance: V.Value) -> V.Value:
+    """dataclasses.fields of a dataclass or of an object of one."""
+    match class_or_instance:
+        case V.Known(cls) | V.Ref(_, cls) if dataclasses.is_dataclass(cls):
+            return V.Tuple(tuple(map(V.Known, dataclasses.fields(cls))))
+    raise it.failure(
+        errors.TypeMismatchError,
+        f"fields() needs a dataclass, not {V.describe(class_or_instance)}",
+    )
 
 
 @handles(dataclasses.replace)
@@ -193,7 +206,7 @@ def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
     return calls.call(it, V.Known(obj.cls), (), {**given, **changes})
 
 
-# -- itertools -------------------------------------------------------------------------------------------
+# -- itertools -------------------------------------------------------------------------------------
 
 
 @handles(itertools.product)

@@ -1,9 +1,9 @@
 """NumPy functions composed of others, in plain Python that our own frontend compiles.
 
-In and out: what the NumPy function of the same name takes and gives, for the arguments listed. These
-functions run as they are; `names_composed` enters them in the table of names. Derivatives follow from
-their bodies. Sorting is by merging (Knuth, The Art of Computer Programming, volume 3, section 5.2.4),
-which is stable, searching by bisection (section 6.2.1).
+In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
+These functions run as they are; `names_composed` enters them in the table of names. Derivatives
+follow from their bodies. Sorting is by merging (Knuth, The Art of Computer Programming, volume 3,
+section 5.2.4), which is stable, searching by bisection (section 6.2.1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 Array = Any
 
 
-# -- along an axis -----------------------------------------------------------------------------------
+# -- along an axis ---------------------------------------------------------------------------------
 
 
 def diff(a: Array, n: int = 1, axis: int = -1) -> Array:
@@ -75,7 +75,7 @@ def nanmin(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), np.nan, found)[()]
 
 
-# -- sorting and searching ----------------------------------------------------------------------------
+# -- sorting and searching -------------------------------------------------------------------------
 
 
 def _merged_order(x: Array) -> Array:
@@ -250,7 +250,7 @@ def positions(start: Any, stop: Any, step: int, size: int) -> Array:
     return np.arange(first, last, step)
 
 
-# -- products -------------------------------------------------------------------------------------------
+# -- products --------------------------------------------------------------------------------------
 
 
 def cross(a: Array, b: Array) -> Array:
@@ -344,7 +344,7 @@ def corrcoef(x: Array, y: Array = None) -> Array:
     return c / d[:, None] / d[None, :]
 
 
-# -- elements -------------------------------------------------------------------------------------------
+# -- elements --------------------------------------------------------------------------------------
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
@@ -425,7 +425,7 @@ def np_divmod(x1: Array, x2: Array) -> Any:
     return np.floor_divide(x1, x2), np.remainder(x1, x2)
 
 
-# -- arrangement ----------------------------------------------------------------------------------------
+# -- arrangement -----------------------------------------------------------------------------------
 
 
 def fliplr(m: Array) -> Array:
@@ -474,7 +474,9 @@ def meshgrid(*xi: Array, indexing: str = "xy") -> Any:
     return tuple(grids)
 
 
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0) -> Array:
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0
+) -> Array:
     """Numbers evenly spaced on a logarithmic scale."""
     return np.power(base, np.linspace(start, stop, num, endpoint=endpoint))
 
@@ -508,7 +510,7 @@ def fill_diagonal(a: Array, val: Any) -> None:
         a[i, i] = val
 
 
-# -- numbers --------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 def gcd(a: int, b: int) -> int:

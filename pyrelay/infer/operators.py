@@ -176,8 +176,9 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
         from pyrelay.infer.effects import FormattedText, is_text
 
         if is_text(x) or is_text(y):
-            known = all(is_text(v) or isinstance(v, V.Known) and isinstance(v.value, str)
-                        for v in (x, y))
+            known = all(
+                is_text(v) or (isinstance(v, V.Known) and isinstance(v.value, str)) for v in (x, y)
+            )
             return V.Tuple((x, y), FormattedText) if known else None
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)

@@ -494,15 +494,17 @@ def _note_places(
     pending: list[tuple[V.Value, Any]] = [(value, layout)]
     while pending:
         v, x = pending.pop()
+        inner: list[tuple[V.Value, Any]] = []
         if isinstance(x, L.LPlace):
             if x.key in places:
                 continue
             places[x.key] = v
             if x.kind != "array" and isinstance(v, V.Ref):
-                inner = L.content_children(it.heap.contents[v.root])
-                pending.extend(zip(inner, x.content.children, strict=True))
+                content = L.content_children(it.heap.contents[v.root])
+                inner = list(zip(content, x.content.children, strict=True))
         elif isinstance(x, L.LNode):
-            pending.extend(zip(L.children_of(v), x.children, strict=True))
+            inner = list(zip(L.children_of(v), x.children, strict=True))
+        pending.extend(reversed(inner))  # in order: only the first mention has the content
 
 
 def emit_call(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]) -> V.Value:

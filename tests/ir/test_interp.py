@@ -9,7 +9,7 @@ import pytest
 from core_programs import PROGRAMS, Handle, do, function, single, vector
 
 from pyrelay.errors import InvariantError
-from pyrelay.ir import dims, types
+from pyrelay.ir import dims, interp, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Block, FnCall, Function, If, KernelCall, Let, Module, OpCall, Var, Vjp
@@ -74,7 +74,8 @@ def test_branches_nest_as_deep_as_the_program_says() -> None:
     assert interpret(Module({"f": Function("f", (k,), block)}, "f"), (3,)) == (3,)
 
 
-def test_recursion_without_end_raises() -> None:
+def test_recursion_without_end_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interp, "DEPTH_LIMIT", 10_000)
     n, out = Var("n", PY_INT), Var("out", PY_INT)
     body = Block((Let((out,), FnCall("f", (n,))),), (out,))
     module = Module({"f": Function("f", (n,), body)}, "f")

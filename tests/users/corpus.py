@@ -17,7 +17,7 @@ class Use:
     """A function with tuples of arguments, differentiated with respect to the positions `wrt`.
 
     joins: numbers of different kinds on different paths; compiled, they have the common kind.
-    slow: takes long to compile, left to the long run.
+    slow: the derivative takes long to compile, and is left to the long run.
     """
 
     name: str

@@ -12,7 +12,7 @@ def bump(*shape):
     return np.sin(np.arange(np.prod(shape)) * 0.7).reshape(shape)
 
 
-@use((bump(9), 0.2, 6), wrt=(0, 1))
+@use((bump(9), 0.2, 6), wrt=(0, 1), slow=True)
 def heat_1d(u, r, steps):
     u = u.copy()
     for _ in range(steps):
@@ -22,7 +22,7 @@ def heat_1d(u, r, steps):
     return u
 
 
-@use((bump(6, 5), 0.1, 4), wrt=(0, 1))
+@use((bump(6, 5), 0.1, 4), wrt=(0, 1), slow=True)
 def heat_2d_slices(u, alpha, steps):
     for _ in range(steps):
         lap = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1]
@@ -61,7 +61,7 @@ def burgers(u, nu, dt, nt):
     return u
 
 
-@use((bump(6, 6), 1e-3), wrt=(0,))
+@use((bump(6, 6), 1e-3), wrt=(0,), slow=True)
 def poisson_jacobi(b, tol):
     p = np.zeros_like(b)
     error, count = 1.0, 0
@@ -85,7 +85,7 @@ def gauss_seidel(u, sweeps):
     return u
 
 
-@use((bump(5, 5), 1.5, 1e-4), wrt=(0,))
+@use((bump(5, 5), 1.5, 1e-4), wrt=(0,), slow=True)
 def successive_over_relaxation(u, omega, tol):
     n, m = u.shape
     iteration = 0
@@ -196,7 +196,7 @@ def upwind_advection(q, speed, dt):
     return q - dt * (flux - np.roll(flux, 1))
 
 
-@use((np.ones((4, 4)), 0.16, 0.04, 0.06, 3), wrt=(0,))
+@use((np.ones((4, 4)), 0.16, 0.04, 0.06, 3), wrt=(0,), slow=True)
 def gray_scott(v, du, dv, feed, steps):
     def laplacian(z):
         return (

@@ -12,7 +12,7 @@ def field(*shape):
     return np.sin(np.arange(1, np.prod(shape) + 1) * 1.1).reshape(shape)
 
 
-@use((field(4, 3),), (field(2, 2).astype(np.float32),), wrt=(0,))
+@use((field(4, 3),), (field(2, 2).astype(np.float32),), wrt=(0,), slow=True)
 def normalise_columns(x):
     return (x - x.mean(axis=0)) / x.std(axis=0), x / np.linalg.norm(x, axis=1, keepdims=True)
 
@@ -36,7 +36,7 @@ def masks(x):
     return y, (x > 0).sum(), np.any(x > 0.9), np.all(x > -2), np.count_nonzero(x > 0)
 
 
-@use((field(6), np.array([0, 3, 3, 5])), wrt=(0,))
+@use((field(6), np.array([0, 3, 3, 5])), wrt=(0,), slow=True)
 def fancy_indexing(x, idx):
     y = np.zeros(6)
     y[idx] = 1.0
@@ -45,7 +45,7 @@ def fancy_indexing(x, idx):
     return y, x[idx][::-1], x[[1, 2, 1]], np.take(x, idx)
 
 
-@use((field(3, 4), np.array([0, 1, 2]), np.array([3, 0, 1])), wrt=(0,))
+@use((field(3, 4), np.array([0, 1, 2]), np.array([3, 0, 1])), wrt=(0,), slow=True)
 def fancy_pairs(x, i, j):
     x = x.copy()
     picked = x[i, j]
@@ -69,7 +69,7 @@ def joins_and_splits(a, b):
     )  # fmt: skip
 
 
-@use((field(3, 2),), wrt=(0,))
+@use((field(3, 2),), wrt=(0,), slow=True)
 def repeats_and_flips(x):
     return (
         np.tile(x, 2), np.tile(x, (2, 1)), np.repeat(x, 2), np.repeat(x, 3, axis=0),
@@ -87,7 +87,7 @@ def reshapes(x):
     )  # fmt: skip
 
 
-@use((field(3, 4),), wrt=(0,))
+@use((field(3, 4),), wrt=(0,), slow=True)
 def reductions(x):
     return (
         x.sum(), x.sum(axis=0), x.mean(1), np.max(x, axis=0), x.min(-1), x.prod(), x.std(),
@@ -97,7 +97,7 @@ def reductions(x):
     )  # fmt: skip
 
 
-@use((field(3, 4), field(4, 2), field(4)), wrt=(0, 1, 2))
+@use((field(3, 4), field(4, 2), field(4)), wrt=(0, 1, 2), slow=True)
 def products(a, b, v):
     return (
         a @ b, np.dot(a, b), a.dot(v), np.matmul(a, b), np.outer(v, v), v @ v, np.inner(v, v),
@@ -155,7 +155,7 @@ def not_numbers(x):
     )
 
 
-@use((field(5),), wrt=(0,))
+@use((field(5),), wrt=(0,), slow=True)
 def ufuncs(x):
     return (
         np.exp(x), np.log1p(x + 2), np.log10(x + 2), np.sqrt(x + 2), np.square(x), np.tanh(x),
@@ -265,7 +265,7 @@ def iterating(x):
     return total, by_index
 
 
-@use((field(3, 3),), wrt=(0,))
+@use((field(3, 3),), wrt=(0,), slow=True)
 def linalg(a):
     m = a @ a.T + 3 * np.eye(3)
     return (

@@ -68,7 +68,7 @@ def logistic_regression(X, y, lr, epochs):
     return w, b
 
 
-@use((POINTS, LABELS.astype(float), 15), wrt=(0, 1))
+@use((POINTS, LABELS.astype(float), 15), wrt=(0, 1), slow=True)
 def linear_regression_sgd(X, y, epochs):
     w = np.zeros(X.shape[1])
     losses = np.zeros(epochs)
@@ -105,7 +105,7 @@ def naive_bayes(X, y, query):
     return best_class, best_score
 
 
-@use((data(6, 3), 2), wrt=(0,))
+@use((data(6, 3), 2), wrt=(0,), slow=True)
 def pca_by_power_iteration(X, k):
     X = X - X.mean(axis=0)
     C = X.T @ X / (len(X) - 1)
@@ -133,7 +133,8 @@ def kalman_filter_1d(z, q, r):
     return estimates
 
 
-@use((data(5, 1), np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[1.0, 0.0]])), wrt=(0, 1))
+@use((data(5, 1), np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[1.0, 0.0]])),
+     wrt=(0, 1), slow=True)
 def kalman_filter_2d(zs, F, H):
     x = np.zeros(2)
     P = np.eye(2)
@@ -152,7 +153,7 @@ TRANSITION = np.array([[0.7, 0.3], [0.4, 0.6]])
 EMISSION = np.array([[0.1, 0.4, 0.5], [0.7, 0.2, 0.1]])
 
 
-@use((np.array([0, 1, 2, 0]), np.array([0.6, 0.4]), TRANSITION, EMISSION), wrt=(1, 2, 3))
+@use((np.array([0, 1, 2, 0]), np.array([0.6, 0.4]), TRANSITION, EMISSION), wrt=(1, 2, 3), slow=True)
 def hmm_forward(obs, pi, A, B):
     T, N = len(obs), len(pi)
     alpha = np.zeros((T, N))
@@ -185,7 +186,7 @@ def viterbi(obs, start_p, trans_p, emit_p):
     return path, V[-1].max()
 
 
-@use((POINTS, np.array([0.5, 0.5]), POINTS[[1, 7]], np.ones((2, 2))), wrt=(0, 1, 2, 3))
+@use((POINTS, np.array([0.5, 0.5]), POINTS[[1, 7]], np.ones((2, 2))), wrt=(0, 1, 2, 3), slow=True)
 def gmm_responsibilities(X, weights, means, variances):
     diff = X[:, None] - means
     logp = -0.5 * (diff**2 / variances + np.log(2 * np.pi * variances)).sum(-1)

@@ -28,7 +28,7 @@ def lu_with_pivoting(A):
     return A, perm
 
 
-@use((SQUARE, VECTOR), wrt=(0, 1))
+@use((SQUARE, VECTOR), wrt=(0, 1), slow=True)
 def gaussian_elimination(A, b):
     n = len(b)
     A = A.copy()
@@ -64,7 +64,7 @@ def cholesky(A):
     return L
 
 
-@use((SPD, VECTOR), wrt=(0, 1))
+@use((SPD, VECTOR), wrt=(0, 1), slow=True)
 def triangular_solves(A, b):
     L = np.tril(A)
     n = len(b)
@@ -77,7 +77,7 @@ def triangular_solves(A, b):
     return x
 
 
-@use((SQUARE,), wrt=(0,))
+@use((SQUARE,), wrt=(0,), slow=True)
 def gram_schmidt(A):
     m, n = A.shape
     Q = np.zeros((m, n))
@@ -92,7 +92,7 @@ def gram_schmidt(A):
     return Q, R
 
 
-@use((SQUARE,), wrt=(0,))
+@use((SQUARE,), wrt=(0,), slow=True)
 def householder(A):
     R = A.copy()
     m, n = R.shape
@@ -108,7 +108,7 @@ def householder(A):
     return Q, np.triu(R)
 
 
-@use((SPD, VECTOR), wrt=(0, 1))
+@use((SPD, VECTOR), wrt=(0, 1), slow=True)
 def conjugate_gradient(A, b, tol=1e-10):
     x = np.zeros(len(b))
     r = b - A @ x
@@ -135,7 +135,7 @@ def power_iteration(A, v, n):
     return v @ A @ v, v
 
 
-@use((SPD,), wrt=(0,))
+@use((SPD,), wrt=(0,), slow=True)
 def jacobi_eigenvalues(A):
     A = A.copy()
     n = A.shape[0]
@@ -207,7 +207,7 @@ def determinant_by_minors(A):
     return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
 
 
-@use((SPD,), wrt=(0,))
+@use((SPD,), wrt=(0,), slow=True)
 def inverse_by_gauss_jordan(A):
     n = len(A)
     M = np.hstack([A, np.eye(n)])

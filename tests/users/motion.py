@@ -23,7 +23,7 @@ def rk4_step(f, t, y, h):
     return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
 
-@use((np.array([1.0, 1.0, 1.0]), 0.01, 10), wrt=(0, 1))
+@use((np.array([1.0, 1.0, 1.0]), 0.01, 10), wrt=(0, 1), slow=True)
 def lorenz_by_rk4(y, h, steps):
     trajectory = np.empty((steps + 1, 3))
     trajectory[0] = y
@@ -41,7 +41,7 @@ def euler_decay(y0, k, n):
     return y
 
 
-@use((2.0, 0.0, 1.0), wrt=(0, 1))
+@use((2.0, 0.0, 1.0), wrt=(0, 1), slow=True)
 def runge_kutta_fehlberg(x, v, mu):
     """Van der Pol's oscillator with steps that adapt."""
 
@@ -80,7 +80,7 @@ def runge_kutta_fehlberg(x, v, mu):
 State = namedtuple("State", ["position", "velocity"])
 
 
-@use((np.array([1.0, 0.0]), np.array([0.0, 1.0]), 0.05, 12), wrt=(0, 1))
+@use((np.array([1.0, 0.0]), np.array([0.0, 1.0]), 0.05, 12), wrt=(0, 1), slow=True)
 def velocity_verlet(q, v, dt, n):
     def acceleration(q):
         r2 = q @ q
@@ -100,7 +100,8 @@ def velocity_verlet(q, v, dt, n):
     return state, energies
 
 
-@use((np.array([[0.0, 0.1], [1.0, 0.0], [0.3, 0.8]]), np.array([1.0, 2.0, 0.5])), wrt=(0, 1))
+@use((np.array([[0.0, 0.1], [1.0, 0.0], [0.3, 0.8]]), np.array([1.0, 2.0, 0.5])),
+     wrt=(0, 1), slow=True)
 def nbody_by_loops(pos, mass):
     n, d = pos.shape
     acc = np.zeros_like(pos)

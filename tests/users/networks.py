@@ -31,7 +31,7 @@ def attention(q, k, v, causal=None):
 
 
 @use((rand(2, 5, 8), {"wq": rand(8, 8), "wk": rand(8, 8), "wv": rand(8, 8), "wo": rand(8, 8)}),
-     wrt=(0, 1))
+     wrt=(0, 1), slow=True)
 def multi_head_attention(x, params, heads=2):
     B, T, D = x.shape
     hd = D // heads
@@ -77,7 +77,7 @@ def conv2d_by_loops(image, kernel, stride):
     return out
 
 
-@use((rand(1, 2, 5, 5), rand(3, 2, 3, 3), rand(3)), wrt=(0, 1, 2))
+@use((rand(1, 2, 5, 5), rand(3, 2, 3, 3), rand(3)), wrt=(0, 1, 2), slow=True)
 def conv2d_nchw(x, w, b, pad=1):
     n, c, h, wd = x.shape
     oc, _, kh, kw = w.shape
@@ -130,7 +130,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-@use((rand(4, 3), {"W": rand(3, 3, 3), "U": rand(3, 3, 3), "b": rand(3, 3)}), wrt=(0, 1))
+@use((rand(4, 3), {"W": rand(3, 3, 3), "U": rand(3, 3, 3), "b": rand(3, 3)}), wrt=(0, 1), slow=True)
 def gru(xs, p):
     h = np.zeros(3)
     for x in xs:
@@ -163,7 +163,7 @@ class LSTM:
         return self.h
 
 
-@use((rand(5, 3), rand(3, 8), rand(2, 8), np.zeros(8)), wrt=(0, 1, 2, 3))
+@use((rand(5, 3), rand(3, 8), rand(2, 8), np.zeros(8)), wrt=(0, 1, 2, 3), slow=True)
 def lstm_with_object(xs, w, u, b):
     cell = LSTM(w, u, b)
     total = 0.0
@@ -193,7 +193,8 @@ def mlp_of_dicts(params, x):
     return x @ last["w"] + last["b"]
 
 
-@use(([(rand(2, 4), rand(4)), (rand(4, 1), rand(1))], rand(5, 2), rand(5, 1), 0.1, 4), wrt=(1,))
+@use(([(rand(2, 4), rand(4)), (rand(4, 1), rand(1))], rand(5, 2), rand(5, 1), 0.1, 4),
+     wrt=(1,), slow=True)
 def mlp_trained_by_hand(params, x, y, lr, steps):
     (w1, b1), (w2, b2) = params
     loss = 0.0

@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 import operator
-from collections import namedtuple
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial, reduce
