@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner
 
 
+_PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
+
+
 def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     """Plan a fused group: as instructions if it is a little scalar arithmetic, else as launches."""
     if plan_scalars.inline(p, let, call):
@@ -155,11 +158,14 @@ def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     rows = dims.quotient(dims.add(m, kernel.row_unit - 1), kernel.row_unit)
     columns = dims.quotient(dims.add(n, kernel.column_unit - 1), kernel.column_unit)
     height, width = dims.minimum(m, kernel.row_unit), dims.minimum(n, kernel.column_unit)
+    # Each element of b is read once and serves `height` products: few rows wait for memory.
+    reading = c.dtype.size * _PICOSECONDS_PER_BYTE
+    spent = dims.add(dims.multiply(height, kernel.picoseconds), reading)
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, "matmul"), tuple(operands),
             p.sizes.value(dims.product((rows, columns, *batch))),
-            p.sizes.value(dims.product((height, width, k, kernel.picoseconds))),
+            p.sizes.value(dims.product((width, k, spent))),
         )
     )
     p.define(out, (address,))
