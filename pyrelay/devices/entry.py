@@ -1,20 +1,18 @@
 """A plan made callable: from Python arguments to Python results with nothing of Python between.
 
-In: an `EncodedPlan` and the Python functions behind its host calls. Out: `Executable`, whose
-`call(*arguments)` is a C function of CPython (`boundary_native.py`): it checks the arguments
-against the plan's parameters, runs the plan without the GIL, and builds the results. Where the
-arguments are not what the plan was made for, or a `Guard` of its prologue fails, it returns
-`MISMATCH` and has changed nothing.
+In: an `EncodedPlan`. Out: `Executable`, whose `call(*arguments)` is a C function of CPython
+(`boundary_native.py`): it checks the arguments against the plan's parameters, runs the plan without
+the GIL, and builds the results. Where the arguments are not what the plan was made for, or a
+`Guard` of its prologue fails, it returns `MISMATCH` and has changed nothing.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +24,11 @@ from pyrelay.devices.layout import RECORD_WORDS, WORD, Control, Status
 from pyrelay.devices.runtime import Runtime, runtime
 from pyrelay.lower import boundary
 from pyrelay.lower.encode import EncodedPlan
-from pyrelay.lower.instructions import Site
+from pyrelay.lower.instructions import HostFunction, Site
+from pyrelay.lower.words import decode
 
 STACK_LIMIT = 1 << 30
 """Bytes of frames at which recursion is taken to be endless."""
-
-HostFunction = Callable[[Sequence[int]], Sequence[int]]
-"""Takes the raw words of a host call's arguments, gives those of its results."""
-
 
 class _Mismatch:
     """The class of `MISMATCH`."""
@@ -58,22 +53,17 @@ class Executable:
     call: the C function. It keeps everything it needs alive, so it may outlive this object.
     """
 
-    def __init__(self, plan: EncodedPlan, hosts: Mapping[int, HostFunction] | None = None) -> None:
-        """Load the kernels and build the tables.
-
-        hosts: the Python function of each site that a host call names.
-        """
+    def __init__(self, plan: EncodedPlan) -> None:
+        """Load the kernels and build the tables."""
         self.plan = plan
         machine = runtime()
         if plan.parallel:
             machine.use_threads()
         addresses = [native.kernel_address(kernel.source) for kernel in plan.kernels]
-        self.call: Callable[..., Any] = _c_function(_control(plan, hosts or {}, addresses, machine))
+        self.call: Callable[..., Any] = _c_function(_control(plan, addresses, machine))
 
 
-def _control(
-    plan: EncodedPlan, hosts: Mapping[int, HostFunction], kernels: list[int], machine: Runtime
-) -> _Record:
+def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record:
     """The control record of a plan and everything it points to."""
     code, constants = plan.code.copy(), plan.constants.copy()
     for word, kernel in plan.kernel_words:
@@ -81,7 +71,7 @@ def _control(
     arrays = [np.ascontiguousarray(array) for array in plan.arrays]
     for word, array in plan.data_words:
         constants[word] = arrays[array].ctypes.data
-    outside = _Outside(plan.sites, hosts)
+    outside = _Outside(plan.sites, plan.hosts)
     gate = _GATE(outside.host_call)
     parameters, kept = _parameter_table(plan.parameters)
     results = _result_table(plan.results)
@@ -258,15 +248,15 @@ def _c_function(control: _Record) -> Callable[..., Any]:
 class _Outside:
     """Where native code turns to Python: host calls and errors."""
 
-    def __init__(self, sites: Sequence[Site], hosts: Mapping[int, HostFunction]) -> None:
+    def __init__(self, sites: Sequence[Site], hosts: Sequence[HostFunction]) -> None:
         self.sites, self.hosts = sites, hosts
         self.pending: dict[int, BaseException] = {}  # by thread: what a host call raised
 
-    def host_call(self, site: int, given: int, count: int, results: int, wanted: int) -> int:
+    def host_call(self, host: int, given: int, count: int, results: int, wanted: int) -> int:
         """The gate: words in, words out, a status back; runs with the GIL."""
         try:
             words = (ctypes.c_int64 * count).from_address(given)[:] if count else []
-            answer = self.hosts[site](words)
+            answer = self.hosts[host](words)
             if len(answer) != wanted:
                 raise errors.InvariantError(
                     f"A host call gave {len(answer)} words; {wanted} are wanted."
@@ -307,19 +297,3 @@ def site_error(site: Site, words: Sequence[int]) -> BaseException:
                 values[number] = _descr(kind).type(values[number])
     error = errors.exception_of(site.exception, site.parts, values)
     return errors.locate(error, span=site.span)
-
-
-def decode(kind: str, words: Sequence[int]) -> Any:
-    """The Python number that words stand for; kind is a dtype's name, int, float, bool, complex."""
-    if kind in ("complex", "complex128"):
-        return complex(*struct.unpack("<dd", struct.pack("<qq", *words)))
-    raw = struct.pack("<q", words[0])
-    if kind in ("float", "float64"):
-        return struct.unpack("<d", raw)[0]
-    if kind == "float32":
-        return struct.unpack("<f", raw[:4])[0]
-    if kind == "complex64":
-        return complex(*struct.unpack("<ff", raw))
-    if kind in ("bool", "bool_"):
-        return bool(words[0])
-    return struct.unpack("<Q", raw)[0] if kind == "uint64" else words[0]

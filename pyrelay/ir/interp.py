@@ -188,16 +188,7 @@ class _Frame:
         return value
 
     def attrs(self, attrs: Attrs) -> dict[str, Any]:
-        return {name: self.attribute(value) for name, value in attrs.items()}
-
-    def attribute(self, value: Any) -> Any:
-        if isinstance(value, Dim):
-            return self.extent(value)
-        if isinstance(value, TensorType):
-            return types.substitute(value, dict(self.extents))
-        if isinstance(value, tuple):
-            return tuple(map(self.attribute, value))
-        return value
+        return {name: types.evaluate(value, self.extents) for name, value in attrs.items()}
 
 
 def _mismatch(var: Var, value: Any) -> InvariantError:

@@ -5,14 +5,14 @@ In: NumPy element types and extents. Out: frozen `Type` values and NumPy 2's pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pyrelay.ir import dims
-from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.dims import Dim, Extent, Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +171,20 @@ def type_symbols(ty: Type) -> tuple[Symbol, ...]:
         for symbol in dims.symbols(extent):
             found[symbol] = None
     return tuple(found)
+
+
+def evaluate(value: Any, extents: Mapping[Symbol, int]) -> Any:
+    """An attribute of a node with the extents inside it (those of its types too) as numbers.
+
+    Raises KeyError for a symbol without a value.
+    """
+    if isinstance(value, Dim):
+        return dims.evaluate(value, extents)
+    if isinstance(value, TensorType):
+        return substitute(value, dict(extents))
+    if isinstance(value, tuple):
+        return tuple(evaluate(item, extents) for item in value)
+    return value
 
 
 def substitute(ty: Type, mapping: dict[Symbol, Extent]) -> Type:

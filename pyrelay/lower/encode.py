@@ -69,6 +69,7 @@ class EncodedPlan:
     parameters: tuple[plan_ir.Parameter, ...]
     results: tuple[plan_ir.Result, ...]
     single: bool
+    hosts: tuple[plan_ir.HostFunction, ...] = ()
 
 
 def encode(plan: Plan) -> EncodedPlan:
@@ -261,10 +262,12 @@ class _Encoder:
         self.emit("raise", [self.site(instruction.site), len(values), *values])
 
     def host_call(self, instruction: plan_ir.HostCall) -> None:
+        _expect(0 <= instruction.host < len(self.plan.hosts),
+                f"There is no host function {instruction.host}.")  # fmt: skip
         arguments = self.values(instruction.arguments)
         results = self.slot_list(instruction.results)
         self.scratch = max(self.scratch, len(arguments) + len(results))
-        self.emit("host_call", [self.site(instruction.site), len(arguments), len(results),
+        self.emit("host_call", [instruction.host, len(arguments), len(results),
                                 *arguments, *results])  # fmt: skip
 
     def finish(self) -> EncodedPlan:
@@ -285,5 +288,5 @@ class _Encoder:
         return EncodedPlan(
             np.array(self.code, np.int64), constants, tuple(self.kernel_words), tuple(data_words),
             entry.slots, self.scratch, self.parallel, plan.kernels, plan.sites, plan.arrays,
-            plan.parameters, plan.results, plan.single,
+            plan.parameters, plan.results, plan.single, plan.hosts,
         )  # fmt: skip

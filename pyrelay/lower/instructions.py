@@ -22,6 +22,7 @@ names, local to their function.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -377,9 +378,9 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """Call Python: `hosts[site](words) -> words`, with the GIL held; exceptions surface."""
+    """Call Python: `Plan.hosts[host](words) -> words`, with the GIL held; exceptions surface."""
 
-    site: int
+    host: int
     arguments: tuple[Value, ...]
     results: tuple[int, ...]
 
@@ -393,6 +394,9 @@ Instruction = (
 
 # -------------------------------------------------------------------------------------- plan
 
+HostFunction = Callable[[Sequence[int]], Sequence[int]]
+"""Takes the raw words of a host call's arguments, gives those of its results."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -404,7 +408,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's program where a run can stop, or call out.
+    """A place in the user's program where a run can stop.
 
     `exception` names a builtin exception class, or is a class. `parts` make its arguments, as
     `errors.exception_of` says; the values in them are those of the record, decoded as `kinds` says:
@@ -431,7 +435,8 @@ class PlanFunction:
 class Plan:
     """A whole program: `functions[0]` is the entry, `arrays` are its constants.
 
-    `single` returns the one result itself, not a tuple of one.
+    `hosts` are the Python functions that its host calls call. `single` returns the one result
+    itself, not a tuple of one.
     """
 
     functions: tuple[PlanFunction, ...]
@@ -441,3 +446,4 @@ class Plan:
     parameters: tuple[Parameter, ...] = ()
     results: tuple[Result, ...] = ()
     single: bool = False
+    hosts: tuple[HostFunction, ...] = ()

@@ -45,6 +45,7 @@ from pyrelay.lower.plan_function import FunctionPlanner
 from pyrelay.lower.program import Program
 from pyrelay.lower.sizes import Sizes
 from pyrelay.lower.target import Target
+from pyrelay.lower.words import scalar_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
         functions.append(planner.plan(name in recursive))
     return Plan(
         tuple(functions), tuple(program.kernels), tuple(program.sites), (), entry.parameters,
-        entry.results, entry.single,
+        entry.results, entry.single, tuple(program.hosts),
     )
 
 
@@ -158,17 +159,10 @@ def _completed(function: Function, entry: Entry) -> Entry:
     )
 
 
-def _scalar_kind(ty: TensorType) -> str:
-    """The boundary's word for a scalar: Python's class, or NumPy's."""
-    if ty.weak:
-        return types.python_type(ty).__name__
-    return "bool_" if ty.dtype is types.bool_ else ty.dtype.numpy.name
-
-
 def _parameter(ty: Type | None, writeable: bool) -> Parameter:
     assert isinstance(ty, TensorType)
     if not ty.shape:
-        return boundary.ScalarParameter(_scalar_kind(ty))
+        return boundary.ScalarParameter(scalar_kind(ty))
     fixed = tuple(e if isinstance(e, int) else None for e in ty.shape)
     return boundary.ArrayParameter(
         ty.dtype.numpy.name, ty.rank, writeable=writeable, extents=fixed
@@ -178,7 +172,7 @@ def _parameter(ty: Type | None, writeable: bool) -> Parameter:
 def _result(ty: Type | None) -> Result:
     assert isinstance(ty, TensorType)
     if not ty.shape:
-        return boundary.ScalarResult(_scalar_kind(ty))
+        return boundary.ScalarResult(scalar_kind(ty))
     return boundary.ArrayResult(ty.dtype.numpy.name, ty.rank)
 
 

@@ -40,8 +40,11 @@ def to_bytes(plan: EncodedPlan) -> bytes:
     """The plan as bytes.
 
     Raises TypeError where a parameter, a result or an argument of an exception is an object that
-    has no text (anything but None, bool, int, float, str), or an exception's class is no builtin.
+    has no text (anything but None, bool, int, float, str), an exception's class is no builtin, or
+    the plan calls Python.
     """
+    if plan.hosts:
+        raise TypeError("A plan that calls Python cannot be stored on disk.")
     sources: dict[SourceText, int] = {}
     head = {
         "kernel_words": plan.kernel_words,

@@ -15,8 +15,8 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall
 from pyrelay.ir.types import TensorType
+from pyrelay.lower import host, plan_scalars
 from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower import plan_scalars
 from pyrelay.lower.instructions import (
     AddressOf,
     Alloc,
@@ -180,11 +180,11 @@ def _batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]
     return strides
 
 
-_LIBRARY = {"matmul": matmul}
+_LIBRARY = {"matmul": matmul, "host": host.host_call}
 
 
 def library_call(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan an op with kernels of its own."""
+    """Plan an op with kernels of its own, or one that Python computes."""
     if call.op.schedule not in _LIBRARY:
         raise InvariantError(f"{call.op.name} has no kernel", span=let.span)
     _LIBRARY[call.op.schedule](p, let, call)

@@ -1,4 +1,4 @@
-"""What the functions of one plan share: the table of kernels, the table of sites, the lowerings.
+"""What the functions of one plan share: tables of kernels, sites and hosts, the lowerings.
 
 In: fused groups and places in the user's program. Out: their numbers in the plan.
 """
@@ -15,7 +15,7 @@ from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Function
 from pyrelay.ir.types import DType
 from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower.instructions import Kernel, Site
+from pyrelay.lower.instructions import HostFunction, Kernel, Site
 from pyrelay.lower.kernel import Lowering
 from pyrelay.lower.kernelise import kernelise
 from pyrelay.lower.target import Target
@@ -40,6 +40,7 @@ class Program:
         self._by_source: dict[str, int] = {}
         self.kernels: list[Kernel] = []
         self.sites: list[Site] = []
+        self.hosts: list[HostFunction] = []
 
     def lowering(self, function: Function) -> Group:
         """The kernels of a fused group; equal groups share them, unless they can fail.

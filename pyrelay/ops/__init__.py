@@ -7,13 +7,14 @@ Importing this package registers all of them in `pyrelay.ir.op.OPS`.
     reduce                          many elements to one, and running sums
     contract                        matrix products
     program                         extents, checks, tapes: what programs need besides numbers
+    host                            calls of Python that do something besides computing
 
 `elementwise` says how an elementwise record is made, `relations` how types are computed,
 `python_numbers` what the ops mean on Python's own numbers, `samples` what tests call them with.
 """
 
-from pyrelay.ops import arithmetic, contract, functions, index, logic, program, reduce, shape
+from pyrelay.ops import arithmetic, contract, functions, host, index, logic, program, reduce, shape
 
 __all__ = [
-    "arithmetic", "contract", "functions", "index", "logic", "program", "reduce", "shape",
+    "arithmetic", "contract", "functions", "host", "index", "logic", "program", "reduce", "shape",
 ]

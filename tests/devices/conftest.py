@@ -15,10 +15,10 @@ from pyrelay.lower.instructions import Instruction, Plan, PlanFunction
 
 @pytest.fixture
 def executable() -> Callable[..., Any]:
-    """`executable(plan, hosts)`: its function."""
+    """`executable(plan)`: its function."""
 
-    def make(plan: Plan, hosts: Any = None) -> Any:
-        return Executable(encode(plan), hosts).call
+    def make(plan: Plan) -> Any:
+        return Executable(encode(plan)).call
 
     return make
 
@@ -37,7 +37,7 @@ def scalar_program(executable: Callable[..., Any]) -> Callable[..., Any]:
         *,
         sites: Any = (),
         functions: Sequence[PlanFunction] = (),
-        hosts: Any = None,
+        hosts: Any = (),
     ) -> Any:
         takes = tuple(ScalarParameter(kind) for kind in parameters.split())
         gives = tuple(ScalarResult(kind) for kind in results.split())
@@ -45,8 +45,8 @@ def scalar_program(executable: Callable[..., Any]) -> Callable[..., Any]:
         main = PlanFunction("main", words, 16, tuple(code))
         plan = Plan(
             (main, *functions), sites=tuple(sites), parameters=takes, results=gives,
-            single=len(gives) == 1,
+            single=len(gives) == 1, hosts=tuple(hosts),
         )  # fmt: skip
-        return executable(plan, hosts)
+        return executable(plan)
 
     return make

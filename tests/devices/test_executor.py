@@ -411,9 +411,8 @@ def test_host_calls_take_and_give_words_and_their_exceptions_surface(scalar_prog
 
     code = [HostCall(0, (Slot(0), Slot(1)), (2, 3)), HostCall(1, (), ()),
             Return((Slot(2), Slot(3)))]  # fmt: skip
-    sites = [Site("RuntimeError", ()), Site("RuntimeError", ())]
-    call = scalar_program(code, "int int", "int int", sites=sites,
-                          hosts={0: host, 1: lambda words: seen.append([]) or []})  # fmt: skip
+    call = scalar_program(code, "int int", "int int",
+                          hosts=[host, lambda words: seen.append([]) or []])  # fmt: skip
     assert call(5, 3) == (8, 2)
     assert seen == [[5, 3], []]
     with pytest.raises(LookupError, match="thirteen"):
@@ -426,7 +425,7 @@ def test_a_host_call_may_call_the_same_program_again(scalar_program: Any) -> Non
         return [call(words[0] - 1) + words[0]] if words[0] else [0]
 
     code = [HostCall(0, (Slot(0),), (1,)), Return((Slot(1),))]
-    call = scalar_program(code, "int", "int", sites=[Site("RuntimeError", ())], hosts={0: host})
+    call = scalar_program(code, "int", "int", hosts=[host])
     assert call(50) == 50 * 51 // 2
 
 

@@ -172,7 +172,7 @@ class Machine:
         function = self.plan.functions[number]
         assert len(words) == function.parameters
         slots = np.full(function.slots, -(2**40) + 1, np.int64)
-        slots[: len(words)] = words
+        slots[: len(words)] = [signed(word) for word in words]
         labels = {s.name: k for k, s in enumerate(function.code) if isinstance(s, ins.Label)}
         return [function.code, slots, 0, labels, ()]
 
@@ -232,6 +232,10 @@ class Machine:
                 assert not self.tapes.pop(value(tape)), "a tape was freed with values on it"
             case ins.Raise(site, values):
                 raise StoppedError(site, [value(v) for v in values])
+            case ins.HostCall(host, arguments, targets):
+                found = self.plan.hosts[host]([value(a) for a in arguments])
+                for slot, word in zip(targets, found, strict=True):
+                    slots[slot] = word
             case ins.Guard(condition):
                 assert value(condition), "a guard failed"
             case ins.Label() | ins.Poll():
@@ -295,4 +299,5 @@ def _scalar_value(kind: str, words: list[int]) -> Any:
         return to_single(words[0])
     if kind in ("int", "bool"):
         return bool(words[0]) if kind == "bool" else words[0]
-    return np.dtype(kind.rstrip("_")).type(words[0])
+    word = words[0] % MASK if kind == "uint64" else words[0]
+    return np.dtype(kind.rstrip("_")).type(word)

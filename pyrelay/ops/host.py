@@ -1,0 +1,42 @@
+"""Calls of Python from a running program, in order with everything else that has an effect.
+
+In: numbers and arrays. Out: what the Python function in the attributes returns for them. Ops of a
+library that stay in Python (a decomposition, say) are records of their own with schedule "host";
+this one is for functions that do something: print, show progress, read the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyrelay.ir import types
+from pyrelay.ir.op import Effect, Fusion, Sample, define, not_differentiable
+from pyrelay.ir.types import Type
+
+
+def _typed(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    found: tuple[Type, ...] = attrs["types"]
+    return found
+
+
+def _called(*values: Any, function: Callable[..., Any], types: tuple[Type, ...]) -> Any:
+    result = function(*values)
+    return result if types else ()
+
+
+host_call = define(
+    "host_call",
+    relation=_typed,
+    numpy=_called,
+    fusion=Fusion.OPAQUE,
+    vjp=not_differentiable("what it returns comes from outside of the program"),
+    schedule="host",
+    effect=Effect.HOST,
+    samples=(
+        Sample((3, 4.5), {"function": divmod, "types": (types.PY_FLOAT, types.PY_FLOAT)}),
+        Sample((2.5,), {"function": abs, "types": (types.PY_FLOAT,)}),
+        Sample((), {"function": tuple, "types": ()}),
+    ),
+    doc="calls `function` on the operands; its results have `types`; never removed or moved",
+)
