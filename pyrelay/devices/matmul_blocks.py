@@ -29,13 +29,14 @@ from numba.core import types
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT
-from pyrelay.devices.matmul_tiles import Code, Shape, dots, pack, tile, turn
+from pyrelay.devices.matmul_tiles import Code, Shape, dots, lines, pack, tile, turn
 
-# Blocking, measured on Sapphire Rapids: a panel of b (two vectors wide, 32 KiB) stays in the first
-# cache, a group of panels and a band of a in the second.
+# Blocking, measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at most 32 KiB)
+# stays in the first cache, a band of a and what fits of a group of panels in the second.
 _DEPTH = 256  # values of k
 _GROUP_BYTES = 2048  # of a row of b
-_BAND = 128  # rows of a
+_BAND = 120  # rows of a: a multiple of the tiles' 8, 6 or 4
+_PACKED_ROWS = 8  # rows of a that are packed at a time, of which the next overwrite what is extra
 
 # Words of a product's parameters, and of a part.
 _A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED, _AXES, _BATCH = range(1, 12)
@@ -98,8 +99,8 @@ class _Product:
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size = 4 if dtype == "f32" else 8
         self.lanes = lanes
-        # Sixteen accumulators of 32 registers, or eight of 16.
-        self.rows = 8 if lanes * self.size == 64 else 4
+        # Sixteen accumulators of 32 registers, or twelve of 16; where masks take registers, eight.
+        self.rows, self.rows_in_place = (8, 8) if lanes * self.size == 64 else (6, 4)
         self.group = _GROUP_BYTES // self.size
         next_part = module.globals.get("next_part") or _next_part(module).native
         self.f = f = Function(module, "product", 3)
@@ -117,7 +118,7 @@ class _Product:
         self.a_step = self.a_turned.choose(self.m, 1)
         self.b_step = self.b_turned.choose(1, self.n)
         self.b_column = self.b_turned.choose(self.k, 1)
-        self.packed_a = self._local(_BAND * _DEPTH)
+        self.packed_a = self._local(_BAND * _DEPTH + _PACKED_ROWS)
         self.packed_b = self._local(self.group * _DEPTH)
         part = f.address(f.local_words(_PART_WORDS))
         unit = f.variable(begin)
@@ -141,7 +142,7 @@ class _Product:
         return Shape(self.element, lanes or self.lanes, rows, across)
 
     def write(
-        self, routine: Callable[..., None], shape: Shape, *args: Word | int, **options: bool
+        self, routine: Callable[..., None], shape: Shape, *args: Word | int, **options: int
     ) -> None:
         """Emit a routine of ``matmul_tiles``."""
         routine(Code(self.f.b, shape), *map(self.f.raw, args), **options)
@@ -161,7 +162,7 @@ class _Product:
         with self.over(0, (self.k < 1).choose(1, self.k), _DEPTH) as k0:
             yield k0, self.f.smaller(self.k - k0, _DEPTH), self.added | (k0 > 0).word()
 
-    def at(self, base: Word, index: Word) -> Word:
+    def at(self, base: Word, index: Word | int) -> Word:
         return base + index * self.size
 
     def _part(self) -> None:
@@ -203,27 +204,45 @@ class _Product:
     def _vector_times_lines(
         self, vector: Word, vector_step: Word, matrix: Word, step: Word, out: Word, length: Word
     ) -> None:
-        """Eight vectors of the result at a time; the rest with masks, which four have room for."""
-        wide, narrow = 8 * self.lanes, 4 * self.lanes
-        whole = length.unsigned_div(wide) * wide
+        """Where it fits, the result in eight vectors, or in four, where masks leave room; a longer
+        one in memory, eight lines of the matrix at a time."""
+        f, lanes = self.f, self.lanes
 
-        def write(k0: Word, depth: Word, keep: Word, j: Word, across: int) -> None:
-            columns = self.f.smaller(length - j, across * self.lanes)
-            self.write(
-                tile, self.shape(1, across), self.at(vector, k0 * vector_step), 0, vector_step,
-                self.at(matrix, k0 * step + j), step, self.at(out, j), 0, depth,
-                1, columns, keep, packed=across == 8,
-            )  # fmt: skip
+        def at(k0: Word) -> tuple[Word, ...]:
+            return self.at(vector, k0 * vector_step), self.at(matrix, k0 * step)
 
-        with self.depths() as block:
-            with self.over(0, whole, wide) as j:
-                write(*block, j, 8)
-            with self.over(whole, length, narrow) as j:
-                write(*block, j, 4)
+        def in_registers(across: int, j: Word | int = 0) -> None:
+            with self.depths() as (k0, depth, keep):
+                x, line = at(k0)
+                self.write(
+                    tile, self.shape(1, across), x, 0, vector_step, self.at(line, j), step,
+                    self.at(out, j), 0, depth, 1, length - j, keep, packed=across == 8,
+                )  # fmt: skip
+
+        def swept(start: Word | int, stop: Word, count: int) -> None:
+            with self.over(start, stop, count) as k0:
+                x, line = at(k0)
+                keep = self.added | (k0 > 0).word()
+                self.write(
+                    lines, self.shape(count, 1), x, vector_step, line, step, out, length, keep
+                )
+
+        with f.either(length <= 4 * lanes) as (narrow, broad):
+            with narrow:
+                in_registers(4)
+            with broad, f.either(length.equals(8 * lanes)) as (fits, long):
+                with fits:
+                    in_registers(8)
+                with long:
+                    whole = self.k.unsigned_div(8) * 8
+                    swept(0, whole, 8)
+                    swept(whole, self.k, 1)
+                    with f.when(self.k < 1), self.over(0, length, 4 * lanes) as j:
+                        in_registers(4, j)
 
     def _few_rows(self) -> None:
         """``a b^T`` with up to 8 rows, as dot products."""
-        f, rows = self.f, self.rows // 2
+        f, rows = self.f, self.rows_in_place // 2
         with self.over(self.j0, self.j1, 4) as j, self.over(self.i0, self.i1, rows) as i:
             self.write(
                 dots, self.shape(rows, 4), self.at(self.a, i * self.k), self.k,
@@ -237,41 +256,48 @@ class _Product:
         f = self.f
         with self.over(self.j0, self.j1, self.group) as g0:
             g1 = f.smaller(self.j1, g0 + self.group)
-            with self.depths() as (k0, depth, keep):
-                with f.when(packs):
+            with self.depths() as (k0, depth, keep), f.either(packs) as (packed, in_place):
+                with packed:
                     self._pack_b(g0, g1, k0, depth)
-                with self.over(self.i0, self.i1, _BAND) as h0:
-                    h1 = f.smaller(self.i1, h0 + _BAND)
-                    with f.when(packs):
+                    with self.over(self.i0, self.i1, _BAND) as h0:
+                        h1 = f.smaller(self.i1, h0 + _BAND)
                         self._pack_a(h0, h1, k0, depth)
-                    with self.over(g0, g1, 2 * self.lanes) as j, self.over(h0, h1, self.rows) as i:
-                        self._tile(packs, i, j, k0, depth, keep, h0, h1, g0, g1)
+                        with (
+                            self.over(g0, g1, 2 * self.lanes) as j,
+                            self.over(h0, h1, self.rows) as i,
+                        ):
+                            lines = self._lines(i - h0), 1, self.rows
+                            panel = self._panel(j - g0), 2 * self.lanes
+                            self._tile(True, self.rows, i, j, lines, panel, depth, keep, h1, g1)
+                with (
+                    in_place,
+                    self.over(g0, g1, 2 * self.lanes) as j,
+                    self.over(self.i0, self.i1, self.rows_in_place) as i,
+                ):
+                    a = self.at(self.a, i * self.a_row + k0 * self.a_step)
+                    b = self.at(self.b, k0 * self.n + j), self.n
+                    self._tile(
+                        False, self.rows_in_place, i, j, (a, self.a_row, self.a_step), b,
+                        depth, keep, self.i1, g1,
+                    )  # fmt: skip
 
     def _tile(
-        self, packs: Flag, i: Word, j: Word, k0: Word, depth: Word, keep: Word,
-        h0: Word, h1: Word, g0: Word, g1: Word,
+        self, packed: bool, tall: int, i: Word, j: Word, a: tuple[Word | int, ...],
+        b: tuple[Word | int, ...], depth: Word, keep: Word, i1: Word, j1: Word,
     ) -> None:  # fmt: skip
-        """The tile at row ``i`` and column ``j`` of a band and a group."""
+        """The tile at row ``i`` and column ``j``, of what lies before ``i1`` and ``j1``.
+
+        ``a``: address and strides along rows and depth; ``b``: address and stride along depth.
+        """
         f, wide = self.f, 2 * self.lanes
         out = self.at(self.c, i * self.n + j)
-        rows, columns = f.smaller(h1 - i, self.rows), f.smaller(g1 - j, wide)
-        rest = out, self.n, depth, rows, columns, keep
-        lines, panel = self._lines(i - h0), self._panel(j - g0)
-        a = packs.choose(lines, self.at(self.a, i * self.a_row + k0 * self.a_step))
-        b = packs.choose(panel, self.at(self.b, k0 * self.n + j))
-        a_row, a_step = packs.choose(1, self.a_row), packs.choose(self.rows, self.a_step)
-        anywhere = a, a_row, a_step, b, packs.choose(wide, self.n), *rest
+        rows, columns = f.smaller(i1 - i, tall), f.smaller(j1 - j, wide)
+        operands = *a, *b, out, self.n, depth, rows, columns, keep
         with f.either(columns <= self.lanes) as (narrow, broad):
             with narrow:
-                self.write(tile, self.shape(self.rows, 1), *anywhere)
-            with broad, f.either(packs) as (packed, in_place):
-                with packed:
-                    self.write(
-                        tile, self.shape(self.rows, 2), lines, 1, self.rows, panel, wide, *rest,
-                        packed=True,
-                    )
-                with in_place:
-                    self.write(tile, self.shape(self.rows, 2), *anywhere)
+                self.write(tile, self.shape(tall, 1), *operands)
+            with broad:
+                self.write(tile, self.shape(tall, 2), *operands, packed=packed)
 
     def _panel(self, column: Word) -> Word:
         return self.packed_b + column * (_DEPTH * self.size)
@@ -291,15 +317,15 @@ class _Product:
                     self.write(pack, shape, source, self.n, target, depth, columns)
 
     def _pack_a(self, h0: Word, h1: Word, k0: Word, depth: Word) -> None:
-        shape = self.shape(1, 1, self.rows)
+        shape = self.shape(1, 1, _PACKED_ROWS)
         with self.over(h0, h1, self.rows) as i:
             source = self.at(self.a, i * self.a_row + k0 * self.a_step)
             target, rows = self._lines(i - h0), self.f.smaller(h1 - i, self.rows)
             with self.f.either(self.a_turned) as (yes, no):
                 with yes:
-                    self.write(pack, shape, source, self.m, target, depth, rows)
+                    self.write(pack, shape, source, self.m, target, depth, rows, width=self.rows)
                 with no:
-                    self.write(turn, shape, source, self.k, target, depth, rows)
+                    self.write(turn, shape, source, self.k, target, depth, rows, width=self.rows)
 
 
 def _emit_next_part(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
