@@ -6,6 +6,7 @@ arguments, keep what they compiled, and notice when a name they read means somet
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import os
@@ -69,6 +70,7 @@ class Compiled:
         self._hits = [0]
         self._warned = False
         self._direct: Callable[..., Any] = self._dispatch
+        _keep_source(self.py)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         try:
@@ -317,15 +319,25 @@ class Compiled:
         found: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
             found = getattr(found, name, None)
-        if found is self:
+        if found is self and not (self.__module__ == "__main__" and _pickled_by_value()):
             return self.__qualname__
         kind, function, options = self.__pyrelay__
+        if _pickled_by_value() and isinstance(function, python_types.FunctionType):
+            return Compiled.__new__, (Compiled,), (kind, function, options, _text_of(function))
         if isinstance(function, python_types.FunctionType) and found is not function:
             raise pickle.PicklingError(
                 f"{self!r} cannot be pickled: {self.__qualname__} is not found by that name in "
                 f"{self.__module__}; define it at the top level of a module"
             )
         return _rebuilt, (kind, function, options)
+
+    def __setstate__(self, state: Any) -> None:
+        kind, function, options, text = state
+        if text is not None:
+            from pyrelay.frontend import source
+
+            source.keep(function, text)
+        self.__init__(kind, function, options)  # type: ignore[misc]
 
     def _call_text(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
         from pyrelay.inspection import call_text
@@ -385,7 +397,7 @@ class Lowered:
 class BoundMethod:
     """A compiled method of one object: called, and looked into, without naming the object."""
 
-    __slots__ = ("__func__", "__self__")
+    __slots__ = ("__func__", "__self__", "__weakref__")
 
     def __init__(self, function: Compiled, instance: Any) -> None:
         self.__func__, self.__self__ = function, instance
@@ -399,12 +411,31 @@ class BoundMethod:
         return kind, python_types.MethodType(function, self.__self__), options
 
     def __getattr__(self, name: str) -> Any:
+        if name in self.__slots__:  # while a copy is made
+            raise AttributeError(name)
         found = getattr(self.__func__, name)
         if name in ("ir", "code", "lower", "compare"):
             return functools.partial(found, self.__self__)
         if name == "py":
             return python_types.MethodType(found, self.__self__)
         return found
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        signature = inspect.signature(self.__func__)
+        return signature.replace(parameters=tuple(signature.parameters.values())[1:])
+
+    def __reduce__(self) -> Any:
+        name = self.__func__.__name__
+        if getattr(self.__self__, name, None) == self:
+            return getattr, (self.__self__, name)
+        return BoundMethod, (self.__func__, self.__self__)
+
+    def __copy__(self) -> BoundMethod:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> BoundMethod:
+        return BoundMethod(self.__func__, copy.deepcopy(self.__self__, memo))
 
     def __repr__(self) -> str:
         return f"<bound method {self.__func__!r} of {self.__self__!r}>"
@@ -441,6 +472,37 @@ def _function_of(function: Any) -> Any:
     return function
 
 
+def _keep_source(function: Any) -> None:
+    """Keep the text of a function as it is now: its file may be edited before the first call."""
+    from pyrelay.frontend import source
+
+    found = _function_of(function)
+    if isinstance(found, python_types.FunctionType):
+        source.keep(found)
+
+
+def _text_of(function: python_types.FunctionType) -> list[str] | None:
+    """The lines of a notebook cell, which other processes cannot read; None for a file."""
+    from pyrelay.frontend import source
+
+    if os.path.exists(function.__code__.co_filename):
+        return None
+    return source.text_of(function)
+
+
+def _pickled_by_value() -> bool:
+    """Whether the pickler at work takes functions of `__main__` along whole, as cloudpickle does.
+
+    Workers of joblib and dask do not import the `__main__` of the process that started them.
+    """
+    frame: python_types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).rpartition(".")[2] == "cloudpickle":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _name_of(function: Any) -> str:
     name = getattr(_function_of(function), "__qualname__", None)
     return str(name or type(function).__qualname__)
@@ -471,6 +533,8 @@ def jit(function: Callable[..., Any] | None = None) -> Any:
         return jit
     if isinstance(function, (Compiled, BoundMethod)):
         return function
+    if isinstance(function, (classmethod, staticmethod)):
+        return type(function)(jit(function.__func__))
     _check_callable(function, "jit")
     return Compiled("jit", function, {})
 
@@ -524,7 +588,10 @@ def _options(argnums: Any, argnames: Any, has_aux: bool) -> dict[str, Any]:
 
 def _check_callable(function: Any, kind: str) -> None:
     if not callable(function):
-        raise errors.TypeMismatchError(f"{kind} takes a function, not {type(function).__name__}.")
+        name = type(function).__name__
+        above = isinstance(function, (property, functools.cached_property))
+        hints = (f"write @{name} above @pyrelay.{kind}",) if above else ()
+        raise errors.TypeMismatchError(f"{kind} takes a function, not {name}.", hints=hints)
 
 
 __all__ = ["BoundMethod", "CacheInfo", "Compiled", "Lowered", "grad", "jit", "value_and_grad"]

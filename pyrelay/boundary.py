@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config, errors
+from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.specialise import Specialised
 from pyrelay.infer.structure import (
     Flattened,
@@ -185,6 +186,7 @@ def direct_call(
     shape = _direct_result(spec.result, program.kept)
     flat = spec.parameters == tuple(range(len(spec.leaf_names))) and program.flat
     plain = not (spec.hidden or spec.static or spec.changes or spec.mutated)
+    plain = plain and not any(g.kind == "defaults" and g.value for g in spec.names)
     if shape is None or not (program.build.native and flat and plain):
         return None
     from pyrelay.devices.entry import MISMATCH
@@ -196,16 +198,15 @@ def direct_call(
     tests = ["not keywords", "overriding() is settings"]
     for k, guard in enumerate(spec.names):
         known[f"place{k}"], known[f"object{k}"] = guard.container, guard.value
-        read = {
-            "item": f"place{k}.get({guard.name!r})", "cell": f"place{k}.cell_contents",
-            "attribute": f"place{k}.{guard.name}",
-            "absent": f"place{k}.get({guard.name!r}, object{k})",
-        }[guard.kind]
-        tests.append(f"{read} is object{k}")
+        tests.append(_identity_test(guard, f"place{k}", f"object{k}"))
     lines = [
         f"def make({', '.join(known)}):",
         "    def call(*args, **keywords):",
-        f"        if {' and '.join(tests)}:",
+        "        try:",
+        f"            same = {' and '.join(tests)}",
+        "        except (AttributeError, ValueError):",
+        "            same = False",
+        "        if same:",
         "            result = native(*args)",
         "            if result is not MISMATCH:",
         "                hits[0] += 1",
@@ -217,6 +218,26 @@ def direct_call(
     exec("\n".join(lines), namespace)
     call: Callable[..., Any] = namespace["make"](**known)
     return call
+
+
+def _identity_test(guard: NameGuard, place: str, value: str) -> str:
+    """Python text that is true if a name still means the very same object."""
+    match guard.kind:
+        case "item":
+            return f"{place}.get({guard.name!r}) is {value}"
+        case "absent":
+            return f"{place}.get({guard.name!r}, {value}) is {value}"
+        case "cell":
+            return f"{place}.cell_contents is {value}"
+        case "function":
+            return f"{place}.{guard.name}.__func__ is {value}"
+        case "attribute" if guard.value is ABSENT:
+            return f"getattr({place}, {guard.name!r}, {value}) is {value}"
+        case "attribute":
+            return f"{place}.{guard.name} is {value}"
+        case "defaults" if not guard.value:
+            return f"not {place}.__kwdefaults__"
+    raise AssertionError(guard.kind)
 
 
 def _direct_result(tree: Any, kept: Mapping[int, int]) -> str | None:

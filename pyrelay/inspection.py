@@ -10,12 +10,15 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from pyrelay import pipeline
 from pyrelay.boundary import Program
+from pyrelay.infer.guards import ABSENT, NameGuard
+from pyrelay.infer.names import lookup
 from pyrelay.infer.specialise import Specialised
 from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
@@ -26,6 +29,7 @@ _TOKEN = re.compile(
     r"|(?P<type>\b(?:[fiu](?:8|16|32|64)|c(?:64|128)|bool|int|float|complex)\b(?:\[[^\]\n]*\])?)"
     r"|(?P<number>\b\d[\w.]*(?:e[+-]\d+)?)|(?P<word>@?[A-Za-z_]\w*)"
 )
+_LIBRARIES = frozenset(("numpy", "numpy.linalg", "numpy.fft", "math", "cmath", "functools"))
 _COLOURS = {
     "comment": "#6a737d", "string": "#22863a", "type": "#005cc5", "number": "#b08800",
     "word": "#d73a49",
@@ -153,6 +157,26 @@ def _extent_name(spec: Specialised, symbol: dims.Symbol) -> str:
 
 
 def _read_names(spec: Specialised) -> list[str]:
-    """Names that a user may give another meaning; a function's own parts are left out."""
-    names = (guard.name for guard in spec.names if guard.kind != "absent")
-    return [name for name in dict.fromkeys(names) if not name.startswith("__")]
+    """Names that a program may well give another meaning.
+
+    Left out are modules, functions that pyrelay knows (`np.sin`, `abs`), a function's own parts,
+    and what is missing.
+    """
+    names = [_full_name(guard) for guard in spec.names if not _hardly_changes(guard)]
+    return list(dict.fromkeys(names))
+
+
+def _full_name(guard: NameGuard) -> str:
+    """A name as the user writes it, `Class.method` for what is found in a class or module."""
+    owner = guard.container
+    if isinstance(owner, (type, ModuleType)):
+        return f"{owner.__name__}.{guard.name}"
+    return guard.name
+
+
+def _hardly_changes(guard: NameGuard) -> bool:
+    if guard.value is ABSENT or isinstance(guard.value, ModuleType):
+        return True
+    library = isinstance(guard.container, ModuleType) and guard.container.__name__ in _LIBRARIES
+    own = isinstance(guard.container, FunctionType) and guard.name.startswith("__")
+    return library or own or lookup(guard.value) is not None

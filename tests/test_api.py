@@ -31,6 +31,8 @@ def cubes(x):
 
 
 class Model:
+    unit = 1.0
+
     def __init__(self, weights):
         self.weights = weights
 
@@ -119,6 +121,65 @@ def test_a_jitted_method_is_called_and_looked_into_without_naming_the_object():
     assert one.score != other.score
     one.weights = np.array([0.0, 1.0])
     assert one.score(x) == 9.0
+
+
+class Kinds:
+    rate = 2.0
+
+    @staticmethod
+    @pyrelay.jit
+    def inner_static(x):
+        return x + 1
+
+    @pyrelay.jit
+    @staticmethod
+    def outer_static(x):
+        return x + 2
+
+    @classmethod
+    @pyrelay.jit
+    def inner_class(cls, x):
+        return x * cls.rate
+
+    @pyrelay.jit
+    @classmethod
+    def outer_class(cls, x):
+        return x * cls.rate + 1
+
+    @property
+    @pyrelay.jit
+    def doubled(self):
+        return self.rate * 2
+
+    @pyrelay.jit
+    def __call__(self, x):
+        """Rate minus x."""
+        return self.rate - x
+
+
+class Faster(Kinds):
+    rate = 5.0
+
+
+@pytest.mark.parametrize("cls", [Kinds, Faster])
+def test_methods_of_every_kind_are_jitted_whichever_decorator_comes_first(cls):
+    for owner in (cls, cls()):
+        assert owner.inner_static(2.0) == 3.0
+        assert owner.outer_static(2.0) == 4.0
+        assert owner.inner_class(3.0) == 3.0 * cls.rate
+        assert owner.outer_class(3.0) == 3.0 * cls.rate + 1
+    assert cls().doubled == cls.rate * 2
+    assert cls()(1.0) == cls.rate - 1
+    assert pyrelay.jit(cls())(1.0) == cls.rate - 1
+    assert pyrelay.grad(cls())(1.0) == -1.0
+    assert pyrelay.grad(cls.inner_class)(1.0) == cls.rate
+    assert inspect.signature(cls().__call__) == inspect.signature(lambda x: None)
+
+
+@pytest.mark.parametrize("wrapper", [property, functools.cached_property])
+def test_jit_of_a_property_says_which_decorator_comes_first(wrapper):
+    with pytest.raises(pyrelay.TypeMismatchError, match=f"write @{wrapper.__name__} above @pyr"):
+        pyrelay.jit(wrapper(lambda self: 1))
 
 
 def test_a_jitted_function_is_called_inside_another_and_inside_plain_python():
@@ -306,13 +367,14 @@ def test_lower_compiles_and_a_call_finds_what_it_made():
 def test_explain_says_what_was_compiled_why_and_how_long_it_took():
     @pyrelay.jit
     def summed(x, w, axis):
-        return np.sum(x @ w, axis=axis)
+        return np.sum(double(x @ w), axis=axis) * abs(Model.unit)
 
     assert summed.explain().endswith("nothing compiled yet")
     text = summed.explain(np.ones((2, 3)), np.ones((3, 4)), 1)
     for part in ("summed(x: f64[2, 3], w: f64[3, 4], axis: int)", "infer", "fuse", "kernels",
-                 "axis = 1", "x.shape[1] == w.shape[0]", "np"):  # fmt: skip
+                 "axis = 1", "x.shape[1] == w.shape[0]"):  # fmt: skip
         assert part in text
+    assert "while these names mean the same: double, Model, Model.unit\n" in text
     with pyrelay.config.override(interpret=True):
         assert "reference interpreter" in summed.explain(np.ones((2, 3)), np.ones((3, 4)), 1)
 
@@ -336,6 +398,17 @@ def test_compiled_functions_are_pickled_by_name_or_by_their_function():
     np.testing.assert_allclose(slope(np.ones(1)), [[3.0]])
     bent = pickle.loads(pickle.dumps(pyrelay.jit(functools.partial(double, times=3))))
     assert bent(2) == 6
+
+
+def test_bound_methods_are_pickled_with_their_object():
+    model = pickle.loads(pickle.dumps(Model(np.array([1.0, 2.0])).score))
+    assert model(np.array([1.0, 3.0])) == 19.0
+    for method in (Kinds.inner_class, Faster.outer_class, Faster().inner_class):
+        assert pickle.loads(pickle.dumps(method))(3.0) == method(3.0)
+    slope = pickle.loads(pickle.dumps(pyrelay.grad(Kinds().__call__)))
+    assert slope(1.0) == -1.0
+    assert copy.copy(Kinds().__call__)(1.0) == 1.0
+    assert copy.deepcopy(Kinds().__call__)(1.0) == 1.0
 
 
 def test_what_has_no_name_cannot_be_pickled_and_says_so():

@@ -36,6 +36,7 @@ for _name in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
 _LOADED_AT = time.time()
 _FILES_KEPT = 32
+_VERSIONS_KEPT = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +101,8 @@ def position(node: ast.AST) -> tuple[int, int, int, int]:
 
 #: By file name, first line (0 for a whole file) and text.
 _files: OrderedDict[tuple[str, int, int], _File] = OrderedDict()
+#: By file name: what `linecache` had when functions of the file were defined, newest first.
+_kept: dict[str, list[list[str]]] = {}
 _lock = threading.Lock()
 
 
@@ -108,28 +111,66 @@ def of(function: types.FunctionType) -> FunctionSource:
 
     Raises SourceUnavailableError if there is no text, or if the text is not that of the function.
     """
-    code = function.__code__
-    lines = _lines(function)
-    if not lines:
-        raise _unavailable(code)
-    found = _find(code, lines)
-    if found is None:
-        linecache.checkcache(code.co_filename)
-        lines = _lines(function)
-        found = _find(code, lines) if lines else None
-    if found is None:
-        raise _changed(code)
-    return found
+    code, known = function.__code__, False
+    for lines in _versions(function):
+        found = _find(code, _split(lines)) if lines else None
+        if found is not None:
+            return found
+        known = known or bool(lines)
+    raise _changed(code) if known else _unavailable(code)
 
 
-def _lines(function: types.FunctionType) -> tuple[str, ...]:
-    """The lines of the function's file or cell without line ends; none if there is no text."""
+def keep(function: types.FunctionType, lines: list[str] | None = None) -> None:
+    """Keep the text of the function's file as it is now, so that a later edit does not matter.
+
+    For the moment a function is defined; all functions of its file profit. `lines` is the text
+    where this process cannot read it.
+    """
+    name = function.__code__.co_filename
+    if lines is None:
+        linecache.checkcache(name)
+        lines = _cached_lines(function)
+    with _lock:
+        versions = _kept.setdefault(name, [])
+        if lines and not any(lines is known for known in versions):
+            versions.insert(0, lines)
+            del versions[_VERSIONS_KEPT:]
+
+
+def text_of(function: types.FunctionType) -> list[str] | None:
+    """The lines of the file or cell a function stands in, None if they are not known."""
+    for lines in _versions(function):
+        if lines and _find(function.__code__, _split(lines)) is not None:
+            return lines
+    return None
+
+
+def _versions(function: types.FunctionType) -> Iterator[list[str]]:
+    """The texts that may be the function's: what is known now, read again, kept before."""
+    name = function.__code__.co_filename
+    yield _cached_lines(function)
+    linecache.checkcache(name)
+    yield _cached_lines(function)
+    with _lock:
+        versions = tuple(_kept.get(name, ()))
+    yield from versions
+
+
+def _cached_lines(function: types.FunctionType) -> list[str]:
+    """The lines of the function's file or cell as `linecache` has them; none without a text."""
     name = function.__code__.co_filename
     lines = linecache.getlines(name, function.__globals__)
     if not lines and not os.path.isabs(name) and not name.startswith("<"):
         path = inspect.getsourcefile(function)
         lines = linecache.getlines(path, function.__globals__) if path else []
-    # Entries made for notebook cells are split at form feeds too, which `ast` does not count.
+    return lines
+
+
+def _split(lines: list[str]) -> tuple[str, ...]:
+    """Lines without their ends.
+
+    Entries made for notebook cells are split at form feeds too, which `ast` does not count.
+    """
     text = "".join(lines)
     return tuple(text.removesuffix("\n").split("\n")) if text else ()
 

@@ -19,9 +19,6 @@ from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
-# Objects whose attributes nobody reassigns: reading them needs no guard.
-_CONSTANT_MODULES = {"math", "numpy", "cmath", "functools", "operator", "itertools", "typing"}
-
 
 def is_constant_object(value: Any) -> bool:
     """True for objects that stand for themselves while compiling (never a hidden argument)."""
@@ -37,11 +34,11 @@ def is_constant_object(value: Any) -> bool:
         )
         or (callable(value) and not dataclasses.is_dataclass(value)
             and not isinstance(value, (list, dict, tuple, np.ndarray))
-            and not _is_plain_object(value))
+            and not is_plain_object(value))
     )
 
 
-def _is_plain_object(value: Any) -> bool:
+def is_plain_object(value: Any) -> bool:
     """True for an instance of a user's class with attributes of its own: it becomes a record."""
     cls = type(value)
     return (
@@ -92,6 +89,8 @@ def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
             ) from None
         return captured(it, value, NameGuard("cell", cell, name, value, _by_value(value)))
     namespace = owner.__globals__
+    if name in namespace and _is_our_own(it):
+        return captured(it, namespace[name])
     if name in namespace:
         value = namespace[name]
         guard = NameGuard("item", namespace, name, value, _by_value(value))
@@ -99,10 +98,21 @@ def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
     builtins = namespace.get("__builtins__", __builtins__)
     table = builtins if isinstance(builtins, dict) else vars(builtins)
     if name in table:
-        it.program.guards.record(NameGuard("absent", namespace, name, ABSENT, False))
-        it.program.guards.record(NameGuard("item", table, name, table[name], False))
+        if not _is_our_own(it):
+            it.program.guards.record(NameGuard("absent", namespace, name, ABSENT, False))
+            it.program.guards.record(NameGuard("item", table, name, table[name], False))
         return V.Known(table[name])
     raise _undefined(it, name, [*namespace, *table])
+
+
+def _is_our_own(it: Interpreter) -> bool:
+    """True in NumPy's functions as pyrelay spells them in Python: what they read stays."""
+    return of_pyrelay(it.frame.owner)
+
+
+def of_pyrelay(function: Any) -> bool:
+    """True for a function of this package."""
+    return str(function.__globals__.get("__name__")).startswith("pyrelay.")
 
 
 def _undefined(it: Interpreter, name: str, known: Sequence[str]) -> errors.PyrelayError:
@@ -164,10 +174,10 @@ def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
     except AttributeError:
         known = [n for n in dir(owner) if not n.startswith("_")]
         raise _missing(it, V.Known(owner), name, known) from None
-    module = owner.__name__ if isinstance(owner, python_types.ModuleType) else ""
-    if module.partition(".")[0] not in _CONSTANT_MODULES and not isinstance(
-        owner, (str, np.dtype, np.generic, python_types.FunctionType)
-    ):
+    if not (_is_our_own(it) or isinstance(owner, (str, bytes, np.dtype, np.generic))):
+        if isinstance(value, python_types.MethodType):  # made anew by every look
+            it.program.guards.record(NameGuard("function", owner, name, value.__func__, False))
+            return captured(it, value)
         guard = NameGuard("attribute", owner, name, value, _by_value(value))
         return captured(it, value, guard)
     return captured(it, value)
@@ -177,10 +187,9 @@ def _class_attribute(it: Interpreter, obj: V.Value, cls: type, name: str) -> V.V
     """A method, property or class attribute of an instance."""
     from pyrelay.infer.calls import call
 
-    try:
-        found = inspect.getattr_static(cls, name)
-    except AttributeError:
-        raise _missing(it, obj, name, [n for n in dir(cls) if not n.startswith("__")]) from None
+    found = of_class(it, cls, name)
+    if found is None:
+        raise _missing(it, obj, name, [n for n in dir(cls) if not n.startswith("__")])
     if isinstance(found, property):
         return call(it, V.Known(found.fget), (obj,), {})
     if isinstance(found, staticmethod):
@@ -188,9 +197,19 @@ def _class_attribute(it: Interpreter, obj: V.Value, cls: type, name: str) -> V.V
     if isinstance(found, classmethod):
         return V.Method(V.Known(cls), name, found.__func__)
     if isinstance(found, python_types.FunctionType) or hasattr(found, "__pyrelay__"):
-        it.program.guards.record(NameGuard("attribute", cls, name, getattr(cls, name), False))
         return V.Method(obj, name, found)
     return _known_attribute(it, cls, name)
+
+
+def of_class(it: Interpreter, cls: type, name: str) -> Any:
+    """What a class has under a name, unbound, None if nothing; that it stays so is a guard."""
+    found = inspect.getattr_static(cls, name, ABSENT)
+    if isinstance(found, classmethod):
+        it.program.guards.record(NameGuard("function", cls, name, found.__func__, False))
+    elif found is ABSENT or callable(found) or isinstance(found, (property, staticmethod)):
+        now = getattr(cls, name, ABSENT)
+        it.program.guards.record(NameGuard("attribute", cls, name, now, False))
+    return None if found is ABSENT else found
 
 
 def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> None:
@@ -237,13 +256,14 @@ def construct(
 
         return exception_value(it, cls, args)
     if dataclasses.is_dataclass(cls) and _generated_init(cls):
+        of_class(it, cls, "__init__")
         return _dataclass(it, cls, args, keywords)
     if cls.__module__ in ("builtins", "numpy"):
         from pyrelay.infer.calls import unsupported
 
         raise unsupported(it, cls)
     made = it.new_ref("object", {}, cls)
-    init = cls.__init__
+    init = of_class(it, cls, "__init__")
     if isinstance(init, python_types.FunctionType):
         call(it, V.Known(init), (made, *args), keywords)
     return made
@@ -290,7 +310,7 @@ def _dataclass(
         elif f.default_factory is not dataclasses.MISSING:
             content[f.name] = call(it, V.Known(f.default_factory), (), {})
     made = it.new_ref("object", content, cls)
-    after = getattr(cls, "__post_init__", None)
+    after = of_class(it, cls, "__post_init__")
     if after is not None:
         call(it, V.Known(after), (made,), {})
     return made

@@ -20,7 +20,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.guards import NameGuard
+from pyrelay.infer.guards import NameGuard, keyword_defaults
 from pyrelay.infer.interpreter import Frame, Interpreter
 from pyrelay.ir.nodes import Block, Function, Var
 
@@ -92,6 +92,10 @@ def call_known(
         from pyrelay.infer.attributes import construct
 
         return construct(it, fn, args, keywords)
+    from pyrelay.infer.attributes import captured, is_plain_object
+
+    if is_plain_object(fn):
+        return call(it, captured(it, fn), args, keywords)
     wrapped = getattr(fn, "__wrapped__", None)
     if isinstance(wrapped, python_types.FunctionType) and hasattr(fn, "cache_info"):
         return call_known(it, wrapped, args, keywords)  # functools.lru_cache of a pure function
@@ -186,14 +190,16 @@ def function_value(it: Interpreter, fn: python_types.FunctionType) -> V.Closure:
 
     Its defaults are read now; its free variables are read by name when used.
     """
-    from pyrelay.infer.attributes import captured
+    from pyrelay.infer.attributes import captured, of_pyrelay
 
-    for name in ("__code__", "__defaults__", "__kwdefaults__"):  # as `autoreload` replaces them
-        value = getattr(fn, name)
-        if value is not None or name == "__defaults__":
-            it.program.guards.record(NameGuard("attribute", fn, name, value, False))
     home = it.program.parse(fn)
     function = home.module.functions[home.module.entry]
+    if not of_pyrelay(fn):
+        for name in ("__code__", "__defaults__"):  # as `autoreload` replaces them
+            it.program.guards.record(NameGuard("attribute", fn, name, getattr(fn, name), False))
+    if any(p.kind == "keyword_only" for p in function.signature) and not of_pyrelay(fn):
+        now = keyword_defaults(fn)
+        it.program.guards.record(NameGuard("defaults", fn, "__kwdefaults__", now, False))
     defaults: dict[str, V.Value] = {}
     positional = [p for p in function.signature if p.kind.startswith("positional")]
     values = fn.__defaults__ or ()

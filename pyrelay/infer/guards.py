@@ -48,8 +48,11 @@ class NameGuard:
     """The object found under `name` in `container` (a namespace or a cell) when it was read.
 
     `by_value` compares numbers, strings and tuples of them; otherwise identity counts. `kind` is
-    "item" (dict of globals or builtins), "attribute", "cell", or "absent" (a dict of globals that
-    has no such name, so that the builtin is meant; `value` is ABSENT).
+    "item" (dict of globals or builtins), "attribute" (`value` is ABSENT if there was none), "cell",
+    "function" (what a class method calls: looking one up makes a new object each time), "defaults"
+    (a function's keyword defaults, a dict that can be written into; `value` is its items), or
+    "absent" (a dict of globals that has no such name, so that the builtin is meant; `value` is
+    ABSENT).
     """
 
     kind: str
@@ -66,6 +69,12 @@ class NameGuard:
             return self.container.cell_contents
         if self.kind == "absent":
             return self.container.get(self.name, ABSENT)
+        if self.kind == "defaults":
+            return keyword_defaults(self.container)
+        if self.kind == "function":
+            return getattr(self.container, self.name).__func__
+        if self.value is ABSENT:
+            return getattr(self.container, self.name, ABSENT)
         return getattr(self.container, self.name)
 
     def holds(self) -> bool:
@@ -76,7 +85,16 @@ class NameGuard:
             return False
         if now is self.value:
             return True
+        if self.kind == "defaults":
+            return len(now) == len(self.value) and all(
+                a is b for a, b in zip(now, self.value, strict=True)
+            )
         return self.by_value and type(now) is type(self.value) and _equal(now, self.value)
+
+
+def keyword_defaults(function: Any) -> tuple[Any, ...]:
+    """Names and values of a function's keyword defaults, in one flat tuple."""
+    return tuple(part for item in (function.__kwdefaults__ or {}).items() for part in item)
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, nested_items
+from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
@@ -63,8 +64,10 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
 
             count = iterate(it, x).count
             return count if isinstance(count, V.Known) else it.call("maximum", count, ZERO)
-        case V.Ref(_, cls) if cls is not None and hasattr(cls, "__len__"):
-            return call(it, V.Known(cls.__len__), (x,), {})
+        case V.Ref(_, cls) if cls is not None:
+            method = of_class(it, cls, "__len__")
+            if method is not None:
+                return call(it, V.Known(method), (x,), {})
     raise it.failure(errors.TypeMismatchError, f"{V.describe(x)} has no len()")
 
 

@@ -202,12 +202,13 @@ def _is_list(value: V.Value) -> bool:
 
 def _overloaded(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """The user's own `__add__` and so on."""
+    from pyrelay.infer.attributes import of_class
     from pyrelay.infer.calls import call
 
     name = _METHODS.get(op)
     for value, other, prefix in ((x, y, ""), (y, x, "r")):
         if isinstance(value, V.Ref) and value.cls is not None and name:
-            method = getattr(value.cls, f"__{prefix}{name}__", None)
+            method = of_class(it, value.cls, f"__{prefix}{name}__")
             if method is not None:
                 return call(it, V.Known(method), (value, other), {})
     return None
@@ -273,9 +274,11 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
     ty = V.tensor_type(x)
     if ty is None:
         if isinstance(x, V.Ref) and x.cls is not None:
+            from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
-            method = getattr(x.cls, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op], None)
+            name = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op]
+            method = of_class(it, x.cls, name)
             if method is not None:
                 return call(it, V.Known(method), (x,), {})
         raise it.failure(errors.TypeMismatchError, f"'{op}' cannot take {V.describe(x)}")

@@ -41,9 +41,10 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.Ref(root) if root.kind == "dict":
             return _lookup(it, it.content(root), key)
         case V.Ref(_, cls) if cls is not None and hasattr(cls, "__getitem__"):
+            from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
-            return call(it, V.Known(cls.__getitem__), (obj, key), {})
+            return call(it, V.Known(of_class(it, cls, "__getitem__")), (obj, key), {})
         case V.Range():
             from pyrelay.infer.iteration import iterate
 
@@ -414,9 +415,10 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             it.heap.write(root, {**it.content(root), known: value}, it.let.span if it.let else None)
             return
         case V.Ref(_, cls) if cls is not None and hasattr(cls, "__setitem__"):
+            from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
-            call(it, V.Known(cls.__setitem__), (obj, key, value), {})
+            call(it, V.Known(of_class(it, cls, "__setitem__")), (obj, key, value), {})
             return
         case V.Tuple():
             raise it.failure(

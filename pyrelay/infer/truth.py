@@ -45,6 +45,8 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
             from pyrelay.infer.iteration import range_count
 
             return truth(it, range_count(it, value))
+        case V.Ref(_, cls) if cls is not None:
+            return _truth_of_object(it, value, cls)
         case V.Union():
             from pyrelay.infer.control import distribute
 
@@ -52,4 +54,16 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
             if settled is not None:
                 return settled
             return distribute(it, value, lambda case: truth(it, case))
+    return V.Known(True)
+
+
+def _truth_of_object(it: Interpreter, value: V.Value, cls: type) -> V.Value:
+    """What `__bool__`, else `__len__`, of an object's class says; true if it has neither."""
+    from pyrelay.infer.attributes import of_class
+    from pyrelay.infer.calls import call
+
+    for name in ("__bool__", "__len__"):
+        method = of_class(it, cls, name)
+        if method is not None:
+            return truth(it, call(it, V.Known(method), (value,), {}))
     return V.Known(True)

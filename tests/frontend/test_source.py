@@ -223,6 +223,27 @@ def test_stale_text_of_linecache_is_read_again(tmp_path):
     assert Run(made.f)(1) == 0
 
 
+def test_text_kept_when_the_function_was_defined_is_still_good_after_an_edit(tmp_path):
+    made, path = module(tmp_path, "def f(x):\n    return x + 1\n", "kept_module")
+    source.keep(made.f)
+    for number in (2, 3):
+        edited(path, f"def f(x):\n    return x - {number}\n")
+        linecache.checkcache(str(path))
+        linecache.getlines(str(path))
+    assert Run(made.f)(1) == 2
+
+
+def test_every_version_of_a_reloaded_file_is_kept_for_its_own_functions(tmp_path):
+    functions = []
+    for number in (1, 2, 3):
+        text = "# line\n" * number + f"def f(x):\n    return x + {number}\n"
+        edited(tmp_path / "reloaded_module.py", text)
+        made, _ = module(tmp_path, text, "reloaded_module")
+        source.keep(made.f)
+        functions.append(made.f)
+    assert [Run(f)(1) for f in functions] == [2, 3, 4]
+
+
 def test_function_is_found_in_a_file_that_is_broken_elsewhere(tmp_path):
     text = "def f(x):\n    def g(y):\n        return x + y\n    return g\n"
     made, path = module(tmp_path, text, "broken_module")
