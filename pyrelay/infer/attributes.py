@@ -49,6 +49,14 @@ def is_plain_object(value: Any) -> bool:
     )
 
 
+def is_callable_object(value: Any) -> bool:
+    """True for an instance of a user's class with a `__call__` written in Python."""
+    if not is_plain_object(value):
+        return False
+    method = getattr(type(value), "__call__", None)  # noqa: B004 -- not whether there is one
+    return isinstance(method, python_types.FunctionType) or hasattr(method, "__pyrelay__")
+
+
 def captured(it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
     """The abstract value of a Python object found outside the program.
 

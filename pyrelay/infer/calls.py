@@ -92,9 +92,9 @@ def call_known(
         from pyrelay.infer.attributes import construct
 
         return construct(it, fn, args, keywords)
-    from pyrelay.infer.attributes import captured, is_plain_object
+    from pyrelay.infer.attributes import captured, is_callable_object
 
-    if is_plain_object(fn):
+    if is_callable_object(fn):
         return call(it, captured(it, fn), args, keywords)
     wrapped = getattr(fn, "__wrapped__", None)
     if isinstance(wrapped, python_types.FunctionType) and hasattr(fn, "cache_info"):

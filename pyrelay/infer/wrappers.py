@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
-from pyrelay.infer.attributes import is_plain_object
+from pyrelay.infer.attributes import is_callable_object
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir.nodes import Attrs, Block, Function, Let, Parameter, PyCall, Var
 
@@ -85,6 +85,6 @@ def parameters_of(it: Interpreter, callee: V.Value) -> tuple[Parameter, ...]:
                 return calls.function_value(it, fn).function.signature
             if isinstance(fn, python_types.MethodType):
                 return parameters_of(it, V.Known(fn.__func__))[1:]
-            if is_plain_object(fn):
+            if is_callable_object(fn):
                 return parameters_of(it, V.Known(type(fn).__call__))[1:]
     return ()
