@@ -13,6 +13,7 @@ from typing import Any
 from pyrelay.errors import Span
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.identity import Numbers
 from pyrelay.infer.layout import (
     Layout,
     LFixed,
@@ -49,10 +50,12 @@ def leaf_types(layout: Layout) -> Iterator[Type]:
             case LScalar(ty, extent):
                 if extent is None:
                     yield ty
-            case LPlace(key, _, _, content):
+            case LPlace(key, _, _, content, numbered=numbered):
                 if key not in seen:
                     seen.add(key)
                     pending.append(content)
+                    if numbered:
+                        yield types.PY_INT
             case LNode(_, children):
                 pending.extend(reversed(children))
             case LUnion(cases):
@@ -73,10 +76,12 @@ def shared_leaf_types(layouts: Sequence[Any]) -> list[Any]:
             case LScalar(ty, extent):
                 if extent is None:
                     found.append(ty)
-            case LPlace(key, _, _, content):
+            case LPlace(key, _, _, content, numbered=numbered):
                 if key not in seen:
                     seen.add(key)
                     pending.append(content)
+                    if numbered:
+                        found.append(types.PY_INT)
             case LNode(_, children):
                 pending.extend(reversed(children))
             case LUnion(cases):
@@ -97,6 +102,7 @@ class Encoder:
     atoms: list[Atom] = field(default_factory=list)
     extents: dict[Symbol, Extent] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
+    number: Callable[[int, V.Root], Atom] | None = None  # of the object in a place
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
         if isinstance(value, V.Union) and not isinstance(layout, LUnion):
@@ -108,10 +114,14 @@ class Encoder:
             case LScalar(ty, extent):
                 if extent is None:
                     self._scalar(value, ty)
-            case LPlace(key, kind, _, content):
+            case LPlace(key, kind, _, content, numbered=numbered):
                 if key in self.seen:
                     return
                 self.seen.add(key)
+                if numbered:
+                    assert self.number is not None
+                    assert isinstance(value, V.ArrayRef)
+                    self.atoms.append(self.number(key, value.root))
                 if kind == "array":
                     self._tensor(self.read(value), content)
                 else:
@@ -170,7 +180,9 @@ class Encoder:
         """A value that is already one of several cases: select by its tag, case by case."""
         parts: list[Encoder] = []
         for case in value.cases:
-            part = Encoder(self.builder, self.heap, self.read, [], self.extents, set(self.seen))
+            part = Encoder(
+                self.builder, self.heap, self.read, [], self.extents, set(self.seen), self.number
+            )
             part._union(case, layout)
             parts.append(part)
         chosen = parts[-1].atoms
@@ -247,6 +259,7 @@ class Decoder:
     roots: dict[int, V.Root] = field(default_factory=dict)
     name: str = ""
     span: Span | None = None  # of the branch or loop
+    numbers: Numbers | None = None  # of the objects in its places
 
     def __call__(self, layout: Layout) -> V.Value:
         match layout:
@@ -258,10 +271,13 @@ class Decoder:
                 return V.Scalar(ty, next(self.outs), None, origin)
             case LFixed(value):
                 return value  # type: ignore[no-any-return]
-            case LPlace(key, kind, cls, content, may_be, rivals):
+            case LPlace(key, kind, cls, content, may_be, rivals, numbered):
                 root = self.roots.get(key)
                 if root is None:
                     root = self.roots[key] = self._root(kind, may_be, rivals)
+                    if numbered:
+                        assert self.numbers is not None
+                        root.number, root.serial = next(self.outs), self.numbers.of(key)
                     self.heap.contents[root] = self.content(kind, content)
                 if kind == "array":
                     return V.ArrayRef(root, (), self.heap.contents[root].type)

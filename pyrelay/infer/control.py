@@ -12,7 +12,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.errors import Span
-from pyrelay.infer import coding, narrowing
+from pyrelay.infer import coding, identity, narrowing
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
@@ -89,13 +89,14 @@ def branch(
     """
     base = it.heap
     mark = dims.Symbol("mark").serial
+    numbers = identity.Numbers()
     paths = [_walk(it, base, then), _walk(it, base, orelse)]
     alive = [p for p in paths if p.results is not None]
     if not alive:
         blocks = [p.builder.block(()) for p in paths]
         it.builder.bind(If(test, blocks[0], blocks[1]), ())
         raise V.Diverges
-    merged = _Merge(it, base, mark, paths, names, lenient)
+    merged = _Merge(it, base, mark, paths, names, lenient, numbers)
     return merged.finish(test)
 
 
@@ -104,10 +105,10 @@ class _Merge:
 
     def __init__(
         self, it: Interpreter, base: Heap, mark: int, paths: list[_Path], names: Sequence[str],
-        lenient: bool,
+        lenient: bool, numbers: identity.Numbers,
     ) -> None:
         self.it, self.base, self.mark, self.paths, self.names = it, base, mark, paths, names
-        self.lenient = lenient
+        self.lenient, self.numbers = lenient, numbers
         self.alive = [p for p in paths if p.results is not None]
         changed: dict[V.Root, None] = {}
         for path in self.alive:
@@ -120,16 +121,31 @@ class _Merge:
         """Joined layouts of the results and of the contents of changed objects."""
         while True:
             try:
-                return self._layouts()
+                found = self._layouts()
             except L.NeedsPlace as need:
                 self.place_roots |= need.roots
+                continue
+            more = [r for r in self._unsettled() if r not in self.changed]
+            if not more:
+                return found
+            self.changed += dict.fromkeys(more)
+
+    def _unsettled(self) -> Iterator[V.Root]:
+        for path, describer in zip(self.alive, self.describers, strict=True):
+            yield from identity.unsettled(
+                path.heap, self.base.contents.__contains__, describer.holds
+            )
 
     def _layouts(self) -> tuple[list[L.Layout], list[Any]]:
         described = []
-        for path in self.alive:
-            d = L.Describer(
-                path.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots
+        self.describers = [
+            L.Describer(
+                p.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots,
+                exact=self.it.program.exact,
             )
+            for p in self.alive
+        ]
+        for path, d in zip(self.alive, self.describers, strict=True):
             assert path.results is not None
             described.append(([d(v) for v in path.results], [d.content(r) for r in self.changed]))
         results, contents = described[0]
@@ -203,6 +219,7 @@ class _Merge:
         """Emit the If and give the joined values."""
         results, contents = self.layouts()
         everything = [*results, *contents]
+        stale = self._stale()
         leaf_types = coding.shared_leaf_types(everything)
         symbols = coding.layout_symbols(everything, self.mark)
         blocks = [self._block(p, results, contents, leaf_types, symbols) for p in self.paths]
@@ -210,7 +227,17 @@ class _Merge:
         self.it.builder.lets.append(
             Let(outs, If(test, blocks[0], blocks[1]), tuple(symbols), span=self.it.builder.span)
         )
-        return self._decode(results, contents, iter(outs))
+        return self._decode(results, contents, iter(outs), stale)
+
+    def _stale(self) -> dict[V.Root, list[identity.Sources]]:
+        """The objects that are stale after the join, with what may have written to them."""
+        found: dict[V.Root, list[identity.Sources]] = {}
+        for path in self.alive:
+            for root, sources in path.heap.stale.items():
+                if root in self.base.contents and root not in self.changed:
+                    kept = identity.kept_sources(root, sources, self.base.contents.__contains__)
+                    found.setdefault(root, []).append(kept)
+        return found
 
     def _block(
         self, path: _Path, results: list[L.Layout], contents: list[Any],
@@ -223,7 +250,12 @@ class _Merge:
                 atoms = [path.builder.undef(types.substitute(t, none)).atom for t in leaf_types]
             return path.builder.block(atoms, [0] * len(symbols))
         with it.inside(path.builder, path.heap):
-            encoder = coding.Encoder(path.builder, path.heap, it.atom)
+            for root in self.changed:
+                it.content(root)
+            encoder = coding.Encoder(
+                path.builder, path.heap, it.atom,
+                number=identity.Numberer(path.builder, self.numbers),
+            )
             for value, layout in zip(path.results, results, strict=True):
                 encoder(value, layout)
             for root, layout in zip(self.changed, contents, strict=True):
@@ -231,18 +263,26 @@ class _Merge:
         return path.builder.block(encoder.atoms, [encoder.extents.get(s, 0) for s in symbols])
 
     def _decode(
-        self, results: list[L.Layout], contents: list[Any], outs: Iterator[Atom]
+        self, results: list[L.Layout], contents: list[Any], outs: Iterator[Atom],
+        stale: dict[V.Root, list[identity.Sources]],
     ) -> list[V.Value]:
         heap = self.base
-        decoder = coding.Decoder(outs, heap, span=self.it.builder.span)
+        decoder = coding.Decoder(
+            outs, heap, span=self.it.builder.span, numbers=self.numbers
+        )
         values = []
         for i, layout in enumerate(results):
             decoder.name = self.names[i] if i < len(self.names) else ""
             values.append(decoder(layout))
         for root, layout in zip(self.changed, contents, strict=True):
             heap.contents[root] = decoder.content(root.kind, layout)
+        heap.stale = {
+            root: identity.joined_sources(
+                root, sources, self.changed.__contains__, decoder.roots.values()
+            )
+            for root, sources in stale.items()
+        }
         for path in self.alive:
-            heap.stale.update(path.heap.stale)
             heap.written.update(path.heap.written)
         return values
 

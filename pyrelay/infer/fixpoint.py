@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import coding, narrowing
+from pyrelay.infer import coding, identity, narrowing
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
@@ -65,7 +65,8 @@ class Fixpoint:
     layouts: list[L.Layout] = field(default_factory=list)
     changed: dict[V.Root, Any] = field(default_factory=dict)  # layouts of changed contents
     place_roots: frozenset[V.Root] = frozenset()
-    stale: dict[V.Root, Any] = field(default_factory=dict)
+    stale: dict[V.Root, identity.Sources] = field(default_factory=dict)
+    numbers: identity.Numbers = field(default_factory=identity.Numbers)
     mark: int = 0
     symbol: Symbol | None = None  # stands for the loop's index in sizes
     visits: Visits = field(init=False)
@@ -91,7 +92,9 @@ class Fixpoint:
 
     def _describer(self, heap: Heap) -> L.Describer:
         outer = self.base.contents.__contains__
-        return L.Describer(heap, outer, self.mark, True, self.place_roots)
+        return L.Describer(
+            heap, outer, self.mark, True, self.place_roots, exact=self.it.program.exact
+        )
 
     def _describe_entry(self) -> None:
         self.base = self.it.heap
@@ -133,12 +136,9 @@ class Fixpoint:
         carried = tuple(Var("c", t, span=it.builder.span) for t in leaves)
         test_builder, body_builder = it.builder.nested(), it.builder.nested()
         heap = self.base.copy()
-        heap.stale.update(self.stale)
         saved_let, env = it.let, dict(it.frame.env)
         with it.inside(test_builder, heap):
             header = self._decode(iter(carried), heap)
-            for root in self.changed:
-                heap.stale.pop(root, None)
             runner.enter(header)
             test: Block | None = None
             handed: tuple[Var, ...] = ()
@@ -229,13 +229,22 @@ class Fixpoint:
         return builder.block([atom, *renamed]), tuple(handed)
 
     def _decode(self, outs: Any, heap: Heap, renamed: Any = None) -> list[V.Value]:
-        decoder = coding.Decoder(outs, heap, span=self.it.builder.span)
+        decoder = coding.Decoder(
+            outs, heap, span=self.it.builder.span, numbers=self.numbers
+        )
         header = []
         for layout, var in zip(self.layouts, self.runner.node.carried, strict=True):
             decoder.name = var.name
             header.append(decoder(layout))
         for root, layout in self.changed.items():
             heap.contents[root] = decoder.content(root.kind, layout)
+        heap.stale = {
+            root: identity.joined_sources(
+                root, (heap.stale.get(root, {}), self.stale.get(root, {})),
+                self.changed.__contains__, decoder.roots.values(),
+            )
+            for root in {**heap.stale, **self.stale} if root not in self.changed
+        }
         return header
 
     # -- comparison --------------------------------------------------------------------------------
@@ -244,7 +253,7 @@ class Fixpoint:
         """Join the layouts at the back edge into the guess; True if the guess already held."""
         assert result.following is not None
         describer = self._describer(result.heap)
-        before = self.everything, list(self.changed), dict(self.stale)
+        before = self._guess()
         bound = frozenset(
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
@@ -269,12 +278,24 @@ class Fixpoint:
             self.changed[root] = self._join_content(
                 joiner, root, self.changed[root], describer.content(root)
             )
+        outer = self.base.contents.__contains__
+        for root in identity.unsettled(result.heap, outer, describer.holds):
+            if root not in self.changed:
+                self.changed[root] = entry.content(root)
         self.visits.written |= self._found_places(self.changed)
         self.layouts = layouts
         self.stale = {
-            r: s for r, s in result.heap.stale.items() if r in self.base.contents
+            root: identity.kept_sources(root, sources, outer)
+            for root, sources in result.heap.stale.items() if outer(root)
         }
-        return before == (self.everything, list(self.changed), dict(self.stale))
+        return before == self._guess()
+
+    def _guess(self) -> tuple[Any, ...]:
+        """What a pass assumes, for comparison with what it found."""
+        known = self.base.contents
+        stale = {r: frozenset(s if s in known else None for s in sources)
+                 for r, sources in self.stale.items() if r not in self.changed}
+        return self.everything, list(self.changed), stale
 
     def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
         if isinstance(a, TensorType):
@@ -303,7 +324,9 @@ class Fixpoint:
     def _emit(self, result: _Pass) -> list[V.Value]:
         it = self.it
         symbols = coding.layout_symbols(self.everything, self.mark)
-        init = coding.Encoder(it.builder, self.base, it.atom)
+        for root in self.changed:
+            it.content(root)
+        init = self._encoder(it.builder, self.base)
         self._encode(init, self.init)
         body = self._body(result, symbols)
         count = None
@@ -322,9 +345,6 @@ class Fixpoint:
         )
         it.builder.lets.append(Let(outs, loop, tuple(outer.values()), span=it.builder.span))
         values = self._decode(iter(outs), self.base)
-        self.base.stale.update(self.stale)
-        for root in self.changed:
-            self.base.stale.pop(root, None)
         self.base.written.update(result.heap.written)
         return values
 
@@ -336,6 +356,10 @@ class Fixpoint:
         from pyrelay.infer.operators import binary
 
         return binary(self.it, "-", count, V.Known(self.start))
+
+    def _encoder(self, builder: Builder, heap: Heap) -> coding.Encoder:
+        numberer = identity.Numberer(builder, self.numbers)
+        return coding.Encoder(builder, heap, self.it.atom, number=numberer)
 
     def _encode(self, encoder: coding.Encoder, carried: list[V.Value]) -> None:
         for value, layout in zip(carried, self.layouts, strict=True):
@@ -356,7 +380,9 @@ class Fixpoint:
             self._bind_index(result, ())
             return result.builder.block([*leave, *atoms], [dims.of(s) for s in symbols])
         with it.inside(result.builder, result.heap):
-            encoder = coding.Encoder(result.builder, result.heap, it.atom)
+            for root in self.changed:
+                it.content(root)
+            encoder = self._encoder(result.builder, result.heap)
             self._encode(encoder, result.following)
             leaves = [it.atom(result.leave)] if exits else []
         extents = [encoder.extents[s] for s in symbols]

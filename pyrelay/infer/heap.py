@@ -2,11 +2,13 @@
 
 An array's content is the atom of its current value, a list's a tuple of values, a dict's and an
 object's a mapping of names to values, a cell's one value. Branches work on copies, which are
-compared afterwards.
+compared afterwards. An object that may have been written under another name is stale: what it
+contains is settled when it is next read (identity.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +18,11 @@ from pyrelay.infer.values import Root
 
 @dataclass(slots=True)
 class Heap:
-    """Contents by root, and roots whose content cannot be known any more (with the reason)."""
+    """Contents by root, and roots that may have been written through other ones."""
 
     contents: dict[Root, Any] = field(default_factory=dict)
-    #: root -> where the write happened that may or may not have reached it
-    stale: dict[Root, Span | None] = field(default_factory=dict)
+    #: root -> the objects through which it may have been written, latest last, and where
+    stale: dict[Root, Mapping[Root, Span | None]] = field(default_factory=dict)
     #: where each root was last written
     written: dict[Root, Span | None] = field(default_factory=dict)
 
@@ -40,7 +42,10 @@ class Heap:
         self.stale.pop(root, None)
         for other in self.contents:
             if other is not root and root.may_alias(other):
-                self.stale[other] = span
+                earlier = self.stale.get(other, {})
+                self.stale[other] = {
+                    **{r: s for r, s in earlier.items() if r is not root}, root: span
+                }
 
     def changed_since(self, before: Heap) -> list[Root]:
         """Objects of `before` whose content is another one now, oldest first."""

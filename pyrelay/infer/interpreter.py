@@ -16,7 +16,7 @@ from typing import Any
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
-from pyrelay.infer import narrowing
+from pyrelay.infer import identity, narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
@@ -67,6 +67,7 @@ class Program:
     new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
+    exact: bool = False  # arrays that names may share have numbers that tell them apart
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""
@@ -272,9 +273,14 @@ class Interpreter:
 
     def content(self, root: V.Root) -> Any:
         """What an object contains now. Raises AliasError if that cannot be known."""
-        if root in self.heap.stale:
-            written = self.heap.stale[root]
-            related = [(written, "written here")] if written else []
+        sources = self.heap.stale.get(root)
+        if sources is not None:
+            if identity.told_apart(root, sources):
+                identity.settle(self, root)
+                return self.heap.contents[root]
+            if not self.program.exact:
+                raise V.NeedsIdentity(root)
+            related = [(s, "written here") for s in reversed(list(sources.values())) if s][:1]
             choices = [r.span for r in self.heap.contents if root.may_alias(r) and r.join]
             related += [(s, "here a name may come to mean it") for s in choices if s][:1]
             raise self.failure(

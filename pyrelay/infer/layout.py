@@ -17,6 +17,7 @@ from typing import Any
 
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.identity import numbered
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import UNREAD
@@ -59,6 +60,7 @@ class LPlace:
     content: Any
     may_be: frozenset[Any] = frozenset()  # older roots; in what a function returns, keys of places
     rivals: frozenset[int] = frozenset()  # keys of earlier places that may be the same object
+    numbered: bool = False  # a first leaf says which object it is (identity.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ class Describer:
     place_roots: frozenset[V.Root] = frozenset()  # outer roots that get a place all the same
     keys: dict[Any, int] = field(default_factory=dict)
     rivals: dict[int, frozenset[int]] = field(default_factory=dict)
+    exact: bool = False  # arrays get numbers that say at run time which object they are
     renamed: dict[Extent, Extent] = field(default_factory=dict)
 
     def __call__(self, value: V.Value) -> Layout:
@@ -232,8 +235,9 @@ class Describer:
                 if self.outer(root) and root not in self.place_roots:
                     return LFixed(value)
                 key = self._key(root, view)
+                exact = self.exact and not view and numbered(root)
                 return LPlace(
-                    key, "array", None, self._type(ty), self._may_be(root), self.rivals[key]
+                    key, "array", None, self._type(ty), self._may_be(root), self.rivals[key], exact
                 )
             case V.Ref(root, cls):
                 if self.outer(root) and root not in self.place_roots:
@@ -258,6 +262,10 @@ class Describer:
         self.rivals[key] = frozenset(rivals)
         self.keys[root, view] = key
         return key
+
+    def holds(self, root: V.Root) -> bool:
+        """True if the object itself, not a view of it, is in one of the places described."""
+        return (root, ()) in self.keys
 
     def _may_be(self, root: V.Root) -> frozenset[Any]:
         """The roots known outside that a root may be the same object as."""
@@ -364,7 +372,8 @@ class Joiner:
             content = self(a.content, b.content)
         else:
             raise JoinError(a, b, "their lengths or keys differ")
-        return LPlace(key, a.kind, a.cls, content, a.may_be | b.may_be, rivals)
+        exact = a.numbered and b.numbered
+        return LPlace(key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, exact)
 
     def _key(self, a: LPlace | None, b: LPlace | None) -> tuple[int, frozenset[int]]:
         """The number of the place that is `a` on the left and `b` on the right path.
@@ -388,11 +397,11 @@ class Joiner:
     def _alone(self, layout: Layout, left: bool) -> Layout:
         """A layout that only one path has, in the numbers of the join."""
         match layout:
-            case LPlace(_, kind, cls, content, may_be):
+            case LPlace(_, kind, cls, content, may_be, _, exact):
                 key, rivals = self._key(layout, None) if left else self._key(None, layout)
                 if isinstance(content, LNode):
                     content = self._alone(content, left)
-                return LPlace(key, kind, cls, content, may_be, rivals)
+                return LPlace(key, kind, cls, content, may_be, rivals, exact)
             case LNode(head, children):
                 return LNode(head, tuple(self._alone(c, left) for c in children))
             case LUnion(cases):

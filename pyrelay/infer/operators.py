@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import narrowing
+from pyrelay.infer import identity, narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -379,13 +379,17 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
                           and isinstance(a, (bool, int, str, type(None))))
         return V.Known(bool(same))
     if isinstance(x, (V.ArrayRef, V.Ref)) and isinstance(y, (V.ArrayRef, V.Ref)):
+        views = getattr(x, "view", ()), getattr(y, "view", ())
         if x.root is not y.root and x.root.may_alias(y.root):
+            if views == ((), ()) and identity.told_apart(x.root, (y.root,)):
+                return identity.same_object(it, x.root, y.root)
+            if not it.program.exact:
+                raise V.NeedsIdentity(x.root)
             raise it.failure(
                 errors.AliasError,
                 "whether these are one object depends on a branch or loop of the running program",
             )
-        views = getattr(x, "view", ()) == getattr(y, "view", ())
-        return V.Known(x.root is y.root and views)
+        return V.Known(x.root is y.root and views[0] == views[1])
     return V.Known(x is y)
 
 

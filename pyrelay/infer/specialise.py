@@ -97,6 +97,7 @@ class _Attempt:
     parse: Callable[[Any], Any]
     known: dict[int, Any]
     captured: Sequence[V.NeedsCapture] = ()
+    exact: bool = False
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -111,7 +112,7 @@ class _Attempt:
         self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
         """Interpret the call and close the module."""
-        program = Program(self.parse, self.guards, objects=self.objects)
+        program = Program(self.parse, self.guards, objects=self.objects, exact=self.exact)
         it = Interpreter(program, Builder(), Heap())
         program.new_leaf = self._new_leaf
         names = _argument_names(make_callee, len(args))
@@ -253,13 +254,13 @@ class _Close:
         containers = [V.Ref(r) for r in attempt.containers]
         self._count_mentions([value, *containers])
         tree = self._tree(value)
+        for root in (*attempt.roots.values(), *attempt.containers):
+            it.content(root)  # what was written to it under other names is settled
         changed = set(it.heap.changed_since(self.before))
         changed.update(r for r in it.heap.written if r not in self.before.contents)  # captured ones
         mutated: dict[int, int] = {}
         changes: list[ContainerChange] = []
         for leaf, root in attempt.roots.items():
-            if root in it.heap.stale:
-                it.content(root)  # raises: the caller's array cannot be known
             if root in changed:
                 mutated[leaf] = self._result(it.content(root))
         for number, root in enumerate(attempt.containers):
@@ -448,8 +449,9 @@ def specialise(
     """
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
+    exact = False
     while len(known) + len(captured) < _MOST_RESTARTS:
-        attempt = _Attempt(parse, known, captured)
+        attempt = _Attempt(parse, known, captured, exact)
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
                 return attempt.run(callee, args, keywords)
@@ -464,6 +466,8 @@ def specialise(
             if any(need.value is other.value for other in captured):
                 raise errors.InvariantError("a captured object is not handed on") from need
             captured.append(need)
+        except V.NeedsIdentity:
+            exact = True
         except V.NeedsUnrolling as need:
             raise need.error from None
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")

@@ -22,6 +22,11 @@ from pyrelay.ir.types import TensorType
 _serial = itertools.count()
 
 
+def next_serial() -> int:
+    """A number greater than all before it."""
+    return next(_serial)
+
+
 @dataclass(slots=True, eq=False)
 class Root:
     """The identity of one mutable object. `leaf` is the entry argument it came from, if one."""
@@ -30,12 +35,14 @@ class Root:
     span: Span | None = None
     leaf: int | None = None
     name: str = ""
-    serial: int = field(default_factory=lambda: next(_serial))
+    serial: int = field(default_factory=next_serial)
     #: Older roots that this one may be the same object as, since a branch or a loop chose.
     may_be: frozenset[Root] = field(default=frozenset(), repr=False)
     #: The join that made this root; of the roots it made, `rivals` may be the same object.
     join: object = field(default=None, repr=False)
     rivals: set[Root] = field(default_factory=set, repr=False)
+    #: The run-time number of the object that a place is (identity.py), if it has one.
+    number: Atom | None = field(default=None, repr=False)
 
     def may_alias(self, other: Root) -> bool:
         """True unless the two are certainly different objects."""
@@ -221,6 +228,13 @@ class NeedsCapture(Exception):
 
     source: Any
     value: Any
+
+
+@dataclass(eq=False)
+class NeedsIdentity(Exception):
+    """Which object this one is matters, and nothing that tells it at run time was made."""
+
+    root: Root
 
 
 @dataclass(eq=False)

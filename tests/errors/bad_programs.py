@@ -187,22 +187,13 @@ def f(x):
 """,
         (X,),
     ),
-    "swap_of_arguments": (
-        """
-def f(u, un, steps):
-    for _ in range(steps):
-        un[1:] = u[:-1]
-        u, un = un, u
-    return u
-""",
-        (X, X + 1, 3),
-    ),
     "alias_chosen_by_a_branch": (
         """
 def f(x, n):
-    y = x if n > 0 else np.zeros(4)
-    y[0] = 1.0
-    return x[0]
+    rows, others = [x, x], [x + 1.0, x]
+    kept = rows if n > 0 else others
+    kept[0] = 1.0
+    return rows[0]
 """,
         (X, 1),
     ),

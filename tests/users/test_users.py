@@ -27,6 +27,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     networks,
     refusals,
     roots,
+    sharing,
     signals,
     style,
     tables,

@@ -1,0 +1,110 @@
+"""Names that share arrays: swapped, chosen by a branch, kept by a loop, and written to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.array([1.0, -2.0, 3.0, 0.5])
+Y = np.array([0.5, 2.0, -1.0, 4.0])
+A = np.sin(np.arange(12.0)).reshape(3, 4)
+
+
+@use((X, Y, 0), (X, Y, 3), wrt=(0, 1))
+def stencil_swapping_its_arguments(u, un, steps):
+    for _ in range(steps):
+        un[1:-1] = 0.5 * (u[2:] + u[:-2])
+        u, un = un, u
+    return u
+
+
+@use((A, np.zeros((3, 4)), 5), wrt=(0,))
+def stencil_swapping_until_it_is_still(u, un, steps):
+    for k in range(steps):
+        for i in range(1, 2):
+            for j in range(1, u.shape[1] - 1):
+                un[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+        if k and np.abs(un - u).max() < 1e-3:
+            break
+        u, un = un, u
+    return u, un
+
+
+@use((X, Y, np.ones(4), 4), wrt=(0, 1, 2))
+def three_buffers_in_turn(a, b, c, steps):
+    for _ in range(steps):
+        c[:] = 2.0 * b - 0.5 * a
+        a, b, c = b, c, a
+    return a, b
+
+
+@use((X, Y, 3), (Y, X, 3), wrt=(0, 1))
+def swapped_on_a_condition(u, v, n):
+    for k in range(n):
+        if u[0] > v[0]:
+            u, v = v, u
+        u[k] = u[k] * 0.5 + v[k]
+    return u, v
+
+
+@use((X, Y, 1), (X, Y, 0), wrt=(0, 1))
+def written_through_a_chosen_name(x, y, k):
+    z = x if k else y
+    z[0] = z[1] * 3.0
+    return x, y, z
+
+
+@use((X, Y, 0), (X, Y, 3), wrt=(0, 1))
+def the_old_name_written_after_a_loop(x, y, n):
+    z = x
+    for _ in range(n):
+        z = z + y
+    x[0] = 10.0
+    return z
+
+
+@use((X, 1), (X, 0), wrt=(0,))
+def copied_on_one_branch(x, k):
+    if k:
+        x = x.copy()
+    x[0] = 5.0
+    return x
+
+
+@use((X, Y, 1), (X, Y, 4), wrt=(0, 1))
+def one_of_two_bumped_by_a_helper(x, y, n):
+    def bump(v, by):
+        v[1] += by
+
+    for i in range(n):
+        bump(x if i % 2 else y, 0.5 * x[0])
+    return x, y
+
+
+@use((X, Y, 0), (X, Y, 2))
+def asked_whether_it_is_the_same(x, y, n):
+    z = x
+    for _ in range(n):
+        if z is not x:
+            break
+        z = z + y
+    return z is x, z is y
+
+
+@use((X, Y, 0), (X, Y, 1), wrt=(0, 1))
+def pairs_in_either_order(x, y, k):
+    first, second = (x, y) if k else (y, x)
+    first[:] = second * 2.0
+    second[0] = 0.0
+    return x, y
+
+
+@use((X, Y, 5), wrt=(0, 1))
+def the_best_so_far_is_kept_and_marked(x, y, n):
+    best, value = x, x.sum()
+    for k in range(n):
+        if k % 2 and y.sum() * k > value:
+            best, value = y, y.sum() * k
+        best[0] += 0.25
+    return x, y, value
