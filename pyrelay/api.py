@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyrelay import config, errors
+from pyrelay.autoreload import follow_autoreload
 from pyrelay.deep_stack import deep, on_deep_stack
 from pyrelay.infer.structure import Flattened, Key, flatten
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
@@ -70,7 +71,10 @@ class Compiled:
         self._hits = [0]
         self._warned = False
         self._direct: Callable[..., Any] = self._dispatch
-        _keep_source(self.py)
+        self._function = _function_of(self.py)
+        self._read: tuple[Any, tuple[str, ...], frozenset[str]] | None = None
+        _keep_source(self._function)
+        follow_autoreload(Compiled)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         try:
@@ -120,23 +124,27 @@ class Compiled:
         names = self._names
         return names[:count] + tuple(f"argument {k + 1}" for k in range(len(names), count))
 
-    @functools.cached_property
-    def _parameters(self) -> tuple[inspect.Parameter, ...]:
-        try:
-            parameters = inspect.signature(self.py).parameters.values()
-        except (TypeError, ValueError):
-            return ()
-        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return tuple(p for p in parameters if p.kind in kinds)
-
-    @functools.cached_property
+    @property
     def _names(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self._parameters)
+        """The parameters that may be given by position."""
+        return self._parameters()[1]
 
-    @functools.cached_property
+    @property
     def _positional_only(self) -> frozenset[str]:
-        only = inspect.Parameter.POSITIONAL_ONLY
-        return frozenset(p.name for p in self._parameters if p.kind is only)
+        return self._parameters()[2]
+
+    def _parameters(self) -> tuple[Any, tuple[str, ...], frozenset[str]]:
+        """The function's code now, its positional parameters, those without a name to callers."""
+        code = getattr(self._function, "__code__", None)
+        known = self._read
+        if known is None or known[0] is not code:
+            positional = _positional(self.py)
+            only = inspect.Parameter.POSITIONAL_ONLY
+            known = self._read = (
+                code, tuple(p.name for p in positional),
+                frozenset(p.name for p in positional if p.kind is only),
+            )
+        return known
 
     def _found(self, key: Key, flat: Flattened) -> _Entry | None:
         count, objects = len(flat.leaves), len(flat.containers)
@@ -241,7 +249,7 @@ class Compiled:
             from pyrelay.frontend.parse import parse
             from pyrelay.ir.show import show
 
-            return Text(show(parse(_function_of(self.py)).module))
+            return Text(show(parse(self._function).module))
         return program_text(self._specialised(*self._in_order(args, keywords)), stage)
 
     @user_facing
@@ -476,9 +484,18 @@ def _keep_source(function: Any) -> None:
     """Keep the text of a function as it is now: its file may be edited before the first call."""
     from pyrelay.frontend import source
 
-    found = _function_of(function)
-    if isinstance(found, python_types.FunctionType):
-        source.keep(found)
+    if isinstance(function, python_types.FunctionType):
+        source.keep(function)
+
+
+def _positional(function: Any) -> list[inspect.Parameter]:
+    """The parameters that may be given by position; none if a callable does not tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p for p in parameters if p.kind in kinds]
 
 
 def _text_of(function: python_types.FunctionType) -> list[str] | None:

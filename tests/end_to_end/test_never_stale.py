@@ -413,6 +413,27 @@ def test_a_file_edited_before_the_first_call_is_compiled_as_it_was_when_imported
     assert pyrelay.jit(made.g)(5.0) == 3.0
 
 
+def test_autoreload_brings_an_edited_module_into_functions_imported_before(tmp_path: Path) -> None:
+    script = tmp_path / "session.py"
+    script.write_text(AUTORELOAD)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "done"
+
+
+def test_parameters_renamed_by_new_code_take_keywords_by_their_new_names() -> None:
+    def difference(a: Any, b: Any) -> Any:
+        return a - b
+
+    compiled = pyrelay.jit(difference)
+    assert compiled(b=1.0, a=3.0) == 2.0
+    difference.__code__ = (lambda b, a: b - a).__code__
+    assert compiled(b=1.0, a=3.0) == difference(b=1.0, a=3.0) == -2.0
+
+
 def test_compiled_functions_are_collected_with_what_they_compiled() -> None:
     alive = []
     for k in range(4):
@@ -440,6 +461,55 @@ def test_threads_that_call_with_a_new_signature_compile_it_once() -> None:
     assert len(set(results)) == 1
     assert compiled.cache_info().compilations == 1
 
+
+AUTORELOAD = """
+import os
+from pathlib import Path
+from IPython.core.interactiveshell import InteractiveShell
+
+TEXT = '''
+import numpy as np, pyrelay
+
+def helper(x):
+    return x * {0}
+
+@pyrelay.jit
+def f(x):
+    return helper(x) + {0}
+
+class Model:
+    @pyrelay.jit
+    def score(self, x):
+        return x * {0}
+'''
+
+def write(number):
+    path = Path("edited_module.py")
+    path.write_text("#\\n" * int(number) + TEXT.format(number))
+    os.utime(path, (path.stat().st_mtime + 10 * number,) * 2)
+
+write(2.0)
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "autoreload")
+shell.run_line_magic("autoreload", "2")
+
+def run(text):
+    result = shell.run_cell(text)
+    result.raise_error()
+    return result.result
+
+run("import pyrelay\\nfrom edited_module import f, helper, Model\\nimport edited_module")
+run("slope = pyrelay.grad(f)\\nmodel = Model()")
+run("@pyrelay.jit\\ndef mine(x):\\n    return helper(x) + f(x) + edited_module.f(x)")
+for number in (2.0, 3.0, 4.0):
+    write(number)
+    assert run("f(1.0)") == 2 * number
+    assert run("edited_module.f(1.0)") == 2 * number
+    assert run("slope(1.0)") == number
+    assert run("model.score(1.0)") == number
+    assert run("mine(1.0)") == 5 * number
+print("done")
+"""
 
 IN_MAIN = """
 import multiprocessing, pickle, sys
