@@ -112,8 +112,8 @@ def lstm(hidden=8, steps=5):
     ("function", "args", "most"),
     [
         (plain.elementwise, (f32(9), f32(9), f32(9)), 1),
-        (plain.softmax, (f32(4, 5),), 4),
-        (plain.layer_norm, (f32(4, 5),), 3),
+        (plain.softmax, (f32(4, 5),), 1),
+        (plain.layer_norm, (f32(4, 5),), 1),
         (plain.lstm, lstm(), 3),
     ],
     ids=["elementwise", "softmax", "layer norm", "lstm"],

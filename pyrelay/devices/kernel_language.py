@@ -130,11 +130,17 @@ def distinct_metadata(module: llvm.Module) -> _Distinct:
     return _Distinct(module, [], str(len(module.metadata)))
 
 
-_groups: weakref.WeakKeyDictionary[llvm.Module, _Distinct] = weakref.WeakKeyDictionary()
+#: The loops that an access promises to be parallel in: all, all but the outermost ones.
+EVERY_LOOP, INNER_LOOPS = "every loop", "inner loops"
+
+_groups: weakref.WeakKeyDictionary[llvm.Module, dict[str, _Distinct]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
-def access_group(module: llvm.Module) -> _Distinct:
-    """The access group of ``module``'s parallel loads and stores."""
-    if module not in _groups:
-        _groups[module] = distinct_metadata(module)
-    return _groups[module]
+def access_group(module: llvm.Module, loops: str) -> _Distinct:
+    """The access group of ``module``'s loads and stores that are parallel in these loops."""
+    known = _groups.setdefault(module, {})
+    if loops not in known:
+        known[loops] = distinct_metadata(module)
+    return known[loops]

@@ -6,8 +6,9 @@ ones that know intrinsics and operators only, and its pass manager, wrappers and
 which cost more than the kernel, are left out.
 
 Every loop's back edge carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the
-access group of ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers
-whose addresses are plain integers, the same buffer read and written included.
+access groups of ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers
+whose addresses are plain integers, the same buffer read and written included. The outermost loops
+leave out those that are parallel inside one of their iterations only.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from numba.core import (
     types,
     typing,
 )
+from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import type_inference_stage
 
 from pyrelay.devices.kernel_language import (
     BOOL,
+    EVERY_LOOP,
+    INNER_LOOPS,
     LLVM_TYPES,
     WORD,
     Intrinsic,
@@ -142,6 +146,10 @@ class _Lower(lowering.Lower):
     def pre_lower(self) -> None:
         super().pre_lower()
         self._offsets = {block: offset for offset, block in self.blocks.items()}
+        loops = compute_cfg_from_blocks(self.blocks).loops().values()
+        inner = {each.header for each in loops for other in loops
+                 if each is not other and each.header in other.body}  # fmt: skip
+        self._outermost = {each.header for each in loops} - inner
 
     def lower_inst(self, inst: Any) -> None:
         super().lower_inst(inst)
@@ -151,9 +159,12 @@ class _Lower(lowering.Lower):
             targets = (inst.truebr, inst.falsebr)
         else:
             return
-        if min(targets) <= self._offset:
-            group = access_group(self.module)
-            parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", group])
+        header = min(targets)
+        if header <= self._offset:
+            groups = [access_group(self.module, EVERY_LOOP)]
+            if header not in self._outermost:
+                groups.append(access_group(self.module, INNER_LOOPS))
+            parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])
             loop = distinct_metadata(self.module)
             loop.operands = (loop, parallel)
             self.builder.block.terminator.set_metadata("llvm.loop", loop)

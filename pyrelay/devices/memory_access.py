@@ -6,6 +6,7 @@ dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
     param_T(block, k)             parameter k of the kernel's block, from its bit pattern
     load_T(address, i)            element i, where no other iteration of any loop around the load
     store_T(address, i, value)    writes it: the promise by which loops are vectorised
+    load_row_T, store_row_T       the same promise for all loops but the outermost ones
     load_ordered_T, store_ordered_T   the same without the promise: x[i] = x[i - 1] + y[i]
     local_T(n)                    address of n elements in the kernel's own frame; n is a literal
     store_slot_T(address, k, value)   bit pattern into word k: scalar results, error records
@@ -40,7 +41,9 @@ from numba.core import types
 from pyrelay.devices.kernel_language import (
     BOOL,
     COMPLEX,
+    EVERY_LOOP,
     FLOATS,
+    INNER_LOOPS,
     INTEGERS,
     LLVM_TYPES,
     SHORT_NAMES,
@@ -86,17 +89,17 @@ def _places(b: llvm.IRBuilder, ty: types.Type, address: Any, index: Any) -> list
     ]
 
 
-def _mark(b: llvm.IRBuilder, access: Any, parallel: bool) -> Any:
-    if parallel:
-        access.set_metadata("llvm.access.group", access_group(b.module))
+def _mark(b: llvm.IRBuilder, access: Any, loops: str | None) -> Any:
+    if loops is not None:
+        access.set_metadata("llvm.access.group", access_group(b.module, loops))
     return access
 
 
-def _load(name: str, ty: types.Type, parallel: bool) -> Intrinsic:
+def _load(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
     def emit(b: llvm.IRBuilder, _: types.Type, address: Any, index: Any) -> Any:
         stored = _part_type(ty) if ty in COMPLEX else _stored_type(ty)
         values = [
-            _mark(b, b.load(place, typ=stored), parallel)
+            _mark(b, b.load(place, typ=stored), loops)
             for place in _places(b, ty, address, index)
         ]
         if ty in COMPLEX:
@@ -108,7 +111,7 @@ def _load(name: str, ty: types.Type, parallel: bool) -> Intrinsic:
     return define(name, fixed(ty, _I64, _I64), emit)
 
 
-def _store(name: str, ty: types.Type, parallel: bool) -> Intrinsic:
+def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
     def emit(b: llvm.IRBuilder, _: types.Type, address: Any, index: Any, value: Any) -> None:
         values: tuple[Any, ...]
         if ty in COMPLEX:
@@ -116,7 +119,7 @@ def _store(name: str, ty: types.Type, parallel: bool) -> Intrinsic:
         else:
             values = (b.zext(value, _BYTE) if ty == BOOL else value,)
         for place, part in zip(_places(b, ty, address, index), values, strict=True):
-            _mark(b, b.store(part, place), parallel)
+            _mark(b, b.store(part, place), loops)
 
     return define(name, fixed(types.void, _I64, _I64, ty), emit)
 
@@ -326,10 +329,12 @@ def _emit_poll(b: llvm.IRBuilder, _: types.Type, block: Any) -> Any:
 poll = define("poll", fixed(_I64, _I64), _emit_poll)
 
 _MAKERS: dict[str, Callable[[str, types.Type], Intrinsic]] = {
-    "load_{}": lambda name, ty: _load(name, ty, parallel=True),
-    "store_{}": lambda name, ty: _store(name, ty, parallel=True),
-    "load_ordered_{}": lambda name, ty: _load(name, ty, parallel=False),
-    "store_ordered_{}": lambda name, ty: _store(name, ty, parallel=False),
+    "load_{}": lambda name, ty: _load(name, ty, EVERY_LOOP),
+    "store_{}": lambda name, ty: _store(name, ty, EVERY_LOOP),
+    "load_row_{}": lambda name, ty: _load(name, ty, INNER_LOOPS),
+    "store_row_{}": lambda name, ty: _store(name, ty, INNER_LOOPS),
+    "load_ordered_{}": lambda name, ty: _load(name, ty, None),
+    "store_ordered_{}": lambda name, ty: _store(name, ty, None),
     "param_{}": _param,
     "store_slot_{}": _store_slot,
     "local_{}": _local,

@@ -17,7 +17,7 @@ from fractions import Fraction
 from llvmlite import ir as llvm
 
 from pyrelay.devices.exponentials import lane_half_exp, lane_log1p
-from pyrelay.devices.kernel_language import WORD, access_group
+from pyrelay.devices.kernel_language import EVERY_LOOP, WORD, access_group
 from pyrelay.devices.lanes import SINGLE, Lane
 
 _INF = math.inf
@@ -121,7 +121,7 @@ def _table_entry(index: Lane, name: str, values: tuple[float, ...]) -> Lane:
         table.global_constant, table.linkage = True, "internal"
     place = b.gep(table, [llvm.Constant(WORD, 0), b.zext(index.v, WORD)], inbounds=True)
     value = b.load(place)
-    value.set_metadata("llvm.access.group", access_group(b.module))
+    value.set_metadata("llvm.access.group", access_group(b.module, EVERY_LOOP))
     return Lane(b, value)
 
 

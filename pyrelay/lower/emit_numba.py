@@ -26,6 +26,7 @@ from pyrelay.lower.kernel import (
     ARRAY,
     EXTENT,
     OUTPUT,
+    ROW,
     SCALAR,
     SCRATCH,
     SLOT,
@@ -60,7 +61,7 @@ VOCABULARY = "pyrelay.devices.vocabulary"
 
 POLL_ROUNDS = 1 << 20  # of the loops of a program, between two looks for Ctrl-C
 _LARGEST_EXPRESSION = 12  # operations in one statement
-_PREFIX = {ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r", SCRATCH: "t"}
+_PREFIX = {ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r", SCRATCH: "t", ROW: "w"}
 _CONSTANTS = ("inf", "nan")
 
 
@@ -242,6 +243,13 @@ def _breaks(body: Body) -> bool:
     return False
 
 
+def _order(access: Load | Store) -> str:
+    """The part of an access's name that tells which loops may be vectorised over it."""
+    if isinstance(access.array, Parameter) and access.array.role == ROW:
+        return "row_"
+    return "" if access.parallel else "ordered_"
+
+
 # -- statements ----------------------------------------------------------------------------------
 
 
@@ -351,8 +359,7 @@ class _Printer:
 
     def _tree(self, statement: Compute | Load, args: list[ast.expr]) -> ast.expr:
         if isinstance(statement, Load):
-            order = "" if statement.parallel else "ordered_"
-            name = f"load_{order}{statement.array.dtype.name}"
+            name = f"load_{_order(statement)}{statement.array.dtype.name}"
             return _call(name, self._array(statement.array), *args)
         scalar = SCALARS[statement.primitive]
         last = statement.args[-1].dtype
@@ -468,8 +475,7 @@ class _Printer:
         array = self._array(store.array)
         if isinstance(store.array, Parameter) and store.array.role == SLOT:
             return _call(f"store_slot_{store.array.dtype.name}", array, *values)
-        order = "" if store.parallel else "ordered_"
-        return _call(f"store_{order}{store.array.dtype.name}", array, *values)
+        return _call(f"store_{_order(store)}{store.array.dtype.name}", array, *values)
 
     def _failure(self, fail: Fail, values: list[ast.expr]) -> list[ast.stmt]:
         record = _call("param_i64", _name("block"), ast.Constant(0))

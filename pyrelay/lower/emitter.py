@@ -276,6 +276,14 @@ class Emitter:
             return self._once(("load", array, index.key), [index], make)
         return make(self.scope)
 
+    def reload(self, array: Array, index: Value) -> Value:
+        """An element that the kernel has stored before, read where the next statement stands."""
+        if isinstance(array, Parameter):
+            self.parameters[array] = None
+        local = Local(array.dtype)
+        self.emit(Load(local, array, index.operand, True))
+        return Value(self, local, array.dtype, self.scope)
+
     def store(self, array: Array, index: Value, value: Value, *, parallel: bool = True) -> None:
         """Writes an element."""
         if isinstance(array, Parameter):
@@ -406,6 +414,10 @@ class Emitter:
         """The indices of the element with a C-order flat index; divided only when looked at."""
         if not shape:
             return ()
+        long = [axis for axis, extent in enumerate(shape) if extent != 1]
+        if len(long) <= 1 and len(shape) > 1:
+            zero = self.const(0, i64)
+            return tuple(flat if axis in long else zero for axis in range(len(shape)))
         if len(shape) == 1:
             return (flat,)
         key = (flat.key, tuple(shape))

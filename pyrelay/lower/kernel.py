@@ -41,7 +41,8 @@ EXTENT = "extent"  # value of an extent
 OUTPUT = "output"  # address of the buffer of an array result
 SLOT = "slot"  # address of the slot of a scalar result
 SCRATCH = "scratch"  # address of a buffer that lives only between the kernels of one lowering
-ROLES = (ARRAY, SCALAR, EXTENT, OUTPUT, SLOT, SCRATCH)
+ROW = "row"  # the same; every row of a kernel over rows uses the place of the first again
+ROLES = (ARRAY, SCALAR, EXTENT, OUTPUT, SLOT, SCRATCH, ROW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 In: the closed function of a `KernelCall`: ops with element rules, or scalar control flow with
 element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner must know.
 
-The results are sorted by the space that computes them (`schedule.py`): those of one space share a
+Results made of reductions of the last axes share one kernel over rows (`row_schedule.py`). The
+others are sorted by the space that computes them (`schedule.py`): those of one space share a
 kernel. Scalar programs, loops included, become one serial kernel (`scalar_program.py`).
 """
 
@@ -20,6 +21,8 @@ from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.elements import Elements
 from pyrelay.lower.kernel import Kernel, Lowering
 from pyrelay.lower.reductions import RuleEmitter, partial_dtype
+from pyrelay.lower.row_phases import row_plan
+from pyrelay.lower.row_schedule import write_rows
 from pyrelay.lower.scalar_program import is_scalar_program, scalar_program
 from pyrelay.lower.schedule import (
     CHUNK,
@@ -43,7 +46,7 @@ def kernelise(function: Function) -> Lowering:
     if is_scalar_program(function):
         return scalar_program(function)
     group = _Group(function)
-    kernels: list[Kernel] = []
+    kernels = group.by_rows()
     for results in group.by_space():
         kernels += group.lower(results)
     aliases = tuple(group.buffer(r) for r in group.results)
@@ -62,6 +65,7 @@ class _Group:
             assert isinstance(atom, Var)
             assert atom in self.lets, "a group computes its results"
             self.results.append(self._result(position, atom))
+        self.pending = list(self.results)
         self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
 
     def _result(self, position: int, var: Var) -> Result:
@@ -81,12 +85,30 @@ class _Group:
         assert isinstance(base, Var)
         return self.function.params.index(base)
 
+    # -- row by row ----------------------------------------------------------------------------
+
+    def by_rows(self) -> list[Kernel]:
+        """The kernel of the results that are made of reductions of last axes, if there are any."""
+        plan = row_plan(self.function, self.results, self._pure)
+        if plan is None:
+            return []
+        self.pending = [r for r in self.results if r not in plan.results]
+        arrays, base = _array_shapes(self.function.params), len(self.scratch)
+        for dtype, extents in plan.own:
+            self.scratch.append(dims.product((*plan.outer, *extents, dtype.size)))
+        for divided in (False, True):
+            schedule = Schedule(self._elements())
+            extent = write_rows(schedule, plan, arrays, base, divided=divided)
+            if not schedule.taken_apart:
+                break
+        return [finish(schedule, extent, self.spans)]
+
     # -- which results share a kernel ----------------------------------------------------------
 
     def by_space(self) -> list[list[Result]]:
         """Results grouped by the space their kernel runs through, in order of first occurrence."""
         groups: dict[object, list[Result]] = {}
-        for result in self.results:
+        for result in self.pending:
             groups.setdefault(self._space_key(result), []).append(result)
         return list(groups.values())
 

@@ -63,7 +63,7 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
                     operands.append(Slot(outputs[k]))
                 case kernel_ir.SLOT:
                     operands.append(AddressOf(outputs[k]))
-                case kernel_ir.SCRATCH:
+                case kernel_ir.SCRATCH | kernel_ir.ROW:
                     operands.append(scratch[k])
         p.frame.emit(
             Launch(

@@ -7,6 +7,7 @@ In: a fused group whose results share one space. Out: the statements of one or t
   trailing axes is a loop inside.
 * *Chunks*: everything is reduced to scalars. A first kernel reduces chunks of a fixed size in
   parallel, a second one combines the chunks in order: the result depends on no thread count.
+* *Rows*: several reductions of trailing axes and what depends on them, see `row_schedule.py`.
 * *Columns*: leading axes are reduced and the last one stays. Rows are added into a small array, one
   column block at a time; for many rows, chunks of rows first, in parallel.
 

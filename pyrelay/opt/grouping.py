@@ -10,15 +10,13 @@ import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyrelay.ir import dims, types, walk
+from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
-from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import (
     Atom,
     Block,
     FnCall,
-    Function,
-    KernelCall,
     Let,
     Loop,
     OpCall,
@@ -27,7 +25,9 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.opt import linear, places
+from pyrelay.opt.kernel_calls import kernel_call
 from pyrelay.opt.linear import is_array
+from pyrelay.opt.rows import Rows, kept_axes, rows_of
 
 #: Ops so cheap that computing them again costs less than storing and loading their result.
 CHEAP = frozenset([
@@ -43,6 +43,7 @@ _LARGEST_GROUP = 200
 _MOST_EVALUATIONS = 4  # of a cheap element per element of the result
 _DEEPEST_MOVES = 12  # moving ops behind each other: each may be a branch in the next
 _MOST_COPIES = 3  # groups that a cheap op is copied into
+_NEAREST = 12  # Lets behind another, where an array is looked for that a group reads as well
 _END = 1 << 60  # where the block's results are read
 
 
@@ -58,6 +59,7 @@ class _Group:
     views: list[Let] = field(default_factory=list)  # of arrays in memory, for its kernel
     reduces_rows: bool = False  # holds a reduction that keeps the last axis
     updated: OpCall | None = None  # the update that it makes in place
+    rows: Rows | None = None  # where members stand, once one reduces the last axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,10 @@ class Grouping:
         self._add(k, beside or _Group(k, let in self.scalar, self._space(let)))
 
     def _sibling(self, k: int) -> _Group | None:
-        """A group over the same axes that reads an array which this Let reads too."""
+        """A group over the same axes that reads an array which this Let reads too.
+
+        Beside rows, one number per row is computed as well as one per element.
+        """
         rhs, shape = self.lets[k].rhs, self._space(self.lets[k])
         if self.lets[k] in self.scalar or self.effects[k] is not Effect.PURE:
             return None
@@ -159,14 +164,31 @@ class Grouping:
         if rhs.op.name in places.UPDATES or _reduces_rows(rhs):
             return None
         earliest = min((u.when for u in self.uses[k]), default=_END)
-        for atom in filter(is_array, self.reads[k]):
+        direct = set(self.reads[k])
+        for atom in self._sources(k):
             group = self.latest_reader.get(atom)
             if group is None or group.scalar or group.updated or earliest <= group.runs_at:
                 continue
-            fits = len(group.members) < _LARGEST_GROUP and tuple(group.space) == tuple(shape)
-            if fits and self._keeps_order(k, group):
+            rows = group.rows
+            if rows is not None and (rows.is_row_shape(shape) or shape == rows.full):
+                fits = True
+            else:
+                fits = atom in direct and tuple(group.space) == tuple(shape)
+            if fits and len(group.members) < _LARGEST_GROUP and self._keeps_order(k, group):
                 return group
         return None
+
+    def _sources(self, k: int) -> list[Atom]:
+        """Arrays that a Let reads, itself or through the nearest of those it is made of."""
+        found: dict[Atom, None] = {}
+        pending = [k]
+        for step in pending:
+            for atom in filter(is_array, self.reads[step]):
+                made_at = self.position.get(atom) if isinstance(atom, Var) else None
+                found[atom] = None
+                if made_at is not None and made_at not in pending and len(pending) < _NEAREST:
+                    pending.append(made_at)
+        return list(found)
 
     def _copies(self, k: int, readers: Sequence[_Group]) -> bool:
         """Computes a cheap Let in each group that reads it, if all of them can."""
@@ -187,6 +209,8 @@ class Grouping:
         self.evaluations[k], self.moves[k] = factor, self._moved(k)
         for group in readers:
             group.members.append(k)
+            if group.rows is not None:
+                group.rows.add(self.lets, k, self._readers(k, group))
             self._note_operands(k, group)
         return True
 
@@ -194,7 +218,11 @@ class Grouping:
         let = self.lets[k]
         first = not group.members
         self.aligned[k] = first or self._is_aligned(k, group)
-        self.evaluations[k] = 1 if first else self._factor(k)
+        group.rows = self._rows(k, group)
+        placed = self._has_place(k, group)
+        if group.rows is not None:
+            group.rows.add(self.lets, k, self._readers(k, group))
+        self.evaluations[k] = 1 if first or placed else self._factor(k)
         self.moves[k] = self._moved(k)
         self.groups[k] = group
         group.members.append(k)
@@ -289,15 +317,41 @@ class Grouping:
         """Whether the elements of an array are computed where the group needs them."""
         aligned = self._is_aligned(k, group)
         if rhs.op.fusion is Fusion.REDUCTION:
-            twice = group.reduces_rows and _reduces_rows(rhs)
-            return aligned and not twice
+            rows = self._rows(k, group)
+            if rows is not None and kept_axes(self.lets[k]) == rows.outer:
+                return rows.joins_row(self.lets, k, self._readers(k, group))
+            if _reduces_rows(rhs) and (group.reduces_rows or group.rows is not None):
+                return False
+            return aligned
+        placed = aligned or self._has_place(k, group)
         if not alone:
-            return aligned and rhs.op.fusion is Fusion.ELEMENTWISE
-        if aligned:
+            return placed and rhs.op.fusion is Fusion.ELEMENTWISE
+        if placed:
             return True
         if self._moved(k) > _DEEPEST_MOVES:
             return False
         return self._factor(k) <= (1 if self._weight(k) else _MOST_EVALUATIONS)
+
+    def _rows(self, k: int, group: _Group) -> Rows | None:
+        """The rows of a group once Let `k` is a member."""
+        if group.rows is not None or group.scalar or group.reduces_rows or group.updated:
+            return group.rows
+        rows = rows_of(self.lets[k], group.space)
+        if rows is None:
+            return None
+        for member in group.members:
+            rows.add(self.lets, member, self._readers(member, group))
+        return rows
+
+    def _readers(self, k: int, group: _Group) -> list[int]:
+        """The members of a group that read a Let."""
+        return [u.reader for u in self.uses[k] if u.group is group]
+
+    def _has_place(self, k: int, group: _Group) -> bool:
+        """Whether a Let is computed once per row or once per element of a group that has rows."""
+        if group.rows is None:
+            return False
+        return group.rows.joins(self.lets, k, self._readers(k, group))
 
     def _is_aligned(self, k: int, group: _Group) -> bool:
         """Whether every reader in the group wants the element at the index of the results."""
@@ -476,44 +530,3 @@ def _reduces_rows(rhs: OpCall) -> bool:
         return False
     rank = len(_shape(rhs.args[0]))
     return bool(rank) and rank - 1 not in {axis % rank for axis in rhs.attrs["axes"]}
-
-
-def kernel_call(members: Sequence[Let], outs: Sequence[Var], copies: Mapping[Atom, Atom]) -> Let:
-    """Lets as one call of a closed function with these results.
-
-    For a free variable in `copies`, what it stands for is passed.
-    """
-    inner = Block(tuple(members), tuple(outs))
-    params = walk.free_vars(inner)
-    symbols = _symbols(inner, params)
-    names = walk.Renaming()
-    own_symbols = tuple(names.symbol(s) for s in symbols)
-    own_params = tuple(names.var(p) for p in params)
-    body = walk.copy_block(inner, names)
-    span = members[-1].span
-    function = Function(_name(members), own_params, body, own_symbols, span=span)
-    args = tuple(copies.get(p, p) for p in params)
-    call = KernelCall(function, args, tuple(dims.of(s) for s in symbols))
-    return Let(tuple(outs), call, span=span)
-
-
-def _name(members: Sequence[Let]) -> str:
-    """A name that tells what a kernel computes: its first ops."""
-    words = [let.rhs.op.name if isinstance(let.rhs, OpCall) else "loop" for let in members]
-    return "_".join(words[:4])
-
-
-def _symbols(block: Block, params: Iterable[Var]) -> tuple[Symbol, ...]:
-    """The symbols in types and attributes, in order of first occurrence."""
-    found: dict[Symbol, None] = {}
-    for param in params:
-        if param.type is not None:
-            found.update(dict.fromkeys(types.type_symbols(param.type)))
-    for let in walk.nested_lets(block):
-        for var in (*let.outs, *walk.block_binders(let.rhs)):
-            if var.type is not None:
-                found.update(dict.fromkeys(types.type_symbols(var.type)))
-        if isinstance(let.rhs, OpCall):
-            for value in let.rhs.attrs.values():
-                found.update(dict.fromkeys(walk.attr_symbols(value)))
-    return tuple(found)

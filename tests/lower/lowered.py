@@ -128,7 +128,7 @@ def run(
                     operands.append(extents[function.dims[p.position]])
                 case "output" | "slot":
                     operands.append(outputs[p.position].ctypes.data)
-                case "scratch":
+                case "scratch" | "row":
                     operands.append(scratch[p.position].ctypes.data)
         launch(kernel, operands, dims.evaluate(kernel.extent, extents), chunks)
     return [

@@ -1,0 +1,255 @@
+"""Which loops a kernel takes over the elements of each row, and what it keeps between them.
+
+In: a fused group and its results. Out: `RowPlan`: the rows, the phases in order, and the variables
+that are stored in one phase and loaded in a later one, each with its buffer.
+
+A reduction of a row's elements is known after the phase that makes it, so what depends on it
+belongs to the next one (a softmax has three phases: maximum; exponentials and their sum;
+quotients). An element that two phases need is computed again if that is cheap. Otherwise it is
+stored: in the buffer of a result that is written later, else in a row of the kernel's own. Buffers
+are given out by linear scan (Poletto and Sarkar, TOPLAS 21, 1999) over the phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
+from pyrelay.ir.op import Fusion
+from pyrelay.ir.types import DType, TensorType, Type
+from pyrelay.lower.schedule import Result
+from pyrelay.opt.grouping import CHEAP
+from pyrelay.opt.rows import is_row_shape, kept_axes
+
+Shape = tuple[Extent, ...]
+
+#: Cheap ops that are computed again rather than stored and loaded.
+_MOST_REPEATED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Where a variable is kept between phases: a result's array, or a row of the kernel's own."""
+
+    result: Result | None
+    number: int = 0  # of the kernel's own row
+    dtype: DType | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Phase:
+    """One loop over the elements `inner` of a row."""
+
+    inner: Shape
+    reductions: list[Let] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    saved: list[Var] = field(default_factory=list)
+    loaded: list[Var] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """The loops of a kernel over rows. `own` are the kernel's own rows: element type and axes."""
+
+    outer: Shape
+    phases: tuple[Phase, ...]
+    row_results: tuple[Result, ...]
+    buffers: dict[Var, Buffer]
+    own: tuple[tuple[DType, Shape], ...]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """All results that the kernel writes."""
+        return (*self.row_results, *(r for phase in self.phases for r in phase.results))
+
+
+def row_plan(
+    function: Function, results: Sequence[Result], is_pure: Callable[[Let], bool]
+) -> RowPlan | None:
+    """How to compute results row by row; None if no reduction of last axes makes them."""
+    axes = {let: kept_axes(let) for let in function.body.lets}
+    reductions = [let for let, kept in axes.items() if kept is not None]
+    outer = axes[reductions[0]] if reductions else None
+    if outer is None or any(axes[let] != outer for let in reductions):
+        return None
+    if all(extent == 1 for extent in outer) or not all(map(is_pure, reductions)):
+        return None
+    return _Planner(function, outer, reductions).plan(results)
+
+
+class _Planner:
+    def __init__(self, function: Function, outer: Shape, reductions: Sequence[Let]) -> None:
+        self.function, self.outer = function, outer
+        self.lets = {out: let for let in function.body.lets for out in let.outs}
+        self.reductions = set(reductions)
+        self.inners = {_shape(_operand(let))[len(outer) :] for let in reductions}
+        self.level: dict[Atom, int] = {}
+        for let in function.body.lets:
+            assert isinstance(let.rhs, OpCall)
+            level = max((self.level.get(a, 0) for a in let.rhs.args), default=0)
+            self.level.update(dict.fromkeys(let.outs, level + (let in self.reductions)))
+
+    def plan(self, results: Sequence[Result]) -> RowPlan | None:
+        phases: dict[tuple[int, Shape], Phase] = {}
+
+        def phase(atom: Atom) -> Phase:
+            inner = _shape(atom)[len(self.outer) :]
+            return phases.setdefault((self.level.get(atom, 0), inner), Phase(inner))
+
+        for let in self.function.body.lets:
+            if let in self.reductions:
+                phase(_operand(let)).reductions.append(let)
+        row_results: list[Result] = []
+        for result in results:
+            if result.update is not None:
+                continue
+            if is_row_shape(result.shape, self.outer):
+                row_results.append(result)
+            elif self._is_full(result.source):
+                phase(result.source).results.append(result)
+        ordered = [phases[key] for key in sorted(phases, key=lambda key: key[0])]
+        # What is not needed for these results is not computed: another kernel does it.
+        ordered = self._needed(ordered, row_results)
+        if not any(p.reductions for p in ordered):
+            return None
+        lives = self._lives(ordered)
+        buffers, own = _placed(lives, ordered)
+        return RowPlan(self.outer, tuple(ordered), tuple(row_results), buffers, own)
+
+    def _needed(self, phases: list[Phase], row_results: Sequence[Result]) -> list[Phase]:
+        """The phases with the reductions that the results depend on."""
+        roots = [r.source for p in phases for r in p.results] + [r.source for r in row_results]
+        read = set(self._behind(roots))
+        for phase in phases:
+            phase.reductions = [let for let in phase.reductions if let in read]
+        return [p for p in phases if p.reductions or p.results]
+
+    def _behind(self, roots: Sequence[Atom]) -> Iterator[Let]:
+        """Every Let that some atoms are computed from."""
+        pending, seen = list(roots), set(roots)
+        while pending:
+            let = self.lets.get(pending.pop())  # type: ignore[arg-type]
+            if let is None:
+                continue
+            yield let
+            assert isinstance(let.rhs, OpCall)
+            fresh = [a for a in let.rhs.args if a not in seen]
+            seen.update(fresh)
+            pending += fresh
+
+    # -- what is kept between phases -----------------------------------------------------------
+
+    def _is_full(self, atom: Atom) -> bool:
+        """Whether an atom is computed here, with an element per element of some row."""
+        shape, rank = _shape(atom), len(self.outer)
+        if atom not in self.lets or shape[:rank] != self.outer:
+            return False
+        return shape[rank:] in self.inners and not is_row_shape(shape, self.outer)
+
+    def _lives(self, phases: Sequence[Phase]) -> dict[Var, tuple[int, int]]:
+        """Variables to keep: the phase that computes them, and the last that reads them."""
+        first: dict[Var, int] = {}
+        stored = {r.source: n for n, p in enumerate(phases) for r in p.results}
+        lives: dict[Var, tuple[int, int]] = {}
+        for number, phase in enumerate(phases):
+            roots = [_operand(let) for let in phase.reductions]
+            roots += [r.source for r in phase.results]
+            pending, seen = list(roots), set(roots)
+            while pending:
+                var = pending.pop()
+                if not self._is_full(var):
+                    continue
+                assert isinstance(var, Var)
+                if first.setdefault(var, number) < number and (
+                    stored.get(var, number) < number or self._is_costly(var)
+                ):
+                    lives[var] = first[var], number
+                    phase.loaded.append(var)
+                    continue
+                rhs = self.lets[var].rhs
+                assert isinstance(rhs, OpCall)
+                if rhs.op.fusion is not Fusion.ELEMENTWISE:
+                    continue  # it reads elements at other places
+                fresh = [a for a in rhs.args if a not in seen]
+                seen.update(fresh)
+                pending += fresh
+        for var, (start, _) in lives.items():
+            phases[start].saved.append(var)
+        return lives
+
+    def _is_costly(self, var: Var) -> bool:
+        """Whether an element had better be stored than computed again."""
+        for count, let in enumerate(self._behind_element(var), 1):
+            assert isinstance(let.rhs, OpCall)
+            if let.rhs.op.name not in CHEAP or count > _MOST_REPEATED:
+                return True
+        return False
+
+    def _behind_element(self, var: Var) -> Iterator[Let]:
+        """The Lets that are computed for each element of a variable."""
+        pending: list[Atom] = [var]
+        seen: set[Atom] = set(pending)
+        while pending:
+            atom = pending.pop()
+            if not isinstance(atom, Var) or atom not in self.lets:
+                continue
+            if is_row_shape(_shape(atom), self.outer):
+                continue  # once per row
+            let = self.lets[atom]
+            yield let
+            assert isinstance(let.rhs, OpCall)
+            fresh = [a for a in let.rhs.args if a not in seen]
+            seen.update(fresh)
+            pending += fresh
+
+
+def _placed(
+    lives: dict[Var, tuple[int, int]], phases: Sequence[Phase]
+) -> tuple[dict[Var, Buffer], tuple[tuple[DType, Shape], ...]]:
+    """A buffer for each variable that is kept."""
+    written = {r: n for n, phase in enumerate(phases) for r in phase.results}
+    own_result = {r.source: r for r in reversed(written)}
+    free: dict[Result, int] = dict.fromkeys(written, -1)  # the last phase that reads it otherwise
+    own: list[tuple[DType, Shape]] = []
+    last: list[int] = []
+    buffers: dict[Var, Buffer] = {}
+    for var, (start, end) in sorted(lives.items(), key=lambda item: item[1][0]):
+        if var in own_result and written[own_result[var]] == start:
+            buffers[var] = Buffer(own_result[var])
+            continue
+        ty = var.type
+        assert isinstance(ty, TensorType)
+        lent = next(
+            (
+                r for r, n in written.items()
+                if n >= end and free[r] <= start and _same_layout(r.source.type, ty)
+            ),
+            None,
+        )
+        if lent is not None:
+            free[lent] = end
+            buffers[var] = Buffer(lent)
+            continue
+        row = ty.dtype, ty.shape[len(ty.shape) - len(phases[start].inner) :]
+        number = next((k for k, r in enumerate(own) if r == row and last[k] <= start), len(own))
+        if number == len(own):
+            own.append(row)
+            last.append(end)
+        last[number] = end
+        buffers[var] = Buffer(None, number, ty.dtype)
+    return buffers, tuple(own)
+
+
+def _same_layout(a: Type | None, b: TensorType) -> bool:
+    return isinstance(a, TensorType) and (a.shape, a.dtype) == (b.shape, b.dtype)
+
+
+def _operand(let: Let) -> Atom:
+    assert isinstance(let.rhs, OpCall)
+    return let.rhs.args[0]
+
+
+def _shape(atom: Atom) -> Shape:
+    return atom.type.shape if isinstance(atom.type, TensorType) else ()
