@@ -303,10 +303,11 @@ def exception_of(
     """The exception that an instruction to raise describes.
 
     exception: the name of a builtin exception class, or a class. parts: its arguments. Mostly it
-    has one, a text: then they are the pieces to join, strings and numbers of values (by position).
-    Otherwise each is a tuple that makes one argument: ("text", piece, ...), ("constant", object),
-    or (name of its class, number), a value as it is. A piece of a "text" may also be a tuple
-    (number, conversion, format spec), as in an f-string. Without parts there is no argument.
+    has one, a text: then they are the pieces to join, strings and Python numbers of values (by
+    position). Otherwise each is a tuple that makes one argument: ("text", piece, ...),
+    ("constant", object), or (kind, number), a value as an object of its kind: int, float, bool,
+    complex, "bool_" or a dtype's name. A piece of a "text" may also be a tuple (kind, number,
+    conversion, format spec), as in an f-string. Without parts there is no argument.
     """
     cls = getattr(builtins, exception) if isinstance(exception, str) else exception
     if not any(isinstance(part, tuple) for part in parts):
@@ -316,8 +317,18 @@ def exception_of(
         if kind == "text":
             arguments.append(_joined(rest, values))
         else:
-            arguments.append(rest[0] if kind == "constant" else values[rest[0]])
+            constant = kind == "constant"
+            arguments.append(rest[0] if constant else _of_kind(kind, values[rest[0]]))
     return cls(*arguments)
+
+
+def _of_kind(kind: str, value: Any) -> Any:
+    """A number as the object that plain Python would have: of a Python class, or a NumPy scalar."""
+    if kind in ("int", "float", "bool", "complex"):
+        return value
+    import numpy as np
+
+    return np.dtype(kind).type(value)
 
 
 def _joined(pieces: Sequence[Any], values: Sequence[Any]) -> str:
@@ -325,13 +336,13 @@ def _joined(pieces: Sequence[Any], values: Sequence[Any]) -> str:
     return "".join(_shown_piece(p, values) for p in pieces)
 
 
-def _shown_piece(piece: str | int | tuple[int, str, str], values: Sequence[Any]) -> str:
+def _shown_piece(piece: str | int | tuple[str, int, str, str], values: Sequence[Any]) -> str:
     if isinstance(piece, str):
         return piece
     if isinstance(piece, int):
         return format(values[piece])
-    number, conversion, spec = piece
-    return formatted(values[number], conversion, spec)
+    kind, number, conversion, spec = piece
+    return formatted(_of_kind(kind, values[number]), conversion, spec)
 
 
 def formatted(value: Any, conversion: str, spec: str) -> str:

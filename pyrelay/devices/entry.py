@@ -290,10 +290,5 @@ def site_error(site: Site, words: Sequence[int]) -> BaseException:
         size = boundary.scalar_words(kind)
         values.append(decode(kind, words[place : place + size]))
         place += size
-    for part in site.parts:
-        if isinstance(part, tuple) and part[0] not in ("text", "constant"):
-            kind, number = part
-            if kind not in boundary.PYTHON_SCALARS:
-                values[number] = _descr(kind).type(values[number])
     error = errors.exception_of(site.exception, site.parts, values)
     return errors.locate(error, span=site.span)

@@ -6,6 +6,9 @@ import dataclasses
 import enum
 import functools
 import inspect
+import io
+import logging
+import sys
 import types as python_types
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,10 +35,17 @@ def is_constant_object(value: Any) -> bool:
              python_types.BuiltinFunctionType, python_types.MethodDescriptorType,
              functools.partial, property),
         )
+        or is_writer(value)
         or (callable(value) and not dataclasses.is_dataclass(value)
             and not isinstance(value, (list, dict, tuple, np.ndarray))
             and not is_plain_object(value))
     )
+
+
+def is_writer(value: Any) -> bool:
+    """True for objects that output goes to: streams and loggers."""
+    streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    return isinstance(value, (io.IOBase, logging.Logger)) or any(value is s for s in streams)
 
 
 def is_plain_object(value: Any) -> bool:
@@ -182,7 +192,8 @@ def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
     except AttributeError:
         known = [n for n in dir(owner) if not n.startswith("_")]
         raise _missing(it, V.Known(owner), name, known) from None
-    if not (_is_our_own(it) or isinstance(owner, (str, bytes, np.dtype, np.generic))):
+    fixed = isinstance(owner, (str, bytes, np.dtype, np.generic)) or is_writer(owner)
+    if not (_is_our_own(it) or fixed):
         if isinstance(value, python_types.MethodType):  # made anew by every look
             it.program.guards.record(NameGuard("function", owner, name, value.__func__, False))
             return captured(it, value)
@@ -262,7 +273,7 @@ def construct(
     if issubclass(cls, BaseException):
         from pyrelay.infer.effects import exception_value
 
-        return exception_value(it, cls, args)
+        return exception_value(it, cls, args, keywords)
     if dataclasses.is_dataclass(cls) and _generated_init(cls):
         of_class(it, cls, "__init__")
         return _dataclass(it, cls, args, keywords)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import text
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import NameGuard, keyword_defaults
 from pyrelay.infer.interpreter import Frame, Interpreter
@@ -99,7 +100,10 @@ def call_known(
     wrapped = getattr(fn, "__wrapped__", None)
     if isinstance(wrapped, python_types.FunctionType) and hasattr(fn, "cache_info"):
         return call_known(it, wrapped, args, keywords)  # functools.lru_cache of a pure function
-    if all(isinstance(a, V.Known) for a in (*args, *keywords.values())) and _is_pure(fn):
+    known = all(isinstance(a, V.Known) for a in (*args, *keywords.values()))
+    if not known and isinstance(getattr(fn, "__self__", None), str):
+        return text.method(it, V.Known(fn.__self__), fn.__name__, args, keywords)
+    if known and _is_pure(fn):
         return V.Known(fn(*(a.value for a in args), **{k: v.value for k, v in keywords.items()}))  # type: ignore[union-attr]
     raise unsupported(it, fn)
 
@@ -110,10 +114,6 @@ _RANDOM = (
     "draw them outside and pass the array",
 )
 _REFUSED: dict[Any, tuple[str, str]] = {
-    print: (
-        "'print' cannot be called inside a compiled function",
-        "return the value and print it outside, or call the function without jit: f.py(...)",
-    ),
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
     **dict.fromkeys(

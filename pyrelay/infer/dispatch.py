@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import attributes, calls, effects, operators, subscripts
+from pyrelay.infer import attributes, calls, effects, operators, subscripts, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.narrowing import narrowed
@@ -212,7 +212,7 @@ def _resolve_unset(it: Interpreter, value: V.Union, name: str) -> V.Value:
 
 
 def _format(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    return effects.format_text(it, args, attrs)
+    return text.from_parts(it, args, attrs)
 
 
 def _expect(it: Interpreter, args: Args, attrs: Any) -> None:
@@ -268,7 +268,7 @@ def _append(it: Interpreter, args: Args, attrs: Any) -> None:
 
 
 def _raise(it: Interpreter, args: Args, attrs: Any) -> None:
-    effects.raise_value(it, args[0])
+    effects.raise_value(it, *args)
 
 
 _CONTEXTS_WITHOUT_EFFECT = ("errstate", "scope")

@@ -1,161 +1,154 @@
-"""Effects of a program on the world: raising exceptions."""
+"""Exceptions: objects that programs make, and the raising of them.
+
+An exception whose arguments are numbers and texts of numbers is raised by op `raise`, which may
+stand in a kernel. Any other is made and raised by Python.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import builtins
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 from pyrelay import errors
+from pyrelay.infer import host, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
 MAX_WORDS = 15
-"""Words of numbers that an exception can carry: what the run time's error record holds."""
+"""Words of numbers that op `raise` can carry: what the run time's error record holds."""
+
+_KEYWORDS = " keywords"
+"""The field of an exception object with keyword arguments; no attribute has such a name."""
 
 
-def exception_value(it: Interpreter, cls: type, args: Sequence[V.Value]) -> V.Value:
+def exception_value(
+    it: Interpreter, cls: type, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value] | None = None,
+) -> V.Value:
     """An exception object under construction: its class and arguments."""
-    content = {"args": V.Tuple(tuple(args))}
+    content: dict[str, V.Value] = {"args": V.Tuple(tuple(text.frozen(it, a) for a in args))}
+    if keywords:
+        pairs = (V.Tuple((V.Known(k), text.frozen(it, v))) for k, v in keywords.items())
+        content[_KEYWORDS] = V.Tuple(tuple(pairs))
     return it.new_ref("object", content, cls)
 
 
-def raise_value(it: Interpreter, exception: V.Value) -> None:
-    """`raise exception`. Emits the raise; always ends the block."""
-    match exception:
-        case V.Known(cls) if isinstance(cls, type) and issubclass(cls, BaseException):
-            emit_raise(it, cls, ())
-        case V.Known(error) if isinstance(error, BaseException):
-            emit_raise(it, type(error), tuple(map(V.Known, error.args)))
-        case V.Ref(root, cls) if cls is not None and issubclass(cls, BaseException):
-            arguments = it.content(root)["args"]
-            emit_raise(it, cls, arguments.items)
-        case _:
-            raise it.failure(
-                errors.TypeMismatchError, f"{V.describe(exception)} is not an exception"
-            )
+def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) -> NoReturn:
+    """`raise exception from cause`. Emits the raise; always ends the block."""
+    if isinstance(exception, V.Union):
+        from pyrelay.infer.control import distribute
+
+        distribute(it, exception, lambda case: raise_value(it, case, cause))
+        raise V.Diverges
+    cls, args, keywords = parts_of(it, exception)
+    if cause == V.NONE and not keywords:
+        emit_raise(it, cls, args)
+    elif cause == V.NONE:
+        host.call(it, _raise, (V.Known(cls), V.Tuple(args), V.Tuple(keywords)))
+    else:
+        its_cls, its_args, its_keywords = parts_of(it, cause)
+        own = (V.Known(cls), V.Tuple(args), V.Tuple(keywords))
+        causing = (V.Known(its_cls), V.Tuple(its_args), V.Tuple(its_keywords))
+        host.call(it, _raise_from, (*own, *causing))
     raise V.Diverges
 
 
+def parts_of(
+    it: Interpreter, exception: V.Value
+) -> tuple[type[BaseException], tuple[V.Value, ...], tuple[V.Value, ...]]:
+    """Class, arguments and keyword arguments (pairs) of what stands behind `raise`."""
+    match exception:
+        case V.Known(cls) if isinstance(cls, type) and issubclass(cls, BaseException):
+            return cls, (), ()
+        case V.Known(error) if isinstance(error, BaseException):
+            return type(error), tuple(map(V.Known, error.args)), ()
+        case V.Ref(root, cls) if cls is not None and issubclass(cls, BaseException):
+            content = it.content(root)
+            keywords = content.get(_KEYWORDS)
+            return cls, content["args"].items, keywords.items if keywords is not None else ()
+    raise it.failure(errors.TypeMismatchError, f"{V.describe(exception)} is not an exception")
+
+
+def _raise(
+    cls: type[BaseException], args: tuple[Any, ...], keywords: tuple[tuple[str, Any], ...]
+) -> NoReturn:
+    raise cls(*args, **dict(keywords))
+
+
+def _raise_from(
+    cls: type[BaseException], args: tuple[Any, ...], keywords: tuple[tuple[str, Any], ...],
+    cause: type[BaseException], its_args: tuple[Any, ...],
+    its_keywords: tuple[tuple[str, Any], ...],
+) -> NoReturn:
+    raise cls(*args, **dict(keywords)) from cause(*its_args, **dict(its_keywords))
+
+
 def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
-    """Emit the raising of `cls(*args)`. The arguments may contain numbers of the program."""
-    values: list[V.Value] = []
-    parts = tuple(_argument(it, arg, values) for arg in args)
-    plain = not any(isinstance(piece, tuple) for part in parts for piece in part)
-    if len(parts) == 1 and parts[0][0] == "text" and plain:
-        parts = parts[0][1:]
-    if sum(1 + (ty.dtype.size == 16) for ty in map(V.number_type, values) if ty) > MAX_WORDS:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            f"an exception of a compiled function carries at most {MAX_WORDS} numbers",
-        )
-    it.emit("raise", *values, exception=exception_name(cls), parts=parts)
+    """Emit the raising of `cls(*args)`."""
+    numbers: list[V.Value] = []
+    parts = [_argument(arg, numbers) for arg in args]
+    words = sum(1 + (ty.dtype.size == 16) for ty in map(V.number_type, numbers) if ty)
+    if words > MAX_WORDS or None in parts:
+        host.call(it, _raise, (V.Known(cls), V.Tuple(tuple(args)), V.Tuple(())))
+        return
+    found: tuple[Any, ...] = tuple(parts)
+    plain = not any(isinstance(piece, tuple) for part in found for piece in part)
+    if len(found) == 1 and found[0][0] == "text" and plain:
+        found = found[0][1:]
+    it.emit("raise", *numbers, exception=exception_name(cls), parts=found)
 
 
-def _argument(it: Interpreter, arg: V.Value, values: list[V.Value]) -> tuple[Any, ...]:
-    """An argument as a part of op `raise` (`errors.exception_of`); its numbers go to `values`."""
+def _argument(arg: V.Value, numbers: list[V.Value]) -> tuple[Any, ...] | None:
+    """An argument as a part of op `raise` (`errors.exception_of`), its numbers entered.
+
+    None if the op cannot carry it.
+    """
     ty = V.number_type(arg)
     if ty is not None:
-        values.append(arg)
-        name = types.python_type(ty).__name__ if ty.weak else ty.dtype.numpy.name
-        return ("bool_" if name == "bool" and not ty.weak else name, len(values) - 1)
+        numbers.append(arg)
+        return (types.scalar_kind(ty), len(numbers) - 1)
     if isinstance(arg, V.Known) and not isinstance(arg.value, str):
         return ("constant", arg.value)
-    pieces: list[Any] = ["text"]
-    _message_parts(it, arg, pieces, values)
-    return tuple(pieces)
+    pieces = _pieces(arg, numbers)
+    return None if pieces is None else ("text", *pieces)
+
+
+def _pieces(arg: V.Value, numbers: list[V.Value]) -> list[Any] | None:
+    """The pieces of a text; None unless they are known texts and formatted numbers."""
+    match arg:
+        case V.Known(v):
+            return [str(v)]
+        case V.Text(function, parts) if function is text.joined:
+            pieces: list[Any] = []
+            for part in parts:
+                inner = _pieces(part, numbers)
+                if inner is None:
+                    return None
+                pieces += inner
+            return pieces
+        case V.Text(function, (number, V.Known(conversion), V.Known(spec))) if (
+            function is text.formatted
+        ):
+            return _number(number, conversion, spec, numbers)
+        case V.Text(function, (number,)) if function is str:
+            return _number(number, "s", "", numbers)
+    return None
+
+
+def _number(
+    number: V.Value, conversion: str, spec: str, numbers: list[V.Value]
+) -> list[Any] | None:
+    ty = V.number_type(number)
+    if ty is None:
+        return None
+    numbers.append(number)
+    at = len(numbers) - 1
+    plain = ty.weak and not conversion and not spec
+    return [at if plain else (types.scalar_kind(ty), at, conversion, spec)]
 
 
 def exception_name(cls: type) -> Any:
     """Builtins by name; other classes by the class itself."""
-    import builtins
-
     return cls.__name__ if getattr(builtins, cls.__name__, None) is cls else cls
-
-
-def _message_parts(
-    it: Interpreter, arg: V.Value, parts: list[Any], values: list[V.Value]
-) -> None:
-    match arg:
-        case V.Known(v):
-            parts.append(str(v))
-        case V.Scalar():
-            parts.append(len(values))
-            values.append(arg)
-        case V.Tuple(items, cls) if cls is FormattedText:
-            for item in items:
-                _message_parts(it, item, parts, values)
-        case V.Tuple((number, V.Known(conversion), V.Known(spec)), cls) if cls is FormattedNumber:
-            parts.append((len(values), conversion, spec))
-            values.append(number)
-        case _:
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                f"{V.describe(arg)} cannot be an argument of an exception in a compiled function",
-                hints=("give it texts and numbers",),
-            )
-
-
-class FormattedNumber(tuple):  # type: ignore[type-arg]
-    """Marks a Tuple value that is a run-time number, a conversion, and a format spec.
-
-    Called with the three, it gives the text.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, number: Any, conversion: str, spec: str) -> Any:
-        return errors.formatted(number, conversion, spec)
-
-
-class FormattedText(tuple):  # type: ignore[type-arg]
-    """Marks a Tuple value that is the parts of an f-string with run-time numbers in it.
-
-    Called with the parts, it gives the text.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *parts: Any) -> Any:
-        return "".join(format(p) for p in parts)
-
-
-def is_text(value: V.Value) -> bool:
-    """True for text with numbers of the running program in it."""
-    return isinstance(value, V.Tuple) and value.cls is FormattedText
-
-
-def format_text(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
-    """An f-string: known text, or text with numbers to be filled in when it is shown."""
-    pieces: list[V.Value] = []
-    waiting = iter(zip(args[::2], attrs["conversions"], args[1::2], strict=True))
-    for part in attrs["parts"]:
-        if part is not None:
-            pieces.append(V.Known(part))
-            continue
-        value, conversion, spec = next(waiting)
-        pieces.append(_formatted(it, value, conversion, spec))
-    if all(isinstance(p, V.Known) for p in pieces):
-        return V.Known("".join(str(p.value) for p in pieces))  # type: ignore[union-attr]
-    return V.Tuple(tuple(pieces), FormattedText)
-
-
-def _formatted(
-    it: Interpreter, value: V.Value, conversion: str, spec_value: V.Value
-) -> V.Value:
-    spec = it.static(spec_value, "a format spec")
-    if isinstance(value, V.Known):
-        return V.Known(errors.formatted(value.value, conversion, spec))
-    if isinstance(value, V.Tuple) and value.cls is FormattedText:
-        return value
-    ty = V.number_type(value)
-    if ty is None:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            f"{V.describe(value)} cannot be put into text in a compiled function",
-            hints=("format numbers, e.g. one element of the array",),
-        )
-    if spec or conversion:
-        return V.Tuple((value, V.Known(conversion), V.Known(spec)), FormattedNumber)
-    return value
-

@@ -407,6 +407,6 @@ class Interpreter:
 
 
 VALUE_CLASSES = (
-    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Slice, V.Closure, V.Method, V.Partial,
-    V.Derivative, V.Range, V.Lazy, V.Union,
+    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Text, V.Slice, V.Closure, V.Method,
+    V.Partial, V.Derivative, V.Range, V.Lazy, V.Union,
 )

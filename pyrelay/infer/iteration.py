@@ -9,7 +9,6 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.effects import is_text
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims
 
@@ -34,7 +33,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return Iteration(
                 range_count(it, value), lambda i: _affine(it, start, step, i)
             )
-        case V.Tuple(items) if not is_text(value):
+        case V.Tuple(items):
             return _static(items)
         case V.Ref(root) if root.kind in ("list", "set"):
             return _static(it.content(root))
@@ -53,6 +52,13 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             )
         case V.Lazy():
             return _lazy(it, value)
+    if isinstance(value, V.Text):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "a string that is made while the program runs cannot be taken apart in a compiled "
+            "function",
+            hints=("compute with the number itself: n % 10 is its last digit",),
+        )
     hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
     raise it.failure(
         errors.TypeMismatchError, f"{V.describe(value)} is not iterable", hints=hints

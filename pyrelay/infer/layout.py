@@ -105,6 +105,10 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
     match value:
         case V.Tuple(items, cls):
             return ("tuple", cls, len(items))
+        case V.Text(function, args):
+            # Text of an int and text of a float are two texts: their numbers are not joined.
+            kinds = tuple(str(V.number_type(v)) for v in V.leaves_of(args))
+            return ("text", function, len(args), kinds)
         case V.Slice():
             return ("slice",)
         case V.Range():
@@ -125,7 +129,7 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
 def children_of(value: V.Value) -> tuple[V.Value, ...]:
     """The values inside a structured value, in the order `rebuild` takes them."""
     match value:
-        case V.Tuple(items):
+        case V.Tuple(items) | V.Text(args=items):
             return items
         case V.Slice(a, b, c) | V.Range(a, b, c):
             return (a, b, c)
@@ -148,6 +152,8 @@ def rebuild(head: tuple[Any, ...], children: Sequence[V.Value]) -> V.Value:
     match head:
         case ("tuple", cls, _):
             return V.Tuple(c, cls)
+        case ("text", function, _, _):
+            return V.Text(function, c)
         case ("slice",):
             return V.Slice(*c)
         case ("range",):
@@ -494,7 +500,7 @@ def _may_be_union(a: Layout, b: Layout) -> bool:
             case LKnown(v):
                 return types.of_scalar(v) is None
             case LNode(head, _):
-                return head[0] in ("closure", "method", "partial", "derivative")
+                return head[0] in ("closure", "method", "partial", "derivative", "text")
             case LPlace(_, kind, _, _):
                 return kind == "object"
             case LFixed(V.Ref(root)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import names
+from pyrelay.infer import names, text
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, nested_items
 from pyrelay.infer.interpreter import Interpreter
@@ -122,11 +122,25 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
     match obj:
         case V.Ref(root, None):
             return {"list": _LIST, "dict": _DICT}.get(root.kind, {})
+        case V.Text():
+            return _TEXT
         case V.Tuple(_, None):
             return _TUPLE
         case V.Tuple(_, _):
             return _NAMEDTUPLE
     return {}
+
+
+def _text_method(name: str) -> Callable[..., Any]:
+    def call_it(
+        it: Interpreter, receiver: V.Value, *args: V.Value, **keywords: V.Value
+    ) -> V.Value:
+        return text.method(it, receiver, name, args, keywords)
+
+    return call_it
+
+
+_TEXT = {name: _text_method(name) for name in text.methods()}
 
 
 # -- arrays and numbers ----------------------------------------------------------------------------

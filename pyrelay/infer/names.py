@@ -44,6 +44,7 @@ def _load() -> None:
             names_builtins,
             names_composed,
             names_creation,
+            names_effects,
             names_numpy,
         )
 
@@ -59,6 +60,12 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
         from pyrelay.infer.names_composed import ufunc_method
 
         return ufunc_method(ufunc, obj.__name__)
+    if ufunc is not None:
+        from pyrelay.infer.names_effects import bound_effect
+
+        writes = bound_effect(obj)
+        if writes is not None:
+            return writes
     ours = getattr(obj, "__module__", None) in ("pyrelay.api", "pyrelay.nn")
     if ours and not hasattr(obj, "__pyrelay__"):
         from pyrelay.infer.names_pyrelay import HANDLERS

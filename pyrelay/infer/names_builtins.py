@@ -16,6 +16,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.narrowing import decide
 from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, unary
+from pyrelay.infer.text import ask, text
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
 
@@ -59,6 +60,8 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
             return V.Known(len(it.content(root)))
         case V.Known(v) if hasattr(v, "__len__"):
             return V.Known(len(v))
+        case V.Text():
+            return ask(it, types.PY_INT, len, x)
         case V.Range() | V.Lazy():
             from pyrelay.infer.iteration import iterate
 
@@ -139,20 +142,28 @@ def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
 
 @handles(str)
 def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
-    """str(x) of known objects, and of numbers as text that is made when it is shown."""
-    from pyrelay.infer.effects import FormattedText, is_text
+    """str(x)."""
+    return object if isinstance(object, V.Text) else text(it, str, object)
 
-    if isinstance(object, V.Known):
-        return V.Known(str(object.value))
-    if is_text(object):
-        return object
-    if V.number_type(object) is None:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            f"{V.describe(object)} cannot be made text in a compiled function",
-            hints=("return it, and make the text outside",),
-        )
-    return V.Tuple((object,), FormattedText)
+
+@handles(repr)
+def repr_(it: Interpreter, obj: V.Value) -> V.Value:
+    """repr(x)."""
+    return text(it, repr, obj)
+
+
+@handles(ascii)
+def ascii_(it: Interpreter, obj: V.Value) -> V.Value:
+    """ascii(x)."""
+    return text(it, ascii, obj)
+
+
+@handles(format)
+def format_(
+    it: Interpreter, value: V.Value, format_spec: V.Value = V.Known("")
+) -> V.Value:
+    """format(x, spec)."""
+    return text(it, format, value, format_spec)
 
 
 @handles(bool)
@@ -172,6 +183,8 @@ def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.V
 
 
 def _converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
+    if isinstance(x, V.Text):
+        return ask(it, types.TensorType(dtype, weak=True), cls, x)
     if isinstance(x, V.Known):
         try:
             return V.Known(cls(x.value))
@@ -377,6 +390,8 @@ def class_of(value: V.Value) -> type | None:
             return cls or tuple
         case V.Ref(root, cls):
             return cls or {"list": list, "dict": dict, "set": set}.get(root.kind)
+        case V.Text():
+            return str
         case V.Closure():
             return python_types.FunctionType
         case V.Range():

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import identity, narrowing
+from pyrelay.infer import identity, narrowing, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -171,15 +171,10 @@ def _on_extents(op: str, x: V.Value, y: V.Value) -> V.Value | None:
 
 
 def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
-    """Tuple and list concatenation and repetition, string formatting of known strings."""
+    """Tuple and list concatenation and repetition, operators of strings."""
+    if text.is_text(x) or text.is_text(y):
+        return text.binary(it, op, x, y)
     if op == "+":
-        from pyrelay.infer.effects import FormattedText, is_text
-
-        if is_text(x) or is_text(y):
-            known = all(
-                is_text(v) or (isinstance(v, V.Known) and isinstance(v.value, str)) for v in (x, y)
-            )
-            return V.Tuple((x, y), FormattedText) if known else None
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)
         if _is_list(x) and _is_list(y):
@@ -315,15 +310,10 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
 
 def _compare_structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
-    from pyrelay.infer.effects import is_text
     from pyrelay.infer.truth import truth
 
-    if is_text(x) or is_text(y):
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "text with numbers of the running program in it cannot be compared",
-            hints=("compare the numbers",),
-        )
+    if isinstance(x, V.Text) or isinstance(y, V.Text):
+        return text.compare(it, op, x, y)
     if op not in ("==", "!="):
         raise it.failure(
             errors.TypeMismatchError,
@@ -396,6 +386,8 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     if isinstance(container, V.Union):
         return _over_cases(it, container, item, lambda c, i: _contains(it, c, i))
+    if text.is_text(container) and text.is_text(item):
+        return text.ask(it, types.PY_BOOL, operator.contains, container, item)
     match container:
         case V.Known(c) if isinstance(item, V.Known):
             return V.Known(item.value in c)

@@ -303,6 +303,8 @@ class _Close:
                 return self._array(value)
             case V.Tuple(items, cls):
                 return NodeResult("tuple", cls, (), tuple(map(self._tree, items)))
+            case V.Text(function, args):
+                return NodeResult("call", function, (), tuple(map(self._tree, args)))
             case V.Ref(root, cls):
                 return self._container(root, cls)
             case V.Union(tag, cases):

@@ -175,7 +175,10 @@ class SharedResult:
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
-    """A structure: `kind` is tuple, list, dict, set or record; `key` numbers mutable ones."""
+    """A structure: `kind` is tuple, list, dict, set or record; `key` numbers mutable ones.
+
+    Of kind call, it is what `cls` gives for the children.
+    """
 
     kind: str
     cls: Any
@@ -278,6 +281,8 @@ def _slice_of(start: int, size: int, step: int) -> slice:
 def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
     if kind == "tuple":
         return cls(*parts) if cls is not None else tuple(parts)
+    if kind == "call":
+        return cls(*parts)
     if kind == "list":
         return parts
     if kind == "set":

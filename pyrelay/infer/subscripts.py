@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import binary, compare, extent_of, poly_of
@@ -49,6 +50,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             from pyrelay.infer.iteration import iterate
 
             return iterate(it, obj).item(key)
+        case V.Text():
+            return text.item(it, obj, key)
         case V.Known(v):
             from pyrelay.infer.attributes import captured
 

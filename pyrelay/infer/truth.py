@@ -41,6 +41,10 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
             return V.Known(bool(items))
         case V.Ref(root) if root.kind in ("list", "dict", "set"):
             return V.Known(bool(it.content(root)))
+        case V.Text():
+            from pyrelay.infer.text import ask
+
+            return ask(it, types.PY_BOOL, bool, value)
         case V.Range():
             from pyrelay.infer.iteration import range_count
 

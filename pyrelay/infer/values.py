@@ -119,6 +119,17 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Text:
+    """A string that only the running program knows: `function(*args)`.
+
+    The function is pure, and the arguments are the program's own: nothing can change them.
+    """
+
+    function: Callable[..., str]
+    args: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Slice:
     """start:stop:step."""
 
@@ -197,7 +208,7 @@ class Union:
 
 
 Value = (
-    Known | Scalar | ArrayRef | Tuple | Ref | Slice | Closure
+    Known | Scalar | ArrayRef | Tuple | Ref | Text | Slice | Closure
     | Method | Partial | Derivative | Range | Lazy | Union
 )
 
@@ -289,6 +300,8 @@ def describe(value: Value) -> str:
             return f"the function {function_name(f)!r}"
         case Method(name=name):
             return f"the method {name!r}"
+        case Text():
+            return "a string"
         case Slice():
             return "a slice"
         case Range():
@@ -318,7 +331,7 @@ def leaves_of(values: tuple[Value, ...]) -> Iterator[Value]:
         value = pending.pop()
         yield value
         match value:
-            case Tuple(items):
+            case Tuple(items) | Text(args=items):
                 pending.extend(reversed(items))
             case Union(_, cases):
                 pending.extend(reversed(cases))

@@ -133,6 +133,14 @@ def python_type(ty: TensorType) -> type:
     return _PYTHON_TYPES[ty.dtype.kind]
 
 
+def scalar_kind(ty: TensorType) -> str:
+    """The word for the class of a scalar: Python's (int, float, bool, complex), or a NumPy dtype's
+    name, "bool_" for NumPy's bool."""
+    if ty.weak:
+        return python_type(ty).__name__
+    return "bool_" if ty.dtype is bool_ else ty.dtype.numpy.name
+
+
 _REPRESENTATIVE: dict[str, Any] = {"b": True, "i": 1, "f": 1.0, "c": 1j}
 
 

@@ -80,7 +80,7 @@ class Host:
             if ty.shape:
                 arrays.append(result)
             else:
-                out += words.encode(words.scalar_kind(ty), result)
+                out += words.encode(types.scalar_kind(ty), result)
         if self.op.binds:
             self.waiting[threading.get_ident()] = arrays
         else:
@@ -105,7 +105,7 @@ class Host:
 def _argument(ty: TensorType, given: Sequence[int]) -> tuple[Any, Sequence[int]]:
     """The object of an argument, and the words after its own."""
     if not ty.shape:
-        kind = words.scalar_kind(ty)
+        kind = types.scalar_kind(ty)
         size = boundary.scalar_words(kind)
         return words.scalar(kind, given[:size]), given[size:]
     address, *extents = given[: 1 + ty.rank]

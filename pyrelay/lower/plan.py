@@ -45,7 +45,6 @@ from pyrelay.lower.plan_function import FunctionPlanner
 from pyrelay.lower.program import Program
 from pyrelay.lower.sizes import Sizes
 from pyrelay.lower.target import Target
-from pyrelay.lower.words import scalar_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def _completed(function: Function, entry: Entry) -> Entry:
 def _parameter(ty: Type | None, writeable: bool) -> Parameter:
     assert isinstance(ty, TensorType)
     if not ty.shape:
-        return boundary.ScalarParameter(scalar_kind(ty))
+        return boundary.ScalarParameter(types.scalar_kind(ty))
     fixed = tuple(e if isinstance(e, int) else None for e in ty.shape)
     return boundary.ArrayParameter(
         ty.dtype.numpy.name, ty.rank, writeable=writeable, extents=fixed
@@ -172,7 +171,7 @@ def _parameter(ty: Type | None, writeable: bool) -> Parameter:
 def _result(ty: Type | None) -> Result:
     assert isinstance(ty, TensorType)
     if not ty.shape:
-        return boundary.ScalarResult(scalar_kind(ty))
+        return boundary.ScalarResult(types.scalar_kind(ty))
     return boundary.ArrayResult(ty.dtype.numpy.name, ty.rank)
 
 

@@ -112,9 +112,11 @@ def _site_out(site: Site, sources: dict[SourceText, int]) -> list[Any]:
 
 def _part_out(part: Any) -> Any:
     """A part of an exception's arguments, as JSON gives it back but for lists being tuples."""
-    for item in part if isinstance(part, tuple) else (part,):
-        if not isinstance(item, _PLAIN):
-            raise TypeError(f"{item!r} cannot be stored on disk.")
+    if isinstance(part, tuple):
+        for item in part:
+            _part_out(item)
+    elif not isinstance(part, _PLAIN):
+        raise TypeError(f"{part!r} cannot be stored on disk.")
     return part
 
 
@@ -126,7 +128,7 @@ def _site_in(fields: list[Any], sources: list[SourceText]) -> Site:
 
 def _untupled(value: Any) -> Any:
     """JSON has no tuples."""
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_untupled, value)) if isinstance(value, list) else value
 
 
 def _record_out(record: Any) -> list[Any]:

@@ -12,16 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.ir import types
-from pyrelay.ir.types import TensorType
 from pyrelay.lower.boundary import PYTHON_SCALARS
-
-
-def scalar_kind(ty: TensorType) -> str:
-    """The kind of a scalar of this type."""
-    if ty.weak:
-        return types.python_type(ty).__name__
-    return "bool_" if ty.dtype is types.bool_ else ty.dtype.numpy.name
 
 
 def decode(kind: str, words: Sequence[int]) -> Any:

@@ -1,8 +1,9 @@
-"""Calls of Python from a running program, in order with everything else that has an effect.
+"""Calls of Python from a running program.
 
 In: numbers and arrays. Out: what the Python function in the attributes returns for them. Ops of a
-library that stay in Python (a decomposition, say) are records of their own with schedule "host";
-this one is for functions that do something: print, show progress, read the clock.
+library that stay in Python (a decomposition, say) are records of their own with schedule "host".
+`host_call` is for functions that do something: print, show progress, read the clock; it keeps its
+place among everything else that has an effect. `host_value` is for those that only compute.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyrelay.ir import types
-from pyrelay.ir.op import Effect, Fusion, Sample, define, not_differentiable
+from pyrelay.ir.op import Effect, Fusion, Op, Sample, define, not_differentiable
 from pyrelay.ir.types import Type
 
 
@@ -25,18 +26,23 @@ def _called(*values: Any, function: Callable[..., Any], types: tuple[Type, ...])
     return result if types else ()
 
 
-host_call = define(
-    "host_call",
-    relation=_typed,
-    numpy=_called,
-    fusion=Fusion.OPAQUE,
-    vjp=not_differentiable("what it returns comes from outside of the program"),
-    schedule="host",
-    effect=Effect.HOST,
-    samples=(
-        Sample((3, 4.5), {"function": divmod, "types": (types.PY_FLOAT, types.PY_FLOAT)}),
-        Sample((2.5,), {"function": abs, "types": (types.PY_FLOAT,)}),
-        Sample((), {"function": tuple, "types": ()}),
-    ),
-    doc="calls `function` on the operands; its results have `types`; never removed or moved",
+def _call(name: str, effect: Effect, doc: str) -> Op:
+    return define(
+        name, relation=_typed, numpy=_called, fusion=Fusion.OPAQUE, schedule="host", effect=effect,
+        vjp=not_differentiable("what it returns comes from outside of the program"), doc=doc,
+        samples=(
+            Sample((3, 4.5), {"function": divmod, "types": (types.PY_FLOAT, types.PY_FLOAT)}),
+            Sample((2.5,), {"function": abs, "types": (types.PY_FLOAT,)}),
+            Sample((), {"function": tuple, "types": ()}),
+        ),
+    )
+
+
+host_call = _call(
+    "host_call", Effect.HOST,
+    "calls `function` on the operands; its results have `types`; never removed, moved or repeated",
+)
+host_value = _call(
+    "host_value", Effect.RAISES,
+    "what `function`, which only computes, gives for the operands; its results have `types`",
 )

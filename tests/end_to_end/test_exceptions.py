@@ -123,20 +123,65 @@ def test_a_class_defined_inside_a_function_can_be_raised_from_a_kernel() -> None
         first_negative(np.array([1.0, -2.0]))
 
 
-def test_what_an_exception_cannot_carry_is_refused() -> None:
+class MeasuredError(Exception):
+    """A class of the user's with a keyword."""
+
+    def __init__(self, code: int, *, data: Any = None) -> None:
+        super().__init__(f"code {code}")
+        self.data = data
+
+
+def carries_anything(x: Any, k: int) -> Any:
+    y = x * 2
+    if k == 0:
+        raise MeasuredError(k, data=y)
+    if k == 1:
+        raise ValueError(y)
+    if k == 2:
+        raise ValueError(f"bad {y} of {x.shape}", k, [y[0], k], {"k": k}) from KeyError(k)
+    if k == 3:
+        raise ValueError(*[k] * 20)
+    if k == 4:
+        raise MeasuredError(k) from None
+    return x
+
+
+@pytest.mark.parametrize("k", range(6))
+@pytest.mark.parametrize("interpret", [False, True])
+def test_an_exception_carries_what_python_lets_it_carry(k: int, interpret: bool) -> None:
+    x = np.array([1.0, 2.0])
+    with config.override(interpret=interpret):
+        compiled = pyrelay.jit(carries_anything)
+        if k == 5:
+            np.testing.assert_array_equal(compiled(x, k), x)
+            return
+        got, wanted = _raised(compiled, x, k), _raised(carries_anything, x, k)
+    assert type(got) is type(wanted)
+    assert repr(got.args) == repr(wanted.args)
+    assert repr(getattr(got, "data", None)) == repr(getattr(wanted, "data", None))
+    assert repr(got.__cause__) == repr(wanted.__cause__)
+
+
+def test_the_message_of_an_assert_is_any_object() -> None:
     @pyrelay.jit
-    def array(x: Any) -> Any:
-        if x[0] > 0:
-            raise ValueError(x)
+    def asserts(x: Any, k: int) -> Any:
+        assert k != 6, f"{k} {x[0]:.1f} {x}"
+        assert k != 7, (k, x.sum())
+        assert k != 8
         return x
 
-    @pyrelay.jit
-    def many(x: Any) -> Any:
-        if x > 0:
-            raise ValueError(x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x)
+    x = np.array([1.0, 2.0])
+    assert _raised(asserts, x, 6).args == ("6 1.0 [1. 2.]",)
+    assert _raised(asserts, x, 7).args == ((7, 3.0),)
+    assert _raised(asserts, x, 8).args == ()
+
+
+def test_text_in_an_exception_shows_the_kind_of_its_numbers() -> None:
+    def shows(x: Any) -> Any:
+        if x > 3:
+            raise ValueError(f"{x} {x!r} {x:.2f} {(x, x)}", str(x))
         return x
 
-    with pytest.raises(pyrelay.PyrelayError, match="cannot be an argument of an exception"):
-        array(np.ones(3))
-    with pytest.raises(pyrelay.PyrelayError, match="at most 15 numbers"):
-        many(1.0)
+    compiled = pyrelay.jit(shows)
+    for number in NUMBERS:
+        assert _raised(compiled, number).args == _raised(shows, number).args

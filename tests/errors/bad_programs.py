@@ -92,7 +92,14 @@ def f(x):
     "unknown_attribute": ("\ndef f(x):\n    return x.shpae\n", (X,)),
     "unknown_numpy_function": ("\ndef f(x):\n    return np.tahn(x)\n", (X,)),
     "unsupported_call": ("\ndef f(x):\n    return np.linalg.svd(x)\n", (X,)),
-    "print_inside": ("\ndef f(x):\n    print(x)\n    return x\n", (X,)),
+    "print_of_a_function": (
+        "\ndef f(x):\n    def g(y):\n        return x + y\n    print(g)\n    return g(x)\n", (X,),
+    ),
+    "print_to_an_argument": ("\ndef f(x, out):\n    print(x, file=out)\n    return x\n", (X, [])),
+    "text_taken_apart": (
+        "\ndef f(n):\n    return sum(int(digit) for digit in str(n))\n", (12,),
+    ),
+    "text_split": ("\ndef f(x):\n    return f'{x} m'.split()\n", (1.5,)),
     "random_inside": ("\ndef f(x):\n    return x + np.random.randn(4)\n", (X,)),
     "recursion_without_base_case": (
         """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 import random
-import time
 from collections import Counter, defaultdict, deque
 
 import numpy as np
@@ -13,12 +12,6 @@ import numpy as np
 from tests.users.corpus import refuse
 
 X = np.array([3.0, 1.0, 2.0])
-
-
-@refuse((X,), "print")
-def prints(x):
-    print("x is", x)
-    return x.sum()
 
 
 @refuse((X,), "out[i] = ...")
@@ -59,12 +52,6 @@ def random_noise(x):
 @refuse((X,), "random numbers", "outside")
 def random_number(x):
     return x * random.random()
-
-
-@refuse((X,), "time", "pass the result")
-def measures_time(x):
-    start = time.time()
-    return x.sum(), time.time() - start
 
 
 @refuse((np.array([1, 2, 1]),), "key of a dict", "array")
@@ -127,9 +114,9 @@ def endless_recursion(x):
     return endless_recursion(x + 1.0) * 2.0
 
 
-@refuse((3,), "cannot be compared", "compare the numbers")
-def compares_text(n):
-    return f"{n}" == "3"
+@refuse((3,), "taken apart", "last digit")
+def digits_of_text(n):
+    return [int(digit) for digit in f"{n}"]
 
 
 @refuse((X, np.array([1, 2])), "step of a slice", "np.arange")
@@ -162,11 +149,6 @@ def context_manager(x):
 @refuse((X,), "np.vectorize", "write the loop")
 def vectorised(x):
     return np.vectorize(lambda v: v if v > 1 else 0.0)(x)
-
-
-@refuse((X,), "cannot be made text", "outside")
-def array_as_text(x):
-    return str(x)
 
 
 @refuse((X,), "sorted")

@@ -1,0 +1,136 @@
+"""Calls of Python from the program: abstract values in, ops `host_call` and `host_value` out.
+
+The operands of the op are the numbers and arrays inside the arguments; a tree says how the
+arguments are put together from them (`structure.assemble`) when the program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import structure
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.structure import ResultTree
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Invocation:
+    """`function(*args, **keywords)` of arguments made of an op's operands."""
+
+    function: Callable[..., Any]
+    args: tuple[ResultTree, ...]
+    keywords: tuple[tuple[str, ResultTree], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{getattr(self.function, '__name__', type(self.function).__name__)}>"
+
+    def __call__(self, *values: Any) -> Any:
+        made: dict[int, Any] = {}
+        # What it is handed may be kept, and the program goes on to use its own.
+        values = tuple(v.copy() if isinstance(v, np.ndarray) else v for v in values)
+
+        def built(tree: ResultTree) -> Any:
+            return structure.assemble(tree, values, (), (), made)
+
+        named = {k: built(tree) for k, tree in self.keywords}
+        return self.function(*map(built, self.args), **named)
+
+
+def call(
+    it: Interpreter, function: Callable[..., Any], args: Sequence[V.Value] = (),
+    keywords: Mapping[str, V.Value] | None = None, result: TensorType | None = None,
+) -> V.Value:
+    """Call a Python function that does something, here and once; its number if it gives one."""
+    return _emitted(it, "host_call", function, args, keywords or {}, result)
+
+
+def value(
+    it: Interpreter, result: TensorType, function: Callable[..., Any], args: Sequence[V.Value]
+) -> V.Value:
+    """The number that a Python function without effects gives."""
+    return _emitted(it, "host_value", function, args, {}, result)
+
+
+def _emitted(
+    it: Interpreter, op: str, function: Callable[..., Any], args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value], result: TensorType | None,
+) -> V.Value:
+    taken = _Operands(it)
+    trees = tuple(map(taken.tree, args))
+    named = tuple((k, taken.tree(v)) for k, v in keywords.items())
+    invocation = Invocation(function, trees, named)
+    found = it.emit(
+        op, *taken.atoms, function=invocation, types=() if result is None else (result,)
+    )
+    return V.NONE if result is None else it.result(found)
+
+
+@dataclass
+class _Operands:
+    """The operands of a call, and the trees of what is made of them."""
+
+    it: Interpreter
+    atoms: list[Atom] = field(default_factory=list)
+    numbers: dict[Atom, int] = field(default_factory=dict)
+    keys: dict[V.Root, int] = field(default_factory=dict)
+
+    def operand(self, atom: Atom) -> int:
+        """The position of an operand; each is passed once."""
+        if atom not in self.numbers:
+            self.numbers[atom] = len(self.atoms)
+            self.atoms.append(atom)
+        return self.numbers[atom]
+
+    def tree(self, value: V.Value) -> ResultTree:
+        it = self.it
+        match value:
+            case V.Known(v):
+                return structure.ConstantResult(v)
+            case V.Scalar(ty):
+                return structure.LeafResult(self.operand(it.atom(value)), ty)
+            case V.ArrayRef(type=ty):
+                return structure.LeafResult(self.operand(it.atom(value)), ty)
+            case V.Tuple(items, cls):
+                return structure.NodeResult("tuple", cls, (), self.trees(items))
+            case V.Text(function, args):
+                return structure.NodeResult("call", function, (), self.trees(args))
+            case V.Ref(root, cls):
+                return self.container(root, cls)
+            case V.Union(tag, cases):
+                return structure.CaseResult(self.operand(tag), self.trees(cases))
+            case V.Range(a, b, c):
+                return structure.NodeResult("range", None, (), self.trees((a, b, c)))
+            case V.Slice(a, b, c):
+                return structure.NodeResult("slice", None, (), self.trees((a, b, c)))
+            case V.Closure(function, _, owner) if owner is not None and not function.cells:
+                if owner.__code__.co_name == V.function_name(function):
+                    return structure.ConstantResult(owner)
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{V.describe(value)} cannot be handed to Python from a compiled function",
+            hints=("hand over numbers, arrays, strings and tuples, lists or dicts of them",),
+        )
+
+    def trees(self, values: Sequence[V.Value]) -> tuple[ResultTree, ...]:
+        return tuple(map(self.tree, values))
+
+    def container(self, root: V.Root, cls: Any) -> ResultTree:
+        if root in self.keys:
+            return structure.SharedResult(self.keys[root])
+        content = self.it.content(root)
+        if cls is not None and issubclass(cls, BaseException):
+            return structure.NodeResult("call", cls, (), self.trees(content["args"].items))
+        key = self.keys[root] = len(self.keys)
+        kind = "record" if root.kind == "object" else root.kind
+        if isinstance(content, dict):
+            parts = self.trees(tuple(content.values()))
+            return structure.NodeResult(kind, cls, tuple(content), parts, key)
+        return structure.NodeResult(kind, cls, (), self.trees(content), key)
