@@ -164,8 +164,16 @@ class Compiled:
         from pyrelay.frontend.parse import parse
         from pyrelay.infer import values
         from pyrelay.infer.specialise import specialise
+        from pyrelay.ir.show import show
+        from pyrelay.pipeline import dump
 
         del ops  # its records registered themselves
+
+        def parsed(fn: python_types.FunctionType) -> Any:
+            made = parse(fn)
+            dump("parse", lambda program: show(program.module), made)
+            return made
+
         kind, function, options = self.__pyrelay__
         callee: Any = values.Known(function)
         if kind != "jit":
@@ -173,7 +181,7 @@ class Compiled:
 
         def specialised() -> Any:
             with _compiling:
-                return specialise(callee, args, keywords, parse)
+                return specialise(callee, args, keywords, parsed)
 
         return on_deep_stack(specialised)
 
@@ -241,7 +249,8 @@ class Compiled:
     def ir(self, *args: Any, stage: str = "infer", **keywords: Any) -> Any:
         """The program for these arguments as text, at the end of a stage.
 
-        stage: parse, infer, grad, optimise, fuse, plan or emit. Raises ValueError for another.
+        stage: parse, infer, grad, optimise, fuse, kernelise, plan or emit. Raises ValueError for
+        another.
         """
         from pyrelay.inspection import Text, program_text
 
@@ -381,7 +390,7 @@ class Lowered:
         self._name, self._program = name, program
 
     def ir(self, stage: str = "fuse") -> Any:
-        """The program as text at the end of a stage: infer, grad, optimise, fuse, plan or emit."""
+        """The program as text at the end of a stage, `infer` or a later one."""
         from pyrelay.inspection import program_text
 
         return program_text(self._program.spec, stage)

@@ -22,6 +22,7 @@ from pyrelay.infer.names import lookup
 from pyrelay.infer.specialise import Specialised
 from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
+from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
 
 _WORDS = frozenset((*keyword.kwlist, "loop", "next", "plan", "vjp", "kernel"))
 _TOKEN = re.compile(
@@ -84,21 +85,24 @@ def call_text(
 
 
 def program_text(spec: Specialised, stage: str) -> Text:
-    """A specialised program at the end of a stage: infer, grad, optimise, fuse, plan or emit.
+    """A specialised program at the end of a stage.
 
-    Raises ValueError for another name.
+    stage: infer, grad, optimise, fuse, kernelise, plan or emit. Raises ValueError for another name.
     """
-    if stage not in ("plan", "emit"):
+    if stage not in ("kernelise", "plan", "emit"):
         return Text(show(pipeline.lowered(spec.module, stage)))
-    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))
-    return Text(pipeline.show_plan(made) if stage == "plan" else pipeline.show_kernels(made))
+    module = pipeline.lowered(spec.module, "fuse")
+    if stage == "kernelise":
+        return Text(show_kernel_ir(module))
+    made = pipeline.planned(spec, module)
+    return Text(show_plan(made) if stage == "plan" else show_kernels(made))
 
 
 def program_code(spec: Specialised) -> Text:
     """The kernels of a specialised program, and the plan that launches them as comments."""
     made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))
-    listing = "\n".join("# " + line for line in pipeline.show_plan(made).splitlines())
-    return Text(f"{pipeline.show_kernels(made)}\n\n{listing}\n")
+    listing = "\n".join("# " + line for line in show_plan(made).splitlines())
+    return Text(f"{show_kernels(made)}\n\n\n{listing}\n")
 
 
 def explanation(name: str, programs: Iterable[Program]) -> Text:

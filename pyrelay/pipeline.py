@@ -29,6 +29,7 @@ from pyrelay.ir.verify import verify
 from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
+from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
 from pyrelay.opt.fold import fold
@@ -200,23 +201,10 @@ def planned(program: Specialised, module: Module) -> Plan:
         ),
     )
     made = plan(module, TARGET, entry)
+    dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
     dump("emit", show_kernels, made)
     return made
-
-
-def show_plan(made: Plan) -> str:
-    """The instructions of a plan, function by function."""
-    lines = []
-    for function in made.functions:
-        lines.append(f"plan {function.name}: {function.parameters} parameters")
-        lines += [f"  {k:4d} {instruction}" for k, instruction in enumerate(function.code)]
-    return "\n".join(lines)
-
-
-def show_kernels(made: Plan) -> str:
-    """The sources of a plan's kernels."""
-    return "\n\n".join(f"# {k.name}\n{k.source.strip()}" for k in made.kernels)
 
 
 def _interpreted(module: Module, mutated: dict[int, int]) -> Callable[..., Any]:

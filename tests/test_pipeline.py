@@ -12,6 +12,7 @@ from pyrelay.devices import native
 from pyrelay.ir.nodes import Vjp
 from pyrelay.ir.verify import VerifyError
 from pyrelay.ir.walk import nested_lets
+from pyrelay.lower.show import show_plan
 
 
 def specialised(function, *args):
@@ -78,8 +79,8 @@ def test_stages_are_printed_on_request(capsys, tmp_path):
     assert capsys.readouterr().err == ""
     names = sorted(path.name for path in (tmp_path / "texts").iterdir())
     assert names == [
-        "000-infer.txt", "001-grad.txt", "002-optimise.txt", "003-fuse.txt", "004-plan.txt",
-        "005-emit.txt",
+        "000-parse.txt", "001-infer.txt", "002-grad.txt", "003-optimise.txt", "004-fuse.txt",
+        "005-kernelise.txt", "006-plan.txt", "007-emit.txt",
     ]  # fmt: skip
 
 
@@ -141,5 +142,5 @@ def test_a_program_of_the_same_kernels_compiles_no_kernel():
 
 def test_stores_in_a_loop_copy_nothing():
     spec = specialised(plain.stores, np.ones(4), 0.5)
-    text = pipeline.show_plan(pipeline.planned(spec, pipeline.lowered(spec.module, "fuse")))
-    assert "Copy" not in text
+    text = show_plan(pipeline.planned(spec, pipeline.lowered(spec.module, "fuse")))
+    assert "copy" not in text

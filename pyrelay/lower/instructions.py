@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -400,10 +400,11 @@ HostFunction = Callable[[Sequence[int]], Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel as source text; its name is for people, its identity is the text."""
+    """A kernel as source text, its identity; its name and the user's lines are for people."""
 
     name: str
     source: str
+    spans: tuple[Span, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

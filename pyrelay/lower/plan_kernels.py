@@ -27,6 +27,7 @@ from pyrelay.lower.instructions import (
     Value,
 )
 from pyrelay.lower.memory import Buffer, is_array
+from pyrelay.lower.program import name_of
 
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner
@@ -48,6 +49,7 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
         slot = p.frame.slot()
         p.frame.emit(Alloc(slot, p.sizes.substituted(size, extents)))
         scratch.append(Slot(slot))
+    name = name_of(call.function)
     for kernel in lowering.kernels:
         operands: list[Operand] = []
         for parameter in kernel.parameters:
@@ -67,7 +69,7 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
                     operands.append(scratch[k])
         p.frame.emit(
             Launch(
-                p.program.kernel(kernel), tuple(operands),
+                p.program.kernel(kernel, name), tuple(operands),
                 p.sizes.substituted(kernel.extent, extents),
                 p.sizes.substituted(kernel.cost, extents),
                 first_site=p.program.sites_of(kernel),

@@ -5,20 +5,29 @@ In: fused groups and places in the user's program. Out: their numbers in the pla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.errors import Span
+from pyrelay.ir import walk
 from pyrelay.ir.digest import digest
 from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Function
+from pyrelay.ir.nodes import Function, Loop, OpCall
 from pyrelay.ir.types import DType
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.instructions import HostFunction, Kernel, Site
 from pyrelay.lower.kernel import Lowering
 from pyrelay.lower.kernelise import kernelise
 from pyrelay.lower.target import Target
+
+#: Ops that a name of a kernel can do without.
+_MOVING = frozenset(
+    ("broadcast_to", "cast", "check_index", "expand_dims", "index", "index_update", "refine",
+     "reshape", "slice", "squeeze", "transpose")
+)
+_MOST_OPS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +68,17 @@ class Program:
             self._lowerings[function] = found
         return found
 
-    def kernel(self, code: kernel_ir.Kernel) -> int:
-        """The number of a kernel; kernels of one text are one."""
+    def kernel(self, code: kernel_ir.Kernel, name: str) -> int:
+        """The number of a kernel; kernels of one text are one, with the name of the first."""
         if code not in self._numbers:
-            self._numbers[code] = self.source(self.target.emit(code), "kernel")
+            self._numbers[code] = self.source(self.target.emit(code), name, code.spans)
         return self._numbers[code]
 
-    def source(self, text: str, name: str) -> int:
+    def source(self, text: str, name: str, spans: Sequence[Span] = ()) -> int:
         """The number of the kernel with this text."""
         if text not in self._by_source:
             self._by_source[text] = len(self.kernels)
-            self.kernels.append(Kernel(name, text))
+            self.kernels.append(Kernel(name, text, tuple(spans)))
         return self._by_source[text]
 
     def site(
@@ -87,3 +96,15 @@ class Program:
         for s in code.sites:
             self.site(s.exception, s.parts, s.dtypes, s.span)
         return first
+
+
+def name_of(group: Function) -> str:
+    """A name for the kernels of a fused group: its ops in order, those that move data left out."""
+    names = dict.fromkeys(
+        let.rhs.op.name for let in walk.nested_lets(group.body) if isinstance(let.rhs, OpCall)
+    )
+    telling = [name for name in names if name not in _MOVING] or list(names) or ["copy"]
+    shown = telling if len(telling) <= _MOST_OPS else [*telling[: _MOST_OPS - 1], "more"]
+    looped = any(isinstance(let.rhs, Loop) for let in walk.nested_lets(group.body))
+    words = "_".join(["loop"] * looped + shown)
+    return re.sub(r"\W", "_", words)
