@@ -47,6 +47,10 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
             handler = names.lookup(np.transpose)
             assert handler is not None
             return names.apply(it, np.transpose, handler, (obj,), {})
+        case "mT":
+            handler = names.lookup(np.matrix_transpose)
+            assert handler is not None
+            return names.apply(it, np.matrix_transpose, handler, (obj,), {})
         case "flat":
             from pyrelay.infer.names_shape import view
 
@@ -161,8 +165,10 @@ def _copy(it: Interpreter, x: V.Value, order: V.Value = V.NONE) -> V.Value:
 
 def _flatten(it: Interpreter, x: V.Value, order: V.Value = V.Known("C")) -> V.Value:
     """x.flatten(): a fresh array of one axis."""
-    ty = it.tensor(x)
-    return it.call("reshape", x, shape=(ty.size,))
+    from pyrelay.infer.names_shape import ravel
+
+    flat = ravel(it, x, order)
+    return it.new_array(it.atom(flat)) if isinstance(flat, V.ArrayRef) else flat
 
 
 def _item(it: Interpreter, x: V.Value, *index: V.Value) -> V.Value:

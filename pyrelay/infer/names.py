@@ -102,19 +102,12 @@ def apply(
 
 
 def elementwise(op: str) -> Callable[..., V.Value]:
-    """The handler of a ufunc: `op` on all operands, which may be nested lists of numbers."""
+    """The handler of an op of elements on operands, which may be nested lists of numbers."""
 
-    def handler(it: Interpreter, *operands: V.Value, **keywords: V.Value) -> V.Value:
-        from pyrelay.infer.adapters import operand, refuse_keywords, strong
+    def handler(it: Interpreter, *operands: V.Value) -> V.Value:
+        from pyrelay.infer.adapters import operand, strong
         from pyrelay.infer.control import distribute
 
-        refuse_keywords(it, keywords, op, ("dtype", "out"))
-        out = keywords.pop("out", V.NONE)
-        if out != V.NONE:
-            from pyrelay.infer.subscripts import set_item
-
-            set_item(it, out, V.Known(Ellipsis), handler(it, *operands, **keywords))
-            return out
         for k, value in enumerate(operands):
             if isinstance(value, V.Union):
                 return distribute(
@@ -124,11 +117,50 @@ def elementwise(op: str) -> Callable[..., V.Value]:
         if all(it.tensor(v).weak for v in values):
             # NumPy's functions give NumPy scalars, also for Python numbers.
             values = [strong(it, v) for v in values]
-        result = it.call(op, *values)
-        if keywords.get("dtype") not in (None, V.NONE):
-            from pyrelay.infer.adapters import cast
+        return it.call(op, *values)
 
-            return cast(it, result, keywords["dtype"])
-        return result
+    return handler
+
+
+def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.Value]:
+    """The handler of a ufunc with its `out`, `where` and `dtype`, from that of its operands."""
+
+    def handler(
+        it: Interpreter, *given: V.Value, out: V.Value = V.NONE, where: V.Value = V.Known(True),
+        dtype: V.Value = V.NONE, **keywords: V.Value,
+    ) -> V.Value:
+        from pyrelay.infer.adapters import cast, operand, refuse_keywords
+
+        refuse_keywords(it, keywords, ufunc.__name__, ("casting", "order", "subok"))
+        operands = list(given[: ufunc.nin])
+        if len(given) == ufunc.nin + 1 and ufunc.nout == 1:
+            out = given[ufunc.nin]
+        elif len(given) != ufunc.nin:
+            raise it.failure(
+                errors.SignatureError,
+                f"np.{ufunc.__name__}() takes {ufunc.nin} operand{'s' * (ufunc.nin > 1)} "
+                f"but {len(given)} were given",
+            )
+        if dtype != V.NONE and any(t[-1] != "?" for t in ufunc.types):
+            operands = [cast(it, operand(it, v), dtype) for v in operands]
+        result = plain(it, *operands)
+        if out == V.NONE and where == V.Known(True):
+            return result
+        if out == V.NONE or ufunc.nout != 1:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"np.{ufunc.__name__} with where= leaves elements unset that out= does not give",
+                hints=("give out=, e.g. out=np.zeros_like(x)",),
+            )
+        from pyrelay.infer.subscripts import set_item
+
+        if isinstance(out, V.Tuple) and len(out.items) == 1:
+            (out,) = out.items
+        if where != V.Known(True):
+            select = lookup(np.where)
+            assert select is not None
+            result = select(it, where, result, out)
+        set_item(it, out, V.Known(Ellipsis), result)
+        return out
 
     return handler

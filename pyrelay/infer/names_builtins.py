@@ -125,6 +125,12 @@ def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value
     return it.new_ref("dict", {**content, **named})
 
 
+@handles(slice)
+def slice_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = V.NONE) -> V.Value:
+    """slice(stop) or slice(start, stop[, step])."""
+    return V.Slice(V.NONE, a, V.NONE) if b == V.NONE == c else V.Slice(a, b, c)
+
+
 @handles(float)
 def float_(it: Interpreter, x: V.Value = V.Known(0.0)) -> V.Value:
     """float(x) of a number, or of an array of one element."""

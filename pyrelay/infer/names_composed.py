@@ -1,4 +1,4 @@
-"""Names whose meaning is plain Python (numpy_in_python), methods of ufuncs, itertools.
+"""Names whose meaning is plain Python (the package in_python), methods of ufuncs, itertools.
 
 In: NumPy and `math` objects. Out: entries in the table of names. An error inside of a composed
 function is reported at the user's call.
@@ -16,11 +16,20 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import calls, linalg_in_python, numpy_in_python
+from pyrelay.infer import calls
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import operand, strong
+from pyrelay.infer.in_python import (
+    arrangement,
+    elements,
+    linear_algebra,
+    products,
+    python_math,
+    sorting,
+    statistics,
+)
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.names import handles
+from pyrelay.infer.names import handles, of_ufunc
 from pyrelay.ir import types
 
 
@@ -39,33 +48,22 @@ def in_python(name: str, fn: Callable[..., Any]) -> Callable[..., V.Value]:
     return handler
 
 
-def _enter() -> None:
-    own = vars(numpy_in_python)
-    for name in (
-        "diff", "polyval", "ptp", "average", "trapezoid", "nansum", "nanmean", "nanmax", "nanmin",
-        "argsort", "sort", "median", "quantile", "percentile", "searchsorted", "digitize",
-        "interp", "bincount", "unique", "isin", "cross", "kron", "tensordot", "convolve",
-        "correlate", "cov", "corrcoef", "select", "heaviside", "nan_to_num", "fix", "fmod",
-        "degrees", "radians", "angle", "sinc", "array_equal", "fliplr", "flipud", "rot90",
-        "column_stack", "append", "meshgrid", "logspace", "tri", "atleast_2d",
-        "fill_diagonal", "isreal", "iscomplex", "unravel_index",
-    ):
-        if hasattr(np, name):
-            handles(getattr(np, name))(in_python(f"np.{name}", own[name]))
-    for name in ("solve", "inv", "det", "cholesky"):
-        function = getattr(linalg_in_python, name)
-        handles(getattr(np.linalg, name))(in_python(f"np.linalg.{name}", function))
-    handles(np.rad2deg)(in_python("np.rad2deg", numpy_in_python.degrees))
-    handles(np.deg2rad)(in_python("np.deg2rad", numpy_in_python.radians))
-    handles(np.divmod)(in_python("np.divmod", numpy_in_python.np_divmod))
-    handles(math.fmod)(in_python("math.fmod", numpy_in_python.math_fmod))
-    for name in ("degrees", "radians", "dist"):
-        handles(getattr(math, name))(in_python(f"math.{name}", own[f"math_{name}"]))
-    for name in ("gcd", "lcm", "factorial", "comb", "isqrt", "isclose"):
-        handles(getattr(math, name))(in_python(f"math.{name}", own[name]))
+def _enter(owner: Any, spelling: str, module: Any) -> None:
+    """The functions of a module of `in_python` in place of the owner's of the same names."""
+    for name in module.__all__:
+        known = getattr(owner, name, None)
+        if known is None:
+            continue  # a newer or older release of the library
+        handler = in_python(f"{spelling}.{name}", getattr(module, name))
+        if isinstance(known, np.ufunc):
+            handler = of_ufunc(known, handler)
+        handles(known)(handler)
 
 
-_enter()
+for _module in (arrangement, elements, products, sorting, statistics):
+    _enter(np, "np", _module)
+_enter(math, "math", python_math)
+_enter(np.linalg, "np.linalg", linear_algebra)
 
 
 # -- limits of number types ------------------------------------------------------------------------
@@ -80,6 +78,53 @@ def _limits(cls: Any) -> Callable[..., V.Value]:
 
 handles(np.finfo)(_limits(np.finfo))
 handles(np.iinfo)(_limits(np.iinfo))
+
+
+# -- element types ---------------------------------------------------------------------------------
+
+
+@handles(np.dtype)
+def dtype(it: Interpreter, dtype: V.Value) -> V.Value:
+    """np.dtype(...) of what is known while compiling."""
+    return V.Known(np.dtype(it.static(dtype, "the dtype")))
+
+
+@handles(np.result_type)
+def result_type(it: Interpreter, *arrays_and_dtypes: V.Value) -> V.Value:
+    """np.result_type: Python numbers count by their kind only."""
+    return V.Known(np.result_type(*(_representative(it, v) for v in arrays_and_dtypes)))
+
+
+def _representative(it: Interpreter, value: V.Value) -> Any:
+    ty = V.tensor_type(value)
+    if ty is None:
+        return it.static(value, "the dtype")
+    if ty.weak:
+        return {"b": False, "i": 0, "f": 0.0, "c": 0j}[ty.dtype.kind]
+    return ty.dtype.numpy
+
+
+def _of_known(fn: Any) -> Callable[..., V.Value]:
+    """A function of dtypes and classes, which are known while compiling."""
+
+    def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        named = {k: _representative(it, v) for k, v in keywords.items()}
+        return V.Known(fn(*(_representative(it, v) for v in args), **named))
+
+    return handler
+
+
+for _fn in (np.promote_types, np.can_cast, np.issubdtype, np.isdtype, np.min_scalar_type):
+    handles(_fn)(_of_known(_fn))
+
+
+@handles(np.iterable)
+def iterable(it: Interpreter, y: V.Value) -> V.Value:
+    """np.iterable."""
+    ty = V.tensor_type(y)
+    if ty is not None:
+        return V.Known(ty.rank > 0)
+    return V.Known(isinstance(y, (V.Tuple, V.Ref, V.Range, V.Lazy)))
 
 
 # -- indices of what is true -----------------------------------------------------------------------
@@ -117,12 +162,34 @@ def argwhere(it: Interpreter, a: V.Value) -> V.Value:
 
 
 @handles(np.copyto)
-def copyto(it: Interpreter, dst: V.Value, src: V.Value) -> V.Value:
-    """np.copyto: writes every element."""
+def copyto(
+    it: Interpreter, dst: V.Value, src: V.Value, casting: V.Value = V.NONE,
+    where: V.Value = V.Known(True),
+) -> V.Value:
+    """np.copyto: writes every element, or those where the mask holds."""
+    from pyrelay.infer.names_numpy import where as np_where
     from pyrelay.infer.subscripts import set_item
 
-    set_item(it, dst, V.Known(Ellipsis), src)
+    chosen = src if where == V.Known(True) else np_where(it, where, src, dst)
+    set_item(it, dst, V.Known(Ellipsis), chosen)
     return V.NONE
+
+
+# -- functions of elements -------------------------------------------------------------------------
+
+
+@handles(np.vectorize)
+def vectorize(
+    it: Interpreter, pyfunc: V.Value, otypes: V.Value = V.NONE, doc: V.Value = V.NONE,
+    excluded: V.Value = V.NONE, cache: V.Value = V.Known(False), signature: V.Value = V.NONE,
+) -> V.Value:
+    """np.vectorize(function), without otypes, excluded arguments and signature."""
+    if not otypes == excluded == signature == V.NONE:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "np.vectorize is compiled without otypes, excluded and signature",
+        )
+    return V.Partial(V.Known(sorting.vectorized), (pyfunc,), ())
 
 
 # -- methods of ufuncs -----------------------------------------------------------------------------
@@ -142,6 +209,9 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
     known = {"reduce": _REDUCTIONS, "accumulate": _SCANS}.get(method, {}).get(name)
     if known is not None:
         return functools.partial(_along_first, known)
+    general = {"accumulate": products.accumulated, "reduceat": products.reduced_between}.get(method)
+    if general is not None and ufunc.nin == 2:
+        return functools.partial(_with_ufunc, in_python(f"np.{name}.{method}", general), ufunc)
     plain = names.lookup(ufunc)
     if method == "outer" and plain is not None:
         return functools.partial(_outer, plain)
@@ -160,6 +230,13 @@ def _along_first(
     handler = names.lookup(fn)
     assert handler is not None
     return names.apply(it, fn, handler, (array, axis), keywords)
+
+
+def _with_ufunc(
+    handler: Callable[..., V.Value], ufunc: np.ufunc, it: Interpreter, *args: V.Value,
+    **keywords: V.Value,
+) -> V.Value:
+    return handler(it, V.Known(ufunc), *args, **keywords)
 
 
 def _outer(plain: Callable[..., V.Value], it: Interpreter, a: V.Value, b: V.Value) -> V.Value:

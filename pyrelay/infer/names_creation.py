@@ -79,21 +79,31 @@ handles(np.ones_like)(_like(1))
 
 @handles(np.full_like)
 def full_like(
-    it: Interpreter, a: V.Value, fill_value: V.Value, dtype: V.Value = V.NONE
+    it: Interpreter, a: V.Value, fill_value: V.Value, dtype: V.Value = V.NONE,
+    order: V.Value = V.NONE, subok: V.Value = TRUE, shape: V.Value = V.NONE,
 ) -> V.Value:
     """np.full_like."""
     ty = it.tensor(operand(it, a))
     target = dtype_of(it, dtype) or ty.dtype
-    atom = it.builder.cast(it.atom(fill_value), target)
-    return it.call("broadcast_to", atom, shape=ty.shape)
+    value = cast(it, operand(it, fill_value), target)
+    extents = ty.shape if shape == V.NONE else shape_of(it, shape)
+    return it.call("broadcast_to", value, shape=extents)
 
 
 @handles(np.array)
 def array(
-    it: Interpreter, object: V.Value, dtype: V.Value = V.NONE, copy: V.Value = TRUE
+    it: Interpreter, object: V.Value, dtype: V.Value = V.NONE, copy: V.Value = TRUE,
+    order: V.Value = V.NONE, subok: V.Value = FALSE, ndmin: V.Value = ZERO,
 ) -> V.Value:
-    """np.array: a fresh array."""
-    return cast(it, to_array(it, object), dtype)
+    """np.array: a fresh array (the same one if `copy` is False or None)."""
+    if isinstance(object, V.ArrayRef) and copy in (FALSE, V.NONE):
+        made = cast(it, object, dtype)
+    else:
+        made = cast(it, to_array(it, object), dtype)
+    missing = it.static(ndmin, "ndmin") - it.tensor(made).rank
+    if missing <= 0:
+        return made
+    return it.call("expand_dims", made, axes=tuple(range(missing)))
 
 
 @handles(np.asarray, np.ascontiguousarray, np.asanyarray)
@@ -102,6 +112,23 @@ def asarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
     value = a if isinstance(a, V.ArrayRef) else to_array(it, a)
     return cast(it, value, dtype)
 
+
+@handles(np.astype)
+def astype(
+    it: Interpreter, x: V.Value, dtype: V.Value, /, *, copy: V.Value = TRUE
+) -> V.Value:
+    """np.astype: a fresh array unless `copy` is False."""
+    result = cast(it, x, dtype)
+    fresh = result is x and isinstance(x, V.ArrayRef) and copy == TRUE
+    return it.new_array(it.atom(x)) if fresh else result
+
+
+@handles(np.fromiter)
+def fromiter(
+    it: Interpreter, iter: V.Value, dtype: V.Value, count: V.Value = V.Known(-1)
+) -> V.Value:
+    """np.fromiter of an iterable of known length."""
+    return cast(it, to_array(it, iter), dtype)
 
 
 @handles(np.copy)
@@ -147,9 +174,19 @@ def arange(
 @handles(np.linspace)
 def linspace(
     it: Interpreter, start: V.Value, stop: V.Value, num: V.Value = V.Known(50),
-    endpoint: V.Value = TRUE, dtype: V.Value = V.NONE,
+    endpoint: V.Value = TRUE, retstep: V.Value = FALSE, dtype: V.Value = V.NONE,
+    axis: V.Value = ZERO,
 ) -> V.Value:
-    """np.linspace of numbers."""
+    """np.linspace; of numbers without `retstep` it is one kernel."""
+    plain = V.number_type(start) is not None and V.number_type(stop) is not None
+    target = dtype_of(it, dtype)
+    if not plain or retstep != FALSE or (target is not None and target.kind in "iu"):
+        from pyrelay.infer.in_python import arrangement
+        from pyrelay.infer.names_composed import in_python
+
+        return in_python("np.linspace", arrangement.linspace)(
+            it, start, stop, num, endpoint, retstep, dtype, axis
+        )
     size = extent(it, num)
     closed = it.static(endpoint, "endpoint")
     steps = dims.add(size, -1) if closed else size

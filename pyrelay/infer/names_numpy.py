@@ -19,7 +19,7 @@ from pyrelay.infer.adapters import (
 )
 from pyrelay.infer.contraction import dot, matmul
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.names import elementwise, handles, lookup
+from pyrelay.infer.names import elementwise, handles, lookup, of_ufunc
 from pyrelay.infer.names_creation import eye
 from pyrelay.infer.names_reduction import reduction
 from pyrelay.infer.names_shape import ravel, swapaxes
@@ -61,21 +61,27 @@ def clip(
     """np.clip; a bound may be None."""
     low = a_min if a_min != V.NONE else min
     high = a_max if a_max != V.NONE else max
-    x = operand(it, a)
+    from pyrelay.infer.names_reduction import stored
+
+    x = strong(it, operand(it, a))
     if low == V.NONE and high == V.NONE:
-        return x
-    if low == V.NONE:
-        return it.call("minimum", x, operand(it, high))
-    if high == V.NONE:
-        return it.call("maximum", x, operand(it, low))
-    return it.call("clip", x, operand(it, low), operand(it, high))
+        found = x
+    elif low == V.NONE:
+        found = it.call("minimum", x, operand(it, high))
+    elif high == V.NONE:
+        found = it.call("maximum", x, operand(it, low))
+    else:
+        found = it.call("clip", x, operand(it, low), operand(it, high))
+    return stored(it, out, found)
 
 
 @handles(np.take)
 def take(
-    it: Interpreter, a: V.Value, indices: V.Value, axis: V.Value = V.NONE
+    it: Interpreter, a: V.Value, indices: V.Value, axis: V.Value = V.NONE,
+    out: V.Value = V.NONE, mode: V.Value = V.Known("raise"),
 ) -> V.Value:
-    """np.take."""
+    """np.take; indices outside raise, are clipped, or wrap around."""
+    from pyrelay.infer.names_reduction import stored
     from pyrelay.infer.subscripts import get_item
 
     a = operand(it, a)
@@ -83,46 +89,38 @@ def take(
         a, axis = ravel(it, a), ZERO
     at = normal_axis(it, it.static(axis, "the axis"), it.tensor(a).rank)
     index = indices if V.number_type(indices) is not None else operand(it, indices)
+    size = V.Scalar.of_extent(it.tensor(a).shape[at])
+    if mode == V.Known("wrap"):
+        index = binary(it, "%", index, size)
+    elif mode == V.Known("clip"):
+        index = clip(it, index, ZERO, binary(it, "-", size, ONE))
     same = V.Slice(V.NONE, V.NONE, V.NONE)
-    return get_item(it, a, V.Tuple((*[same] * at, index)))
+    return stored(it, out, get_item(it, a, V.Tuple((*[same] * at, index))))
 
 
 @handles(np.diag)
 def diag(it: Interpreter, v: V.Value, k: V.Value = ZERO) -> V.Value:
-    """np.diag of a vector (a matrix) or of a square matrix (its diagonal), main diagonal."""
-    from pyrelay.infer.advanced import gather
-
-    if k != ZERO:
-        raise it.failure(errors.UnsupportedOperationError, "np.diag is supported with k=0 only")
+    """np.diag of a vector (a matrix) or of a matrix (its diagonal)."""
     x = operand(it, v)
     ty = it.tensor(x)
-    if ty.rank == 1:
+    if ty.rank == 1 and k == ZERO:
         mask = eye(it, V.Scalar.of_extent(ty.shape[0]), dtype=V.Known(bool))
         row = it.emit("expand_dims", x, axes=(0,))
         zero = it.builder.handle(it.builder.cast(0, ty.dtype))
         return it.call("where", mask, row, zero)
-    n = ty.shape[0] if it.program.guards.compare("<=", ty.shape[0], ty.shape[1]) else ty.shape[1]
-    index = it.call("iota", size=n, dtype=types.i64)
-    assert isinstance(x, V.ArrayRef)
-    return gather(it, x, [index, index])
+    from pyrelay.infer.in_python import arrangement
+    from pyrelay.infer.names_composed import in_python
 
-
-@handles(np.diagonal)
-def diagonal(it: Interpreter, a: V.Value) -> V.Value:
-    """np.diagonal of a matrix."""
-    return diag(it, a)
-
-
-@handles(np.trace)
-def trace(it: Interpreter, a: V.Value) -> V.Value:
-    """np.trace of a matrix."""
-    return reduction("sum")(it, diag(it, a))
+    return in_python("np.diag", arrangement.diag)(it, x, k)
 
 
 def _triangle(it: Interpreter, m: V.Value, k: V.Value, lower: bool) -> V.Value:
     x = operand(it, m)
     ty = it.tensor(x)
-    row = it.emit("expand_dims", it.emit("iota", size=ty.shape[-2], dtype=types.i64), axes=(1,))
+    if not ty.shape:
+        raise it.failure(errors.ShapeError, "a triangle needs an array of at least one axis")
+    rows = ty.shape[max(ty.rank - 2, 0)]  # a vector is broadcast to a square matrix
+    row = it.emit("expand_dims", it.emit("iota", size=rows, dtype=types.i64), axes=(1,))
     column = it.emit("expand_dims", it.emit("iota", size=ty.shape[-1], dtype=types.i64), axes=(0,))
     edge = row + it.static(k, "the diagonal")
     mask = it.call("less_equal" if lower else "greater_equal", column, edge)
@@ -222,46 +220,33 @@ for _dtype in types.DTYPES.values():
     handles(_dtype.numpy.type)(_scalar_class(_dtype))
 
 
-@handles(np.isclose)
-def isclose(
-    it: Interpreter, a: V.Value, b: V.Value, rtol: V.Value = V.Known(1e-5),
-    atol: V.Value = V.Known(1e-8),
-) -> V.Value:
-    """np.isclose of finite numbers."""
-    x, y = operand(it, a), operand(it, b)
-    distance = it.call("absolute", binary(it, "-", x, y))
-    bound = binary(it, "+", atol, binary(it, "*", rtol, it.call("absolute", y)))
-    near = it.call("less_equal", distance, bound)
-    return it.call("logical_or", near, it.call("equal", x, y))
-
-
-@handles(np.allclose)
-def allclose(
-    it: Interpreter, a: V.Value, b: V.Value, rtol: V.Value = V.Known(1e-5),
-    atol: V.Value = V.Known(1e-8),
-) -> V.Value:
-    """np.allclose."""
-    near = reduction("all")(it, isclose(it, a, b, rtol, atol))
-    return it.result(it.builder.handle(it.builder.cast(it.atom(near), types.bool_, weak=True)))
-
-
 @handles(np.round, np.around)
-def np_round(it: Interpreter, a: V.Value, decimals: V.Value = ZERO) -> V.Value:
-    """np.round."""
+def np_round(
+    it: Interpreter, a: V.Value, decimals: V.Value = ZERO, out: V.Value = V.NONE
+) -> V.Value:
+    """np.round, half to even."""
+    from pyrelay.infer.names_reduction import stored
+
     digits = it.static(decimals, "decimals")
-    x = operand(it, a)
+    x = strong(it, operand(it, a))
+    dtype = it.tensor(x).dtype
+    if dtype.kind in "iub" and digits >= 0:
+        return stored(it, out, x)
     if not digits:
-        return it.call("rint", x) if it.tensor(x).dtype.is_float else x
-    scale = V.Known(10.0**digits)
-    return binary(it, "/", it.call("rint", binary(it, "*", x, scale)), scale)
+        return stored(it, out, it.call("rint", x))
+    scale = V.Known(10.0 ** abs(digits))
+    there, back = ("*", "/") if digits > 0 else ("/", "*")
+    rounded = binary(it, back, it.call("rint", binary(it, there, x, scale)), scale)
+    return stored(it, out, cast(it, rounded, dtype))
 
 
-@handles(np.power, np.float_power)
-def np_power(it: Interpreter, x1: V.Value, x2: V.Value) -> V.Value:
-    """np.power."""
+def _power(it: Interpreter, x1: V.Value, x2: V.Value) -> V.Value:
     from pyrelay.infer.operators import power
 
     return power(it, strong(it, operand(it, x1)), operand(it, x2))
+
+
+handles(np.power)(of_ufunc(np.power, _power))
 
 
 @handles(np.real)
@@ -283,13 +268,13 @@ def np_imag(it: Interpreter, val: V.Value) -> V.Value:
 def _enter_ufuncs() -> None:
     aliases = {
         "true_divide": "divide", "mod": "remainder", "abs": "absolute", "conjugate": "conj",
-        "fabs": "absolute", "bitwise_not": "invert",
+        "bitwise_not": "invert",
     }
     for fn in list(vars(np).values()):  # not dir(): that would load NumPy's lazy submodules
         if isinstance(fn, np.ufunc) and lookup(fn) is None:
             op = aliases.get(fn.__name__, fn.__name__)
             if op in OPS:
-                handles(fn)(elementwise(op))
+                handles(fn)(of_ufunc(fn, elementwise(op)))
 
 
 _enter_ufuncs()

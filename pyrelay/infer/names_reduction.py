@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import (
     axes_of,
@@ -14,7 +15,6 @@ from pyrelay.infer.adapters import (
     dtype_of,
     normal_axis,
     operand,
-    refuse_keywords,
     strong,
 )
 from pyrelay.infer.interpreter import Interpreter
@@ -27,27 +27,83 @@ FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
 
 
+def stored(it: Interpreter, out: V.Value, result: V.Value) -> V.Value:
+    """The result, written to `out` where that is given."""
+    if out == V.NONE:
+        return result
+    from pyrelay.infer.subscripts import set_item
+
+    set_item(it, out, V.Known(Ellipsis), result)
+    return out
+
+
+#: what stands for an element that `where` leaves out
+_NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True}
+#: how `initial` joins in
+_JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+
+
 def reduction(op: str) -> Callable[..., V.Value]:
     def handler(
         it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
-        out: V.Value = V.NONE, keepdims: V.Value = FALSE, **more: V.Value,
+        out: V.Value = V.NONE, keepdims: V.Value = FALSE, initial: V.Value = V.NONE,
+        where: V.Value = TRUE,
     ) -> V.Value:
-        refuse_keywords(it, {"out": out, **more}, f"np.{op}")
-        x = strong(it, operand(it, a))
+        x = cast(it, strong(it, operand(it, a)), dtype)
         ty = it.tensor(x)
-        x = cast(it, x, dtype)
         if op in ("sum", "prod") and dtype == V.NONE and ty.dtype.kind in "biu":
-            wide = types.u64 if ty.dtype.kind == "u" else types.i64
-            x = cast(it, x, wide)
+            x = cast(it, x, types.u64 if ty.dtype.kind == "u" else types.i64)
         if op in ("any", "all"):
             x = cast(it, x, types.bool_)
+        if where != TRUE:
+            x = _chosen(it, op, x, where, initial)
+            ty = it.tensor(x)
         axes = axes_of(it, axis, ty.rank)
         keep = bool(it.static(keepdims, "keepdims"))
+        if initial != V.NONE and op in ("max", "min"):
+            return stored(it, out, _with_initial(it, op, x, initial, axes, keep))
+        if initial != V.NONE:
+            found = it.call(op, x, axes=axes, keepdims=keep) if ty.shape else x
+            first = it.builder.cast(it.atom(initial), it.tensor(found).dtype)
+            return stored(it, out, it.call(_JOIN[op], found, first))
         if not ty.shape:
-            return x
-        return it.call(op, x, axes=axes, keepdims=keep)
+            return stored(it, out, x)
+        return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
 
     return handler
+
+
+def _chosen(
+    it: Interpreter, op: str, x: V.Value, where: V.Value, initial: V.Value
+) -> V.Value:
+    """The elements where the mask holds, and elsewhere what does not change the result."""
+    from pyrelay.infer.names_numpy import where as select
+
+    neutral = V.Known(_NEUTRAL[op]) if op in _NEUTRAL else initial
+    if neutral == V.NONE:
+        raise it.failure(
+            errors.InvalidValueError,
+            f"np.{op} has no identity, so to use where= one has to give initial=",
+        )
+    other = it.builder.cast(it.atom(neutral), it.tensor(x).dtype)
+    return select(it, where, x, it.result(it.builder.handle(other)))
+
+
+def _with_initial(
+    it: Interpreter, op: str, x: V.Value, initial: V.Value, axes: tuple[int, ...], keep: bool
+) -> V.Value:
+    """The extreme with one more element, so that an empty array has one too."""
+    ty = it.tensor(x)
+    rest = tuple(k for k in range(ty.rank) if k not in axes)
+    order = rest + axes
+    moved = it.emit("transpose", x, axes=order) if order != tuple(range(ty.rank)) else x
+    outer = tuple(ty.shape[k] for k in rest)
+    lanes = it.emit("reshape", moved, shape=(*outer, dims.product(ty.shape[k] for k in axes)))
+    first = it.builder.cast(it.atom(initial), ty.dtype)
+    column = it.emit("broadcast_to", first, shape=(*outer, 1))
+    joined = it.emit("concatenate", lanes, column, axis=len(rest))
+    found = it.call(op, joined, axes=(len(rest),), keepdims=False)
+    return it.call("expand_dims", found, axes=axes) if keep and axes else found
 
 
 for _fn, _op in (
@@ -59,52 +115,68 @@ handles(np.amax)(reduction("max"))
 handles(np.amin)(reduction("min"))
 
 
+def _count(it: Interpreter, x: V.Value, axis: V.Value, where: V.Value, keep: V.Value) -> V.Value:
+    """How many elements each result is made of."""
+    ty = it.tensor(x)
+    if where == TRUE:
+        extents = dims.product(ty.shape[k] for k in axes_of(it, axis, ty.rank))
+        return V.Scalar.of_extent(extents)
+    mask = it.call("broadcast_to", operand(it, where), shape=ty.shape)
+    return reduction("sum")(it, mask, axis, keepdims=keep)
+
+
 @handles(np.mean)
 def mean(
     it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
-    out: V.Value = V.NONE, keepdims: V.Value = FALSE,
+    out: V.Value = V.NONE, keepdims: V.Value = FALSE, where: V.Value = TRUE,
 ) -> V.Value:
     """np.mean."""
     x = strong(it, operand(it, a))
-    ty = it.tensor(x)
     target = dtype_of(it, dtype)
-    if target is None and not ty.dtype.is_float:
+    if target is None and it.tensor(x).dtype.kind not in "fc":
         target = types.f64
-    total = reduction("sum")(it, cast(it, x, target), axis, V.NONE, out, keepdims)
-    count = dims.product(ty.shape[k] for k in axes_of(it, axis, ty.rank))
-    divisor = it.builder.cast(it.builder.extent(count), it.tensor(total).dtype)
-    return it.call("divide", total, divisor)
+    x = cast(it, x, target)
+    total = reduction("sum")(it, x, axis, keepdims=keepdims, where=where)
+    count = it.atom(_count(it, x, axis, where, keepdims))
+    divisor = it.builder.cast(count, it.tensor(total).dtype)
+    return stored(it, out, it.call("divide", total, divisor))
 
 
 @handles(np.var)
 def var(
     it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
     out: V.Value = V.NONE, ddof: V.Value = ZERO, keepdims: V.Value = FALSE,
+    where: V.Value = TRUE, mean: V.Value = V.NONE, correction: V.Value = V.NONE,
 ) -> V.Value:
-    """np.var."""
+    """np.var; `mean` is one computed before with keepdims=True."""
     x = strong(it, operand(it, a))
     ty = it.tensor(x)
-    target = dtype_of(it, dtype) or (None if ty.dtype.is_float else types.f64)
-    x = cast(it, x, target)
-    centred = binary(it, "-", x, mean(it, x, axis, keepdims=TRUE))
+    x = cast(it, x, dtype_of(it, dtype) or (None if ty.dtype.kind in "fc" else types.f64))
+    centre = _mean(it, x, axis, keepdims=TRUE, where=where) if mean == V.NONE else mean
+    centred = binary(it, "-", x, centre)
     if ty.dtype.kind == "c":
         squared = it.call("square", it.call("absolute", centred))
     else:
         squared = it.call("multiply", centred, centred)
-    total = reduction("sum")(it, squared, axis, V.NONE, out, keepdims)
-    count = dims.product(ty.shape[k] for k in axes_of(it, axis, ty.rank))
-    degrees = binary(it, "-", V.Scalar.of_extent(count), ddof)
+    total = reduction("sum")(it, squared, axis, keepdims=keepdims, where=where)
+    lost = ddof if correction == V.NONE else correction
+    degrees = binary(it, "-", _count(it, x, axis, where, keepdims), lost)
     divisor = it.builder.cast(it.atom(degrees), it.tensor(total).dtype)
-    return it.call("divide", total, divisor)
+    return stored(it, out, it.call("divide", total, divisor))
+
+
+_mean = mean
 
 
 @handles(np.std)
 def std(
     it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
     out: V.Value = V.NONE, ddof: V.Value = ZERO, keepdims: V.Value = FALSE,
+    where: V.Value = TRUE, mean: V.Value = V.NONE, correction: V.Value = V.NONE,
 ) -> V.Value:
     """np.std; the gradient at a constant is 0."""
-    return it.call("sqrt", var(it, a, axis, dtype, out, ddof, keepdims))
+    found = var(it, a, axis, dtype, V.NONE, ddof, keepdims, where, mean, correction)
+    return stored(it, out, it.call("sqrt", found))
 
 
 def _arg_reduction(op: str) -> Any:
@@ -116,7 +188,7 @@ def _arg_reduction(op: str) -> Any:
         ty = it.tensor(x)
         axes = axes_of(it, axis, ty.rank)
         keep = bool(it.static(keepdims, "keepdims"))
-        return it.call(op, x, axes=axes, keepdims=keep)
+        return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
 
     return handler
 
@@ -127,7 +199,8 @@ handles(np.argmin)(_arg_reduction("argmin"))
 
 def _scan(op: str) -> Any:
     def handler(
-        it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE
+        it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
+        out: V.Value = V.NONE,
     ) -> V.Value:
         x = cast(it, operand(it, a), dtype)
         ty = it.tensor(x)
@@ -138,7 +211,7 @@ def _scan(op: str) -> Any:
                 x = ravel(it, x)
             axis = ZERO
         at = normal_axis(it, it.static(axis, "the axis"), it.tensor(x).rank)
-        return it.call(op, x, axis=at, reverse=False)
+        return stored(it, out, it.call(op, x, axis=at, reverse=False))
 
     return handler
 
@@ -148,7 +221,9 @@ handles(np.cumprod)(_scan("cumprod"))
 
 
 @handles(np.count_nonzero)
-def count_nonzero(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
+def count_nonzero(
+    it: Interpreter, a: V.Value, axis: V.Value = V.NONE, *, keepdims: V.Value = FALSE
+) -> V.Value:
     """np.count_nonzero."""
     mask = cast(it, operand(it, a), types.bool_)
-    return reduction("sum")(it, mask, axis)
+    return reduction("sum")(it, mask, axis, keepdims=keepdims)

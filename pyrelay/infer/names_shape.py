@@ -64,9 +64,14 @@ def reshape(
     it: Interpreter, a: V.Value, shape: V.Value, order: V.Value = V.Known("C")
 ) -> V.Value:
     """np.reshape; one extent may be -1."""
-    if order != V.Known("C"):
-        raise it.failure(errors.UnsupportedOperationError, "reshape is supported in order 'C' only")
     a = operand(it, a)
+    if order == V.Known("F"):  # the axes in reverse order, before and after
+        turned = shape
+        if V.number_type(shape) is None:
+            turned = V.Tuple(tuple(reversed(_items(it, shape))))
+        return transpose(it, reshape(it, transpose(it, a), turned))
+    if order not in (V.Known("C"), V.Known("A"), V.Known("K")):
+        raise it.failure(errors.InvalidValueError, "order must be one of 'C', 'F', 'A', or 'K'")
     ty = it.tensor(a)
     wanted = [shape] if V.number_type(shape) is not None else list(_items(it, shape))
     known = [i for i, v in enumerate(wanted) if v == V.Known(-1)]
@@ -211,10 +216,11 @@ def broadcast_to(it: Interpreter, array: V.Value, shape: V.Value) -> V.Value:
 
 
 @handles(np.atleast_1d)
-def atleast_1d(it: Interpreter, a: V.Value) -> V.Value:
-    """np.atleast_1d."""
-    a = operand(it, a)
-    return reshape(it, strong(it, a), ONE) if not it.tensor(a).shape else a
+def atleast_1d(it: Interpreter, *arys: V.Value) -> V.Value:
+    """np.atleast_1d; a tuple for several arrays."""
+    found = [operand(it, a) for a in arys]
+    found = [a if it.tensor(a).shape else reshape(it, strong(it, a), ONE) for a in found]
+    return found[0] if len(found) == 1 else V.Tuple(tuple(found))
 
 
 @handles(np.concatenate, np.concat)
@@ -242,7 +248,7 @@ def np_stack(it: Interpreter, arrays: V.Value, axis: V.Value = ZERO) -> V.Value:
 @handles(np.vstack)
 def vstack(it: Interpreter, tup: V.Value) -> V.Value:
     """np.vstack."""
-    parts = [operand(it, v) for v in nested_items(it, tup)]
+    parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
     return concatenate(it, rows, 0)
 
@@ -252,6 +258,32 @@ def hstack(it: Interpreter, tup: V.Value) -> V.Value:
     """np.hstack."""
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     return concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1)
+
+
+@handles(np.block)
+def block(it: Interpreter, arrays: V.Value) -> V.Value:
+    """np.block: an array from nested lists of blocks."""
+
+    def depth_of(value: V.Value) -> int:
+        nested = isinstance(value, V.Ref) and value.root.kind == "list"
+        return 1 + depth_of(nested_items(it, value)[0]) if nested else 0
+
+    def leaves_rank(value: V.Value, depth: int) -> int:
+        if not depth:
+            return it.tensor(operand(it, value)).rank
+        return max(leaves_rank(v, depth - 1) for v in nested_items(it, value))
+
+    def joined(value: V.Value, depth: int) -> V.Value:
+        if depth:
+            parts = [joined(v, depth - 1) for v in nested_items(it, value)]
+            return concatenate(it, parts, -depth)
+        x = strong(it, operand(it, value))
+        missing = rank - it.tensor(x).rank
+        return it.call("expand_dims", x, axes=tuple(range(missing))) if missing else x
+
+    depth = depth_of(arrays)
+    rank = max(depth, leaves_rank(arrays, depth))
+    return joined(arrays, depth)
 
 
 @handles(np.split)
@@ -312,12 +344,17 @@ def tile(it: Interpreter, A: V.Value, reps: V.Value) -> V.Value:  # noqa: N803
 
 @handles(np.repeat)
 def repeat(it: Interpreter, a: V.Value, repeats: V.Value, axis: V.Value = V.NONE) -> V.Value:
-    """np.repeat by one count."""
-    a = operand(it, a)
+    """np.repeat by one count, or by a count for each element of the axis."""
+    a = strong(it, operand(it, a))
     if axis == V.NONE:
         a, axis = ravel(it, a), ZERO
     ty = it.tensor(a)
     at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
+    if V.number_type(repeats) is None:
+        from pyrelay.infer.in_python import arrangement
+        from pyrelay.infer.names_composed import in_python
+
+        return in_python("np.repeat", arrangement.repeat)(it, a, operand(it, repeats), V.Known(at))
     count = extent(it, repeats)
     expanded = it.emit("expand_dims", a, axes=(at + 1,))
     wide = (*ty.shape[: at + 1], count, *ty.shape[at + 1 :])
@@ -326,38 +363,24 @@ def repeat(it: Interpreter, a: V.Value, repeats: V.Value, axis: V.Value = V.NONE
     return it.call("reshape", repeated, shape=final)
 
 
-@handles(np.roll)
-def roll(it: Interpreter, a: V.Value, shift: V.Value, axis: V.Value = V.NONE) -> V.Value:
-    """np.roll by a known shift."""
-    from pyrelay.infer.subscripts import get_item
-
-    ty = it.tensor(a)
-    if axis == V.NONE and ty.rank > 1:
-        return reshape(it, roll(it, ravel(it, a), shift), shape(it, a))
-    at = normal_axis(it, it.static(axis, "the axis"), ty.rank) if axis != V.NONE else 0
-    by = it.static(shift, "the shift of roll")
-    whole = ty.shape[at]
-    cut = V.Scalar.of_extent(dims.remainder(dims.multiply(-1, by), whole))
-    before: list[V.Value] = [V.Slice(V.NONE, V.NONE, V.NONE)] * at
-    tail = get_item(it, a, V.Tuple((*before, V.Slice(cut, V.NONE, V.NONE))))
-    head = get_item(it, a, V.Tuple((*before, V.Slice(V.NONE, cut, V.NONE))))
-    return concatenate(it, [tail, head], at)
-
-
 @handles(np.pad)
 def pad(
     it: Interpreter, array: V.Value, pad_width: V.Value, mode: V.Value = V.Known("constant"),
-    constant_values: V.Value = ZERO,
+    **options: V.Value,
 ) -> V.Value:
-    """np.pad with a constant."""
-    if mode != V.Known("constant"):
-        raise it.failure(
-            errors.UnsupportedOperationError, "np.pad is supported with mode='constant' only"
-        )
-    ty = it.tensor(array)
-    widths = np.broadcast_to(np.asarray(it.static(pad_width, "pad_width")), (ty.rank, 2))
-    value = it.builder.cast(it.atom(constant_values), ty.dtype)
+    """np.pad; with one constant it is an op, else one axis after the other is joined."""
+    value = options.get("constant_values", ZERO)
+    single = not options.keys() - {"constant_values"} and V.number_type(value) is not None
+    widths = it.static(pad_width, "pad_width")
+    if mode != V.Known("constant") or not single or isinstance(widths, dict):
+        from pyrelay.infer.in_python import arrangement
+        from pyrelay.infer.names_composed import in_python
+
+        return in_python("np.pad", arrangement.pad)(it, array, pad_width, mode, **options)
+    x = operand(it, array)
+    ty = it.tensor(x)
+    both = np.broadcast_to(np.asarray(widths), (ty.rank, 2))
     return it.call(
-        "pad", array, value, before=tuple(int(w) for w in widths[:, 0]),
-        after=tuple(int(w) for w in widths[:, 1]),
+        "pad", x, it.builder.cast(it.atom(value), ty.dtype),
+        before=tuple(int(w) for w in both[:, 0]), after=tuple(int(w) for w in both[:, 1]),
     )

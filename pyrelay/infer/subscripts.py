@@ -467,7 +467,7 @@ def _with_steps(it: Interpreter, ty: TensorType, items: list[V.Value]) -> list[V
     for item in items:
         if isinstance(item, V.Slice) and isinstance(item.step, V.Scalar):
             from pyrelay.infer.calls import call
-            from pyrelay.infer.numpy_in_python import positions
+            from pyrelay.infer.in_python.sorting import positions
 
             bounds = (item.start, item.stop, item.step, V.Scalar.of_extent(ty.shape[axis]))
             result.append(call(it, V.Known(positions), bounds, {}))

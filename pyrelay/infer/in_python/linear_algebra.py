@@ -14,6 +14,8 @@ import numpy as np
 
 Array = Any
 
+__all__ = ["cholesky", "det", "inv", "solve"]
+
 
 def _checked(a: Array) -> Array:
     """A fresh floating copy of a square matrix."""

@@ -1,0 +1,537 @@
+"""NumPy functions that make arrays and arrange their elements, in plain Python.
+
+In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+__all__ = [
+    "append", "array_split", "asfortranarray", "atleast_2d", "atleast_3d",
+    "broadcast_arrays", "broadcast_shapes", "column_stack", "delete", "diag_indices_from",
+    "diagflat", "diagonal", "dsplit", "dstack", "fill_diagonal", "fliplr", "flipud", "geomspace",
+    "hsplit", "insert", "logspace", "matrix_transpose", "meshgrid", "ravel_multi_index",
+    "resize", "roll", "rollaxis", "rot90", "trace", "tri", "tril_indices_from", "trim_zeros",
+    "triu_indices_from", "unravel_index", "unstack", "vander", "vsplit",
+]
+
+
+# -- creation --------------------------------------------------------------------------------------
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Array:
+    """Numbers evenly spaced on a logarithmic scale."""
+    powers = np.power(base, np.linspace(start, stop, num, endpoint=endpoint, axis=axis))
+    return powers if dtype is None else powers.astype(dtype)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Array:
+    """Numbers from `start` to `stop` of the same sign, each the same multiple of the one before."""
+    first, last = np.asarray(start) * 1.0, np.asarray(stop) * 1.0
+    exponents = np.linspace(0.0, np.log10(last / first), num, endpoint=endpoint, axis=axis)
+    values = np.moveaxis(np.power(10.0, np.moveaxis(exponents, axis, 0)) * first, 0, axis)
+    return values if dtype is None else values.astype(dtype)
+
+
+def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float) -> Array:  # noqa: N803
+    """Ones on and below a diagonal."""
+    return np.tril(np.ones((N, N if M is None else M), dtype=dtype), k)
+
+
+def vander(x: Array, N: Any = None, increasing: bool = False) -> Array:  # noqa: N803
+    """Powers of a vector's elements, in descending order unless `increasing`."""
+    base = np.asarray(x)
+    count = base.shape[0] if N is None else N
+    powers = base[:, None] ** np.arange(count)
+    return powers if increasing else powers[:, ::-1]
+
+
+def diagflat(v: Array, k: int = 0) -> Array:
+    """A matrix with the flattened elements on a diagonal."""
+    return np.diag(np.ravel(v), k)
+
+
+def meshgrid(
+    *xi: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> Any:
+    """Coordinates of a grid: a tuple of arrays."""
+    rank = len(xi)
+    places = list(range(rank))
+    if indexing == "xy" and rank > 1:
+        places[0], places[1] = 1, 0
+    vectors = [np.ravel(x) for x in xi]
+    shape = [1] * rank
+    for k in range(rank):
+        shape[places[k]] = vectors[k].shape[0]
+    grids = []
+    for k in range(rank):
+        own = [1] * rank
+        own[places[k]] = vectors[k].shape[0]
+        grid = np.reshape(vectors[k], tuple(own))
+        grids.append(grid if sparse else np.broadcast_to(grid, tuple(shape)))
+    return tuple(grids)
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0,
+) -> Any:
+    """Evenly spaced numbers between arrays, along a new axis; with `retstep` their distance too."""
+    first = np.asarray(start) * 1.0 + np.asarray(stop) * 0.0
+    last = np.asarray(stop) * 1.0 + np.asarray(start) * 0.0
+    gaps = num - 1 if endpoint else num
+    step = (last - first) / gaps if gaps > 0 else first * math.nan
+    index = np.arange(num).reshape((-1,) + (1,) * first.ndim)
+    values = first + index * step if gaps > 0 else first + 0.0 * index
+    if endpoint and num > 1:
+        values = np.where(index == num - 1, last, values)
+    if dtype is not None:
+        whole = np.dtype(dtype).kind in "iu"
+        values = (np.floor(values) if whole else values).astype(dtype)
+    values = np.moveaxis(values, 0, axis)
+    return (values, step) if retstep else values
+
+
+# -- diagonals and triangles -----------------------------------------------------------------------
+
+
+def diag(v: Array, k: int = 0) -> Array:
+    """A matrix with a vector on a diagonal, or the diagonal of a matrix."""
+    x = np.asarray(v)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    size = x.shape[0] + abs(k)
+    places = np.arange(x.shape[0])
+    found = np.zeros((size, size), dtype=x.dtype)
+    found[places + max(-k, 0), places + max(k, 0)] = x
+    return found
+
+
+def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The elements a[..., i, i + offset] of two axes, along a last axis (a copy)."""
+    x = np.moveaxis(a, (axis1, axis2), (-2, -1))
+    down, right = max(-offset, 0), max(offset, 0)
+    size = max(min(x.shape[-2] - down, x.shape[-1] - right), 0)
+    places = np.arange(size)
+    return x[..., places + down, places + right]
+
+
+def trace(
+    a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
+) -> Array:
+    """The sum along a diagonal."""
+    return np.sum(diagonal(np.asarray(a), offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
+    """Write the main diagonal of a matrix; `val` may have one element for each place."""
+    if wrap:
+        raise NotImplementedError("fill_diagonal is compiled for wrap=False")
+    size = a.shape[0]
+    for extent in a.shape[1:]:
+        size = min(size, extent)
+    places = np.arange(size)
+    a[tuple([places for _ in range(a.ndim)])] = val
+
+
+def diag_indices_from(arr: Array) -> Any:
+    """Indices of the main diagonal."""
+    places = np.arange(arr.shape[0])
+    return tuple([places for _ in range(arr.ndim)])
+
+
+def tril_indices_from(arr: Array, k: int = 0) -> Any:
+    """Indices of the lower triangle."""
+    return np.nonzero(tri(arr.shape[-2], arr.shape[-1], k, dtype=bool))
+
+
+def triu_indices_from(arr: Array, k: int = 0) -> Any:
+    """Indices of the upper triangle."""
+    return np.nonzero(~tri(arr.shape[-2], arr.shape[-1], k - 1, dtype=bool))
+
+
+# -- axes ------------------------------------------------------------------------------------------
+
+
+def fliplr(m: Array) -> Array:
+    """The second axis reversed."""
+    return m[:, ::-1]
+
+
+def flipud(m: Array) -> Array:
+    """The first axis reversed."""
+    return m[::-1]
+
+
+def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
+    """A quarter turn in the plane of two axes, k times."""
+    for _ in range(k % 4):
+        m = np.flip(np.swapaxes(m, axes[0], axes[1]), axes[0])
+    return m
+
+
+def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
+    """An axis moved before another."""
+    source = axis % a.ndim
+    target = start + a.ndim if start < 0 else start
+    return np.moveaxis(a, source, target - 1 if source < target else target)
+
+
+def matrix_transpose(x: Array) -> Array:
+    """The last two axes exchanged."""
+    return np.swapaxes(x, -1, -2)
+
+
+def roll(a: Array, shift: Any, axis: Any = None) -> Array:
+    """Elements moved along axes; those beyond the end enter at the start."""
+    x = np.asarray(a)
+    if axis is None:
+        return _rolled(np.ravel(x), shift, 0).reshape(x.shape)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(shifts)
+    for by, k in list(zip(shifts * len(axes) if len(shifts) == 1 else shifts, axes, strict=True)):
+        x = _rolled(x, by, k)
+    return x
+
+
+def _rolled(x: Array, shift: Any, axis: int) -> Array:
+    n = x.shape[axis]
+    if isinstance(shift, int):
+        cut = -shift % n
+        rows = np.moveaxis(x, axis, 0)
+        return np.moveaxis(np.concatenate([rows[cut:], rows[:cut]]), 0, axis)
+    return np.take(x, (np.arange(n) - shift) % n, axis=axis)
+
+
+def atleast_2d(*arys: Array) -> Array:
+    """Arrays of at least two axes."""
+    found = [_two_axes(np.asarray(a)) for a in arys]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _two_axes(x: Array) -> Array:
+    if x.ndim == 0:
+        return x.reshape(1, 1)
+    return x[None, :] if x.ndim == 1 else x
+
+
+def atleast_3d(*arys: Array) -> Array:
+    """Arrays of at least three axes."""
+    found = [_three_axes(np.asarray(a)) for a in arys]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _three_axes(x: Array) -> Array:
+    if x.ndim == 0:
+        return x.reshape(1, 1, 1)
+    if x.ndim == 1:
+        return x[None, :, None]
+    return x[:, :, None] if x.ndim == 2 else x
+
+
+def asfortranarray(a: Array, dtype: Any = None) -> Array:
+    """The same elements; the order in memory is no part of a compiled value."""
+    return np.asarray(a, dtype)
+
+
+# -- joining and splitting -------------------------------------------------------------------------
+
+
+def broadcast_shapes(*args: Any) -> Any:
+    """The shape that shapes broadcast to."""
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in args]
+    rank = max([len(s) for s in shapes])
+    found = []
+    for k in range(rank):
+        extent = 1
+        for s in shapes:
+            place = k - rank + len(s)
+            if place >= 0 and s[place] != 1:
+                if extent not in (1, s[place]):
+                    raise ValueError(
+                        "shape mismatch: objects cannot be broadcast to a single shape"
+                    )
+                extent = s[place]
+        found.append(extent)
+    return tuple(found)
+
+
+def broadcast_arrays(*args: Array) -> Any:
+    """Arrays of one shape."""
+    arrays = [np.asarray(a) for a in args]
+    shape = broadcast_shapes(*[a.shape for a in arrays])
+    return tuple([np.broadcast_to(a, shape) for a in arrays])
+
+
+def column_stack(tup: Any) -> Array:
+    """Vectors as columns, beside matrices."""
+    arrays = [np.asarray(a) for a in tup]
+    return np.concatenate([a.reshape(-1, 1) if a.ndim < 2 else a for a in arrays], axis=1)
+
+
+def dstack(tup: Any) -> Array:
+    """Arrays joined along a third axis."""
+    return np.concatenate([_three_axes(np.asarray(a)) for a in tup], axis=2)
+
+
+def append(arr: Array, values: Array, axis: int | None = None) -> Array:
+    """Values put behind an array, both flattened without an axis."""
+    if axis is None:
+        return np.concatenate([np.ravel(np.asarray(arr)), np.ravel(np.asarray(values))])
+    return np.concatenate([np.asarray(arr), np.asarray(values)], axis=axis)
+
+
+def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> Any:
+    """Parts of nearly equal size, or between known indices: a list of views."""
+    if not isinstance(indices_or_sections, int):
+        return np.split(ary, indices_or_sections, axis)
+    size, more = divmod(ary.shape[axis], indices_or_sections)
+    cuts = [k * size + min(k, more) for k in range(1, indices_or_sections)]
+    return np.split(ary, cuts, axis)
+
+
+def hsplit(ary: Array, indices_or_sections: Any) -> Any:
+    """Parts along the second axis (the first of a vector)."""
+    return np.split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+
+
+def vsplit(ary: Array, indices_or_sections: Any) -> Any:
+    """Parts along the first axis."""
+    return np.split(ary, indices_or_sections, 0)
+
+
+def dsplit(ary: Array, indices_or_sections: Any) -> Any:
+    """Parts along the third axis."""
+    return np.split(ary, indices_or_sections, 2)
+
+
+def unstack(x: Array, *, axis: int = 0) -> Any:
+    """The arrays that `np.stack` would join to this one."""
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+def repeat(a: Array, repeats: Array, axis: int) -> Array:
+    """Each slice along the axis as often as its count says."""
+    n = a.shape[axis]
+    counts = np.broadcast_to(repeats, n)
+    if np.any(counts < 0):
+        raise ValueError("repeats may not contain negative values.")
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if n > 0 else 0
+    return np.take(a, np.searchsorted(ends, np.arange(total), side="right"), axis=axis)
+
+
+# -- elements put in and left out ------------------------------------------------------------------
+
+
+def insert(arr: Array, obj: Any, values: Any, axis: Any = None) -> Array:
+    """Values put before known places, which are counted in the array as it was."""
+    x = np.ravel(arr) if axis is None else np.moveaxis(np.asarray(arr), axis, 0)
+    n = x.shape[0]
+    if isinstance(obj, int):
+        at = obj + n if obj < 0 else obj
+        given = np.asarray(values).astype(x.dtype)
+        if axis is None or x.ndim == 1:
+            new = given.reshape(-1)
+        elif given.ndim == x.ndim:
+            new = np.moveaxis(given, axis, 0)
+        else:
+            new = np.broadcast_to(given, x.shape[1:])[None]
+        joined = np.concatenate([x[:at], new, x[at:]])
+        return joined if axis is None else np.moveaxis(joined, 0, axis)
+    places = np.asarray(obj)
+    places = np.where(places < 0, places + n, places)
+    count = places.shape[0]
+    order = np.argsort(places)
+    targets = np.zeros(count, dtype=np.int64)
+    targets[order] = places[order] + np.arange(count)
+    kept = np.ones(n + count, dtype=bool)
+    kept[targets] = False
+    result = np.zeros((n + count, *x.shape[1:]), dtype=x.dtype)
+    given = np.asarray(values).astype(x.dtype)
+    if axis is not None and given.ndim == x.ndim:
+        given = np.moveaxis(given, axis, 0)
+    result[targets] = given
+    result[np.flatnonzero(kept)] = x
+    return result if axis is None else np.moveaxis(result, 0, axis)
+
+
+def delete(arr: Array, obj: Any, axis: Any = None) -> Array:
+    """What is left without the elements at some indices, of a slice or of a mask."""
+    x = np.ravel(arr) if axis is None else np.moveaxis(np.asarray(arr), axis, 0)
+    n = x.shape[0]
+    if isinstance(obj, int):
+        at = obj + n if obj < 0 else obj
+        if at < 0 or at >= n:
+            raise IndexError("index is out of bounds for the axis of np.delete")
+        left = np.concatenate([x[:at], x[at + 1 :]])
+    else:
+        kept = np.ones(n, dtype=bool)
+        kept[obj if isinstance(obj, slice) else np.asarray(obj)] = False
+        left = x[kept]
+    return left if axis is None else np.moveaxis(left, 0, axis)
+
+
+def resize(a: Array, new_shape: Any) -> Array:
+    """The elements in C order, repeated until the new shape is full."""
+    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    size = 1
+    for extent in shape:
+        size = size * extent
+    flat = np.ravel(a)
+    return flat[np.arange(size) % flat.shape[0]].reshape(shape)
+
+
+def trim_zeros(filt: Array, trim: str = "fb") -> Array:
+    """A vector without the zeros at its ends."""
+    n = filt.shape[0]
+    first, last = 0, n
+    if "f" in trim or "F" in trim:
+        while first < n and filt[first] == 0:
+            first += 1
+    if "b" in trim or "B" in trim:
+        while last > first and filt[last - 1] == 0:
+            last -= 1
+    return filt[first:last]
+
+
+# -- padding ---------------------------------------------------------------------------------------
+
+
+def pad(
+    array: Array, pad_width: Any, mode: str = "constant", constant_values: Any = 0,
+    end_values: Any = 0, stat_length: Any = None, reflect_type: str = "even",
+) -> Array:
+    """np.pad; the widths are known while compiling, and one axis is padded after the other."""
+    x = np.asarray(array)
+    widths = _pairs(pad_width, x.ndim)
+    values = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)
+    for axis in range(x.ndim):
+        before, after = widths[axis]
+        if before or after:
+            rows = np.moveaxis(x, axis, 0)
+            rows = _padded(rows, before, after, mode, values[axis], stat_length, reflect_type)
+            x = np.moveaxis(rows, 0, axis)
+    return x
+
+
+def _pairs(given: Any, rank: int) -> Any:
+    """A pair for each axis of what np.pad takes: a number, a pair, or a pair for each axis."""
+    if isinstance(given, dict):
+        raise NotImplementedError("np.pad is compiled for widths in tuples")
+    if not isinstance(given, (tuple, list)):
+        return [(given, given)] * rank
+    items = list(given)
+    if not isinstance(items[0], (tuple, list)):
+        if len(items) == 1:
+            return [(items[0], items[0])] * rank
+        return [(items[0], items[1])] * rank
+    pairs = [(p[0], p[0]) if len(p) == 1 else (p[0], p[1]) for p in items]
+    return pairs * rank if len(pairs) == 1 else pairs
+
+
+def _padded(
+    x: Array, before: int, after: int, mode: str, values: Any, stat_length: Any, reflect_type: str
+) -> Array:
+    """The first axis padded."""
+    n = x.shape[0]
+    if mode == "constant":
+        head = np.full((before, *x.shape[1:]), values[0], dtype=x.dtype)
+        tail = np.full((after, *x.shape[1:]), values[1], dtype=x.dtype)
+        return np.concatenate([head, x, tail])
+    if mode == "empty":
+        return _padded(x, before, after, "constant", (0, 0), None, "even")
+    if mode == "linear_ramp":
+        head = np.linspace(values[0], x[0], before, endpoint=False)
+        tail = np.linspace(values[1], x[-1], after, endpoint=False)[::-1]
+        return np.concatenate([head.astype(x.dtype), x, tail.astype(x.dtype)])
+    if mode in ("mean", "maximum", "minimum", "median"):
+        if stat_length is not None:
+            raise NotImplementedError("np.pad is compiled for stat_length=None")
+        middle = np.reshape(_statistic(x, mode), (1, *x.shape[1:])).astype(x.dtype)
+        head = np.broadcast_to(middle, (before, *x.shape[1:]))
+        return np.concatenate([head, x, np.broadcast_to(middle, (after, *x.shape[1:]))])
+    places = np.arange(-before, n + after)
+    if mode == "edge":
+        return x[np.clip(places, 0, n - 1)]
+    if mode == "wrap":
+        return x[places % n]
+    if mode == "symmetric":
+        folded = places % (2 * n)
+        taken = x[np.where(folded < n, folded, 2 * n - 1 - folded)]
+        turns = places // n
+    elif mode == "reflect":
+        period = max(2 * n - 2, 1)
+        folded = places % period
+        taken = x[np.where(folded < n, folded, period - folded)]
+        turns = places // max(n - 1, 1)
+    else:
+        raise ValueError("mode is not one that np.pad knows")
+    if reflect_type == "odd":
+        if before >= n or after >= n:
+            raise NotImplementedError("np.pad is compiled for odd reflections of less than n")
+        column = turns.reshape((-1,) + (1,) * (x.ndim - 1))
+        edge = np.where(column < 0, x[0], x[-1])
+        return np.where((places.reshape(column.shape) < 0) | (places.reshape(column.shape) >= n),
+                        2 * edge - taken, taken)
+    return taken
+
+
+def _statistic(x: Array, mode: str) -> Array:
+    if mode == "mean":
+        found = np.mean(x, axis=0)
+        return np.round(found) if x.dtype.kind in "iu" else found
+    if mode == "maximum":
+        return np.max(x, axis=0)
+    return np.min(x, axis=0) if mode == "minimum" else np.median(x, axis=0)
+
+
+# -- positions -------------------------------------------------------------------------------------
+
+
+def unravel_index(indices: Array, shape: Any, order: str = "C") -> Any:
+    """Indices of flat positions, one array (or number) for each axis."""
+    flat = np.asarray(indices)
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    turned = extents if order == "F" else extents[::-1]
+    found = []
+    for extent in turned:
+        found.append(flat % extent)
+        flat = flat // extent
+    return tuple(found if order == "F" else found[::-1])
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
+) -> Array:
+    """Flat positions of indices."""
+    indices = [np.asarray(i) for i in multi_index]
+    extents = tuple(dims)
+    if order == "F":
+        indices, extents = indices[::-1], extents[::-1]
+    flat = np.zeros((), dtype=np.int64)[()]
+    for k in range(len(extents)):
+        index = indices[k]
+        if mode == "wrap":
+            index = index % extents[k]
+        elif mode == "clip":
+            index = np.clip(index, 0, extents[k] - 1)
+        elif np.any((index < 0) | (index >= extents[k])):
+            raise ValueError("invalid entry in coordinates array")
+        flat = flat * extents[k] + index
+    return flat

@@ -1,0 +1,298 @@
+"""NumPy functions of single elements, comparisons and selections, in plain Python.
+
+In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+__all__ = [
+    "allclose", "angle", "array_equal", "array_equiv", "bitwise_count", "choose", "deg2rad",
+    "degrees", "divmod", "fabs", "fix", "float_power", "fmod", "frexp", "gcd", "heaviside",
+    "isclose", "iscomplex", "iscomplexobj", "isneginf", "isposinf", "isreal", "isrealobj", "lcm",
+    "ldexp", "logaddexp2", "modf", "nan_to_num", "piecewise", "rad2deg", "radians", "select",
+    "signbit", "sinc",
+]
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def fabs(x: Array) -> Array:
+    """The absolute value, as a float."""
+    a = np.asarray(x)
+    return np.absolute(a if a.dtype.kind == "f" else a.astype(np.float64))
+
+
+def float_power(x1: Array, x2: Array) -> Array:
+    """A power in double precision at least."""
+    return np.power(_double(np.asarray(x1)), _double(np.asarray(x2)))
+
+
+def _double(a: Array) -> Array:
+    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+
+
+def heaviside(x1: Array, x2: Array) -> Array:
+    """0 for negative numbers, 1 for positive ones, x2 for 0."""
+    return np.where(np.isnan(x1), np.nan, np.where(x1 == 0, x2, np.where(x1 < 0, 0.0, 1.0)))[()]
+
+
+def nan_to_num(
+    x: Array, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
+) -> Array:
+    """NaN and infinities replaced by numbers."""
+    a = np.asarray(x)
+    if a.dtype.kind == "c":
+        real = nan_to_num(a.real, copy, nan, posinf, neginf)
+        return real + nan_to_num(a.imag, copy, nan, posinf, neginf) * 1j
+    if a.dtype.kind != "f":
+        return a.copy()
+    limits = np.finfo(a.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    finite = np.where(a == np.inf, high, np.where(a == -np.inf, low, a))
+    fixed = np.where(np.isnan(a), nan, finite).astype(a.dtype)
+    if copy:
+        return fixed[()]
+    x[...] = fixed
+    return x
+
+
+def fix(x: Array) -> Array:
+    """Rounded towards zero."""
+    return np.trunc(x)
+
+
+def fmod(x1: Array, x2: Array) -> Array:
+    """The remainder with the sign of the dividend."""
+    r = np.abs(x1) % np.abs(x2)
+    return np.where(np.asarray(x1) < 0, -r, r)[()]
+
+
+def divmod(x1: Array, x2: Array) -> Any:
+    """Floor division and its remainder."""
+    return np.floor_divide(x1, x2), np.remainder(x1, x2)
+
+
+def modf(x: Array) -> Any:
+    """The fractional and the whole part, both with the sign of x."""
+    a = np.asarray(x) * 1.0
+    whole = np.trunc(a)
+    part = np.where(np.isinf(a), 0.0, a - whole)
+    return np.where(part == 0, np.copysign(0.0, a), part)[()], whole
+
+
+def ldexp(x1: Array, x2: Array) -> Array:
+    """x1 * 2**x2, in three factors so that none overflows before the product does."""
+    a = np.asarray(x1) * 1.0
+    third = np.asarray(x2) // 3
+    rest = np.asarray(x2) - 2 * third
+    power = np.exp2(third.astype(a.dtype))
+    return a * power * power * np.exp2(rest.astype(a.dtype))
+
+
+def frexp(x: Array) -> Any:
+    """Mantissas of magnitude in [0.5, 1) and the exponents of 2."""
+    a = np.asarray(x) * 1.0
+    regular = np.isfinite(a) & (a != 0)
+    safe = np.where(regular, a, 1.0)
+    exponent = np.floor(np.log2(np.abs(safe))).astype(np.int64) + 1
+    mantissa = ldexp(safe, -exponent)
+    low, high = np.abs(mantissa) < 0.5, np.abs(mantissa) >= 1.0
+    exponent = exponent - low + high
+    mantissa = np.where(low, mantissa * 2.0, np.where(high, mantissa * 0.5, mantissa))
+    return (
+        np.where(regular, mantissa, a)[()],
+        np.where(regular, exponent, 0).astype(np.int32)[()],
+    )
+
+
+def signbit(x: Array) -> Array:
+    """Which elements have a sign bit (-0.0 has)."""
+    return np.copysign(1.0, x) < 0
+
+
+def logaddexp2(x1: Array, x2: Array) -> Array:
+    """log2(2**x1 + 2**x2) without overflow."""
+    scale = math.log(2.0)
+    return np.logaddexp(np.multiply(x1, scale), np.multiply(x2, scale)) / scale
+
+
+def sinc(x: Array) -> Array:
+    """sin(pi x) / (pi x), 1 at 0."""
+    a = np.asarray(x) * 1.0
+    zero = a == 0
+    y = math.pi * np.where(zero, 1.0, a)
+    # The series keeps derivatives of any order right at 0, which the quotient would not.
+    series = 1.0 - (math.pi * a) ** 2 / 6.0 + (math.pi * a) ** 4 / 120.0
+    return np.where(zero, series, np.sin(y) / y)[()]
+
+
+def degrees(x: Array) -> Array:
+    """Radians as degrees."""
+    return np.multiply(x, 180.0 / math.pi)
+
+
+def radians(x: Array) -> Array:
+    """Degrees as radians."""
+    return np.multiply(x, math.pi / 180.0)
+
+
+rad2deg, deg2rad = degrees, radians
+
+
+def gcd(x1: Array, x2: Array) -> Array:
+    """Greatest common divisors by Euclid's algorithm (Knuth, volume 2, section 4.5.2)."""
+    a, b = np.abs(x1) + 0 * np.abs(x2), np.abs(x2) + 0 * np.abs(x1)
+    while np.any(b != 0):
+        running = b != 0
+        rest = a % np.where(running, b, 1)
+        a, b = np.where(running, b, a)[()], np.where(running, rest, 0)[()]
+    return a
+
+
+def lcm(x1: Array, x2: Array) -> Array:
+    """Least common multiples."""
+    divisor = gcd(x1, x2)
+    return np.abs(x1) // np.where(divisor == 0, 1, divisor) * np.abs(x2)
+
+
+def bitwise_count(x: Array) -> Array:
+    """How many bits of the magnitude are set (Knuth, volume 4A, section 7.1.3)."""
+    v = np.abs(x).astype(np.uint64)
+    v = v - ((v >> 1) & 0x5555555555555555)
+    v = (v & 0x3333333333333333) + ((v >> 2) & 0x3333333333333333)
+    v = (v + (v >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return ((v * 0x0101010101010101) >> 56).astype(np.uint8)
+
+
+# -- complex numbers -------------------------------------------------------------------------------
+
+
+def angle(z: Array, deg: bool = False) -> Array:
+    """The argument of complex numbers."""
+    found = np.arctan2(np.imag(z), np.real(z))
+    return found * (180.0 / math.pi) if deg else found
+
+
+def isreal(x: Array) -> Array:
+    """Which elements have no imaginary part."""
+    return np.imag(x) == 0
+
+
+def iscomplex(x: Array) -> Array:
+    """Which elements have an imaginary part."""
+    return np.imag(x) != 0
+
+
+def isrealobj(x: Array) -> bool:
+    """True if the element type is not complex."""
+    return np.asarray(x).dtype.kind != "c"
+
+
+def iscomplexobj(x: Array) -> bool:
+    """True if the element type is complex."""
+    return np.asarray(x).dtype.kind == "c"
+
+
+# -- comparisons -----------------------------------------------------------------------------------
+
+
+def isposinf(x: Array) -> Array:
+    """Which elements are +inf."""
+    return np.equal(x, math.inf)
+
+
+def isneginf(x: Array) -> Array:
+    """Which elements are -inf."""
+    return np.equal(x, -math.inf)
+
+
+def isclose(
+    a: Array, b: Array, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Array:
+    """|a - b| <= atol + rtol |b| for finite b, else equality."""
+    x, y = np.asarray(a), np.asarray(b)
+    near = (np.abs(x - y) <= atol + rtol * np.abs(y)) & np.isfinite(y) | (x == y)
+    if equal_nan:
+        near = near | (np.isnan(x) & np.isnan(y))
+    return near
+
+
+def allclose(
+    a: Array, b: Array, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> bool:
+    """True if all elements are close."""
+    return bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
+    """True for arrays of one shape and equal elements."""
+    x, y = np.asarray(a1), np.asarray(a2)
+    if x.shape != y.shape:
+        return False
+    same = x == y
+    if equal_nan:
+        same = same | (np.isnan(x) & np.isnan(y))
+    return bool(np.all(same))
+
+
+def array_equiv(a1: Array, a2: Array) -> bool:
+    """True for arrays that broadcast to equal ones."""
+    return bool(np.all(np.asarray(a1) == np.asarray(a2)))
+
+
+# -- selection -------------------------------------------------------------------------------------
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+    """The first choice whose condition holds."""
+    result = default
+    for condition, choice in reversed(list(zip(list(condlist), list(choicelist), strict=True))):
+        result = np.where(condition, choice, result)
+    return result
+
+
+def choose(a: Array, choices: Any, mode: str = "raise") -> Array:
+    """For each index the element of that choice."""
+    options = list(choices)
+    index = np.asarray(a)
+    if mode == "wrap":
+        index = index % len(options)
+    elif mode == "clip":
+        index = np.clip(index, 0, len(options) - 1)
+    elif np.any((index < 0) | (index >= len(options))):
+        raise ValueError("invalid entry in choice array")
+    result = options[0]
+    for k, option in list(enumerate(options))[1:]:
+        result = np.where(index == k, option, result)
+    return np.where(index == 0, options[0], result)
+
+
+def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
+    """Each function's value where its condition holds; one function more is the default."""
+    points = np.asarray(x)
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    masks = [np.asarray(c) for c in conditions]
+    functions = list(funclist)
+    if len(functions) == len(masks) + 1:
+        rest = np.ones(points.shape, dtype=bool)
+        for mask in masks:
+            rest = rest & ~mask
+        masks = [*masks, rest]
+    elif len(functions) != len(masks):
+        raise ValueError("piecewise needs one function for each condition, or one more")
+    result = np.zeros(points.shape, dtype=points.dtype)
+    for mask, function in list(zip(masks, functions, strict=True)):
+        if callable(function):
+            result[mask] = function(points[mask], *args, **kw)
+        else:
+            result[mask] = function
+    return result

@@ -1,0 +1,225 @@
+"""NumPy's products, polynomials and convolutions, and accumulations of ufuncs, in plain Python.
+
+In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+__all__ = [
+    "convolve", "correlate", "cross", "kron", "matvec", "poly", "polyadd", "polyder", "polydiv",
+    "polyint", "polymul", "polysub", "polyval", "tensordot", "vecdot", "vecmat",
+]
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+def cross(
+    a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
+) -> Array:
+    """Products of vectors of three components."""
+    u = np.moveaxis(np.asarray(a), axisa if axis is None else axis, -1)
+    v = np.moveaxis(np.asarray(b), axisb if axis is None else axis, -1)
+    if u.shape[-1] != 3 or v.shape[-1] != 3:
+        raise ValueError("np.cross is compiled for vectors of three components")
+    found = np.stack([
+        u[..., 1] * v[..., 2] - u[..., 2] * v[..., 1],
+        u[..., 2] * v[..., 0] - u[..., 0] * v[..., 2],
+        u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0],
+    ], axis=-1)
+    return np.moveaxis(found, -1, axisc if axis is None else axis)
+
+
+def kron(a: Array, b: Array) -> Array:
+    """The Kronecker product."""
+    x, y = np.asarray(a), np.asarray(b)
+    rank = max(x.ndim, y.ndim)
+    x = x.reshape((1,) * (rank - x.ndim) + x.shape)
+    y = y.reshape((1,) * (rank - y.ndim) + y.shape)
+    left: Any = ()
+    right: Any = ()
+    shape: Any = ()
+    for k in range(rank):
+        left = (*left, x.shape[k], 1)
+        right = (*right, 1, y.shape[k])
+        shape = (*shape, x.shape[k] * y.shape[k])
+    return (x.reshape(left) * y.reshape(right)).reshape(shape)
+
+
+def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
+    """np.tensordot over the last `axes` axes of a and the first of b, or over the named ones."""
+    a, b = np.asarray(a), np.asarray(b)
+    if isinstance(axes, int):
+        count = axes
+    else:
+        left, right = axes
+        left = (left,) if isinstance(left, int) else tuple(left)
+        right = (right,) if isinstance(right, int) else tuple(right)
+        count = len(left)
+        left = tuple([k % a.ndim for k in left])
+        right = tuple([k % b.ndim for k in right])
+        a = np.transpose(a, tuple([k for k in range(a.ndim) if k not in left]) + left)
+        b = np.transpose(b, right + tuple([k for k in range(b.ndim) if k not in right]))
+    kept, inner, rest = a.shape[: a.ndim - count], b.shape[:count], b.shape[count:]
+    rows, size, columns = 1, 1, 1
+    for extent in kept:
+        rows = rows * extent
+    for extent in inner:
+        size = size * extent
+    for extent in rest:
+        columns = columns * extent
+    flat = np.reshape(a, (rows, size)) @ np.reshape(b, (size, columns))
+    return np.sum(flat) if not kept and not rest else np.reshape(flat, kept + rest)
+
+
+def vecdot(x1: Array, x2: Array, axis: int = -1) -> Array:
+    """Products of vectors along an axis, the first conjugated."""
+    u, v = np.moveaxis(np.asarray(x1), axis, -1), np.moveaxis(np.asarray(x2), axis, -1)
+    return (np.conj(u)[..., None, :] @ v[..., :, None])[..., 0, 0]
+
+
+def matvec(x1: Array, x2: Array) -> Array:
+    """Matrices times vectors."""
+    return (np.asarray(x1) @ np.asarray(x2)[..., :, None])[..., 0]
+
+
+def vecmat(x1: Array, x2: Array) -> Array:
+    """Conjugated vectors times matrices."""
+    return (np.conj(np.asarray(x1))[..., None, :] @ np.asarray(x2))[..., 0, :]
+
+
+# -- polynomials -----------------------------------------------------------------------------------
+
+
+def polyval(p: Array, x: Array) -> Array:
+    """The value at x, by Horner's rule."""
+    y = np.zeros_like(x)
+    for coefficient in p:
+        y = y * x + coefficient
+    return y
+
+
+def polyadd(a1: Array, a2: Array) -> Array:
+    """Sum of polynomials."""
+    a, b = np.atleast_1d(a1), np.atleast_1d(a2)
+    n = max(a.shape[0], b.shape[0])
+    left = np.concatenate([np.zeros(n - a.shape[0], dtype=a.dtype), a])
+    return left + np.concatenate([np.zeros(n - b.shape[0], dtype=b.dtype), b])
+
+
+def polysub(a1: Array, a2: Array) -> Array:
+    """Difference of polynomials."""
+    return polyadd(a1, -np.atleast_1d(a2))
+
+
+def polymul(a1: Array, a2: Array) -> Array:
+    """Product of polynomials."""
+    return convolve(np.atleast_1d(a1), np.atleast_1d(a2))
+
+
+def polydiv(u: Array, v: Array) -> Any:
+    """Quotient and remainder of polynomials whose first coefficients are not 0."""
+    top = np.atleast_1d(u) * 1.0
+    bottom = np.atleast_1d(v) * 1.0
+    steps = top.shape[0] - bottom.shape[0] + 1
+    if steps < 1:
+        return np.zeros(1), top
+    rest = top.copy()
+    quotient = np.zeros(steps)
+    for k in range(steps):
+        quotient[k] = rest[k] / bottom[0]
+        rest[k : k + bottom.shape[0]] -= quotient[k] * bottom
+    low = np.trim_zeros(np.where(np.abs(rest) < 1e-14, 0.0, rest), "f")
+    kept = max(low.shape[0], 1)
+    return quotient, rest[rest.shape[0] - kept :]
+
+
+def polyder(p: Array, m: int = 1) -> Array:
+    """The m-th derivative."""
+    found = np.asarray(p)
+    for _ in range(m):
+        found = found[:-1] * np.arange(found.shape[0] - 1, 0, -1)
+    return found
+
+
+def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
+    """The m-th antiderivative, with the constants k."""
+    found = np.asarray(p) * 1.0
+    constants = [0.0] * m if k is None else (list(k) if isinstance(k, (list, tuple)) else [k] * m)
+    for constant in constants:
+        scaled = found / np.arange(found.shape[0], 0, -1)
+        found = np.concatenate([scaled, np.reshape(np.asarray(constant) * 1.0, 1)])
+    return found
+
+
+def poly(seq_of_zeros: Array) -> Array:
+    """The polynomial that has these zeros."""
+    zeros = np.asarray(seq_of_zeros)
+    if zeros.ndim != 1:
+        raise ValueError("np.poly is compiled for a vector of zeros")
+    n = zeros.shape[0]
+    found = np.zeros(n + 1, dtype=(zeros * 1.0).dtype)
+    found[0] = 1.0
+    for k in range(n):
+        found[1:] = found[1:] - zeros[k] * found[:-1]
+    return found
+
+
+# -- convolutions ----------------------------------------------------------------------------------
+
+
+def convolve(a: Array, v: Array, mode: str = "full") -> Array:
+    """Discrete convolution of two vectors."""
+    x, h = np.asarray(a), np.asarray(v)
+    if x.shape[0] < h.shape[0]:
+        x, h = h, x
+    n, m = x.shape[0], h.shape[0]
+    y = np.zeros(n + m - 1, dtype=(x[:1] * h[:1]).dtype)
+    for k in range(m):
+        y[k : k + n] += h[k] * x
+    if mode == "full":
+        return y
+    if mode == "same":
+        return y[(m - 1) // 2 : (m - 1) // 2 + n]
+    if mode == "valid":
+        return y[m - 1 : n]
+    raise ValueError("mode must be one of 'valid', 'same', or 'full'")
+
+
+def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
+    """Cross-correlation of two vectors, the second conjugated."""
+    x, h = np.asarray(a), np.asarray(v)
+    if x.shape[0] < h.shape[0]:
+        return np.conj(correlate(h, x, mode))[::-1]
+    return convolve(x, np.conj(h[::-1]), mode)
+
+
+# -- accumulations ---------------------------------------------------------------------------------
+
+
+def accumulated(ufunc: Any, array: Array, axis: int = 0) -> Array:
+    """What `ufunc.accumulate` gives: along an axis the ufunc of all elements so far."""
+    rows = np.moveaxis(np.asarray(array), axis, 0)
+    found = rows.copy()
+    for k in range(1, rows.shape[0]):
+        found[k] = ufunc(found[k - 1], rows[k])
+    return np.moveaxis(found, 0, axis)
+
+
+def reduced_between(ufunc: Any, array: Array, indices: Any, axis: int = 0) -> Array:
+    """What `ufunc.reduceat` gives: the ufunc of the elements from each index up to the next."""
+    rows = np.moveaxis(np.asarray(array), axis, 0)
+    starts = np.asarray(indices)
+    count = starts.shape[0]
+    ends = np.concatenate([starts[1:], np.full(1, rows.shape[0])])
+    found = rows[starts]
+    for k in range(count):
+        for j in range(starts[k] + 1, ends[k]):
+            found[k] = ufunc(found[k], rows[j])
+    return np.moveaxis(found, 0, axis)

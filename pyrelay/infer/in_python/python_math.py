@@ -1,0 +1,217 @@
+"""Functions of Python's `math`, in plain Python.
+
+In and out: what the function of the same name takes and gives: Python numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+__all__ = [
+    "comb", "degrees", "dist", "factorial", "fmod", "frexp", "fsum", "gcd", "isclose", "isqrt",
+    "lcm", "ldexp", "modf", "perm", "radians", "remainder", "sumprod",
+]
+
+
+# -- whole numbers ---------------------------------------------------------------------------------
+
+
+def gcd(*integers: int) -> int:
+    """The greatest common divisor (Euclid; Knuth, volume 2, section 4.5.2)."""
+    found = 0
+    for number in integers:
+        found = _gcd(found, number)
+    return found
+
+
+def _gcd(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return abs(a)
+
+
+def lcm(*integers: int) -> int:
+    """The least common multiple."""
+    found = 1
+    for number in integers:
+        found = abs(found // _gcd(found, number) * number) if found and number else 0
+    return found
+
+
+def factorial(n: int) -> int:
+    """n!"""
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    result = 1
+    for k in range(2, n + 1):
+        result *= k
+    return result
+
+
+def comb(n: int, k: int) -> int:
+    """Binomial coefficients."""
+    if n < 0:
+        raise ValueError("n must be a non-negative integer")
+    if k < 0:
+        raise ValueError("k must be a non-negative integer")
+    result = 1 if k <= n else 0
+    for i in range(min(k, n - k)):
+        result = result * (n - i) // (i + 1)
+    return result
+
+
+def perm(n: int, k: Any = None) -> int:
+    """Ordered choices of k among n."""
+    if n < 0:
+        raise ValueError("n must be a non-negative integer")
+    count = n if k is None else k
+    if count < 0:
+        raise ValueError("k must be a non-negative integer")
+    result = 1 if count <= n else 0
+    for i in range(min(count, n)):
+        result = result * (n - i)
+    return result
+
+
+def isqrt(n: int) -> int:
+    """The floor of the square root, by Newton's method."""
+    if n < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    x = n
+    y = x // 2 + 1 if n > 0 else 0
+    while y < x:
+        x = y
+        y = (x + n // x) // 2
+    return x
+
+
+# -- parts of floats -------------------------------------------------------------------------------
+
+
+def fmod(x: float, y: float) -> float:
+    """The remainder with the sign of x."""
+    if (math.isinf(x) and not math.isnan(y)) or (y == 0 and not math.isnan(x)):
+        raise ValueError("math domain error")
+    r = abs(x) % abs(float(y))
+    return -r if x < 0 else r
+
+
+def remainder(x: float, y: float) -> float:
+    """x minus the multiple of y that is nearest to it, the even one of two (IEEE 754)."""
+    if (math.isinf(x) and not math.isnan(y)) or (y == 0 and not math.isnan(x)):
+        raise ValueError("math domain error")
+    size, unit = abs(float(x)), abs(float(y))
+    if math.isinf(unit):
+        return float(x)
+    low = size % unit
+    high = unit - low
+    if low < high:
+        found = low
+    elif low > high:
+        found = -high
+    else:
+        found = low - 2.0 * ((0.5 * (size - low)) % unit)
+    return -found if x < 0 else found
+
+
+def modf(x: float) -> Any:
+    """The fractional and the whole part."""
+    value = float(x)
+    if math.isinf(value):
+        return math.copysign(0.0, value), value
+    part = abs(value) % 1.0
+    whole = abs(value) - part
+    return math.copysign(part, value), math.copysign(whole, value)
+
+
+def frexp(x: float) -> Any:
+    """Mantissa of magnitude in [0.5, 1) and exponent of 2."""
+    value = float(x)
+    exponent = 0
+    if value == 0.0 or math.isinf(value) or math.isnan(value):
+        return value, exponent
+    while abs(value) >= 1.0:
+        value *= 0.5
+        exponent += 1
+    while abs(value) < 0.5:
+        value *= 2.0
+        exponent -= 1
+    return value, exponent
+
+
+def ldexp(x: float, i: int) -> float:
+    """x * 2**i; OverflowError if that is no finite float."""
+    value = float(x)
+    left = i
+    while left > 0 and abs(value) < math.inf and value != 0.0:
+        step = min(left, 1000)
+        value *= 2.0**step
+        left -= step
+    while left < 0 and value != 0.0:
+        step = min(-left, 1000)
+        value *= 2.0**-step
+        left += step
+    if math.isinf(value) and not math.isinf(x):
+        raise OverflowError("math range error")
+    return value
+
+
+def degrees(x: float) -> float:
+    """Radians as degrees."""
+    return x * (180.0 / math.pi)
+
+
+def radians(x: float) -> float:
+    """Degrees as radians."""
+    return x * (math.pi / 180.0)
+
+
+# -- sums and comparisons --------------------------------------------------------------------------
+
+
+def fsum(seq: Any) -> float:
+    """The sum as if in three times the precision (Ogita, Rump and Oishi, "Accurate sum and dot
+    product", 2005, algorithm 4.8 with K = 3)."""
+    total, error, rest = 0.0, 0.0, 0.0
+    for item in seq:
+        value = float(item)
+        if math.isinf(total + value) or math.isnan(total + value):
+            total = total + value
+            error, rest = 0.0, 0.0
+        else:
+            total, lost = _two_sum(total, value)
+            error, more = _two_sum(error, lost)
+            rest += more
+    return total + (error + rest)
+
+
+def _two_sum(a: float, b: float) -> Any:
+    """The rounded sum and its error (Knuth, volume 2, section 4.2.2, theorem B)."""
+    s = a + b
+    part = s - a
+    return s, (a - (s - part)) + (b - part)
+
+
+def sumprod(p: Any, q: Any) -> Any:
+    """The sum of products of two sequences of one length."""
+    total = 0
+    for a, b in zip(p, q, strict=True):
+        total = total + a * b
+    return total
+
+
+def dist(p: Any, q: Any) -> float:
+    """The distance of two points."""
+    return float(sum((float(a) - float(b)) ** 2 for a, b in zip(p, q, strict=True)) ** 0.5)
+
+
+def isclose(a: float, b: float, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool:
+    """Equal, or within the tolerances and both finite."""
+    if rel_tol < 0 or abs_tol < 0:
+        raise ValueError("tolerances must be non-negative")
+    if a == b:
+        return True
+    if math.isinf(a) or math.isinf(b):
+        return False
+    return abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)

@@ -1,0 +1,451 @@
+"""NumPy's sorting, searching, counting and sets, in plain Python.
+
+In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
+Sorting is by merging (Knuth, The Art of Computer Programming, volume 3, section 5.2.4), which is
+stable, searching by bisection (section 6.2.1). A sorted array is what `partition` promises, and
+what it gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+__all__ = [
+    "apply_along_axis", "apply_over_axes", "argpartition", "argsort", "bincount", "compress",
+    "digitize", "extract", "histogram", "histogram2d", "histogram_bin_edges", "interp",
+    "intersect1d", "isin", "lexsort", "partition", "place", "putmask", "searchsorted", "setdiff1d",
+    "setxor1d", "sort", "union1d", "unique",
+]
+
+
+# -- sorting ---------------------------------------------------------------------------------------
+
+
+def _merged_order(x: Array) -> Array:
+    """Indices that sort one axis: runs of 1, 2, 4, ... are merged; NaNs go last."""
+    n = x.shape[0]
+    order = np.arange(n)
+    merged = np.arange(n)
+    width = 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, end = min(start + width, n), min(start + 2 * width, n)
+            i, j = start, middle
+            for k in range(start, end):
+                left = i < middle
+                if left and j < end:
+                    a, b = x[order[i]], x[order[j]]
+                    left = not (b < a or (np.isnan(a) and not np.isnan(b)))
+                if left:
+                    merged[k] = order[i]
+                    i += 1
+                else:
+                    merged[k] = order[j]
+                    j += 1
+        order[:] = merged
+        width *= 2
+    return order
+
+
+def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
+    """Indices that sort an axis, equal elements in their order."""
+    x = np.asarray(a)
+    if axis is None:
+        return _merged_order(x.ravel())
+    if x.ndim == 1:
+        return _merged_order(x)
+    last = np.moveaxis(x, axis, -1)
+    rows = last.reshape(-1, last.shape[-1])
+    orders = np.zeros(rows.shape, dtype=np.int64)
+    for r in range(rows.shape[0]):
+        orders[r] = _merged_order(rows[r])
+    return np.moveaxis(orders.reshape(last.shape), -1, axis)
+
+
+def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
+    """A sorted copy; its derivative goes to where the elements came from."""
+    x = np.asarray(a)
+    if axis is None:
+        x = x.ravel()
+        return x[_merged_order(x)]
+    if x.ndim == 1:
+        return x[_merged_order(x)]
+    last = np.moveaxis(x, axis, -1)
+    size = last.shape[-1]
+    rows = last.reshape(-1, size)
+    ordered = np.zeros(rows.shape, dtype=x.dtype)
+    for r in range(rows.shape[0]):
+        row = rows[r]
+        ordered[r] = row[_merged_order(row)]
+    return np.moveaxis(ordered.reshape(last.shape), -1, axis)
+
+
+def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:
+    """A copy in which the kth element stands where sorting puts it (here: sorted)."""
+    _check_kth(a, kth, axis)
+    return sort(a, axis)
+
+
+def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
+    """The indices of `partition`."""
+    _check_kth(a, kth, axis)
+    return argsort(a, axis)
+
+
+def _check_kth(a: Array, kth: Any, axis: int | None) -> None:
+    n = np.size(a) if axis is None else a.shape[axis]
+    for k in list(kth) if isinstance(kth, (tuple, list)) else [kth]:
+        if k < -n or k >= n:
+            raise ValueError("kth out of bounds")
+
+
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """Indices that sort by the last key, where it is equal by the one before, and so on."""
+    columns = list(keys)
+    order = argsort(columns[0])
+    for key in columns[1:]:
+        order = order[argsort(key[order])]
+    return order
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+
+def _place(a: Array, value: Any, right: bool) -> int:
+    """How many elements of a sorted array stand before `value`."""
+    low, high = 0, a.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if a[middle] < value or (right and a[middle] == value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def searchsorted(a: Array, v: Array, side: str = "left", sorter: Array = None) -> Array:
+    """Where elements belong in a sorted array."""
+    sorted_ = np.asarray(a) if sorter is None else np.asarray(a)[sorter]
+    values = np.asarray(v)
+    flat = values.reshape(-1)
+    places = np.zeros(flat.shape[0], dtype=np.int64)
+    for k in range(flat.shape[0]):
+        places[k] = _place(sorted_, flat[k], side == "right")
+    return places.reshape(values.shape)[()]
+
+
+def digitize(x: Array, bins: Array, right: bool = False) -> Array:
+    """Numbers of the bins, whose edges ascend or descend."""
+    edges = np.asarray(bins)
+    n = edges.shape[0]
+    ascends, descends = np.all(edges[1:] >= edges[:-1]), np.all(edges[1:] <= edges[:-1])
+    if not ascends and not descends:
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    up = searchsorted(edges, x, side="left" if right else "right")
+    if ascends:
+        return up
+    return n - searchsorted(edges[::-1], x, side="left" if right else "right")
+
+
+def interp(
+    x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None
+) -> Array:
+    """Piecewise linear interpolation, constant outside."""
+    places, values, at = np.asarray(xp) * 1.0, np.asarray(fp) * 1.0, np.asarray(x) * 1.0
+    if period is not None:
+        width = np.abs(period)
+        at, places = at % width, places % width
+        order = argsort(places)
+        places, values = places[order], values[order]
+        places = np.concatenate([places[-1:] - width, places, places[:1] + width])
+        values = np.concatenate([values[-1:], values, values[:1]])
+    n = places.shape[0]
+    k = np.clip(searchsorted(places, at, side="right") - 1, 0, max(n - 2, 0))
+    following = np.minimum(k + 1, n - 1)
+    width = places[following] - places[k]
+    inside = np.clip(at, places[0], places[n - 1])
+    weight = np.where(width > 0, (inside - places[k]) / np.where(width > 0, width, 1.0), 0.0)
+    found = values[k] + (values[following] - values[k]) * weight
+    if period is None and left is not None:
+        found = np.where(at < places[0], left, found)
+    if period is None and right is not None:
+        found = np.where(at > places[n - 1], right, found)
+    return found[()]
+
+
+# -- choosing elements -----------------------------------------------------------------------------
+
+
+def extract(condition: Array, arr: Array) -> Array:
+    """The elements of the flattened array where the condition holds."""
+    return np.ravel(arr)[np.ravel(condition).astype(bool)]
+
+
+def compress(condition: Array, a: Array, axis: Any = None) -> Array:
+    """The slices along an axis where the condition holds."""
+    kept = np.flatnonzero(np.asarray(condition))
+    return np.ravel(a)[kept] if axis is None else np.take(a, kept, axis=axis)
+
+
+def place(arr: Array, mask: Array, vals: Any) -> None:
+    """Write values, repeated as needed, where the mask holds."""
+    chosen = np.asarray(mask).astype(bool)
+    values = np.ravel(np.asarray(vals)).astype(arr.dtype)
+    count = np.sum(chosen)
+    arr[chosen] = values[np.arange(count) % values.shape[0]]
+
+
+def putmask(a: Array, mask: Array, values: Any) -> None:
+    """Write where the mask holds the values of the same places, repeated as needed."""
+    given = np.ravel(np.asarray(values)).astype(a.dtype)
+    spread = given[np.arange(np.size(a)) % given.shape[0]].reshape(a.shape)
+    a[...] = np.where(mask, spread, a)
+
+
+def apply_along_axis(func1d: Any, axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
+    """A function of vectors applied to each vector along an axis."""
+    x = np.asarray(arr)
+    at = axis % x.ndim
+    moved = np.moveaxis(x, at, -1)
+    lanes = moved.reshape(-1, moved.shape[-1])
+    first = np.asarray(func1d(lanes[0], *args, **kwargs))
+    found = np.zeros((lanes.shape[0], *first.shape), dtype=first.dtype)
+    found[0] = first
+    for k in range(1, lanes.shape[0]):
+        found[k] = func1d(lanes[k], *args, **kwargs)
+    whole = found.reshape(moved.shape[:-1] + first.shape)
+    for k in range(first.ndim):
+        whole = np.moveaxis(whole, x.ndim - 1 + k, at + k)
+    return whole
+
+
+def apply_over_axes(func: Any, a: Array, axes: Any) -> Array:
+    """A reduction applied over several axes, which stay with extent 1."""
+    x = np.asarray(a)
+    for axis in [axes] if isinstance(axes, int) else list(axes):
+        found = func(x, axis)
+        x = found if np.ndim(found) == x.ndim else np.expand_dims(found, axis)
+    return x
+
+
+def vectorized(function: Any, *args: Array, **keywords: Any) -> Any:
+    """What np.vectorize(function) does: a call for each element of the broadcast arguments."""
+    arrays = np.broadcast_arrays(*args)
+    shape = arrays[0].shape
+    flat = [a.reshape(-1) for a in arrays]
+    count = flat[0].shape[0]
+    if count == 0:
+        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+    first = function(*[a[0].item() for a in flat], **keywords)
+    if isinstance(first, tuple):
+        found = [np.zeros(count, dtype=np.asarray(part).dtype) for part in first]
+        for k in range(count):
+            parts = function(*[a[k].item() for a in flat], **keywords)
+            for out, part in zip(found, parts, strict=True):
+                out[k] = part
+        return tuple([out.reshape(shape)[()] for out in found])
+    single = np.zeros(count, dtype=np.asarray(first).dtype)
+    single[0] = first
+    for k in range(1, count):
+        single[k] = function(*[a[k].item() for a in flat], **keywords)
+    return single.reshape(shape)[()]
+
+
+# -- counting --------------------------------------------------------------------------------------
+
+
+def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
+    """How often each number from 0 occurs, or the sum of its weights."""
+    values = np.asarray(x)
+    size = minlength
+    for v in values:
+        if v < 0:
+            raise ValueError("'list' argument must have no negative elements")
+        size = max(size, int(v) + 1)
+    if weights is None:
+        counts = np.zeros(size, dtype=np.int64)
+        np.add.at(counts, values, 1)
+        return counts
+    sums = np.zeros(size)
+    np.add.at(sums, values, np.asarray(weights))
+    return sums
+
+
+def _outer_edges(x: Array, range: Any) -> Any:
+    """The least and the greatest edge of equal bins, as floats."""
+    if range is not None:
+        first, last = range[0] * 1.0, range[1] * 1.0
+        if first > last:
+            raise ValueError("max must be larger than min in range parameter.")
+    elif x.shape[0] == 0:
+        first, last = 0.0, 1.0
+    else:
+        first, last = float(np.min(x)), float(np.max(x))
+    if first == last:
+        first, last = first - 0.5, last + 0.5
+    return first, last
+
+
+def histogram_bin_edges(
+    a: Array, bins: Any = 10, range: Any = None, weights: Array = None
+) -> Array:
+    """The edges of a histogram's bins."""
+    if np.ndim(bins):
+        return np.asarray(bins)
+    x = np.ravel(a)
+    first, last = _outer_edges(x, range)
+    dtype = x.dtype if x.dtype.kind == "f" else np.float64
+    return np.linspace(first, last, bins + 1, dtype=dtype)
+
+
+def histogram(
+    a: Array, bins: Any = 10, range: Any = None, density: bool = False, weights: Array = None
+) -> Any:
+    """Counts (or sums of weights) in bins, and the edges; the last bin is closed."""
+    if isinstance(bins, str):
+        raise NotImplementedError("bins chosen by the name of a rule are not compiled")
+    x = np.ravel(a)
+    edges = histogram_bin_edges(x, bins, range)
+    number = edges.shape[0] - 1
+    k = searchsorted(edges, x, side="right") - 1
+    k = np.where(x == edges[-1], number - 1, k)
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    k = np.where(inside, k, 0)
+    if weights is None:
+        counts = np.zeros(number, dtype=np.int64)
+        np.add.at(counts, k, inside.astype(np.int64))
+    else:
+        mass = np.ravel(weights)
+        counts = np.zeros(number, dtype=mass.dtype)
+        np.add.at(counts, k, np.where(inside, mass, 0).astype(mass.dtype))
+    if density:
+        width = edges[1:] - edges[:-1]
+        return counts / width / np.sum(counts), edges
+    return counts, edges
+
+
+def histogram2d(
+    x: Array, y: Array, bins: Any = 10, range: Any = None, density: bool = False,
+    weights: Array = None,
+) -> Any:
+    """Counts in the cells of a grid, as floats, and the edges of both axes."""
+    both = isinstance(bins, (tuple, list)) and len(bins) == 2
+    first = histogram_bin_edges(x, bins[0] if both else bins, None if range is None else range[0])
+    other = histogram_bin_edges(y, bins[1] if both else bins, None if range is None else range[1])
+    i, i_inside = _cell(np.asarray(x), first)
+    j, j_inside = _cell(np.asarray(y), other)
+    inside = i_inside & j_inside
+    counts = np.zeros((first.shape[0] - 1, other.shape[0] - 1))
+    mass = np.ones(i.shape[0]) if weights is None else np.asarray(weights)
+    np.add.at(
+        counts, (np.where(inside, i, 0), np.where(inside, j, 0)), np.where(inside, mass, 0.0)
+    )
+    if density:
+        area = (first[1:] - first[:-1])[:, None] * (other[1:] - other[:-1])
+        counts = counts / area / np.sum(counts)
+    return counts, first, other
+
+
+def _cell(x: Array, edges: Array) -> Any:
+    k = searchsorted(edges, x, side="right") - 1
+    k = np.where(x == edges[-1], edges.shape[0] - 2, k)
+    return k, (x >= edges[0]) & (x <= edges[-1])
+
+
+# -- sets ------------------------------------------------------------------------------------------
+
+
+def unique(
+    ar: Array, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True,
+) -> Any:
+    """The different elements (slices along `axis`), sorted; where they are, and how many."""
+    x = np.asarray(ar)
+    if axis is None:
+        flat = x.reshape(-1)
+        order = _merged_order(flat)
+        taken = flat[order]
+        new = taken[1:] != taken[:-1]
+        if equal_nan and x.dtype.kind == "f":
+            new = new & ~(np.isnan(taken[1:]) & np.isnan(taken[:-1]))
+    else:
+        rows = np.moveaxis(x, axis, 0)
+        columns = rows.reshape(rows.shape[0], -1)
+        order = np.arange(columns.shape[0])
+        for c in range(columns.shape[1]):
+            order = order[_merged_order(columns[order, columns.shape[1] - 1 - c])]
+        taken = rows[order]
+        flat_rows = columns[order]
+        new = np.any(flat_rows[1:] != flat_rows[:-1], axis=1)
+    n = order.shape[0]
+    first = np.concatenate([np.ones(min(1, n), dtype=bool), new])
+    values = taken[first]
+    found = [values if axis is None else np.moveaxis(values, 0, axis)]
+    if return_index:
+        found.append(order[first])
+    if return_inverse:
+        inverse = np.zeros(n, dtype=np.int64)
+        inverse[order] = np.cumsum(first) - 1
+        found.append(inverse.reshape(x.shape) if axis is None else inverse)
+    if return_counts:
+        starts = np.flatnonzero(first)
+        found.append(np.concatenate([starts[1:], np.full(min(1, n), n)]) - starts)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def isin(
+    element: Array, test_elements: Array, assume_unique: bool = False, invert: bool = False,
+    *, kind: Any = None,
+) -> Array:
+    """Which elements occur among others."""
+    x, wanted = np.asarray(element), np.ravel(np.asarray(test_elements))
+    if wanted.shape[0] == 0:
+        found = np.zeros(x.shape, dtype=bool)
+    else:
+        ordered = sort(wanted)
+        at = np.minimum(searchsorted(ordered, x), ordered.shape[0] - 1)
+        found = ordered[at] == x
+    return ~found if invert else found
+
+
+def union1d(ar1: Array, ar2: Array) -> Array:
+    """The elements of either, sorted."""
+    return unique(np.concatenate([np.ravel(np.asarray(ar1)), np.ravel(np.asarray(ar2))]))
+
+
+def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
+    """The elements of both, sorted."""
+    values = unique(ar1)
+    return values[isin(values, ar2)]
+
+
+def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
+    """The elements of the first that the other does not have, sorted unless `assume_unique`."""
+    values = np.ravel(np.asarray(ar1)) if assume_unique else unique(ar1)
+    return values[isin(values, ar2, invert=True)]
+
+
+def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
+    """The elements that only one of them has, sorted."""
+    a, b = unique(ar1), unique(ar2)
+    return sort(np.concatenate([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
+
+
+# -- slices ----------------------------------------------------------------------------------------
+
+
+def positions(start: Any, stop: Any, step: int, size: int) -> Array:
+    """The indices that the slice start:stop:step means in an axis of `size` elements."""
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    if start is not None:
+        first = min(max(start + size if start < 0 else start, low), high)
+    if stop is not None:
+        last = min(max(stop + size if stop < 0 else stop, low), high)
+    return np.arange(first, last, step)

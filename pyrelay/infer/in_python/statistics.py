@@ -1,0 +1,460 @@
+"""NumPy's reductions that are made of others, in plain Python.
+
+In and out: what the NumPy function of the same name takes and gives, for the arguments listed.
+Quantiles by the definitions of Hyndman and Fan, "Sample quantiles in statistical packages" (1996).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+__all__ = [
+    "average", "corrcoef", "cov", "cumulative_prod", "cumulative_sum", "diff", "ediff1d",
+    "gradient", "median", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+    "percentile", "ptp", "quantile", "trapezoid",
+]
+
+
+# -- along an axis ---------------------------------------------------------------------------------
+
+
+def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    """Differences of neighbours, n times."""
+    x = np.moveaxis(np.asarray(a), axis, -1)
+    if prepend is not None:
+        x = np.concatenate([_edge(prepend, x, axis), x], axis=-1)
+    if append is not None:
+        x = np.concatenate([x, _edge(append, x, axis)], axis=-1)
+    for _ in range(n):
+        x = x[..., 1:] != x[..., :-1] if x.dtype == bool else x[..., 1:] - x[..., :-1]
+    return np.moveaxis(x, -1, axis)
+
+
+def _edge(values: Any, x: Array, axis: int) -> Array:
+    edge = np.asarray(values)
+    if edge.ndim == 0:
+        return np.broadcast_to(edge, (*x.shape[:-1], 1))
+    return np.moveaxis(edge, axis, -1)
+
+
+def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Differences of neighbours of the flattened elements."""
+    x = np.ravel(ary)
+    found = x[1:] - x[:-1]
+    if to_begin is not None:
+        found = np.concatenate([np.ravel(to_begin).astype(x.dtype), found])
+    if to_end is not None:
+        found = np.concatenate([found, np.ravel(to_end).astype(x.dtype)])
+    return found
+
+
+def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Derivatives by central differences, one-sided at the ends (Fornberg, 1988)."""
+    values = np.asarray(f)
+    if values.dtype.kind not in "fc":
+        values = values.astype(np.float64)
+    given = list(range(values.ndim)) if axis is None else axis
+    axes = [given] if isinstance(given, int) else list(given)
+    spacings = list(varargs) if len(varargs) else [1.0]
+    if len(spacings) == 1:
+        spacings = spacings * len(axes)
+    if len(spacings) != len(axes):
+        raise TypeError("invalid number of arguments")
+    found = []
+    for k, spacing in list(zip(axes, spacings, strict=True)):
+        rows = np.moveaxis(values, k, 0)
+        found.append(np.moveaxis(_slopes(rows, spacing, edge_order), 0, k))
+    return found[0] if len(axes) == 1 else tuple(found)
+
+
+def _slopes(y: Array, spacing: Any, edge_order: int) -> Array:
+    """Derivatives along the first axis; the spacing is a number or the places."""
+    if y.shape[0] < edge_order + 1:
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
+            "elements are required."
+        )
+    result = np.zeros(y.shape, dtype=y.dtype)
+    if np.ndim(spacing) == 0:
+        result[1:-1] = (y[2:] - y[:-2]) / (2.0 * spacing)
+        if edge_order == 1:
+            result[0] = (y[1] - y[0]) / spacing
+            result[-1] = (y[-1] - y[-2]) / spacing
+        else:
+            result[0] = (-1.5 * y[0] + 2.0 * y[1] - 0.5 * y[2]) / spacing
+            result[-1] = (1.5 * y[-1] - 2.0 * y[-2] + 0.5 * y[-3]) / spacing
+        return result
+    step = np.asarray(spacing)[1:] - np.asarray(spacing)[:-1]
+    column = (-1,) + (1,) * (y.ndim - 1)
+    before, after = step[:-1].reshape(column), step[1:].reshape(column)
+    result[1:-1] = (
+        -after / (before * (before + after)) * y[:-2]
+        + (after - before) / (before * after) * y[1:-1]
+        + before / (after * (before + after)) * y[2:]
+    )
+    if edge_order == 1:
+        result[0] = (y[1] - y[0]) / step[0]
+        result[-1] = (y[-1] - y[-2]) / step[-1]
+        return result
+    p, q = step[0], step[1]
+    result[0] = (
+        -(2.0 * p + q) / (p * (p + q)) * y[0] + (p + q) / (p * q) * y[1] - p / (q * (p + q)) * y[2]
+    )
+    p, q = step[-2], step[-1]
+    result[-1] = (
+        q / (p * (p + q)) * y[-3] - (q + p) / (p * q) * y[-2]
+        + (2.0 * q + p) / (q * (p + q)) * y[-1]
+    )
+    return result
+
+
+def trapezoid(y: Array, x: Array = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """Integral by the trapezoidal rule."""
+    values = np.moveaxis(np.asarray(y), axis, -1)
+    if x is None:
+        return np.sum(dx * (values[..., 1:] + values[..., :-1]) / 2.0, axis=-1)
+    places = np.asarray(x) if np.ndim(x) == 1 else np.moveaxis(np.asarray(x), axis, -1)
+    width = places[..., 1:] - places[..., :-1]
+    return np.sum(width * (values[..., 1:] + values[..., :-1]) / 2.0, axis=-1)
+
+
+def ptp(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    """Greatest minus least element."""
+    return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
+
+
+def cumulative_sum(
+    x: Array, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Running sums; with `include_initial` they start with 0."""
+    return _cumulative(np.cumsum, 0, np.asarray(x), axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Array, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Running products; with `include_initial` they start with 1."""
+    return _cumulative(np.cumprod, 1, np.asarray(x), axis, dtype, include_initial)
+
+
+def _cumulative(
+    scan: Any, first: int, x: Array, axis: Any, dtype: Any, include_initial: bool
+) -> Array:
+    if axis is None and x.ndim != 1:
+        raise ValueError(
+            "For arrays which have more than one dimension ``axis`` argument is required."
+        )
+    running = np.moveaxis(scan(x, axis=0 if axis is None else axis, dtype=dtype), axis or 0, 0)
+    if include_initial:
+        start = np.full((1, *running.shape[1:]), first, dtype=running.dtype)
+        running = np.concatenate([start, running])
+    return np.moveaxis(running, 0, axis or 0)
+
+
+# -- averages and their kin ------------------------------------------------------------------------
+
+
+def average(
+    a: Array, axis: Any = None, weights: Array = None, returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The weighted mean; weights have the shape of `a`, or one axis for an int `axis`."""
+    x = np.asarray(a)
+    if weights is None:
+        found = np.mean(x, axis=axis, keepdims=keepdims)
+        total = np.ones(np.shape(found)) * (np.size(x) / np.size(found)) if returned else None
+        return (found, total[()]) if returned else found
+    w = np.asarray(weights)
+    if w.ndim < x.ndim:
+        w = np.moveaxis(np.broadcast_to(w, np.moveaxis(x, axis, -1).shape), -1, axis)
+    total = np.sum(w, axis=axis, keepdims=keepdims, dtype=np.float64 if w.dtype.kind in "biu" and
+                   x.dtype.kind in "biu" else None)
+    found = np.sum(x * w, axis=axis, keepdims=keepdims) / total
+    return (found, total * 1.0) if returned else found
+
+
+def cov(
+    m: Array, y: Array = None, rowvar: bool = True, bias: bool = False, ddof: Any = None,
+    fweights: Any = None, aweights: Any = None,
+) -> Array:
+    """The covariance matrix; each row is a variable (each column without `rowvar`)."""
+    x = _variables(m, rowvar)
+    if y is not None:
+        x = np.concatenate([x, _variables(y, rowvar)])
+    lost = (0 if bias else 1) if ddof is None else ddof
+    if fweights is None and aweights is None:
+        centred = x - np.mean(x, axis=1, keepdims=True)
+        found = centred @ np.conj(centred.T) / (x.shape[1] - lost)
+        return np.squeeze(found) if x.shape[0] == 1 else found
+    w = np.ones(x.shape[1])
+    if fweights is not None:
+        w = w * np.asarray(fweights)
+    if aweights is not None:
+        w = w * np.asarray(aweights)
+    total = np.sum(w)
+    if lost == 0:
+        rest = total
+    elif aweights is None:
+        rest = total - lost
+    else:
+        rest = total - lost * np.sum(w * np.asarray(aweights)) / total
+    centred = x - (np.sum(x * w, axis=1) / total)[:, None]
+    found = (centred * w) @ np.conj(centred.T) / rest
+    return np.squeeze(found) if x.shape[0] == 1 else found
+
+
+def _variables(m: Array, rowvar: bool) -> Array:
+    x = np.asarray(m)
+    if x.dtype.kind not in "fc":
+        x = x.astype(np.float64)
+    if x.ndim == 1:
+        return x[None]
+    return x if rowvar else x.T
+
+
+def corrcoef(x: Array, y: Array = None, rowvar: bool = True) -> Array:
+    """Correlation coefficients of the variables, between -1 and 1."""
+    c = cov(x, y, rowvar)
+    if np.ndim(c) == 0:
+        return c / c
+    d = np.sqrt(np.real(np.diag(c)))
+    found = c / d[:, None] / d[None, :]
+    return found if found.dtype.kind == "c" else np.clip(found, -1.0, 1.0)
+
+
+# -- without NaNs ----------------------------------------------------------------------------------
+
+
+def nansum(a: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Sum without NaNs."""
+    return np.sum(np.where(np.isnan(a), 0, a), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanprod(a: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Product without NaNs."""
+    return np.prod(np.where(np.isnan(a), 1, a), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nancumsum(a: Array, axis: Any = None, dtype: Any = None) -> Array:
+    """Running sum without NaNs."""
+    return np.cumsum(np.where(np.isnan(a), 0, a), axis=axis, dtype=dtype)
+
+
+def nancumprod(a: Array, axis: Any = None, dtype: Any = None) -> Array:
+    """Running product without NaNs."""
+    return np.cumprod(np.where(np.isnan(a), 1, a), axis=axis, dtype=dtype)
+
+
+def nanmean(a: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Mean without NaNs."""
+    total = nansum(a, axis=axis, dtype=dtype, keepdims=keepdims)
+    count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims)
+    return total / (count.astype(total.dtype) if total.dtype.kind in "fc" else count)
+
+
+def nanvar(
+    a: Array, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False
+) -> Array:
+    """Variance without NaNs."""
+    x = np.asarray(a) if dtype is None else np.asarray(a).astype(dtype)
+    centred = x - nanmean(x, axis=axis, keepdims=True)
+    squares = np.abs(centred) ** 2 if x.dtype.kind == "c" else centred * centred
+    total = nansum(squares, axis=axis, keepdims=keepdims)
+    count = np.sum(~np.isnan(x), axis=axis, keepdims=keepdims)
+    enough = np.where(count > ddof, count - ddof, 1).astype(total.dtype)
+    return np.where(count > ddof, total / enough, np.nan)[()].astype(total.dtype)
+
+
+def nanstd(
+    a: Array, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False
+) -> Array:
+    """Standard deviation without NaNs."""
+    return np.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
+
+
+def nanmax(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    """Greatest element that is not NaN; NaN if there is none."""
+    x = np.asarray(a)
+    if x.dtype.kind != "f":
+        return np.max(x, axis=axis, keepdims=keepdims)
+    found = np.max(np.where(np.isnan(x), -np.inf, x), axis=axis, keepdims=keepdims)
+    return np.where(np.all(np.isnan(x), axis=axis, keepdims=keepdims), np.nan, found)[()]
+
+
+def nanmin(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    """Least element that is not NaN; NaN if there is none."""
+    x = np.asarray(a)
+    if x.dtype.kind != "f":
+        return np.min(x, axis=axis, keepdims=keepdims)
+    found = np.min(np.where(np.isnan(x), np.inf, x), axis=axis, keepdims=keepdims)
+    return np.where(np.all(np.isnan(x), axis=axis, keepdims=keepdims), np.nan, found)[()]
+
+
+def nanargmax(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Position of the greatest element that is not NaN."""
+    _refuse_only_nans(a, axis)
+    return np.argmax(np.where(np.isnan(a), -np.inf, a), axis=axis, keepdims=keepdims)
+
+
+def nanargmin(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Position of the least element that is not NaN."""
+    _refuse_only_nans(a, axis)
+    return np.argmin(np.where(np.isnan(a), np.inf, a), axis=axis, keepdims=keepdims)
+
+
+def _refuse_only_nans(a: Array, axis: Any) -> None:
+    if np.any(np.all(np.isnan(a), axis=axis)):
+        raise ValueError("All-NaN slice encountered")
+
+
+# -- order statistics ------------------------------------------------------------------------------
+
+
+def _lanes(a: Array, axis: Any) -> Array:
+    """The axes to reduce as one last axis."""
+    x = np.asarray(a)
+    if axis is None:
+        return x.ravel()
+    if isinstance(axis, int):
+        return np.moveaxis(x, axis, -1)
+    axes = tuple([k % x.ndim for k in axis])
+    rest = tuple([k for k in range(x.ndim) if k not in axes])
+    moved = np.transpose(x, rest + axes)
+    return moved.reshape(*moved.shape[: len(rest)], -1)
+
+
+def _with_axes(found: Array, a: Array, axis: Any, keepdims: bool, first: int = 0) -> Array:
+    """The reduced axes back with extent 1, behind `first` axes of another origin."""
+    if not keepdims:
+        return found
+    rank = np.ndim(a)
+    axes = range(rank) if axis is None else ((axis,) if isinstance(axis, int) else axis)
+    return np.expand_dims(found, tuple([first + k % rank for k in axes]))
+
+
+def median(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    """The middle of the sorted elements; NaN if there is a NaN."""
+    x = _lanes(a, axis)
+    n = x.shape[-1]
+    ordered = np.sort(x)
+    middle = np.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
+    if x.dtype.kind == "f":
+        middle = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)[()]
+    return _with_axes(middle, a, axis, keepdims)
+
+
+def nanmedian(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    """The middle of the sorted elements that are not NaN."""
+    x = _lanes(a, axis)
+    if x.dtype.kind != "f":
+        return median(a, axis, keepdims)
+    ordered = np.sort(x)
+    count = np.sum(~np.isnan(x), axis=-1)
+    low = _picked(ordered, np.maximum(count - 1, 0) // 2)
+    high = _picked(ordered, np.where(count > 0, count // 2, 0))
+    return _with_axes((low + high) / 2.0, a, axis, keepdims)
+
+
+def _picked(ordered: Array, places: Array) -> Array:
+    """From each lane the element at its place."""
+    n = ordered.shape[-1]
+    flat = ordered.reshape(-1, n)
+    at = np.reshape(places, -1)
+    return flat[np.arange(flat.shape[0]), at].reshape(ordered.shape[:-1])[()]
+
+
+#: plotting positions (alpha, beta) of the continuous methods
+_CONTINUOUS = {
+    "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+    "median_unbiased": (1.0 / 3.0, 1.0 / 3.0), "normal_unbiased": (3.0 / 8.0, 3.0 / 8.0),
+    "interpolated_inverted_cdf": (0.0, 1.0),
+}
+
+
+def _position(q: Any, n: Any, method: str) -> Any:
+    """Where among n sorted elements the quantile lies, as a float."""
+    if method == "lower":
+        return np.floor(q * (n - 1))
+    if method == "higher":
+        return np.ceil(q * (n - 1))
+    if method == "nearest":
+        return np.rint(q * (n - 1))
+    if method == "midpoint":
+        return 0.5 * (np.floor(q * (n - 1)) + np.ceil(q * (n - 1)))
+    if method == "inverted_cdf":
+        return np.maximum(np.ceil(q * n) - 1.0, 0.0)
+    if method not in _CONTINUOUS:
+        raise NotImplementedError("this method of np.quantile is not compiled")
+    alpha, beta = _CONTINUOUS[method]
+    if method == "linear":
+        return q * (n - 1)
+    return q * n + (alpha + q * (1.0 - alpha - beta)) - 1.0
+
+
+def quantile(
+    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Quantiles of the sorted elements; NaN where there is a NaN."""
+    x = _lanes(a, axis)
+    _check_range(q)
+    n = x.shape[-1]
+    # Where q is a number it has the elements' type, as in NumPy.
+    share = np.asarray(q) if np.ndim(q) or x.dtype.kind != "f" else np.asarray(q).astype(x.dtype)
+    place = np.clip(_position(share, n, method), 0, n - 1)
+    whole = np.floor(place)
+    low = whole.astype(np.int64)
+    high = np.minimum(low + 1, n - 1)
+    ordered = np.moveaxis(np.sort(x), -1, 0)
+    below, above = ordered[low], ordered[high]
+    weight = (place - whole).reshape(np.shape(place) + (1,) * (x.ndim - 1))
+    found = below + (above - below) * weight
+    if method in ("lower", "higher", "nearest", "inverted_cdf"):
+        found = below
+    if x.dtype.kind == "f":
+        found = np.where(np.isnan(ordered[-1]), ordered[-1], found)[()]
+    return _with_axes(found, a, axis, keepdims, np.ndim(q))
+
+
+def _check_range(q: Any) -> None:
+    if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+
+
+def percentile(
+    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Quantiles, in percent."""
+    if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 100)):
+        raise ValueError("Percentiles must be in the range [0, 100]")
+    return quantile(a, q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100, axis, method, keepdims)
+
+
+def nanquantile(a: Array, q: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """Quantiles (method 'linear') of the elements that are not NaN."""
+    x = _lanes(a, axis)
+    if x.dtype.kind != "f":
+        return quantile(a, q, axis, keepdims=keepdims)
+    _check_range(q)
+    ordered = np.sort(x)
+    count = np.sum(~np.isnan(x), axis=-1)
+    shares = np.reshape(np.asarray(q), -1)
+    found = []
+    for k in range(shares.shape[0]):
+        place = shares[k] * np.maximum(count - 1, 0)
+        low = np.floor(place).astype(np.int64)
+        high = np.minimum(low + 1, np.maximum(count - 1, 0))
+        below, above = _picked(ordered, low), _picked(ordered, high)
+        found.append((below + (above - below) * (place - low)).astype(x.dtype))
+    stacked = np.stack(found).reshape(np.shape(q) + x.shape[:-1])
+    return _with_axes(stacked[()], a, axis, keepdims, np.ndim(q))
+
+
+def nanpercentile(a: Array, q: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """Quantiles (method 'linear') of the elements that are not NaN, in percent."""
+    share = q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100
+    return nanquantile(a, share, axis, keepdims)
