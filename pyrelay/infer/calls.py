@@ -97,6 +97,10 @@ def call_known(
 
     if is_callable_object(fn):
         return call(it, captured(it, fn), args, keywords)
+    if isinstance(fn, np.vectorize):
+        options = (fn.otypes, None, fn.excluded or None, fn.cache, fn.signature)
+        made = call_known(it, np.vectorize, [V.Known(v) for v in (fn.pyfunc, *options)], {})
+        return call(it, made, args, keywords)
     wrapped = getattr(fn, "__wrapped__", None)
     if isinstance(wrapped, python_types.FunctionType) and hasattr(fn, "cache_info"):
         return call_known(it, wrapped, args, keywords)  # functools.lru_cache of a pure function
@@ -124,10 +128,6 @@ _REFUSED: dict[Any, tuple[str, str]] = {
             "keep the items in an array of fixed size with an index of its end, or count with "
             "counts[k] += 1 on an array",
         ),
-    ),
-    np.vectorize: (
-        "'np.vectorize' cannot be called inside a compiled function",
-        "write the loop over the elements (it is compiled), or use np.where",
     ),
 }
 

@@ -61,6 +61,10 @@ class Runner:
             return self.run(init)
         except (TypeChanges, V.NeedsUnrolling) as problem:
             return self._otherwise(init, problem)
+        except errors.StaticValueError as error:  # perhaps made of the index
+            if isinstance(count, V.Known):
+                return self._otherwise(init, V.NeedsUnrolling(error))
+            raise
 
     def _attempt(self, action: Callable[[], list[V.Value]]) -> list[V.Value]:
         """Run an attempt; if it fails, nothing of it stays."""
@@ -69,7 +73,7 @@ class Runner:
         saved_env = dict(it.frame.env)
         try:
             return action()
-        except (TypeChanges, V.NeedsUnrolling, TestHasEffects):
+        except (TypeChanges, V.NeedsUnrolling, TestHasEffects, errors.StaticValueError):
             del it.builder.lets[saved_lets:]
             it.heap.contents, it.heap.stale = saved_heap.contents, saved_heap.stale
             it.heap.written = saved_heap.written

@@ -126,9 +126,13 @@ def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value
 
 
 @handles(slice)
-def slice_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = V.NONE) -> V.Value:
+def slice_(it: Interpreter, *bounds: V.Value) -> V.Value:
     """slice(stop) or slice(start, stop[, step])."""
-    return V.Slice(V.NONE, a, V.NONE) if b == V.NONE == c else V.Slice(a, b, c)
+    if not 1 <= len(bounds) <= 3:
+        raise it.failure(errors.SignatureError, "slice() takes one to three arguments")
+    if len(bounds) == 1:
+        return V.Slice(V.NONE, bounds[0], V.NONE)
+    return V.Slice(*bounds, *[V.NONE] * (3 - len(bounds)))
 
 
 @handles(float)

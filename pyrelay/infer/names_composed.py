@@ -209,7 +209,9 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
     known = {"reduce": _REDUCTIONS, "accumulate": _SCANS}.get(method, {}).get(name)
     if known is not None:
         return functools.partial(_along_first, known)
-    general = {"accumulate": products.accumulated, "reduceat": products.reduced_between}.get(method)
+    general: Any = {
+        "accumulate": products.accumulated, "reduceat": products.reduced_between,
+    }.get(method)
     if general is not None and ufunc.nin == 2:
         return functools.partial(_with_ufunc, in_python(f"np.{name}.{method}", general), ufunc)
     plain = names.lookup(ufunc)

@@ -146,11 +146,6 @@ def context_manager(x):
         return x, handle.read()
 
 
-@refuse((X,), "np.vectorize", "write the loop")
-def vectorised(x):
-    return np.vectorize(lambda v: v if v > 1 else 0.0)(x)
-
-
 @refuse((X,), "sorted")
 def sorted_by_key(x):
     return sorted([x[0], x[1], x[2]], key=lambda v: -v)

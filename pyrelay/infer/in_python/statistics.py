@@ -167,8 +167,8 @@ def average(
     x = np.asarray(a)
     if weights is None:
         found = np.mean(x, axis=axis, keepdims=keepdims)
-        total = np.ones(np.shape(found)) * (np.size(x) / np.size(found)) if returned else None
-        return (found, total[()]) if returned else found
+        count = np.ones(np.shape(found)) * (np.size(x) / np.size(found))
+        return (found, count[()]) if returned else found
     w = np.asarray(weights)
     if w.ndim < x.ndim:
         w = np.moveaxis(np.broadcast_to(w, np.moveaxis(x, axis, -1).shape), -1, axis)
