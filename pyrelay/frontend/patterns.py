@@ -41,6 +41,11 @@ class Ask(ast.expr):
         self.kind, self.operands, self.index = kind, operands, index
 
 
+def _without(mapping: dict[Any, Any], *keys: Any) -> dict[Any, Any]:
+    """What `**rest` takes of a mapping; compiled with the program."""
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
 def as_conditions(node: ast.Match, fresh: Iterator[int]) -> list[ast.stmt]:
     """The statements that do what a `match` statement does. `fresh` numbers hidden names."""
     return _Rewriter(fresh).statement(node)
@@ -158,6 +163,9 @@ class _Rewriter:
             tests.append(self.compare(key, ast.In(), self.load(subject)))
         for key, inner in zip(pattern.keys, pattern.patterns, strict=True):
             tests += yield self.inside(inner, self.item(subject, key), captures)
+        if pattern.rest is not None:
+            hidden = captures[pattern.rest] = self.name()
+            tests.append(self.bind(hidden, self.call(_without, self.load(subject), *pattern.keys)))
         return tests
 
     def instance(

@@ -85,7 +85,7 @@ LANGUAGE: dict[str, Read | Refused] = {
     "MatchValue": _read("value"),
     "MatchSingleton": _read("value"),
     "MatchSequence": _read("patterns"),
-    "MatchMapping": _read("keys patterns", rest="refused where there is one"),
+    "MatchMapping": _read("keys patterns rest"),
     "MatchClass": _read("cls patterns kwd_attrs kwd_patterns"),
     "MatchStar": _read("name"),
     "MatchAs": _read("pattern name"),
@@ -229,8 +229,6 @@ def _refusal_here(node: ast.AST, consumed: set[ast.AST]) -> Refused | None:
             return Refused("del of an attribute", "assign None to it")
         case ast.Raise(exc=None):
             return Refused("raise without an exception", "name the exception to raise")
-        case ast.MatchMapping(rest=str()):
-            return Refused("**rest in a mapping pattern", "take the keys out by name")
     return None
 
 

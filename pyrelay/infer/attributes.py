@@ -150,9 +150,11 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     """`obj.name`. Raises AttributeMissingError, with the nearest names, if there is none."""
     match obj:
         case V.Union():
-            from pyrelay.infer.control import distribute
+            from pyrelay.infer.unions import distribute
 
-            return distribute(it, obj, lambda case: get_attribute(it, case, name))
+            return distribute(
+                it, obj, lambda case: get_attribute(it, case, name), lambda c: getattr(c, name)
+            )
         case V.Known(v) if types.of_scalar(v) is None:
             return _known_attribute(it, v, name)
         case V.Ref(root, cls) if cls is not None:

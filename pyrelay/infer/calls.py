@@ -60,9 +60,11 @@ def call(
 
             return call(it, get_attribute(it, callee, "__call__"), args, keywords)
         case V.Union():
-            from pyrelay.infer.control import distribute
+            from pyrelay.infer.unions import distribute
 
-            return distribute(it, callee, lambda case: call(it, case, args, keywords))
+            return distribute(
+                it, callee, lambda case: call(it, case, args, keywords), lambda c: c()
+            )
     raise it.failure(errors.TypeMismatchError, f"{V.describe(callee)} cannot be called")
 
 
@@ -285,9 +287,7 @@ def call_closure(
         it.program.recursive.add(function)
         it.let, it.builder = let, builder
         del it.builder.lets[saved_lets:], it.active[depth:], it.frames[frames:], it.calls[calls:]
-        it.heap.contents, it.heap.stale, it.heap.written = (
-            saved_heap.contents, saved_heap.stale, saved_heap.written
-        )
+        it.heap.reset(saved_heap)
         return specialisation.call_global(it, closure, bound)
 
 
@@ -321,7 +321,7 @@ def run_body(
     frame.env.update(zip(params, [*bound, *closure.cells], strict=True))
     it.frames.append(frame)
     try:
-        (result,) = it.run(body)
+        (result,) = it.run(body, outermost=True)
         return result
     finally:
         it.frames.pop()

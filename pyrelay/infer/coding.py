@@ -106,7 +106,8 @@ class Encoder:
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
         if isinstance(value, V.Union) and not isinstance(layout, LUnion):
-            raise AssertionError("a union meets a layout without cases")
+            self._from_union(value, layout)
+            return
         if isinstance(value, V.Known) and value.value is UNREAD:
             self.absent(layout)
             return
@@ -176,19 +177,19 @@ class Encoder:
         for key in _keys(layout):
             self.seen.add(key)
 
-    def _from_union(self, value: V.Union, layout: LUnion) -> None:
+    def _from_union(self, value: V.Union, layout: Layout) -> None:
         """A value that is already one of several cases: select by its tag, case by case."""
         parts: list[Encoder] = []
-        for case in value.cases:
+        for case in value.possible:
             part = Encoder(
                 self.builder, self.heap, self.read, [], self.extents, set(self.seen), self.number
             )
-            part._union(case, layout)
+            part(case, layout)
             parts.append(part)
         chosen = parts[-1].atoms
-        for i in range(len(parts) - 2, -1, -1):
+        for i, part in reversed(list(zip(value.alive[:-1], parts[:-1], strict=True))):
             test = self.builder.call(OPS["equal"], value.tag, i)
-            yes, no = parts[i].atoms, chosen
+            yes, no = part.atoms, chosen
             outs = self.builder.cond(test, lambda b, y=yes: y, lambda b, n=no: n)  # type: ignore[misc]
             chosen = [h.atom for h in outs]
         self.atoms.extend(chosen)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyrelay import errors
-from pyrelay.errors import Span
 from pyrelay.infer import coding, identity, narrowing
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -22,9 +20,9 @@ from pyrelay.infer.truth import truth
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, Block, If, Let, Var
+from pyrelay.ir.nodes import UNREAD, Atom, Block, If, Let, Var
 
-__all__ = ["branch", "distribute", "run_if", "run_loop"]
+__all__ = ["branch", "run_if", "run_loop", "split"]
 
 Arm = Callable[[], Sequence[V.Value]]
 
@@ -57,6 +55,36 @@ def run_if(it: Interpreter, let: Let) -> None:
         narrowing.keep(it, fact.if_true if True in ends else fact.if_false)
 
 
+def split(
+    it: Interpreter, let: Let, rest: Callable[[], Sequence[V.Value]], *, tears: bool
+) -> list[V.Value]:
+    """An If whose arms leave objects with different structure: what follows goes into both arms.
+
+    With `tears` such objects may be left behind: only the results still know their content.
+    """
+    rhs = let.rhs
+    assert isinstance(rhs, If)
+    test = truth(it, it.value(rhs.cond))
+    fact = narrowing.fact_of(it, test)
+
+    def go_on(results: Sequence[V.Value]) -> Sequence[V.Value]:
+        it.bind(let.outs, results)
+        it.variants += 1
+        try:
+            return rest()
+        finally:
+            it.variants -= 1
+
+    def arm(block: Block, kept: Sequence[narrowing.Kept]) -> Sequence[V.Value]:
+        with narrowing.assuming(it, kept):
+            return it.run(block, go_on)
+
+    return branch(
+        it, it.atom(test), lambda: arm(rhs.then, fact.if_true),
+        lambda: arm(rhs.orelse, fact.if_false), tears=tears,
+    )
+
+
 @dataclass
 class _Path:
     """What one arm did: its block under construction, its heap, its results (None: diverges)."""
@@ -81,11 +109,12 @@ def _walk(it: Interpreter, heap: Heap, arm: Arm) -> _Path:
 
 def branch(
     it: Interpreter, test: Atom, then: Arm, orelse: Arm, names: Sequence[str] = (),
-    *, lenient: bool = False,
+    *, tears: bool = False,
 ) -> list[V.Value]:
     """Interpret two arms under a run-time condition and join what they return.
 
-    Raises Diverges if neither arm ends, TypeMismatchError if their results have no common type.
+    Results of different structure make unions. Raises Diverges if neither arm ends, NeedsSplitting
+    if they leave an older object with different structures, which is torn with `tears`.
     """
     base = it.heap
     mark = dims.Symbol("mark").serial
@@ -96,7 +125,9 @@ def branch(
         blocks = [p.builder.block(()) for p in paths]
         it.builder.bind(If(test, blocks[0], blocks[1]), ())
         raise V.Diverges
-    merged = _Merge(it, base, mark, paths, names, lenient, numbers)
+    merged = _Merge(it, base, mark, paths, names, numbers)
+    if tears:
+        merged.tear()
     return merged.finish(test)
 
 
@@ -105,10 +136,10 @@ class _Merge:
 
     def __init__(
         self, it: Interpreter, base: Heap, mark: int, paths: list[_Path], names: Sequence[str],
-        lenient: bool, numbers: identity.Numbers,
+        numbers: identity.Numbers,
     ) -> None:
         self.it, self.base, self.mark, self.paths, self.names = it, base, mark, paths, names
-        self.lenient, self.numbers = lenient, numbers
+        self.numbers = numbers
         self.alive = [p for p in paths if p.results is not None]
         changed: dict[V.Root, None] = {}
         for path in self.alive:
@@ -116,6 +147,17 @@ class _Merge:
                 changed[root] = None
         self.changed = list(changed)
         self.place_roots: frozenset[V.Root] = frozenset()
+
+    def tear(self) -> None:
+        """Leave behind the objects whose structure depends on the arm."""
+        heaps = [p.heap.contents for p in self.alive]
+        for root in list(self.changed):
+            if root.kind == "array":
+                continue
+            if len({L.content_head(contents[root]) for contents in heaps}) > 1:
+                self.changed.remove(root)
+                self.place_roots |= {root}
+                self.base.torn[root] = self.it.builder.span
 
     def layouts(self) -> tuple[list[L.Layout], list[Any]]:
         """Joined layouts of the results and of the contents of changed objects."""
@@ -151,69 +193,21 @@ class _Merge:
         results, contents = described[0]
         if len(described) == 1:
             return results, contents
-        joiner = L.Joiner(self.lenient, same=self.it.program.guards.same)
+        joiner = L.Joiner(True, same=self.it.program.guards.same)
         more_results, more_contents = described[1]
-        joined = [
-            self._join(joiner, a, b, i)
-            for i, (a, b) in enumerate(zip(results, more_results, strict=True))
-        ]
+        joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]
         return joined, [
             self._join_content(joiner, root, a, b)
             for root, a, b in zip(self.changed, contents, more_contents, strict=True)
         ]
 
-    def _join(self, joiner: L.Joiner, a: L.Layout, b: L.Layout, i: int) -> L.Layout:
-        try:
-            return joiner(a, b)
-        except L.JoinError as error:
-            name = self.names[i] if i < len(self.names) else ""
-            raise self._mismatch(name, i, error) from None
-
-    def _mismatch(self, name: str, i: int, error: L.JoinError) -> errors.PyrelayError:
-        one, other = (V.describe(p.results[i]) for p in self.alive if p.results is not None)
-        named = name.isidentifier() and name not in ("result", "v")
-        subject = f"{name!r}" if named else "the result"
-        related: list[tuple[Span, str]] = []
-        for path in self.alive:
-            result = path.results[i] if path.results is not None else None
-            if isinstance(result, V.ArrayRef) and result.root.span is not None:
-                related.append((result.root.span, V.describe(result)))
-        return self.it.failure(
-            errors.TypeMismatchError,
-            f"{subject} is {one} on one branch and "
-            f"{other if other != one else 'a different one'} on the other",
-            related=related, label="" if not related else None,
-            notes=(f"after the branches join, {error.what}",),
-            hints=(
-                "give both branches the same type, e.g. with .astype(...) or an extra axis"
-                if other != one else "give both branches the same number of items",
-            ),
-        )
-
     def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
         if isinstance(a, types.TensorType):
             places = (L.LPlace(-1, "array", None, a), L.LPlace(-1, "array", None, b))
             return joiner.array_type(*places)
-        if a.head != b.head:
-            hint = (
-                "keep the items in an array and a mask of those that count: values[mask]"
-                if root.kind == "list" else "give the dict the same keys on both branches"
-            )
-            raise V.NeedsUnrolling(
-                self.it.failure(
-                    errors.UnsupportedOperationError,
-                    f"this branch changes the length or the keys of a {root.kind}, so that they "
-                    "are known only at run time",
-                    hints=(hint,),
-                )
-            )
-        try:
+        if a.head == b.head:
             return joiner(a, b)
-        except L.JoinError as error:
-            raise self.it.failure(
-                errors.TypeMismatchError, f"the items of a {root.kind} have different types on the "
-                f"two branches: {error.what}",
-            ) from None
+        raise V.NeedsSplitting(self.it.varied(root, self.it.builder.span))
 
     def finish(self, test: Atom) -> list[V.Value]:
         """Emit the If and give the joined values."""
@@ -274,6 +268,7 @@ class _Merge:
         for i, layout in enumerate(results):
             decoder.name = self.names[i] if i < len(self.names) else ""
             values.append(decoder(layout))
+        values = self._chosen_together(values)
         for root, layout in zip(self.changed, contents, strict=True):
             heap.contents[root] = decoder.content(root.kind, layout)
         heap.stale = {
@@ -284,20 +279,20 @@ class _Merge:
         }
         for path in self.alive:
             heap.written.update(path.heap.written)
+            heap.torn.update(path.heap.torn)
         return values
 
-
-def distribute(
-    it: Interpreter, value: V.Union, use: Callable[[V.Value], V.Value]
-) -> V.Value:
-    """Do something with a value that is one of several cases: a chain of branches on its tag."""
-
-    def from_case(i: int) -> list[V.Value]:
-        if i == len(value.cases) - 1:
-            return [use(value.cases[i])]
-        test = it.emit("equal", value.tag, i)
-        return branch(
-            it, test.atom, lambda: [use(value.cases[i])], lambda: from_case(i + 1), lenient=True
-        )
-
-    return from_case(0)[0]
+    def _chosen_together(self, values: list[V.Value]) -> list[V.Value]:
+        """Unions whose case says which arm ran get the same tag."""
+        if len(self.alive) < 2:
+            return values
+        tags: list[Atom] = []
+        for i, value in enumerate(values):
+            given = [p.results[i] for p in self.alive if p.results is not None]
+            if not isinstance(value, V.Union) or len(value.cases) > 2:
+                continue
+            if any(isinstance(g, V.Union) or g == V.Known(UNREAD) for g in given):
+                continue
+            tags.append(value.tag)
+            values[i] = V.Union(tags[0], value.cases)
+        return values

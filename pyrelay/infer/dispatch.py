@@ -6,18 +6,81 @@ of values (several outputs), or None (no output).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import attributes, calls, effects, operators, subscripts, text
+from pyrelay.infer import attributes, calls, effects, narrowing, operators, subscripts, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.narrowing import narrowed
 from pyrelay.infer.truth import truth
+from pyrelay.infer.unions import distribute, distribute_all, sample
 from pyrelay.ir.nodes import UNSET
 
 Args = tuple[V.Value, ...]
+
+
+def _with(it: Interpreter, args: Args, k: int, case: V.Value) -> Args:
+    """The arguments where argument `k` is this case."""
+    return tuple(case if i == k else narrowing.narrowed(it, a) for i, a in enumerate(args))
+
+
+def _by_case(
+    handler: Callable[[Interpreter, Args, Any], Any], *positions: int
+) -> Callable[[Interpreter, Args, Any], Any]:
+    """The handler, done case by case where one of these arguments is one of several cases."""
+
+    def over_cases(it: Interpreter, args: Args, attrs: Any) -> Any:
+        for k in positions:
+            value = args[k]
+            if isinstance(value, V.Union):
+                return distribute(
+                    it, value,
+                    lambda c, k=k: over_cases(it, _with(it, args, k, c), attrs),  # type: ignore[misc]
+                )
+        return handler(it, args, attrs)
+
+    return over_cases
+
+
+def _acting_by_case(
+    handler: Callable[[Interpreter, Args, Any], Any], python: Callable[..., Any], *positions: int
+) -> Callable[[Interpreter, Args, Any], Any]:
+    """As `_by_case`, for a handler with several results or none, which `python` does in Python."""
+
+    def over_cases(it: Interpreter, args: Args, attrs: Any) -> list[V.Value] | None:
+        for k in positions:
+            value = args[k]
+            if isinstance(value, V.Union):
+                return distribute_all(
+                    it, value,
+                    lambda c, k=k: over_cases(it, _with(it, args, k, c), attrs) or [],  # type: ignore[misc]
+                    lambda c, k=k: python(  # type: ignore[misc]
+                        attrs, *(c if i == k else sample(it, a) for i, a in enumerate(args))
+                    ),
+                )
+        result: list[V.Value] | None = handler(it, args, attrs)
+        return result
+
+    return over_cases
+
+
+def _starred_by_case(
+    handler: Callable[[Interpreter, Args, Any], Any], words: str
+) -> Callable[[Interpreter, Args, Any], Any]:
+    """The handler, done case by case where an iterable that it spreads is one of several."""
+
+    def over_cases(it: Interpreter, args: Args, attrs: Any) -> Any:
+        marks = attrs.get(words, ())
+        spread = [k for k, mark in enumerate(marks) if mark in (True, "*", "**")]
+        if words == "keywords":
+            spread = [k + 1 for k in spread]
+        elif words == "merged":
+            spread = [2 * k + 1 for k in spread]
+        return _by_case(handler, *spread)(it, args, attrs) if spread else handler(it, args, attrs)
+
+    return over_cases
 
 
 def _name(it: Interpreter, args: Args, attrs: Any) -> V.Value:
@@ -160,6 +223,14 @@ def _function(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return V.Closure(function, frame.home, frame.owner, defaults, args[len(names) :])
 
 
+def _unpack_in_python(attrs: Any, value: Any) -> None:
+    """The unpacking of an iterable by as many targets."""
+    names = [f"_{k}" for k in range(attrs["before"] + attrs["after"])]
+    if attrs["starred"]:
+        names.insert(attrs["before"], "*_")
+    exec(f"[{', '.join(names)}] = value", {"value": value})
+
+
 def _new_cell(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return it.new_ref("cell", args[0])
 
@@ -187,9 +258,7 @@ def _checked(it: Interpreter, value: V.Value, name: str) -> V.Value:
             errors.UnboundVariableError, f"{name!r} is used before it is set",
             hints=(f"give {name!r} a value before this line",),
         )
-    if isinstance(value, V.Union) and any(
-        isinstance(c, V.Known) and c.value is UNSET for c in value.cases
-    ):
+    if isinstance(value, V.Union) and V.Known(UNSET) in value.possible:
         return _resolve_unset(it, value, name)
     return value
 
@@ -197,9 +266,7 @@ def _checked(it: Interpreter, value: V.Value, name: str) -> V.Value:
 def _resolve_unset(it: Interpreter, value: V.Union, name: str) -> V.Value:
     from pyrelay.infer.control import branch
 
-    absent = next(
-        i for i, c in enumerate(value.cases) if isinstance(c, V.Known) and c.value is UNSET
-    )
+    absent = next(i for i in value.alive if value.cases[i] == V.Known(UNSET))
     message = f"cannot access local variable '{name}' where it is not associated with a value"
 
     def complain() -> list[V.Value]:
@@ -208,10 +275,21 @@ def _resolve_unset(it: Interpreter, value: V.Union, name: str) -> V.Value:
 
     test = it.emit("equal", value.tag, absent)
     branch(it, test.atom, complain, list)
-    return narrowed(it, value, frozenset(range(len(value.cases))) - {absent})
+    narrowing.keep(it, ((value.tag, frozenset(value.alive) - {absent}),))
+    return narrowing.narrowed(it, value)
 
 
 def _format(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    known = [
+        k for k, a in enumerate(args)
+        if isinstance(a, V.Union) and all(isinstance(c, V.Known) for c in a.possible)
+    ]  # their texts are known too
+    return _by_case(_format_once, *known)(it, args, attrs) if known else text.from_parts(
+        it, args, attrs
+    )
+
+
+def _format_once(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return text.from_parts(it, args, attrs)
 
 
@@ -244,9 +322,17 @@ def _is_mapping(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     )
 
 
+#: Classes whose one positional sub-pattern looks at the subject itself (PEP 634).
+_MATCHED_WHOLE = (
+    bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple,
+)
+
+
 def _positional(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     cls = it.static(args[1], "the class of a pattern")
     index = attrs["index"]
+    if index == 0 and cls in _MATCHED_WHOLE:
+        return args[0]
     names = getattr(cls, "__match_args__", ())
     if index >= len(names):
         raise it.failure(
@@ -294,13 +380,21 @@ def _annotate(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] | None]] = {
-    "name": _name, "attribute": _attribute, "set_attribute": _set_attribute, "item": _item,
-    "set_item": _set_item, "del_item": _del_item, "call": _call, "unary": _unary,
+    "name": _name, "attribute": _attribute, "item": _item,
+    "set_attribute": _acting_by_case(
+        _set_attribute, lambda attrs, obj, value: setattr(obj, attrs["name"], value), 0
+    ),
+    "set_item": _acting_by_case(_set_item, lambda _, *args: operator.setitem(*args), 0, 1),
+    "del_item": _acting_by_case(_del_item, lambda _, *args: operator.delitem(*args), 0, 1),
+    "call": _starred_by_case(_call, "keywords"), "unary": _unary,
     "binary": _binary, "inplace": _inplace, "compare": _compare, "truth": _truth,
-    "tuple": _tuple, "list": _list, "set": _set, "dict": _dict, "slice": _slice,
-    "unpack": _unpack, "function": _function, "new_cell": _new_cell, "get_cell": _get_cell,
+    "tuple": _starred_by_case(_tuple, "starred"), "list": _starred_by_case(_list, "starred"),
+    "set": _starred_by_case(_set, "starred"), "dict": _starred_by_case(_dict, "merged"),
+    "slice": _slice, "unpack": _acting_by_case(_unpack, _unpack_in_python, 0),
+    "function": _function, "new_cell": _new_cell, "get_cell": _get_cell,
     "set_cell": _set_cell, "bound": _bound, "format": _format, "append": _append,
-    "expect": _expect, "is_sequence": _is_sequence, "is_mapping": _is_mapping,
-    "positional": _positional, "raise": _raise, "enter": _enter, "exit": _exit,
+    "expect": _expect, "is_sequence": _by_case(_is_sequence, 0),
+    "is_mapping": _by_case(_is_mapping, 0), "positional": _by_case(_positional, 0),
+    "raise": _raise, "enter": _enter, "exit": _exit,
     "annotate": _annotate,
 }

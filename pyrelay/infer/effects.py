@@ -38,7 +38,7 @@ def exception_value(
 def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) -> NoReturn:
     """`raise exception from cause`. Emits the raise; always ends the block."""
     if isinstance(exception, V.Union):
-        from pyrelay.infer.control import distribute
+        from pyrelay.infer.unions import distribute
 
         distribute(it, exception, lambda case: raise_value(it, case, cause))
         raise V.Diverges

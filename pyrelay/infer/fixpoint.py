@@ -62,6 +62,7 @@ class Fixpoint:
     runner: Runner
     init: list[V.Value]
     start: int
+    mixed: bool = False  # a carried value may become one of any structure
     layouts: list[L.Layout] = field(default_factory=list)
     changed: dict[V.Root, Any] = field(default_factory=dict)  # layouts of changed contents
     place_roots: frozenset[V.Root] = frozenset()
@@ -257,7 +258,7 @@ class Fixpoint:
         bound = frozenset(
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
-        joiner = L.Joiner(False, bound, same=self.it.program.guards.same)
+        joiner = L.Joiner(self.mixed, bound, same=self.it.program.guards.same)
         back = [describer(v) for v in result.following]
         names = [v.name for v in self.runner.node.carried]
         layouts = []
@@ -428,12 +429,12 @@ class _Handover:
         match value:
             case V.Scalar(ty, Var() as atom, extent, origin) if atom in self.renamed:
                 return V.Scalar(ty, self.renamed[atom], extent, origin)
-            case V.Union(tag, cases):
+            case V.Union(tag, cases, alive):
                 new_tag = self.renamed.get(tag, tag) if isinstance(tag, Var) else tag
                 new_cases = tuple(self._value(c) for c in cases)
                 if new_tag is tag and all(a is b for a, b in zip(cases, new_cases, strict=True)):
                     return value
-                return V.Union(new_tag, new_cases)
+                return V.Union(new_tag, new_cases, alive)
         head = L.head_of(value)
         if head is None:
             return value

@@ -25,10 +25,19 @@ class Heap:
     stale: dict[Root, Mapping[Root, Span | None]] = field(default_factory=dict)
     #: where each root was last written
     written: dict[Root, Span | None] = field(default_factory=dict)
+    #: root -> the branch that left it with one of several structures
+    torn: dict[Root, Span | None] = field(default_factory=dict)
 
     def copy(self) -> Heap:
         """A heap that changes independently."""
-        return Heap(dict(self.contents), dict(self.stale), dict(self.written))
+        return Heap(
+            dict(self.contents), dict(self.stale), dict(self.written), dict(self.torn)
+        )
+
+    def reset(self, before: Heap) -> None:
+        """Take back all changes since a copy was made."""
+        self.contents, self.stale = before.contents, before.stale
+        self.written, self.torn = before.written, before.torn
 
     def new(self, root: Root, content: Any) -> Root:
         """Enter a new object."""
@@ -40,6 +49,7 @@ class Heap:
         self.contents[root] = content
         self.written[root] = span
         self.stale.pop(root, None)
+        self.torn.pop(root, None)
         for other in self.contents:
             if other is not root and root.may_alias(other):
                 earlier = self.stale.get(other, {})

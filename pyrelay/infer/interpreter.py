@@ -44,6 +44,12 @@ _INSTEAD = {
 }
 
 
+MOST_SPLITS = 64
+"""How many branches of a program may be followed by code for either arm of its own."""
+
+Rest = Callable[[tuple[V.Value, ...]], Sequence[V.Value]]
+
+
 @dataclass(eq=False)
 class NeedsCheck(Exception):
     """Two extents must be equal and only the running program can tell."""
@@ -68,6 +74,7 @@ class Program:
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     exact: bool = False  # arrays that names may share have numbers that tell them apart
+    splits: int = 0  # branches that what follows was put into
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""
@@ -98,10 +105,12 @@ class Interpreter:
     let: Let | None = None
     active: list[Any] = field(default_factory=list)  # functions being interpreted in line
     conditional: int = 0  # how many run-time branches and loops the code at hand is inside
+    variants: int = 0  # how many branches that gave objects different structures it is behind
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
     visits: Visits = field(default_factory=Visits)  # of the loops in the loop at hand
-    #: variables narrowed up to the end of a block: environment, variable, value before
-    assumed: list[tuple[dict[Var, V.Value], Var, V.Value]] = field(default_factory=list)
+    cases: dict[Atom, frozenset[int]] = field(default_factory=dict)  # left of tags, see narrowing
+    #: what was left of tags before, for those that have fewer cases up to the end of a block
+    assumed: list[tuple[Atom, frozenset[int] | None]] = field(default_factory=list)
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     # -- blocks ------------------------------------------------------------------------------
@@ -115,21 +124,51 @@ class Interpreter:
         """The abstract value of a Relay atom."""
         if isinstance(atom, Const):
             return V.Known(atom.value)
-        return self.frame.env[atom]
+        found = self.frame.env[atom]
+        return narrowing.narrowed(self, found) if isinstance(found, V.Union) else found
 
     def bind(self, outs: Sequence[Var], results: Sequence[V.Value]) -> None:
         """Bind Relay variables."""
         self.frame.env.update(zip(outs, results, strict=True))
 
-    def run(self, block: Block) -> tuple[V.Value, ...]:
-        """Interpret a block; its results. Raises Diverges if its end is not reached."""
+    def run(
+        self, block: Block, behind: Rest | None = None, *, outermost: bool = False
+    ) -> tuple[V.Value, ...]:
+        """Interpret a block, then what is `behind` it; the results.
+
+        `outermost`: a function returns behind it. Raises Diverges if its end is not reached.
+        """
         mark = len(self.assumed)
         try:
-            for let in block.lets:
-                self.step(let)
-            return tuple(map(self.value, block.results))
+            return self._run_from(block, 0, behind, outermost)
         finally:
             narrowing.forget(self, mark)
+
+    def _run_from(
+        self, block: Block, start: int, behind: Rest | None, outermost: bool
+    ) -> tuple[V.Value, ...]:
+        from pyrelay.infer import control
+
+        for k in range(start, len(block.lets)):
+            let, saved = block.lets[k], self.let
+            mark, emitted = len(self.assumed), len(self.builder.lets)
+            try:
+                self.step(let)
+            except V.NeedsSplitting:
+                if not isinstance(let.rhs, If) or self.program.splits == MOST_SPLITS:
+                    raise
+                self.program.splits += 1
+                narrowing.forget(self, mark)
+                self.let = saved
+                del self.builder.lets[emitted:]
+
+                def rest(k: int = k) -> tuple[V.Value, ...]:
+                    return self._run_from(block, k + 1, behind, False)
+
+                with self.builder.at(let.span):
+                    return tuple(control.split(self, let, rest, tears=outermost))
+        results = tuple(map(self.value, block.results))
+        return results if behind is None else tuple(behind(results))
 
     def step(self, let: Let) -> None:
         """Interpret one Let."""
@@ -243,6 +282,8 @@ class Interpreter:
         Raises TypeMismatchError for anything else.
         """
         match value:
+            case V.Union() if all(V.number_type(c) is not None for c in value.possible):
+                return self.atom(self._chosen_number(value))
             case V.Known(v) if types.of_scalar(v) is not None:
                 return self._constant(v)
             case V.Scalar(_, atom, extent):
@@ -262,6 +303,11 @@ class Interpreter:
             errors.TypeMismatchError, f"{V.describe(value)} cannot be used as a number or an array"
         )
 
+    def _chosen_number(self, value: V.Union) -> V.Value:
+        from pyrelay.infer.unions import distribute_all
+
+        return distribute_all(self, value, lambda case: [case])[0]
+
     def _constant(self, v: Any) -> Atom:
         if type(v) is int and not -(2**63) <= v < 2**63:
             raise self.failure(
@@ -273,6 +319,8 @@ class Interpreter:
 
     def content(self, root: V.Root) -> Any:
         """What an object contains now. Raises AliasError if that cannot be known."""
+        if root in self.heap.torn:
+            raise self.varied(root, self.heap.torn[root])
         sources = self.heap.stale.get(root)
         if sources is not None:
             if identity.told_apart(root, sources):
@@ -295,6 +343,19 @@ class Interpreter:
                 ),
             )
         return self.heap.contents[root]
+
+    def varied(self, root: V.Root, span: Span | None) -> PyrelayError:
+        """The error for an object whose structure depends on a branch."""
+        hint = (
+            "keep the items in an array and a mask of those that count: values[mask]"
+            if root.kind == "list" else "give the dict the same keys on both branches"
+        )
+        return self.failure(
+            errors.UnsupportedOperationError,
+            f"this branch changes the length or the keys of a {root.kind}, so that they are known "
+            "only at run time",
+            span=span, hints=(hint,),
+        )
 
     def tensor(self, value: V.Value, what: str = "this operation") -> TensorType:
         """Type of a number or array; TypeMismatchError for anything else."""

@@ -10,6 +10,7 @@ content of its own, shared by every mention of it in one layout.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -252,8 +253,8 @@ class Describer:
                 key = self._key(root, ())
                 content = None if known else self.content(root)
                 return LPlace(key, root.kind, cls, content, self._may_be(root), self.rivals[key])
-            case V.Union(_, cases):
-                return LUnion(tuple(self(c) for c in cases))
+            case V.Union():
+                return LUnion(tuple(self(c) for c in value.possible))
         head = head_of(value)
         assert head is not None
         return LNode(head, tuple(self(c) for c in children_of(value)))
@@ -323,12 +324,7 @@ class Joiner:
             return self._alone(b, False) if is_unread(a) else self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
             return self._union(a, b)
-        try:
-            alike = self._alike(a, b)
-        except JoinError:
-            if not self.lenient:
-                raise
-            alike = None
+        alike = self._case(a, b) if self.lenient else self._alike(a, b)
         if alike is not None:
             return alike
         if self.lenient or _may_be_union(a, b):
@@ -444,10 +440,17 @@ class Joiner:
                     break
             cases.append(self._alone(old, True) if joined is None else joined)
         cases += [self._alone(new, False) for new in waiting]
+        if all(_number_type(c) is not None for c in cases):
+            return functools.reduce(self._common, cases)
         return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
 
+    def _common(self, a: Layout, b: Layout) -> Layout:
+        number = self._number(a, b)
+        assert number is not None
+        return number
+
     def _case(self, old: Layout, new: Layout) -> Layout | None:
-        """The join of two cases; None if they are different ones."""
+        """The join of two layouts of one structure; None if they are different cases."""
         saved = dict(self.keys), set(self.left), set(self.right), dict(self.pairs)
         try:
             joined = replace(self, lenient=False)._alike(old, new)

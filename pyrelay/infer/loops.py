@@ -17,6 +17,7 @@ from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import Iteration, iterate
 from pyrelay.infer.truth import truth
+from pyrelay.infer.unions import distribute_all
 from pyrelay.ir.nodes import Let, Loop
 
 UNROLL_LIMIT = 1024
@@ -28,9 +29,17 @@ def run_loop(it: Interpreter, let: Let) -> None:
     node = let.rhs
     assert isinstance(node, Loop)
     init = [it.value(a) for a in node.init]
-    iteration = None if node.iterable is None else iterate(it, it.value(node.iterable))
-    results = Runner(it, let, node, iteration).run(init)
-    it.bind(let.outs, results)
+
+    def over(iterable: V.Value | None) -> list[V.Value]:
+        iteration = None if iterable is None else iterate(it, iterable)
+        return Runner(it, let, node, iteration).run(init)
+
+    iterable = None if node.iterable is None else it.value(node.iterable)
+    if isinstance(iterable, V.Union):
+        names = [v.name for v in node.carried]
+        it.bind(let.outs, distribute_all(it, iterable, over, iter, names))
+    else:
+        it.bind(let.outs, over(iterable))
 
 
 @dataclass
@@ -75,8 +84,7 @@ class Runner:
             return action()
         except (TypeChanges, V.NeedsUnrolling, TestHasEffects, errors.StaticValueError):
             del it.builder.lets[saved_lets:]
-            it.heap.contents, it.heap.stale = saved_heap.contents, saved_heap.stale
-            it.heap.written = saved_heap.written
+            it.heap.reset(saved_heap)
             it.frame.env = saved_env
             raise
 
@@ -102,7 +110,11 @@ class Runner:
         try:
             return self._attempt(lambda: self.peeled(init))
         except TypeChanges as again:
-            raise self._changed(problem if problem.before != "None" else again) from None
+            problem = problem if problem.before != "None" else again
+        try:
+            return self._attempt(lambda: self.rolled(init, 0, mixed=True))
+        except (TypeChanges, errors.PyrelayError):
+            raise self._changed(problem) from None
 
     def _changed(self, problem: TypeChanges) -> errors.PyrelayError:
         return self.it.failure(
@@ -231,13 +243,15 @@ class Runner:
             started = _positive(it, self.iteration.count)
         if isinstance(started, V.Known):
             return first() if started.value else init
-        return branch(it, it.atom(started), first, lambda: init, names, lenient=True)
+        return branch(it, it.atom(started), first, lambda: init, names)
 
     # -- rolled ------------------------------------------------------------------------------------
 
-    def rolled(self, init: list[V.Value], start: int) -> list[V.Value]:
-        """A loop of Core from iteration `start` on."""
-        state = Fixpoint(self, init, start)
+    def rolled(
+        self, init: list[V.Value], start: int, *, mixed: bool = False
+    ) -> list[V.Value]:
+        """A loop of Core from iteration `start` on. `mixed`: anything may become anything."""
+        state = Fixpoint(self, init, start, mixed)
         for _ in range(_MOST_PASSES):
             done = state.attempt()
             if done is not None:

@@ -236,6 +236,7 @@ def _span(it: Interpreter) -> Any:
     return it.let.span if it.let else None
 
 
+@names.keeps_unions
 def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
     it.heap.write(x.root, (*it.content(x.root), item), _span(it))
     return V.NONE

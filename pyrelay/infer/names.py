@@ -16,8 +16,11 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.narrowing import narrowed
+from pyrelay.infer.unions import distribute, sample
 
 _TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
+_TAKES_UNIONS: set[Callable[..., Any]] = set()
 _loaded = False
 
 
@@ -33,6 +36,12 @@ def handles(*objects: Any) -> Callable[[H], H]:
         return handler
 
     return enter
+
+
+def keeps_unions(handler: H) -> H:
+    """Mark a handler that passes on its arguments as they are: a union stays one."""
+    _TAKES_UNIONS.add(handler)
+    return handler
 
 
 def _load() -> None:
@@ -93,6 +102,23 @@ def apply(
     keywords: Mapping[str, V.Value],
 ) -> V.Value:
     """Call a handler; arguments that it does not take are the user's error."""
+    if handler not in _TAKES_UNIONS:
+        args = [narrowed(it, a) for a in args]
+        for k, value in enumerate(args):
+            if isinstance(value, V.Union):
+                return distribute(
+                    it, value,
+                    lambda c, k=k: apply(it, fn, handler, (*args[:k], c, *args[k + 1 :]), keywords),  # type: ignore[misc]
+                    None if fn is handler else lambda c, k=k: fn(  # type: ignore[misc]
+                        *(c if i == k else sample(it, a) for i, a in enumerate(args))
+                    ),
+                )
+        for name, value in keywords.items():
+            if isinstance(value, V.Union):
+                return distribute(
+                    it, value,
+                    lambda c, n=name: apply(it, fn, handler, args, {**keywords, n: c}),  # type: ignore[misc]
+                )
     try:
         bound = inspect.signature(handler).bind(it, *args, **keywords)
     except TypeError as error:
@@ -106,13 +132,7 @@ def elementwise(op: str) -> Callable[..., V.Value]:
 
     def handler(it: Interpreter, *operands: V.Value) -> V.Value:
         from pyrelay.infer.adapters import operand, strong
-        from pyrelay.infer.control import distribute
 
-        for k, value in enumerate(operands):
-            if isinstance(value, V.Union):
-                return distribute(
-                    it, value, lambda c, k=k: handler(it, *operands[:k], c, *operands[k + 1 :])  # type: ignore[misc]
-                )
         values = [operand(it, v) for v in operands]
         if all(it.tensor(v).weak for v in values):
             # NumPy's functions give NumPy scalars, also for Python numbers.

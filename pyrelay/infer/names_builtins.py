@@ -13,8 +13,7 @@ from pyrelay.infer.adapters import cast, nested_items
 from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.names import handles
-from pyrelay.infer.narrowing import decide
+from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, unary
 from pyrelay.infer.text import ask, text
 from pyrelay.infer.truth import truth
@@ -150,12 +149,14 @@ def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
     return _converted(it, int, x, types.i64)
 
 
+@keeps_unions
 @handles(str)
 def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
     """str(x)."""
     return object if isinstance(object, V.Text) else text(it, str, object)
 
 
+@keeps_unions
 @handles(repr)
 def repr_(it: Interpreter, obj: V.Value) -> V.Value:
     """repr(x)."""
@@ -176,6 +177,7 @@ def format_(
     return text(it, format, value, format_spec)
 
 
+@keeps_unions
 @handles(bool)
 def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
     """bool(x)."""
@@ -346,13 +348,6 @@ def divmod_(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 @handles(isinstance)
 def isinstance_(it: Interpreter, obj: V.Value, classinfo: V.Value) -> V.Value:
     """isinstance(obj, classinfo), folded by type."""
-    if isinstance(obj, V.Union):
-        from pyrelay.infer.control import distribute
-
-        answer = decide(it, obj, lambda case: isinstance_(it, case, classinfo))
-        if answer is not None:
-            return answer
-        return distribute(it, obj, lambda case: isinstance_(it, case, classinfo))
     wanted = it.static(classinfo, "the class for isinstance")
     cls = class_of(obj)
     flat: list[Any] = []
@@ -471,6 +466,7 @@ def sorted_(
     )
 
 
+@keeps_unions
 @handles(functools.partial)
 def partial_(it: Interpreter, func: V.Value, *args: V.Value, **keywords: V.Value) -> V.Value:
     """functools.partial(func, *args, **keywords)."""

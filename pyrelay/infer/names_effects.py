@@ -19,11 +19,12 @@ from pyrelay.infer import host
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import is_writer
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.names import handles
+from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.ir import types
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
 
+@keeps_unions
 @handles(builtins.print)
 def print_(
     it: Interpreter, *values: V.Value, sep: V.Value = V.NONE, end: V.Value = V.NONE,

@@ -1,23 +1,24 @@
 """Narrowing: what a run-time test says about values that are one of several cases.
 
 In: unions and questions about them whose answer each case settles (`x is None`, `isinstance`). Out:
-the run-time bool, with a `Fact` kept for it; a branch on the bool sees the narrower values.
+the run-time bool, with a `Fact` kept for it. Where the bool is known, every union with the tag that
+it tells about has fewer cases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyrelay.infer import values as V
-from pyrelay.ir.nodes import Var
+from pyrelay.ir.nodes import Atom, Var
 
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
 
-Kept = tuple[V.Union, frozenset[int]]  # the value is one of these cases
+Kept = tuple[Atom, frozenset[int]]  # what has this tag is one of these cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +50,9 @@ def note(it: Interpreter, value: V.Value, fact: Fact) -> None:
         it.facts[value.atom] = fact
 
 
-def decide(
-    it: Interpreter, value: V.Union, answer: Callable[[V.Value], V.Value]
-) -> V.Value | None:
-    """The bool `answer(value)` if every case settles it without computing anything, else None."""
-    trial = it.builder.nested()
-    with it.inside(trial, it.heap.copy()):
-        answers = [answer(case) for case in value.cases]
-    if trial.lets or not all(isinstance(a, V.Known) and type(a.value) is bool for a in answers):
-        return None
-    true = frozenset(i for i, a in enumerate(answers) if a == V.Known(True))
-    false = frozenset(range(len(answers))) - true
+def settled(it: Interpreter, value: V.Union, true: frozenset[int]) -> V.Value:
+    """The bool that is true in these cases of a union and false in its others."""
+    false = frozenset(value.alive) - true
     if not true or not false:
         return V.Known(bool(true))
     few, op = (true, "equal") if len(true) <= len(false) else (false, "not_equal")
@@ -67,7 +60,7 @@ def decide(
     result = tests[0]
     for other in tests[1:]:
         result = it.call("logical_or" if op == "equal" else "logical_and", result, other)
-    note(it, result, Fact(((value, true),), ((value, false),)))
+    note(it, result, Fact(((value.tag, true),), ((value.tag, false),)))
     return result
 
 
@@ -75,68 +68,69 @@ def joined(
     it: Interpreter, test: V.Value, then: Sequence[V.Value], orelse: Sequence[V.Value],
     results: Sequence[V.Value],
 ) -> None:
-    """Keep what a branch on `test` says about the bools it results in (`and`, `or`)."""
+    """Keep what a branch on `test` says about the bools it results in (`and`, `or`, flags)."""
     fact = fact_of(it, test)
+    chosen = [
+        result.tag for yes, no, result in zip(then, orelse, results, strict=True)
+        if isinstance(result, V.Union) and len(result.cases) == 2
+        and not isinstance(yes, V.Union) and not isinstance(no, V.Union)
+    ]
+    yes_cases = tuple((tag, frozenset((0,))) for tag in chosen)
+    no_cases = tuple((tag, frozenset((1,))) for tag in chosen)
     for yes, no, result in zip(then, orelse, results, strict=True):
         on_yes, on_no = fact_of(it, yes), fact_of(it, no)
         if_true: tuple[Kept, ...] = ()
         if_false: tuple[Kept, ...] = ()
         if no == V.Known(False):
-            if_true = fact.if_true + on_yes.if_true
+            if_true = fact.if_true + on_yes.if_true + yes_cases
         elif yes == V.Known(False):
-            if_true = fact.if_false + on_no.if_true
+            if_true = fact.if_false + on_no.if_true + no_cases
         if yes == V.Known(True):
-            if_false = fact.if_false + on_no.if_false
+            if_false = fact.if_false + on_no.if_false + no_cases
         elif no == V.Known(True):
-            if_false = fact.if_true + on_yes.if_false
+            if_false = fact.if_true + on_yes.if_false + yes_cases
         note(it, result, Fact(if_true, if_false))
 
 
 @contextmanager
 def assuming(it: Interpreter, kept: Sequence[Kept]) -> Iterator[None]:
-    """Variables of the innermost activation hold the narrower values inside."""
-    env = it.frame.env
-    saved: dict[Var, V.Value] = {}
+    """Unions have fewer cases inside."""
+    mark = len(it.assumed)
+    keep(it, kept)
     try:
-        for union, cases in kept:
-            narrow: V.Value | None = None
-            for var, value in list(env.items()):
-                if value is union:
-                    narrow = narrowed(it, union, cases) if narrow is None else narrow
-                    saved.setdefault(var, value)
-                    env[var] = narrow
         yield
     finally:
-        env.update(saved)
+        forget(it, mark)
 
 
 def keep(it: Interpreter, kept: Sequence[Kept]) -> None:
-    """Variables of the innermost activation hold the narrower values up to the block's end."""
-    env = it.frame.env
-    for union, cases in kept:
-        holders = [var for var, value in env.items() if value is union]
-        if holders:
-            narrow = narrowed(it, union, cases)
-            for var in holders:
-                it.assumed.append((env, var, union))
-                env[var] = narrow
+    """Unions have fewer cases up to the block's end."""
+    for tag, cases in kept:
+        before = it.cases.get(tag)
+        it.assumed.append((tag, before))
+        it.cases[tag] = cases if before is None else cases & before
 
 
 def forget(it: Interpreter, mark: int) -> None:
     """Undo what `keep` did since `it.assumed` had this length."""
     while len(it.assumed) > mark:
-        env, var, value = it.assumed.pop()
-        env[var] = value
+        tag, before = it.assumed.pop()
+        if before is None:
+            del it.cases[tag]
+        else:
+            it.cases[tag] = before
 
 
-def narrowed(it: Interpreter, value: V.Union, cases: frozenset[int]) -> V.Value:
-    """The value, known to be one of these cases (numbers of `value.cases`)."""
-    kept = tuple(c for i, c in enumerate(value.cases) if i in cases)
-    if len(kept) == 1:
-        return kept[0]
-    tag = it.builder.handle(value.tag)
-    shifted = tag
-    for absent in sorted(set(range(len(value.cases))) - cases):
-        above = it.emit("cast", it.emit("greater", tag, absent), dtype=tag.dtype, weak=True)
-        shifted = it.emit("subtract", shifted, above)
-    return V.Union(shifted.atom, kept)
+def narrowed(it: Interpreter, value: V.Value) -> V.Value:
+    """The value, with the cases that are left of it here."""
+    while isinstance(value, V.Union):
+        cases = it.cases.get(value.tag)
+        alive = value.alive if cases is None else tuple(i for i in value.alive if i in cases)
+        if not alive:  # nothing gets here
+            raise V.Diverges
+        if len(alive) > 1:
+            return value if len(alive) == len(value.alive) else V.Union(
+                value.tag, value.cases, alive
+            )
+        value = value.cases[alive[0]]
+    return value

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import identity, narrowing, text
@@ -61,14 +64,14 @@ def raised(it: Interpreter, exception: BaseException) -> V.Diverges:
     """Emit the raising of an exception that plain Python would raise here."""
     from pyrelay.infer.effects import emit_raise
 
-    emit_raise(it, type(exception), (V.Known(str(exception)),))
+    emit_raise(it, type(exception), tuple(map(V.Known, exception.args)))
     return V.Diverges()
 
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y`."""
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return _over_cases(it, x, y, lambda a, b: binary(it, op, a, b))
+        return _over_cases(it, x, y, lambda a, b: binary(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     exact = _on_extents(op, x, y)
@@ -124,33 +127,22 @@ def _python_bools(it: Interpreter, op: str, x: V.Value, y: V.Value) -> tuple[Any
 
 
 def _over_cases(
-    it: Interpreter, x: V.Value, y: V.Value, use: Callable[[V.Value, V.Value], V.Value]
+    it: Interpreter, x: V.Value, y: V.Value, use: Callable[[V.Value, V.Value], V.Value],
+    python: Callable[[Any, Any], Any],
 ) -> V.Value:
-    from pyrelay.infer.control import distribute
+    """An operator on two values, one of which is one of several cases."""
+    from pyrelay.infer.unions import distribute, sample
+
+    def with_other(a: V.Value) -> V.Value:
+        return use(a, narrowing.narrowed(it, y))
 
     if isinstance(x, V.Union):
-        return distribute(it, x, lambda a: use(a, y))
+        return distribute(it, x, with_other, lambda a: python(a, sample(it, y)))
     assert isinstance(y, V.Union)
-    return distribute(it, y, lambda b: use(x, b))
-
-
-def _asked_of_cases(
-    it: Interpreter, x: V.Value, y: V.Value, ask: Callable[[V.Value, V.Value], V.Value]
-) -> V.Value:
-    """A comparison of a union; what it says about the union is kept."""
-    answer: V.Value | None = None
-    if isinstance(x, V.Union) and not isinstance(y, V.Union):
-        answer = narrowing.decide(it, x, lambda case: ask(case, y))
-    elif isinstance(y, V.Union) and not isinstance(x, V.Union):
-        answer = narrowing.decide(it, y, lambda case: ask(x, case))
-    return _over_cases(it, x, y, ask) if answer is None else answer
+    return distribute(it, y, lambda b: use(x, b), lambda b: python(sample(it, x), b))
 
 
 def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
-    import warnings
-
-    import numpy as np
-
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -182,6 +174,13 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
     if op == "*":
         for container, count in ((x, y), (y, x)):
             if isinstance(container, V.Tuple) or _is_list(container):
+                ty = V.number_type(count)
+                if ty is None or not ty.dtype.is_integer:
+                    raise it.failure(
+                        errors.TypeMismatchError,
+                        f"can't multiply {V.describe(container)} by {V.describe(count)}",
+                        hints=("np.array(...) makes numbers of it that can be multiplied",),
+                    )
                 n = it.static(count, "the number of repetitions")
                 if isinstance(container, V.Tuple):
                     return V.Tuple(container.items * n)
@@ -245,9 +244,11 @@ def _as_float(it: Interpreter, value: V.Value) -> V.Value:
 def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
     """`-x`, `+x`, `~x`, `not x`."""
     if isinstance(x, V.Union) and op != "not":
-        from pyrelay.infer.control import distribute
+        from pyrelay.infer.unions import distribute
 
-        return distribute(it, x, lambda case: unary(it, op, case))
+        return distribute(
+            it, x, lambda case: unary(it, op, case), _PYTHON_UNARY[op]
+        )
     if op == "not":
         from pyrelay.infer.truth import truth
 
@@ -296,7 +297,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         found = _contains(it, y, x)
         return found if op == "in" else unary(it, "not", found)
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return _asked_of_cases(it, x, y, lambda a, b: compare(it, op, a, b))
+        return _over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     a, b = poly_of(x), poly_of(y)
@@ -362,7 +363,10 @@ def _items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...] | None:
 
 def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Union) or isinstance(y, V.Union):
-        return _asked_of_cases(it, x, y, lambda a, b: _is(it, a, b))
+        return _over_cases(it, x, y, lambda a, b: _is(it, a, b), operator.is_)
+    for one, other in ((x, y), (y, x)):
+        if isinstance(one, V.Scalar) and one.type == types.PY_BOOL and isinstance(other, V.Known):
+            return compare(it, "==", x, y) if type(other.value) is bool else V.Known(False)
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         a, b = x.value, y.value
         same = a is b or (a is not UNSET and type(a) is type(b) is not float and a == b
@@ -384,8 +388,10 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 
 
 def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
-    if isinstance(container, V.Union):
-        return _over_cases(it, container, item, lambda c, i: _contains(it, c, i))
+    if isinstance(container, V.Union) or isinstance(item, V.Union):
+        return _over_cases(
+            it, container, item, lambda c, i: _contains(it, c, i), lambda c, i: i in c
+        )
     if text.is_text(container) and text.is_text(item):
         return text.ask(it, types.PY_BOOL, operator.contains, container, item)
     match container:

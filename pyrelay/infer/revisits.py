@@ -76,7 +76,7 @@ def _reachable(value: V.Value, heap: Heap) -> Iterator[V.Root]:
                 yield root
                 if isinstance(here, V.Ref):
                     pending.extend(reversed(L.content_children(heap.contents[root])))
-            case V.Union(_, cases):
-                pending.extend(reversed(cases))
+            case V.Union():
+                pending.extend(reversed(here.possible))
             case _:
                 pending.extend(reversed(L.children_of(here)))

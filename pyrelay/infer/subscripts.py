@@ -15,7 +15,7 @@ from pyrelay import errors
 from pyrelay.infer import text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import binary, compare, extent_of, poly_of
+from pyrelay.infer.operators import binary, compare, extent_of, poly_of, raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
@@ -27,9 +27,17 @@ from pyrelay.ir.types import TensorType
 def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = False) -> V.Value:
     """`obj[key]`. With `checked` an int key is known to be in range."""
     if isinstance(obj, V.Union):
-        from pyrelay.infer.control import distribute
+        from pyrelay.infer.unions import distribute, sample
 
-        return distribute(it, obj, lambda case: get_item(it, case, key))
+        return distribute(
+            it, obj, lambda case: get_item(it, case, key), lambda c: c[sample(it, key)]
+        )
+    if isinstance(key, V.Union):
+        from pyrelay.infer.unions import distribute, sample
+
+        return distribute(
+            it, key, lambda case: get_item(it, obj, case), lambda c: sample(it, obj)[c]
+        )
     match obj:
         case V.ArrayRef():
             return _index_array(it, obj, key, checked)
@@ -77,6 +85,8 @@ def _index_items(
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return V.Tuple(part) if kind == "tuple" else it.new_ref("list", part)
     if not -len(items) <= index < len(items):
+        if it.variants:
+            raise raised(it, IndexError(f"{kind} index out of range"))
         raise it.failure(
             errors.IndexRangeError,
             f"{kind} index {index} is out of range: it has {len(items)} items",
@@ -124,6 +134,8 @@ def _choose_item(
 def _lookup(it: Interpreter, content: dict[Any, V.Value], key: V.Value) -> V.Value:
     known = it.static(key, "the key of a dict")
     if known not in content:
+        if it.variants:
+            raise raised(it, KeyError(known))
         present = ", ".join(map(repr, content)) or "none"
         close = difflib.get_close_matches(str(known), [k for k in content if isinstance(k, str)], 1)
         raise it.failure(

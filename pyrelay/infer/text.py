@@ -76,8 +76,8 @@ def frozen(it: Interpreter, value: V.Value) -> V.Value:
             if isinstance(content, dict):
                 return it.new_ref(root.kind, {k: frozen(it, v) for k, v in content.items()}, cls)
             return it.new_ref(root.kind, tuple(frozen(it, v) for v in content), cls)
-        case V.Union(tag, cases):
-            return V.Union(tag, tuple(frozen(it, case) for case in cases))
+        case V.Union(tag, cases, alive):
+            return V.Union(tag, tuple(frozen(it, case) for case in cases), alive)
     return value
 
 
@@ -184,7 +184,7 @@ def method(
 
 
 def _cases(value: V.Value) -> bool:
-    return isinstance(value, V.Union) and all(map(is_text, value.cases))
+    return isinstance(value, V.Union) and all(map(is_text, value.possible))
 
 
 def methods() -> frozenset[str]:

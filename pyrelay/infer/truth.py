@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyrelay import errors
+from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.narrowing import decide
 from pyrelay.ir import types
 from pyrelay.ir.nodes import UNSET
 
@@ -52,12 +52,7 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
         case V.Ref(_, cls) if cls is not None:
             return _truth_of_object(it, value, cls)
         case V.Union():
-            from pyrelay.infer.control import distribute
-
-            settled = decide(it, value, lambda case: truth(it, case))
-            if settled is not None:
-                return settled
-            return distribute(it, value, lambda case: truth(it, case))
+            return _truth_of_cases(it, value)
     return V.Known(True)
 
 
@@ -71,3 +66,23 @@ def _truth_of_object(it: Interpreter, value: V.Value, cls: type) -> V.Value:
         if method is not None:
             return truth(it, call(it, V.Known(method), (value,), {}))
     return V.Known(True)
+
+
+def _truth_of_cases(it: Interpreter, value: V.Union) -> V.Value:
+    """The truth of the case at hand; what it says about the case is kept."""
+    from pyrelay.infer.unions import distribute
+
+    maybe: dict[bool, set[int]] = {True: set(), False: set()}
+
+    def ask(case: V.Value) -> V.Value:
+        answer = truth(it, case)
+        for side, cases in maybe.items():
+            if answer != V.Known(not side):
+                cases.update(i for i in value.alive if value.cases[i] is case)
+        return answer
+
+    found = distribute(it, value, ask)
+    if narrowing.fact_of(it, found) is narrowing.NOTHING:
+        true, false = (((value.tag, frozenset(maybe[side])),) for side in (True, False))
+        narrowing.note(it, found, narrowing.Fact(true, false))
+    return found

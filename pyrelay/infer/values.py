@@ -201,10 +201,23 @@ class Lazy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union:
-    """One of several cases, chosen at run time by an int `tag`."""
+    """One of several cases, chosen at run time by an int `tag`.
+
+    `alive` are the numbers of the cases that it can still be; unions with one tag choose together.
+    """
 
     tag: Atom
     cases: tuple[Value, ...]
+    alive: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.alive:
+            object.__setattr__(self, "alive", tuple(range(len(self.cases))))
+
+    @property
+    def possible(self) -> tuple[Value, ...]:
+        """The cases that it can still be."""
+        return tuple(self.cases[i] for i in self.alive)
 
 
 Value = (
@@ -255,6 +268,11 @@ class NeedsUnrolling(Exception):
     error: Exception
 
 
+@dataclass(eq=False)
+class NeedsSplitting(NeedsUnrolling):
+    """The arms of a branch leave an object with different structures."""
+
+
 def number_type(value: Value) -> TensorType | None:
     """Type of a number, None if the value is not one."""
     if isinstance(value, Scalar):
@@ -294,8 +312,8 @@ def describe(value: Value) -> str:
             return f"({', '.join(map(describe, items))}{',' if len(items) == 1 else ''})"
         case Ref(root, cls):
             return cls.__name__ if cls is not None else f"a {root.kind}"
-        case Union(_, cases):
-            return " or ".join(dict.fromkeys(map(describe, cases)))
+        case Union():
+            return " or ".join(dict.fromkeys(map(describe, value.possible)))
         case Closure(function=f):
             return f"the function {function_name(f)!r}"
         case Method(name=name):
@@ -333,8 +351,8 @@ def leaves_of(values: tuple[Value, ...]) -> Iterator[Value]:
         match value:
             case Tuple(items) | Text(args=items):
                 pending.extend(reversed(items))
-            case Union(_, cases):
-                pending.extend(reversed(cases))
+            case Union():
+                pending.extend(reversed(value.possible))
             case Slice(a, b, c) | Range(a, b, c):
                 pending.extend((c, b, a))
             case Closure(defaults=defaults, cells=cells):

@@ -75,8 +75,8 @@ def parameters_of(it: Interpreter, callee: V.Value) -> tuple[Parameter, ...]:
             return tuple(rest[len(args) :])
         case V.Ref(_, cls) if cls is not None and "__call__" in dir(cls):
             return parameters_of(it, V.Known(cls.__call__))[1:]
-        case V.Union(_, cases):
-            return parameters_of(it, cases[0])
+        case V.Union():
+            return parameters_of(it, callee.possible[0])
         case V.Known(fn):
             target = calls.transformed(it, fn)
             if target is not None:

@@ -42,21 +42,11 @@ def f(values):
 """,
         (X,),
     ),
-    "branch_types_differ": (
+    "no_case_takes_the_operation": (
         """
 def f(x, n):
-    if n > 0:
-        y = x
-    else:
-        y = x.sum(axis=0, keepdims=True)[None]
-    return y
-""",
-        (X, 1),
-    ),
-    "branch_gives_tuple_or_array": (
-        """
-def f(x, n):
-    return (x, x) if n > 0 else x
+    y = (x, x) if n > 0 else None
+    return y * 1.5
 """,
         (X, 1),
     ),
@@ -229,13 +219,16 @@ def f(x):
 """,
         (X,),
     ),
-    "list_of_another_length": (
+    "dict_that_grows_on_one_branch_of_a_loop": (
         """
 def f(x, n):
-    parts = [x] if n > 0 else [x, x]
-    return parts[0]
+    found = {}
+    for i in range(n):
+        if x[i] > 1.0:
+            found["first"] = x[i]
+    return found
 """,
-        (X, 1),
+        (X, 3),
     ),
     "none_in_arithmetic": (
         """

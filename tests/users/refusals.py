@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 import random
 from collections import Counter, defaultdict, deque
 
@@ -100,13 +99,6 @@ def table_as_a_list(amount):
 @refuse((np.eye(3),), "svd")
 def singular_values(a):
     return np.linalg.svd(a)
-
-
-@refuse((2.0, 0.0), "on one branch")
-def two_structures(a, b):
-    if b == 0:
-        return math.inf
-    return a / b, a % b
 
 
 @refuse((X,), "no base case")
