@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "cross_entropy", "gelu", "layer_norm", "log_softmax", "logsumexp", "mse", "one_hot", "relu",
-    "sigmoid", "silu", "softmax", "softplus", "stop_gradient",
+    "conv", "conv_transpose", "cross_entropy", "gelu", "layer_norm", "log_softmax", "logsumexp",
+    "mse", "one_hot", "relu", "sigmoid", "silu", "softmax", "softplus", "stop_gradient",
 ]
 
 Array = Any
@@ -114,3 +114,98 @@ def layer_norm(
     if bias is not None:
         result = result + bias
     return result
+
+
+# -- convolutions ----------------------------------------------------------------------------------
+
+
+def conv(
+    x: Array, w: Array, bias: Array | None = None, *, stride: int | tuple[int, ...] = 1,
+    padding: str | int | tuple[int, ...] | tuple[tuple[int, int], ...] = 0,
+    dilation: int | tuple[int, ...] = 1, groups: int = 1, channels_last: bool = False,
+) -> Array:
+    """The convolution of images of one to three axes with weights, as neural networks define it.
+
+    x        [batch, channels, *extents], or [batch, *extents, channels] if `channels_last`
+    w        [outputs, channels / groups, *taps], or [*taps, channels / groups, outputs]
+    bias     [outputs], added to every position
+    stride, dilation   for all axes, or one number each
+    padding  zeros at both ends of every axis: a number for all, a number or (before, after) for
+             each, "valid" for none, "same" for as many as keep ceil(extent / stride) positions
+             (more of them behind than in front)
+
+    Result: [batch, outputs, *positions], or [batch, *positions, outputs]. Raises ValueError where
+    the weights reach beyond the image.
+    """
+    axes = x.ndim - 2
+    extents = x.shape[1:-1] if channels_last else x.shape[2:]
+    taps = w.shape[:-2] if channels_last else w.shape[2:]
+    strides = stride if isinstance(stride, tuple) else (stride,) * axes
+    dilations = dilation if isinstance(dilation, tuple) else (dilation,) * axes
+    before: tuple[int, ...] = ()
+    size: tuple[int, ...] = ()
+    for k in range(axes):
+        reach = dilations[k] * (taps[k] - 1) + 1
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"padding is 'same', 'valid' or numbers, not {padding!r}")
+            zeros = 0
+            if padding == "same":
+                zeros = max((-(-extents[k] // strides[k]) - 1) * strides[k] + reach - extents[k], 0)
+            low, high = zeros // 2, zeros - zeros // 2
+        else:
+            each = padding[k] if isinstance(padding, tuple) else padding
+            low, high = each if isinstance(each, tuple) else (each, each)
+        left = extents[k] + low + high - reach
+        if left < 0:
+            raise ValueError(f"the weights reach beyond axis {k} of the image")
+        before += (low,)
+        size += (left // strides[k] + 1,)
+    y = _convolve(x, w, strides, dilations, (1,) * axes, before, size, groups, channels_last)
+    if bias is None:
+        return y
+    return y + (bias if channels_last else np.reshape(bias, (-1, *(1,) * axes)))
+
+
+def conv_transpose(
+    x: Array, w: Array, bias: Array | None = None, *, stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1, groups: int = 1,
+) -> Array:
+    """The transpose of `conv`: what its derivative does to cotangents of its result.
+
+    x [batch, channels, *extents], w [channels, outputs / groups, *taps], bias [outputs]. Result
+    [batch, outputs, *positions] of (extent - 1) * stride - 2 * padding + dilation * (taps - 1)
+    + output_padding + 1 positions along each axis.
+    """
+    axes = x.ndim - 2
+    strides = stride if isinstance(stride, tuple) else (stride,) * axes
+    paddings = padding if isinstance(padding, tuple) else (padding,) * axes
+    extra = output_padding if isinstance(output_padding, tuple) else (output_padding,) * axes
+    dilations = dilation if isinstance(dilation, tuple) else (dilation,) * axes
+    before: tuple[int, ...] = ()
+    size: tuple[int, ...] = ()
+    for k in range(axes):
+        reach = dilations[k] * (w.shape[2 + k] - 1)
+        before += (reach - paddings[k],)
+        size += ((x.shape[2 + k] - 1) * strides[k] - 2 * paddings[k] + reach + extra[k] + 1,)
+    channels, outputs = w.shape[0], w.shape[1]
+    parts = np.reshape(w, (groups, channels // groups, outputs, *w.shape[2:]))
+    turned = np.reshape(np.swapaxes(parts, 1, 2), (groups * outputs, -1, *w.shape[2:]))
+    turned = np.flip(turned, tuple(range(2, axes + 2)))
+    y = _convolve(x, turned, (1,) * axes, dilations, strides, before, size, groups, False)
+    return y if bias is None else y + np.reshape(bias, (-1, *(1,) * axes))
+
+
+def _convolve(
+    x: Array, w: Array, stride: tuple[int, ...], dilation: tuple[int, ...],
+    spread: tuple[int, ...], before: tuple[int, ...], size: tuple[int, ...], groups: int,
+    channels_last: bool,
+) -> Array:
+    """`pyrelay.ops.convolution`, which says what everything means; compiled, it is that op."""
+    from pyrelay.ops.convolution import convolve
+
+    return convolve.numpy(
+        x, w, stride=stride, dilation=dilation, spread=spread, before=before, size=size,
+        groups=groups, channels_last=channels_last,
+    )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import pyrelay
 from pyrelay import grad, nn
 from pyrelay.pipeline import lowered
 from tests.infer.running import assert_same, interpreted
@@ -95,3 +96,90 @@ def test_stop_gradient_is_a_constant_to_derivatives() -> None:
 
     outcome = interpreted(program, (3.0,), lambda module: lowered(module, "grad"))
     assert outcome.result == 3.0
+
+
+# -- convolutions ----------------------------------------------------------------------------------
+
+
+def by_hand(x: np.ndarray, w: np.ndarray, stride: int, padding: int, groups: int) -> np.ndarray:
+    """A convolution of images of two axes as its definition says."""
+    padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    rows, columns = ((n + 2 * padding - k) // stride + 1 for n, k in zip(
+        x.shape[2:], w.shape[2:], strict=True
+    ))
+    share, own = w.shape[0] // groups, w.shape[1]
+    y = np.zeros((x.shape[0], w.shape[0], rows, columns))
+    for o, i, j in np.ndindex(w.shape[0], rows, columns):
+        g = o // share
+        part = padded[
+            :, g * own : (g + 1) * own, i * stride : i * stride + w.shape[2],
+            j * stride : j * stride + w.shape[3],
+        ]
+        y[:, o, i, j] = (part * w[o]).sum((1, 2, 3))
+    return y
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "groups"), [(1, 0, 1), (2, 1, 1), (1, 2, 3), (3, 1, 6)]
+)
+def test_a_convolution_is_what_its_definition_says(stride: int, padding: int, groups: int) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 6, 7, 8)), rng.standard_normal((12, 6 // groups, 3, 2))
+    wanted = by_hand(x, w, stride, padding, groups)
+
+    def first(x, w):
+        return nn.conv(x, w, stride=stride, padding=padding, groups=groups)
+
+    def last(x, w):
+        return nn.conv(
+            x, w, stride=(stride, stride), padding=((padding, padding), (padding, padding)),
+            groups=groups, channels_last=True,
+        )
+
+    np.testing.assert_allclose(first(x, w), wanted, atol=1e-12)
+    np.testing.assert_allclose(pyrelay.jit(first)(x, w), wanted, atol=1e-12)
+    turned = np.moveaxis(x, 1, -1), np.transpose(w, (2, 3, 1, 0))
+    compiled = pyrelay.jit(last)(*turned)
+    np.testing.assert_allclose(np.moveaxis(compiled, -1, 1), wanted, atol=1e-12)
+
+
+def test_convolutions_of_one_program_have_gradients_of_every_order() -> None:
+    rng = np.random.default_rng(1)
+
+    def loss(x, w, b, v):
+        y = np.tanh(nn.conv(x, w, b, stride=2, padding="same", dilation=(1, 2)))
+        return (nn.conv_transpose(y, v, stride=2, padding=1, output_padding=1, groups=2) ** 3).sum()
+
+    args = [rng.standard_normal(s) * 0.5 for s in ((2, 3, 5, 6), (4, 3, 2, 3), (4,), (4, 2, 3, 3))]
+    assert np.isclose(pyrelay.jit(loss)(*args), loss(*args))
+    pyrelay.check_grads(loss, args, order=2)
+
+
+def test_the_transpose_of_a_convolution_is_what_the_convolution_does_to_cotangents() -> None:
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((2, 3, 8, 7)), rng.standard_normal((4, 3, 3, 3))
+    y = nn.conv(x, w, stride=2, padding=1)
+    g = rng.standard_normal(y.shape)
+    back = nn.conv_transpose(g, w, stride=2, padding=1, output_padding=(1, 0))
+    assert np.isclose((back * x).sum(), (g * y).sum())
+
+
+def test_a_new_size_of_image_compiles_nothing() -> None:
+    f = pyrelay.jit(lambda x, w: nn.conv(x, w, padding=1))
+    w = np.ones((2, 3, 3, 3))
+    for n in (5, 9, 40):
+        x = np.random.default_rng(n).standard_normal((2, 3, n, n + 2))
+        np.testing.assert_allclose(f(x, w), f.py(x, w), atol=1e-12)
+    assert f.cache_info().compilations == 1
+
+
+def test_weights_that_reach_beyond_the_image_are_refused() -> None:
+    def f(x, w):
+        return nn.conv(x, w)
+
+    args = np.ones((1, 1, 2, 5)), np.ones((1, 1, 3, 3))
+    for g in (f, pyrelay.jit(f)):
+        with pytest.raises(ValueError, match="the weights reach beyond axis 0 of the image"):
+            g(*args)
+    with pytest.raises(ValueError, match="the image has 3 channels, the weights take 2"):
+        pyrelay.jit(f)(np.ones((1, 3, 5, 5)), np.ones((4, 2, 3, 3)))

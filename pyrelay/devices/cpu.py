@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pyrelay.devices import matmul
+from pyrelay.devices import convolution, matmul
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_numba import emit
-from pyrelay.lower.target import MatmulKernel, Target
+from pyrelay.lower.target import ConvolutionKernel, MatmulKernel, Target
 
 
 def _matmul(dtype: DType) -> MatmulKernel:
@@ -15,4 +15,12 @@ def _matmul(dtype: DType) -> MatmulKernel:
     )
 
 
-TARGET = Target(emit, _matmul)
+def _convolution(dtype: DType, forward: bool, channels_last: bool) -> ConvolutionKernel:
+    what = "forward" if forward else "weights"
+    return ConvolutionKernel(
+        convolution.convolution_kernel(dtype, what, channels_last), convolution.PIXELS,
+        convolution.ROWS, convolution.COLUMNS, round(matmul.picoseconds_per_product(dtype)),
+    )
+
+
+TARGET = Target(emit, _matmul, _convolution)

@@ -2,13 +2,14 @@
 
 In: a dtype; out: one kernel's text (ABI of ``kernel_compiler``) for products of every layout and
 size, so that a machine compiles it once.  ``a`` is ``[*batch, m, k]``, or ``[*batch, k, m]`` where
-it is transposed; ``b`` is ``[*batch, k, n]``, or ``[*batch, n, k]``; all buffers C-contiguous,
-``c`` distinct from both.  Parameters:
+it is transposed; ``b`` is ``[*batch, k, n]``, or ``[*batch, n, k]``; elements of a line are
+adjacent, and the matrices of ``c``, distinct from both, follow each other.  Parameters:
 
     block[1..6]      addresses of a, b, c; m, n, k
     block[7..9]      1 or 0: whether a is transposed, whether b is, whether to add to c
-    block[10]        the number of batch axes
-    block[11 ...]    for each batch axis: its extent, a's stride and b's stride along it, in
+    block[10..12]    elements from one line of a, of b, of c to the next, as they lie in memory
+    block[13]        the number of batch axes
+    block[14 ...]    for each batch axis: its extent, a's stride and b's stride along it, in
                      elements (0 where that operand is broadcast)
 
 The parallel axis counts units of ``ROW_UNIT`` rows by ``COLUMN_UNIT`` columns of one matrix:
@@ -80,10 +81,10 @@ from pyrelay.devices.vocabulary import *
 
 
 def kernel(block, begin, end):
-    n = param_i64(block, 5)
     k = param_i64(block, 6)
-    a_row = 1 if param_i64(block, 7) != 0 else k
-    a_step = param_i64(block, 4) if param_i64(block, 7) != 0 else 1
+    a_line, b_line, c_line = param_i64(block, 10), param_i64(block, 11), param_i64(block, 12)
+    a_row = 1 if param_i64(block, 7) != 0 else a_line
+    a_step = a_line if param_i64(block, 7) != 0 else 1
     b_turned = param_i64(block, 8) != 0
     added = param_i64(block, 9)
     part = local_i64(7)
@@ -98,22 +99,22 @@ def kernel(block, begin, end):
         if b_turned:
             for i in range(i0, i1):
                 for j in range(j0, j1):
-                    total = load_ordered_{dtype}(c, i * n + j) if added != 0 else {zero}
+                    total = load_ordered_{dtype}(c, i * c_line + j) if added != 0 else {zero}
                     for kk in range(k):
                         x = load_{dtype}(a, i * a_row + kk * a_step)
-                        total = total {add} x {multiply} load_{dtype}(b, j * k + kk)
-                    store_ordered_{dtype}(c, i * n + j, total)
+                        total = total {add} x {multiply} load_{dtype}(b, j * b_line + kk)
+                    store_ordered_{dtype}(c, i * c_line + j, total)
         else:
             # Rows of b stay in cache while c's row is swept once per value of k.
             for i in range(i0, i1):
                 if added == 0:
                     for j in range(j0, j1):
-                        store_ordered_{dtype}(c, i * n + j, {zero})
+                        store_ordered_{dtype}(c, i * c_line + j, {zero})
                 for kk in range(k):
                     factor = load_{dtype}(a, i * a_row + kk * a_step)
                     for j in range(j0, j1):
-                        product = factor {multiply} load_ordered_{dtype}(b, kk * n + j)
-                        place = i * n + j
+                        product = factor {multiply} load_ordered_{dtype}(b, kk * b_line + j)
+                        place = i * c_line + j
                         total = load_ordered_{dtype}(c, place) {add} product
                         store_ordered_{dtype}(c, place, total)
     return 0

@@ -39,7 +39,8 @@ _BAND = 120  # rows of a: a multiple of the tiles' 8, 6 or 4
 _PACKED_ROWS = 8  # rows of a that are packed at a time, of which the next overwrite what is extra
 
 # Words of a product's parameters, and of a part.
-_A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED, _AXES, _BATCH = range(1, 12)
+_A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED = range(1, 10)
+_A_LINE, _B_LINE, _C_LINE, _AXES, _BATCH = range(10, 15)
 _PART_WORDS = 7
 
 
@@ -114,10 +115,11 @@ class _Product:
         self.a_turned, self.b_turned = (param(p).differs(0) for p in (_A_TURNED, _B_TURNED))
         self.added = param(_ADDED)
         # Strides: of a along m and k, of b along k and n.
-        self.a_row = self.a_turned.choose(1, self.k)
-        self.a_step = self.a_turned.choose(self.m, 1)
-        self.b_step = self.b_turned.choose(1, self.n)
-        self.b_column = self.b_turned.choose(self.k, 1)
+        self.a_line, self.b_line, self.c_line = map(param, (_A_LINE, _B_LINE, _C_LINE))
+        self.a_row = self.a_turned.choose(1, self.a_line)
+        self.a_step = self.a_turned.choose(self.a_line, 1)
+        self.b_step = self.b_turned.choose(1, self.b_line)
+        self.b_column = self.b_turned.choose(self.b_line, 1)
         self.packed_a = self._local(_BAND * _DEPTH + _PACKED_ROWS)
         self.packed_b = self._local(self.group * _DEPTH)
         part = f.address(f.local_words(_PART_WORDS))
@@ -171,12 +173,12 @@ class _Product:
         rows = self.i1 - self.i0
         # A column, or else a row, of the product is a vector times a matrix: lines of the matrix
         # `line` apart, values to be added up `step` apart.
-        column = self.n.equals(1)
+        column = self.n.equals(1) & self.c_line.equals(1)
         a, b = self.at(self.a, self.i0 * self.a_row), self.at(self.b, self.j0 * self.b_column)
         vector, vector_step = column.choose(self.b, a), column.choose(1, self.a_step)
         matrix, line = column.choose(a, b), column.choose(self.a_row, self.b_column)
         step = column.choose(self.a_step, self.b_step)
-        out = self.at(self.c, column.choose(self.i0, self.i0 * self.n + self.j0))
+        out = self.at(self.c, column.choose(self.i0, self.i0 * self.c_line + self.j0))
         length = column.choose(rows, self.j1 - self.j0)
         thin = column | rows.equals(1)
         dotted = step.equals(1) & vector_step.equals(1)
@@ -245,8 +247,9 @@ class _Product:
         f, rows = self.f, self.rows_in_place // 2
         with self.over(self.j0, self.j1, 4) as j, self.over(self.i0, self.i1, rows) as i:
             self.write(
-                dots, self.shape(rows, 4), self.at(self.a, i * self.k), self.k,
-                self.at(self.b, j * self.k), self.k, self.at(self.c, i * self.n + j), self.n,
+                dots, self.shape(rows, 4), self.at(self.a, i * self.a_line), self.a_line,
+                self.at(self.b, j * self.b_line), self.b_line,
+                self.at(self.c, i * self.c_line + j), self.c_line,
                 self.k, f.smaller(self.i1 - i, rows), f.smaller(self.j1 - j, 4), self.added,
             )  # fmt: skip
 
@@ -275,7 +278,7 @@ class _Product:
                     self.over(self.i0, self.i1, self.rows_in_place) as i,
                 ):
                     a = self.at(self.a, i * self.a_row + k0 * self.a_step)
-                    b = self.at(self.b, k0 * self.n + j), self.n
+                    b = self.at(self.b, k0 * self.b_line + j), self.b_line
                     self._tile(
                         False, self.rows_in_place, i, j, (a, self.a_row, self.a_step), b,
                         depth, keep, self.i1, g1,
@@ -290,9 +293,9 @@ class _Product:
         ``a``: address and strides along rows and depth; ``b``: address and stride along depth.
         """
         f, wide = self.f, 2 * self.lanes
-        out = self.at(self.c, i * self.n + j)
+        out = self.at(self.c, i * self.c_line + j)
         rows, columns = f.smaller(i1 - i, tall), f.smaller(j1 - j, wide)
-        operands = *a, *b, out, self.n, depth, rows, columns, keep
+        operands = *a, *b, out, self.c_line, depth, rows, columns, keep
         with f.either(columns <= self.lanes) as (narrow, broad):
             with narrow:
                 self.write(tile, self.shape(tall, 1), *operands)
@@ -312,9 +315,9 @@ class _Product:
             target, columns = self._panel(j - g0), self.f.smaller(g1 - j, 2 * self.lanes)
             with self.f.either(self.b_turned) as (yes, no):
                 with yes:
-                    self.write(turn, shape, source, self.k, target, depth, columns)
+                    self.write(turn, shape, source, self.b_line, target, depth, columns)
                 with no:
-                    self.write(pack, shape, source, self.n, target, depth, columns)
+                    self.write(pack, shape, source, self.b_line, target, depth, columns)
 
     def _pack_a(self, h0: Word, h1: Word, k0: Word, depth: Word) -> None:
         shape = self.shape(1, 1, _PACKED_ROWS)
@@ -322,10 +325,12 @@ class _Product:
             source = self.at(self.a, i * self.a_row + k0 * self.a_step)
             target, rows = self._lines(i - h0), self.f.smaller(h1 - i, self.rows)
             with self.f.either(self.a_turned) as (yes, no):
-                with yes:
-                    self.write(pack, shape, source, self.m, target, depth, rows, width=self.rows)
-                with no:
-                    self.write(turn, shape, source, self.k, target, depth, rows, width=self.rows)
+                for routine, block in ((pack, yes), (turn, no)):
+                    with block:
+                        self.write(
+                            routine, shape, source, self.a_line, target, depth, rows,
+                            width=self.rows,
+                        )
 
 
 def _emit_next_part(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:

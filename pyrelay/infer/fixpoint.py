@@ -120,7 +120,10 @@ class Fixpoint:
             it.visits = outer
         try:
             if result.following is None:
-                return self._emit(result)
+                left = self._emit(result)
+                if self.runner.starts(self.start):
+                    raise V.Diverges  # the first iteration never ends
+                return left
             if self._settled(result):
                 return self._emit(result)
         except L.NeedsPlace as need:

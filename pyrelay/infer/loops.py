@@ -247,6 +247,13 @@ class Runner:
 
     # -- rolled ------------------------------------------------------------------------------------
 
+    def starts(self, start: int) -> bool:
+        """True if iteration `start` is certain to run."""
+        if self.iteration is None:
+            return self.node.test is None
+        count = self.iteration.count
+        return isinstance(count, V.Known) and bool(count.value > start)
+
     def rolled(
         self, init: list[V.Value], start: int, *, mixed: bool = False
     ) -> list[V.Value]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.adapters import shape_of
 from pyrelay.infer.interpreter import Interpreter
 
 
@@ -37,10 +38,25 @@ def stop_gradient(it: Interpreter, x: V.Value) -> V.Value:
     return it.call("stop_gradient", x)
 
 
+def convolve(
+    it: Interpreter, x: V.Value, w: V.Value, stride: V.Value, dilation: V.Value, spread: V.Value,
+    before: V.Value, size: V.Value, groups: V.Value, channels_last: V.Value,
+) -> V.Value:
+    """pyrelay.nn's convolution: the op, its numbers known except those of zeros and positions."""
+    known = {"stride": stride, "dilation": dilation, "spread": spread}
+    return it.call(
+        "convolve", x, w, before=shape_of(it, before), size=shape_of(it, size),
+        groups=it.static(groups, "groups"),
+        channels_last=bool(it.static(channels_last, "channels_last")),
+        **{name: tuple(it.static(value, name)) for name, value in known.items()},
+    )
+
+
 #: by module and name
 HANDLERS = {
     ("pyrelay.api", "jit"): jit,
     ("pyrelay.api", "grad"): _derivative("grad"),
     ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
     ("pyrelay.nn", "stop_gradient"): stop_gradient,
+    ("pyrelay.nn", "_convolve"): convolve,
 }

@@ -10,13 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyrelay.errors import InvariantError
-from pyrelay.ir import dims
-from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall
-from pyrelay.ir.types import TensorType
-from pyrelay.lower import host, plan_scalars
+from pyrelay.ir.nodes import Atom, KernelCall, Let
 from pyrelay.lower import kernel as kernel_ir
+from pyrelay.lower import plan_scalars
 from pyrelay.lower.instructions import (
     AddressOf,
     Alloc,
@@ -31,9 +27,6 @@ from pyrelay.lower.program import name_of
 
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner
-
-
-_PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
 
 
 def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
@@ -134,59 +127,3 @@ def _reused(
             p.take(buffer)
             return buffer.slot
     return None
-
-
-# -- library ops -----------------------------------------------------------------------------------
-
-def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan a matrix product: parameters as `target.MatmulKernel` says."""
-    a, b = (arg.type for arg in call.args)
-    (out,) = let.outs
-    c = out.type
-    assert isinstance(a, TensorType)
-    assert isinstance(b, TensorType)
-    assert isinstance(c, TensorType)
-    transpose_a, transpose_b = call.attrs["transpose_a"], call.attrs["transpose_b"]
-    m, n = c.shape[-2:]
-    k = a.shape[-2] if transpose_a else a.shape[-1]
-    batch = c.shape[:-2]
-    kernel = p.program.target.matmul(c.dtype)
-    address = p.allocate(c)
-    operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
-    operands += p.sizes.values((m, n, k, int(transpose_a), int(transpose_b), 0, len(batch)))
-    strides = _batch_strides(a, batch), _batch_strides(b, batch)
-    for along in zip(batch, *strides, strict=True):
-        operands += p.sizes.values(along)
-    rows = dims.quotient(dims.add(m, kernel.row_unit - 1), kernel.row_unit)
-    columns = dims.quotient(dims.add(n, kernel.column_unit - 1), kernel.column_unit)
-    height, width = dims.minimum(m, kernel.row_unit), dims.minimum(n, kernel.column_unit)
-    # Each element of b is read once and serves `height` products: few rows wait for memory.
-    reading = c.dtype.size * _PICOSECONDS_PER_BYTE
-    spent = dims.add(dims.multiply(height, kernel.picoseconds), reading)
-    p.frame.emit(
-        Launch(
-            p.program.source(kernel.source, "matmul"), tuple(operands),
-            p.sizes.value(dims.product((rows, columns, *batch))),
-            p.sizes.value(dims.product((width, k, spent))),
-        )
-    )
-    p.define(out, (address,))
-
-
-def _batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]:
-    """How many elements the operand advances along each batch axis; 0 where it is broadcast."""
-    own = operand.shape[:-2]
-    strides: list[Extent] = [0] * (len(batch) - len(own))
-    for axis, extent in enumerate(own):
-        strides.append(0 if extent == 1 else dims.product(operand.shape[axis + 1 :]))
-    return strides
-
-
-_LIBRARY = {"matmul": matmul, "host": host.host_call}
-
-
-def library_call(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan an op with kernels of its own, or one that Python computes."""
-    if call.op.schedule not in _LIBRARY:
-        raise InvariantError(f"{call.op.name} has no kernel", span=let.span)
-    _LIBRARY[call.op.schedule](p, let, call)

@@ -1,6 +1,6 @@
 """Ops that are instructions of the plan: extents, checks, exceptions, placeholders, tapes, views.
 
-Library ops (`plan_kernels.LIBRARY`) go on to `plan_kernels.py`; nothing else reaches the planner as
+Library ops (`plan_library`) go on there; nothing else reaches the planner as
 an OpCall, since `normalise.py` has put the rest into kernels.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyrelay.errors import InvariantError
 from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import TapeType, TensorType, i64
-from pyrelay.lower import plan_kernels
+from pyrelay.lower import plan_library
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
     Binary,
@@ -43,7 +43,7 @@ def op_call(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     elif name in _PLANS:
         _PLANS[name](p, let, call)
     else:
-        plan_kernels.library_call(p, let, call)
+        plan_library.library_call(p, let, call)
 
 
 # -- views -----------------------------------------------------------------------------------------

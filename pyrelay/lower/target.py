@@ -15,8 +15,9 @@ from pyrelay.lower.kernel import Kernel
 @dataclass(frozen=True, slots=True)
 class MatmulKernel:
     """A matrix product. Parameters in order: addresses of a, b and c; m, n, k; 1 or 0 for whether a
-    is transposed, whether b is, and whether the product is added to c; the number of batch axes;
-    for each of them its extent and the strides of a and of b along it, in elements.
+    is transposed, whether b is, and whether the product is added to c; elements from one line of a,
+    b and c to the next, as they lie in memory; the number of batch axes; for each of them its
+    extent and the strides of a and of b along it, in elements.
 
     The parallel axis counts blocks of `row_unit` by `column_unit` elements of each product, and one
     multiplication with its addition takes about `picoseconds` on a core.
@@ -29,12 +30,35 @@ class MatmulKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class ConvolutionKernel:
+    """A convolution, or the product of an image and outputs that has the form of its weights.
+
+    Parameters in order: addresses of the image, the second operand and the result; entries, groups,
+    channels and outputs of a group; for each of three axes: extents of the image, of the weights
+    and of the outputs, stride, dilation, spread and how many zeros come before.
+
+    The parallel axis counts groups by blocks of `columns` outputs by blocks of `pixels` positions
+    (of each entry; of all of them with the channels last), or, in the product for the weights, of
+    `rows` channels and taps. One multiplication takes about `picoseconds` on a core.
+    """
+
+    source: str
+    pixels: int
+    rows: int
+    columns: int
+    picoseconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A device as the planner sees it.
 
-    emit    kernel IR -> source text.
-    matmul  element type -> the kernel of its products.
+    emit         kernel IR -> source text.
+    matmul       element type -> the kernel of its products.
+    convolution  element type, whether it is the convolution itself, whether channels come last ->
+                 the kernel.
     """
 
     emit: Callable[[Kernel], str]
     matmul: Callable[[DType], MatmulKernel]
+    convolution: Callable[[DType, bool, bool], ConvolutionKernel]

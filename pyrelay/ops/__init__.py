@@ -5,7 +5,7 @@ Importing this package registers all of them in `pyrelay.ir.op.OPS`.
     arithmetic  functions  logic    one result element from one element of each operand
     shape  index                    elements moved, chosen, replaced
     reduce                          many elements to one, and running sums
-    contract                        matrix products
+    contract  convolution           products of matrices and of images
     program                         extents, checks, tapes: what programs need besides numbers
     host                            calls of Python that do something besides computing
 
@@ -13,8 +13,20 @@ Importing this package registers all of them in `pyrelay.ir.op.OPS`.
 `python_numbers` what the ops mean on Python's own numbers, `samples` what tests call them with.
 """
 
-from pyrelay.ops import arithmetic, contract, functions, host, index, logic, program, reduce, shape
+from pyrelay.ops import (
+    arithmetic,
+    contract,
+    convolution,
+    functions,
+    host,
+    index,
+    logic,
+    program,
+    reduce,
+    shape,
+)
 
 __all__ = [
-    "arithmetic", "contract", "functions", "host", "index", "logic", "program", "reduce", "shape",
+    "arithmetic", "contract", "convolution", "functions", "host", "index", "logic", "program",
+    "reduce", "shape",
 ]

@@ -60,7 +60,8 @@ def product(
     total = units(m, n, int(np.prod(extents, dtype=int)))
     cuts = [total * piece // pieces for piece in range(pieces + 1)]
     source = matmul_kernel(dtype, vector_bits)
-    form = [*map(int, transposed), int(start is not None), len(batch)]
+    lines = a.shape[-1], b.shape[-1], n
+    form = [*map(int, transposed), int(start is not None), *lines, len(batch)]
     flat = [word for axis in batch for word in axis]
     run(source, a, b, c, m, n, k, *form, *flat, ranges=list(itertools.pairwise(cuts)))
     assert (buffer[:GUARD] == 1).all()

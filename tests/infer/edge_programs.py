@@ -27,6 +27,16 @@ def edge(*inputs: tuple[Any, ...], joins: bool = False) -> Callable[[Any], Any]:
 # -- loops -----------------------------------------------------------------------------------------
 
 
+@edge((np.ones(3),), (np.ones(5),))
+def raise_in_every_first_iteration(x):
+    shape = ()
+    for k in range(1):
+        if x.shape[0] < 5:
+            raise ValueError("too short")
+        shape += (k + 5,)
+    return x.reshape(shape)
+
+
 @edge((5,), (0,))
 def test_with_an_effect(n):
     a = np.zeros(3)

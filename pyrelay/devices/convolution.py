@@ -1,0 +1,397 @@
+"""Convolutions: source texts of kernels that read patches of an image and multiply them.
+
+In: a dtype, and which of two products is wanted; out: one kernel's text (ABI of
+``kernel_compiler``) for images of one to three axes, of every size, stride, dilation and number of
+groups. Patches never lie in memory as a whole (implicit GEMM; Chetlur et al., *cuDNN: Efficient
+Primitives for Deep Learning*, 2014): a block of them is gathered into the frame of the kernel,
+where the register tiles of ``matmul_blocks`` read it. Convolutions of single channels, where that
+would be a product with one row, are sums of shifted lines. Parameters:
+
+    block[1..3]      addresses of the image x, the second factor and the result
+    block[4..7]      batch N, groups G, channels of a group in x (C) and in the result (O)
+    block[8 ...]     seven words for each of three axes: extent of x, of the weights, of the output;
+                     stride, dilation, spread (zeros between elements of x, plus one), and how many
+                     zeros come before x
+
+    x        [N, G, C, *extents], or [N, *extents, G, C] with the channels last
+    weights  [G, O, C, *extents], or [*extents, C, G, O]
+    outputs  [N, G, O, *extents], or [N, *extents, G, O]
+
+``forward``: the second factor is the weights, the result the outputs; the parallel axis counts
+blocks of ``PIXELS`` positions (of one image; of all of them with the channels last) by groups by
+blocks of ``COLUMNS`` channels. ``weights``: the second factor is outputs, the result weights; it
+counts groups by blocks of ``ROWS`` of C and the extents by blocks of ``COLUMNS`` channels.
+"""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+
+from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
+from pyrelay.ir.types import DType
+
+PIXELS = 240
+ROWS = 240
+COLUMNS = 128
+_DEPTH = 256
+_SCRATCH = 256 * _DEPTH
+
+_START = """\
+from pyrelay.devices.matmul_blocks import product_{vectors}
+from pyrelay.devices.vocabulary import *
+
+
+def kernel(block, begin, end):
+    x, factor, result = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+    batch, groups = param_i64(block, 4), param_i64(block, 5)
+    channels, outputs = param_i64(block, 6), param_i64(block, 7)
+    extent0, extent1, extent2 = param_i64(block, 8), param_i64(block, 15), param_i64(block, 22)
+    taps0, taps1, taps2 = param_i64(block, 9), param_i64(block, 16), param_i64(block, 23)
+    out0, out1, out2 = param_i64(block, 10), param_i64(block, 17), param_i64(block, 24)
+    stride0, stride1, stride2 = param_i64(block, 11), param_i64(block, 18), param_i64(block, 25)
+    step0, step1, step2 = param_i64(block, 12), param_i64(block, 19), param_i64(block, 26)
+    spread0, spread1, spread2 = param_i64(block, 13), param_i64(block, 20), param_i64(block, 27)
+    before0, before1, before2 = param_i64(block, 14), param_i64(block, 21), param_i64(block, 28)
+    image = extent0 * extent1 * extent2
+    pixels = out0 * out1 * out2
+    depth_all = taps0 * taps1 * taps2 * channels
+    last0, last1 = (extent0 - 1) * spread0, (extent1 - 1) * spread1
+    last2 = (extent2 - 1) * spread2
+    column_blocks = (outputs + {columns_most}) // {columns}
+    nothing = {dtype}(0)
+    patches = local_{dtype}({scratch})
+    product = local_i64(14)
+    for unit in range(begin, end):
+        column_block = unit % column_blocks
+        rest = unit // column_blocks
+        o0 = column_block * {columns}
+        o_count = outputs - o0 if outputs - o0 < {columns} else {columns}
+"""
+
+_PRODUCT = """\
+added = {added}
+store_ordered_i64(product, 1, {a})
+store_ordered_i64(product, 2, {b})
+store_ordered_i64(product, 3, {c})
+store_ordered_i64(product, 4, {m})
+store_ordered_i64(product, 5, {n})
+store_ordered_i64(product, 6, {k})
+store_ordered_i64(product, 7, {a_turned})
+store_ordered_i64(product, 8, {b_turned})
+store_ordered_i64(product, 9, added)
+store_ordered_i64(product, 10, {a_line})
+store_ordered_i64(product, 11, {b_line})
+store_ordered_i64(product, 12, {c_line})
+store_ordered_i64(product, 13, 0)
+row_units = ({m} + {row_unit_most}) // {row_unit}
+product_{vectors}(product, 0, row_units * (({n} + {column_unit_most}) // {column_unit}))
+"""
+
+# Patches of positions p0 ... p0 + p_count of all images, their values k0 ... k0 + k_count: a
+# position's values side by side. Of adjacent taps, channels and all, the values are adjacent in x.
+_GATHER_LAST = """\
+line = groups * channels
+merged = groups == 1 and spread2 == 1 and step2 == 1
+run_all = taps2 * channels if merged else channels
+runs = 1 if merged else taps2
+first_run, first_at = k0 // run_all, k0 % run_all
+first_tap2, first_rest = first_run % runs, first_run // runs
+first_tap1, first_tap0 = first_rest % taps1, first_rest // taps1
+entry, q = p0 // pixels, p0 % pixels
+q2, q_rest = q % out2, q // out2
+q1, q0 = q_rest % out1, q_rest // out1
+for r in range(p_count):
+    source_all = entry * image * line + group * channels
+    tap0, tap1, tap2 = first_tap0, first_tap1, first_tap2
+    at = first_at
+    target = r * k_count
+    left = k_count
+    while left > 0:
+        t0 = q0 * stride0 + tap0 * step0 - before0
+        t1 = q1 * stride1 + tap1 * step1 - before1
+        t2 = q2 * stride2 + tap2 * step2 - before2
+        inside = t0 >= 0 and t0 <= last0 and t1 >= 0 and t1 <= last1
+        if spread0 != 1 or spread1 != 1:
+            inside = inside and t0 % spread0 == 0 and t1 % spread1 == 0
+            t0, t1 = t0 // spread0, t1 // spread1
+        run = run_all - at if run_all - at < left else left
+        low = at
+        high = at
+        if inside:
+            if merged:
+                low = -t2 * line
+                high = (extent2 - t2) * line
+            elif t2 >= 0 and t2 <= last2 and t2 % spread2 == 0:
+                t2 = t2 // spread2
+                low = 0
+                high = channels
+            low = at if low < at else (at + run if low > at + run else low)
+            high = low if high < low else (at + run if high > at + run else high)
+        source = source_all + ((t0 * extent1 + t1) * extent2 + t2) * line
+        offset = target - at
+        for j in range(at, low):
+            store_{dtype}(patches, offset + j, nothing)
+        for j in range(low, high):
+            store_{dtype}(patches, offset + j, load_{dtype}(x, source + j))
+        for j in range(high, at + run):
+            store_{dtype}(patches, offset + j, nothing)
+        target += run
+        left -= run
+        at = 0
+        tap2 += 1
+        if tap2 == runs:
+            tap2 = 0
+            tap1 += 1
+            if tap1 == taps1:
+                tap1 = 0
+                tap0 += 1
+    q2 += 1
+    if q2 == out2:
+        q2 = 0
+        q1 += 1
+        if q1 == out1:
+            q1 = 0
+            q0 += 1
+            if q0 == out0:
+                q0 = 0
+                entry += 1
+"""
+
+# The same of one image, channels first: a value's positions side by side.
+_GATHER_FIRST = """\
+taps = taps0 * taps1 * taps2
+channel, tap = k0 // taps, k0 % taps
+tap2, tap_rest = tap % taps2, tap // taps2
+tap1, tap0 = tap_rest % taps1, tap_rest // taps1
+first_q2, q_rest = p0 % out2, p0 // out2
+first_q1, first_q0 = q_rest % out1, q_rest // out1
+plane = (entry * groups + group) * channels * image
+for r in range(k_count):
+    q0, q1, q2 = first_q0, first_q1, first_q2
+    target = r * p_count
+    left = p_count
+    while left > 0:
+        t0 = q0 * stride0 + tap0 * step0 - before0
+        t1 = q1 * stride1 + tap1 * step1 - before1
+        t2 = q2 * stride2 + tap2 * step2 - before2
+        run = out2 - q2 if out2 - q2 < left else left
+        inside = t0 >= 0 and t0 <= last0 and t1 >= 0 and t1 <= last1
+        if spread0 != 1 or spread1 != 1:
+            inside = inside and t0 % spread0 == 0 and t1 % spread1 == 0
+            t0, t1 = t0 // spread0, t1 // spread1
+        source = plane + channel * image + (t0 * extent1 + t1) * extent2 + t2
+        low = 0
+        high = 0
+        if inside and spread2 == 1:
+            if stride2 == 1:
+                low = -t2 if t2 < 0 else 0
+                high = extent2 - t2
+            else:
+                low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
+                high = (extent2 - t2 + stride2 - 1) // stride2
+            low = run if low > run else low
+            high = low if high < low else (run if high > run else high)
+        if inside and spread2 != 1:
+            line = plane + channel * image + (t0 * extent1 + t1) * extent2
+            for j in range(run):
+                t = t2 + j * stride2
+                value = nothing
+                if t >= 0 and t <= last2 and t % spread2 == 0:
+                    value = load_{dtype}(x, line + t // spread2)
+                store_{dtype}(patches, target + j, value)
+        else:
+            for j in range(low):
+                store_{dtype}(patches, target + j, nothing)
+            if stride2 == 1:
+                for j in range(low, high):
+                    store_{dtype}(patches, target + j, load_{dtype}(x, source + j))
+            else:
+                for j in range(low, high):
+                    store_{dtype}(patches, target + j, load_{dtype}(x, source + j * stride2))
+            for j in range(high, run):
+                store_{dtype}(patches, target + j, nothing)
+        target += run
+        left -= run
+        q2 = 0
+        q1 += 1
+        if q1 == out1:
+            q1 = 0
+            q0 += 1
+    tap2 += 1
+    if tap2 == taps2:
+        tap2 = 0
+        tap1 += 1
+        if tap1 == taps1:
+            tap1 = 0
+            tap0 += 1
+            if tap0 == taps0:
+                tap0 = 0
+                channel += 1
+"""
+
+# Every channel by itself, last: the channels of a position are summed side by side.
+_SINGLE_LAST = """\
+if group == 0:
+    q2, q_rest = p0 % pixels % out2, p0 % pixels // out2
+    q1, q0 = q_rest % out1, q_rest // out1
+    entry = p0 // pixels
+    for r in range(p_count):
+        target = (p0 + r) * groups
+        for c in range(groups):
+            store_{dtype}(result, target + c, nothing)
+        for tap in range(taps0 * taps1 * taps2):
+            tap_rest = tap // taps2
+            t0 = q0 * stride0 + tap_rest // taps1 * step0 - before0
+            t1 = q1 * stride1 + tap_rest % taps1 * step1 - before1
+            t2 = q2 * stride2 + tap % taps2 * step2 - before2
+            if t0 >= 0 and t0 <= last0 and t1 >= 0 and t1 <= last1 and t2 >= 0 and t2 <= last2:
+                s0, s1, s2 = t0 // spread0, t1 // spread1, t2 // spread2
+                if s0 * spread0 == t0 and s1 * spread1 == t1 and s2 * spread2 == t2:
+                    source = (((entry * extent0 + s0) * extent1 + s1) * extent2 + s2) * groups
+                    weights = tap * groups
+                    for c in range(groups):
+                        term = load_{dtype}(x, source + c) * load_{dtype}(factor, weights + c)
+                        store_{dtype}(result, target + c, load_{dtype}(result, target + c) + term)
+        q2 += 1
+        if q2 == out2:
+            q2 = 0
+            q1 += 1
+            if q1 == out1:
+                q1 = 0
+                q0 += 1
+                if q0 == out0:
+                    q0 = 0
+                    entry += 1
+continue
+"""
+
+# Every channel by itself, first: the values of a tap, gathered, are added to the whole line.
+_SINGLE_FIRST = """\
+k0, k_count = 0, depth_all
+target_all = (entry * groups + group) * pixels + p0
+{gather}
+for p in range(p_count):
+    store_{dtype}(result, target_all + p, nothing)
+for r in range(k_count):
+    weight = load_{dtype}(factor, group * depth_all + r)
+    values = r * p_count
+    for p in range(p_count):
+        term = load_{dtype}(patches, values + p) * weight
+        store_{dtype}(result, target_all + p, load_{dtype}(result, target_all + p) + term)
+continue
+"""
+
+_FORWARD_LAST = """\
+group, p0 = rest % groups, rest // groups * {pixels}
+p_left = batch * pixels - p0
+p_count = p_left if p_left < {pixels} else {pixels}
+if channels == 1 and outputs == 1:
+{single}
+k0 = 0
+while k0 == 0 or k0 < depth_all:
+    k_count = depth_all - k0 if depth_all - k0 < {depth} else {depth}
+{gather}
+{product}
+    k0 += {depth}
+"""
+
+_FORWARD_FIRST = """\
+group, place = rest % groups, rest // groups
+blocks = (pixels + {pixels_most}) // {pixels}
+entry, p0 = place // blocks, place % blocks * {pixels}
+p_count = pixels - p0 if pixels - p0 < {pixels} else {pixels}
+if channels == 1 and outputs == 1 and depth_all <= {depth}:
+{single}
+k0 = 0
+while k0 == 0 or k0 < depth_all:
+    k_count = depth_all - k0 if depth_all - k0 < {depth} else {depth}
+{gather}
+{product}
+    k0 += {depth}
+"""
+
+_WEIGHTS_LAST = """\
+group, k0 = rest % groups, rest // groups * {rows}
+k_count = depth_all - k0 if depth_all - k0 < {rows} else {rows}
+p0 = 0
+while p0 == 0 or p0 < batch * pixels:
+    p_left = batch * pixels - p0
+    p_count = p_left if p_left < {depth} else {depth}
+{gather}
+{product}
+    p0 += {depth}
+"""
+
+_WEIGHTS_FIRST = """\
+group, k0 = rest % groups, rest // groups * {rows}
+k_count = depth_all - k0 if depth_all - k0 < {rows} else {rows}
+p0 = 0
+entry = 0
+while entry == 0 or entry < batch:
+    p_count = pixels - p0 if pixels - p0 < {depth} else {depth}
+    p_count = p_count if entry < batch else 0
+{gather}
+{product}
+    p0 += {depth}
+    if p0 >= pixels:
+        p0 = 0
+        entry += 1
+"""
+
+#: (what, channels last) -> the loop, and its product: addresses (in elements), sizes and lines.
+_FORMS: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {
+    ("forward", True): (_FORWARD_LAST, {
+        "a": "patches", "a_line": "k_count", "a_turned": "0", "added": "1 if k0 > 0 else 0",
+        "b": "factor + ((k0 * groups + group) * outputs + o0) * {size}",
+        "b_line": "groups * outputs", "b_turned": "0",
+        "c": "result + ((p0 * groups + group) * outputs + o0) * {size}",
+        "c_line": "groups * outputs", "m": "p_count", "n": "o_count", "k": "k_count",
+    }),
+    ("forward", False): (_FORWARD_FIRST, {
+        "a": "factor + ((group * outputs + o0) * depth_all + k0) * {size}",
+        "a_line": "depth_all", "a_turned": "0", "added": "1 if k0 > 0 else 0",
+        "b": "patches", "b_line": "p_count", "b_turned": "0",
+        "c": "result + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size}",
+        "c_line": "pixels", "m": "o_count", "n": "p_count", "k": "k_count",
+    }),
+    ("weights", True): (_WEIGHTS_LAST, {
+        "a": "patches", "a_line": "k_count", "a_turned": "1", "added": "1 if p0 > 0 else 0",
+        "b": "factor + ((p0 * groups + group) * outputs + o0) * {size}",
+        "b_line": "groups * outputs", "b_turned": "0",
+        "c": "result + ((k0 * groups + group) * outputs + o0) * {size}",
+        "c_line": "groups * outputs", "m": "k_count", "n": "o_count", "k": "p_count",
+    }),
+    ("weights", False): (_WEIGHTS_FIRST, {
+        "a": "factor + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size}",
+        "a_line": "pixels", "a_turned": "0", "added": "1 if p0 + entry > 0 else 0",
+        "b": "patches", "b_line": "p_count", "b_turned": "1",
+        "c": "result + ((group * outputs + o0) * depth_all + k0) * {size}",
+        "c_line": "depth_all", "m": "o_count", "n": "k_count", "k": "p_count",
+    }),
+}  # fmt: skip
+
+
+@functools.cache
+def convolution_kernel(
+    dtype: DType, what: str, channels_last: bool, vector_bits: int | None = None
+) -> str:
+    """The text of a kernel. ``what``: ``forward`` or ``weights``; ``dtype``: ``f32`` or ``f64``."""
+    bits = native_vector_bits() if vector_bits is None else vector_bits
+    names = {
+        "dtype": dtype.name, "size": dtype.size,
+        "vectors": f"{dtype.name}x{bits // 8 // dtype.size}",
+        "columns": COLUMNS, "columns_most": COLUMNS - 1, "scratch": _SCRATCH, "depth": _DEPTH,
+        "pixels": PIXELS, "pixels_most": PIXELS - 1, "rows": ROWS, "row_unit": ROW_UNIT,
+        "row_unit_most": ROW_UNIT - 1, "column_unit": COLUMN_UNIT,
+        "column_unit_most": COLUMN_UNIT - 1,
+    }  # fmt: skip
+    loop, operands = _FORMS[what, channels_last]
+    gather = (_GATHER_LAST if channels_last else _GATHER_FIRST).format(**names)
+    single = _SINGLE_LAST if channels_last else _SINGLE_FIRST
+    product = _PRODUCT.format(**{k: v.format(**names) for k, v in operands.items()}, **names)
+    body = loop.format(
+        gather=textwrap.indent(gather, "    "), product=textwrap.indent(product, "    "),
+        single=textwrap.indent(single.format(gather=gather, **names), "    "), **names,
+    )  # fmt: skip
+    return _START.format(**names) + textwrap.indent(body, "        ") + "    return 0\n"

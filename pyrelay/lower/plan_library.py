@@ -1,0 +1,142 @@
+"""Ops with kernels of their own on a device: products of matrices and of images; and host calls.
+
+In: the Let of such an op. Out: instructions that allocate its result and launch its kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyrelay.errors import InvariantError
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Let, OpCall
+from pyrelay.ir.types import TensorType
+from pyrelay.lower import host
+from pyrelay.lower.instructions import Launch, Slot, Value
+
+if TYPE_CHECKING:
+    from pyrelay.lower.plan_function import FunctionPlanner
+
+
+_PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
+_AXES = 3  # of the images that convolutions take
+
+
+def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    """Plan a matrix product: parameters as `target.MatmulKernel` says."""
+    a, b = (arg.type for arg in call.args)
+    (out,) = let.outs
+    c = out.type
+    assert isinstance(a, TensorType)
+    assert isinstance(b, TensorType)
+    assert isinstance(c, TensorType)
+    transpose_a, transpose_b = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    m, n = c.shape[-2:]
+    k = a.shape[-2] if transpose_a else a.shape[-1]
+    batch = c.shape[:-2]
+    kernel = p.program.target.matmul(c.dtype)
+    address = p.allocate(c)
+    operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
+    operands += p.sizes.values(
+        (m, n, k, int(transpose_a), int(transpose_b), 0, a.shape[-1], b.shape[-1], n, len(batch))
+    )
+    strides = _batch_strides(a, batch), _batch_strides(b, batch)
+    for along in zip(batch, *strides, strict=True):
+        operands += p.sizes.values(along)
+    rows = dims.quotient(dims.add(m, kernel.row_unit - 1), kernel.row_unit)
+    columns = dims.quotient(dims.add(n, kernel.column_unit - 1), kernel.column_unit)
+    height, width = dims.minimum(m, kernel.row_unit), dims.minimum(n, kernel.column_unit)
+    # Each element of b is read once and serves `height` products: few rows wait for memory.
+    reading = c.dtype.size * _PICOSECONDS_PER_BYTE
+    spent = dims.add(dims.multiply(height, kernel.picoseconds), reading)
+    p.frame.emit(
+        Launch(
+            p.program.source(kernel.source, "matmul"), tuple(operands),
+            p.sizes.value(dims.product((rows, columns, *batch))),
+            p.sizes.value(dims.product((width, k, spent))),
+        )
+    )
+    p.define(out, (address,))
+
+
+def _batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]:
+    """How many elements the operand advances along each batch axis; 0 where it is broadcast."""
+    own = operand.shape[:-2]
+    strides: list[Extent] = [0] * (len(batch) - len(own))
+    for axis, extent in enumerate(own):
+        strides.append(0 if extent == 1 else dims.product(operand.shape[axis + 1 :]))
+    return strides
+
+
+def convolution(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    """Plan a convolution or its product for the weights, as `ConvolutionKernel` says."""
+    attrs = call.attrs
+    x, other = (arg.type for arg in call.args)
+    (out,) = let.outs
+    y = out.type
+    assert isinstance(x, TensorType)
+    assert isinstance(other, TensorType)
+    assert isinstance(y, TensorType)
+    last, groups = attrs["channels_last"], attrs["groups"]
+    forward = call.op.name == "convolve"
+    kernel = p.program.target.convolution(x.dtype, forward, last)
+    address = p.allocate(y)
+    operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
+    entries, channels, extents = _image(x, last)
+    outputs, sizes = _image(y if forward else other, last)[1:]
+    taps = tuple(attrs["size"]) if not forward else _taps(other, last)
+    share, own = dims.quotient(channels, groups), dims.quotient(outputs, groups)
+    operands += p.sizes.values((entries, groups, share, own))
+    padding = _AXES - len(extents)
+    operands += p.sizes.values((1, 1, 1, 1, 1, 1, 0) * padding)
+    for along in zip(
+        extents, taps, sizes, attrs["stride"], attrs["dilation"], attrs["spread"], attrs["before"],
+        strict=True,
+    ):  # fmt: skip
+        operands += p.sizes.values(along)
+    values = dims.product((share, *taps))
+    pixels = dims.product(sizes)
+    if not forward:
+        blocks, work = _blocks(values, kernel.rows), dims.product((entries, pixels, kernel.rows))
+    elif last:
+        blocks = _blocks(dims.multiply(entries, pixels), kernel.pixels)
+        work = dims.multiply(values, kernel.pixels)
+    else:
+        blocks = dims.multiply(entries, _blocks(pixels, kernel.pixels))
+        work = dims.multiply(values, dims.minimum(pixels, kernel.pixels))
+    columns = dims.minimum(own, kernel.columns)
+    p.frame.emit(
+        Launch(
+            p.program.source(kernel.source, call.op.name), tuple(operands),
+            p.sizes.value(dims.product((blocks, groups, _blocks(own, kernel.columns)))),
+            p.sizes.value(dims.product((work, columns, kernel.picoseconds))),
+        )
+    )
+    p.define(out, (address,))
+
+
+def _image(ty: TensorType, last: bool) -> tuple[Extent, Extent, tuple[Extent, ...]]:
+    """Entries, channels, extents."""
+    if last:
+        return ty.shape[0], ty.shape[-1], ty.shape[1:-1]
+    return ty.shape[0], ty.shape[1], ty.shape[2:]
+
+
+def _taps(weights: TensorType, last: bool) -> tuple[Extent, ...]:
+    return weights.shape[:-2] if last else weights.shape[2:]
+
+
+def _blocks(extent: Extent, unit: int) -> Extent:
+    return dims.quotient(dims.add(extent, unit - 1), unit)
+
+
+_LIBRARY = {"matmul": matmul, "convolution": convolution, "host": host.host_call}
+
+
+def library_call(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    """Plan an op with kernels of its own, or one that Python computes."""
+    if call.op.schedule not in _LIBRARY:
+        raise InvariantError(f"{call.op.name} has no kernel", span=let.span)
+    _LIBRARY[call.op.schedule](p, let, call)
