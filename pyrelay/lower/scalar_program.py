@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, Block, Function, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, bool_, i64
-from pyrelay.lower.cleaning import finish_body
+from pyrelay.lower.cleaning import finish_body, without_unused
 from pyrelay.lower.elements import Elements
 from pyrelay.lower.kernel import ARRAY, SLOT, Assign, Local, Lowering, Parameter
 from pyrelay.lower.kernel import If as KernelIf
+from pyrelay.lower.loop_versions import with_versions
 from pyrelay.lower.reductions import RuleEmitter
 from pyrelay.lower.values import Value
 from pyrelay.opt import places
@@ -56,6 +58,7 @@ def scalar_program(function: Function) -> Lowering:
             s.store(slot, s.const(0, i64), program.scalar(atom))
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
+    kernel = replace(kernel, body=without_unused(with_versions(kernel.body)))
     written = frozenset(program.elements.written)
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
     return Lowering(kernels, (), tuple(aliases), written, (frozenset(),) * len(aliases))

@@ -1,0 +1,480 @@
+"""Loop versioning: checks that a look at both ends of a loop settles leave the loop.
+
+In: the body of a scalar kernel. Out: the same, in which an innermost loop stands twice: without
+the checks that cannot fail if they hold at the first and at the last round, and as it was, for
+every other case. A test in front of the loop chooses.
+
+An integer that is made of a loop's index (or of a counter that the loop steps by a constant) by
+sums, differences and multiples lies between its values at both ends, as long as none of the steps
+to it leaves 64 bits there. So does what compares it with something that the loop does not change:
+index checks, overflow checks, and whether an index counts from the end (Gupta, "Optimizing array
+bound checks using flow analysis", LOPLAS 2, 1993; Wuerthinger, Wimmer and Moessenboeck, "Array
+bounds check elimination for the Java HotSpot client compiler", PPPJ 2007). A `while` loop over such
+a counter becomes a counted loop, which can be vectorised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from pyrelay.ir.types import bool_, i64
+from pyrelay.lower.kernel import (
+    Assign,
+    Body,
+    Break,
+    Compute,
+    Fail,
+    For,
+    If,
+    Literal,
+    Load,
+    Local,
+    Operand,
+    Read,
+    Statement,
+    Store,
+    While,
+    operands,
+    statements,
+)
+from pyrelay.lower.values import operand_key
+
+_SUMS = frozenset(["add", "subtract"])
+_ORDER = frozenset(["less", "less_equal", "greater", "greater_equal"])
+_OVERFLOWS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
+_EITHER = frozenset(["logical_or", "bitwise_or"])
+_FOLDED: dict[str, Callable[..., int]] = {
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+    "maximum": max,
+}
+_ZERO = Literal(0, i64)
+_SHORTEST = 8  # rounds that pay for the test in front
+_LARGEST_BODY = 200  # statements of a loop that may stand twice
+
+
+def with_versions(body: Body) -> Body:
+    """The body with its innermost loops in two versions where that removes checks."""
+    # Inner bodies first; loops nest no deeper than Python's own.
+    out: list[Statement] = []
+    for statement in body:
+        match statement:
+            case If():
+                then, orelse = with_versions(statement.then), with_versions(statement.orelse)
+                out.append(replace(statement, then=then, orelse=orelse))
+            case For() | While():
+                if any(isinstance(s, (For, While)) for s in statements(statement.body)):
+                    out.append(replace(statement, body=with_versions(statement.body)))
+                else:
+                    out += _versioned(statement)
+            case _:
+                out.append(statement)
+    return tuple(out)
+
+
+def _versioned(loop: For | While) -> list[Statement]:
+    if isinstance(loop, For) and isinstance(loop.stop, Literal) and loop.stop.value < _SHORTEST:
+        return [loop]
+    if sum(1 for _ in statements(loop.body)) > _LARGEST_BODY:
+        return [loop]
+    version = _Version(loop)
+    return [loop] if not version.pays() else version.written()
+
+
+class _Front:
+    """What is computed in front of a loop, each value once, and what must be false there."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.doubts: dict[tuple[Any, ...], Operand] = {}
+        self._known: dict[tuple[Any, ...], Operand] = {}
+
+    def put(self, primitive: str, *args: Operand) -> Operand:
+        """The value of a primitive."""
+        key = (primitive, *map(operand_key, args))
+        if key not in self._known:
+            self._known[key] = self._made(primitive, args)
+        return self._known[key]
+
+    def _made(self, primitive: str, args: tuple[Operand, ...]) -> Operand:
+        truth = primitive in _ORDER or primitive in _OVERFLOWS or primitive in _EITHER
+        numbers = [a.value for a in args if isinstance(a, Literal)]
+        if primitive in _SUMS and isinstance(args[1], Literal) and args[1].value == 0:
+            return args[0]
+        if primitive in _FOLDED and len(numbers) == len(args):
+            value = _FOLDED[primitive](*numbers)
+            if -(2**63) <= value < 2**63:
+                return Literal(value, i64)
+        if primitive in _OVERFLOWS and len(numbers) == len(args):
+            value = _FOLDED[primitive.removesuffix("_overflows")](*numbers)
+            return Literal(not -(2**63) <= value < 2**63, bool_)
+        out = Local(bool_ if truth else i64)
+        self.statements.append(Compute(out, primitive, args))
+        return out
+
+    def exact(self, primitive: str, *args: Operand) -> Operand:
+        """The value of a sum, difference or product, which must not leave 64 bits."""
+        self.doubt(self.put(f"{primitive}_overflows", *args))
+        return self.put(primitive, *args)
+
+    def doubt(self, condition: Operand) -> None:
+        """Only where this is false, the short version runs."""
+        if not isinstance(condition, Literal) or condition.value:
+            self.doubts[operand_key(condition)] = condition
+
+    def choice(self, slow: Statement, fast: Statement) -> list[Statement]:
+        """Everything, with the two versions at the end."""
+        if not self.doubts:
+            return [*self.statements, fast]
+        unsafe, *others = self.doubts.values()
+        for doubt in others:
+            unsafe = self.put("logical_or", unsafe, doubt)
+        return [*self.statements, If(unsafe, (slow,), (fast,))]
+
+
+#: An integer that a loop steps: computes its values in the first and the last round.
+_Source: TypeAlias = Callable[[_Front], tuple[Operand, Operand]]
+
+
+@dataclass(slots=True, eq=False)
+class _Straight:
+    """What is linear in one source (None: the same in every round), and how it is computed."""
+
+    source: Local | None
+    chain: dict[Compute, None] = field(default_factory=dict)
+
+
+class _Version:
+    """One loop, looked at."""
+
+    def __init__(self, loop: For | While) -> None:
+        self.loop = loop
+        flat = list(statements(loop.body))
+        self.bound = {s.out for s in flat if isinstance(s, (Compute, Load, Read))}
+        self.assigned: dict[Local, list[Assign]] = {}
+        for each in flat:
+            if isinstance(each, Assign):
+                self.assigned.setdefault(each.variable, []).append(each)
+        self.makers = {s.out: s for s in flat if isinstance(s, Compute)}
+        self.chosen = dict(self._choices(flat))
+        self.flat = flat
+        self.sources: dict[Local, _Source] = {}
+        #: A `while` loop as a counted one: its body and the number of rounds.
+        self.counted: tuple[Body, Callable[[_Front], Operand]] | None = None
+        self._find_sources()
+        self.straight: dict[Local, _Straight] = {}
+        for compute in self.makers.values():
+            self._look_at(compute)
+        self.false = self._settled()
+
+    def _choices(self, flat: Sequence[Statement]) -> Iterator[tuple[Local, tuple[Operand, ...]]]:
+        """Variables that both arms of one branch set and nothing else in the loop does."""
+        for statement in flat:
+            if not isinstance(statement, If):
+                continue
+            then, orelse = (
+                {s.variable: s.value for s in arm if isinstance(s, Assign)}
+                for arm in (statement.then, statement.orelse)
+            )
+            for variable in then.keys() & orelse.keys():
+                if len(self.assigned[variable]) == 2:
+                    yield variable, (then[variable], orelse[variable])
+
+    # -- sources -------------------------------------------------------------------------------
+
+    def _find_sources(self) -> None:
+        loop = self.loop
+        if isinstance(loop, For):
+            one = Literal(1, i64)
+            self.sources[loop.index] = lambda front: (
+                loop.start, front.put("subtract", loop.stop, one)
+            )
+            for variable in self.assigned:
+                self._counter(variable, loop)
+        else:
+            self._condition(loop)
+
+    def _is_fixed(self, operand: Operand) -> bool:
+        """Whether an operand is the same in every round, and known in front of the loop."""
+        if isinstance(operand, Literal):
+            return True
+        if isinstance(self.loop, For) and operand is self.loop.index:
+            return False
+        return operand not in self.bound and operand not in self.assigned
+
+    def _last_assign(self, variable: Local) -> Assign | None:
+        """The one Assign of a variable that other bodies know too, if nothing reads it later."""
+        found = self.assigned[variable]
+        if len(found) != 1 or found[0] not in self.loop.body or variable.dtype != i64:
+            return None
+        place = self.flat.index(found[0])
+        later = (o for s in self.flat[place + 1 :] for o in operands(s))
+        return None if variable in later else found[0]
+
+    def _counter(self, variable: Local, loop: For) -> None:
+        """A variable to which each round adds one of some constants of one sign, or nothing."""
+        assign = self._last_assign(variable)
+        steps = self._steps(variable, assign.value) if assign is not None else None
+        if not steps or (min(steps) < 0 < max(steps)):
+            return
+        step = min(steps) if min(steps) < 0 else max(steps)
+        if step == 0:
+            return
+
+        def ends(front: _Front) -> tuple[Operand, Operand]:
+            rounds = front.exact("subtract", loop.stop, loop.start)
+            last = front.put("maximum", front.put("subtract", rounds, Literal(1, i64)), _ZERO)
+            reach = front.exact("multiply", last, Literal(step, i64))
+            return variable, front.exact("add", variable, reach)
+
+        self.sources[variable] = ends
+
+    def _steps(self, variable: Local, value: Operand) -> set[int] | None:
+        """What `value` may add to a variable; None if that is not one of some constants."""
+        if value is variable:
+            return {0}
+        if not isinstance(value, Local):
+            return None
+        if value.variable:
+            found: set[int] = set()
+            for each in self.chosen.get(value, (None,)):
+                steps = None if each is None else self._steps(variable, each)
+                if steps is None:
+                    return None
+                found |= steps
+            return found
+        maker = self.makers.get(value)
+        if maker is None or maker.primitive not in _SUMS:
+            return None
+        a, b = maker.args
+        if maker.primitive == "add" and isinstance(a, Literal):
+            a, b = b, a
+        if a is not variable or not isinstance(b, Literal):
+            return None
+        return {b.value if maker.primitive == "add" else -b.value}
+
+    def _condition(self, loop: While) -> None:
+        """A `while` loop that ends when a counter reaches a bound."""
+        acts = (Assign, Break, Fail, If, Store)
+        test = next((s for s in loop.body if isinstance(s, acts)), None)
+        if not isinstance(test, Break) or not isinstance(test.cond, Local):
+            return
+        negated = self.makers.get(test.cond)
+        if negated is None or negated.primitive != "logical_not":
+            return
+        goes_on = self.makers.get(negated.args[0])  # type: ignore[arg-type]
+        if goes_on is None or goes_on.primitive not in ("less", "less_equal"):
+            return
+        variable, stop = goes_on.args
+        if not isinstance(variable, Local) or variable not in self.assigned:
+            return
+        assign = self._last_assign(variable)
+        if assign is None or not self._is_fixed(stop) or stop.dtype != i64:
+            return
+        step = self._step(variable, assign.value)
+        if step is None:
+            return
+        less = Literal(1 if goes_on.primitive == "less" else 0, i64)
+
+        def ends(front: _Front) -> tuple[Operand, Operand]:
+            """The greatest value with which a round begins is next to the bound."""
+            last = front.exact("subtract", stop, less)
+            front.doubt(front.put("less_equal", step, _ZERO))
+            front.exact("add", last, step)
+            return variable, last
+
+        def rounds(front: _Front) -> Operand:
+            _, last = ends(front)
+            more = front.exact("add", front.exact("subtract", last, variable), step)
+            whole = front.put("floor_divide", more, front.put("maximum", step, Literal(1, i64)))
+            return front.put("maximum", whole, _ZERO)
+
+        self.sources[variable] = ends
+        self.counted = tuple(s for s in loop.body if s is not test), rounds
+
+    def _step(self, variable: Local, value: Operand) -> Operand | None:
+        """What is added to a variable, if that is the same in every round."""
+        maker = self.makers.get(value) if isinstance(value, Local) else None
+        if maker is None or maker.primitive != "add":
+            return None
+        a, b = maker.args
+        if b is variable:
+            a, b = b, a
+        return b if a is variable and self._is_fixed(b) else None
+
+    # -- linear values -------------------------------------------------------------------------
+
+    def _look_at(self, compute: Compute) -> None:
+        """Notes whether a value is linear in one source."""
+        if compute.out.dtype != i64:
+            return
+        found = self._operands(compute.args)
+        if found is None:
+            return
+        moving = sum(self._moves(a) for a in compute.args)
+        name = compute.primitive
+        fits = name in _SUMS or name == "negative" or (name == "multiply" and moving < 2)
+        if not fits:
+            return
+        found.chain[compute] = None
+        self.straight[compute.out] = found
+
+    def _moves(self, operand: Operand) -> bool:
+        if operand in self.sources:
+            return True
+        known = self.straight.get(operand) if isinstance(operand, Local) else None
+        return known is not None and known.source is not None
+
+    def _operands(self, args: Sequence[Operand]) -> _Straight | None:
+        """Operands together: of one source, each linear in it."""
+        found = _Straight(None)
+        for arg in args:
+            if arg.dtype != i64:
+                return None
+            if isinstance(arg, Local) and arg in self.sources:
+                known = _Straight(arg)
+            elif isinstance(arg, Local) and arg in self.straight:
+                known = self.straight[arg]
+            elif self._is_fixed(arg):
+                continue
+            else:
+                return None
+            if known.source is not None:
+                if found.source is not None and found.source is not known.source:
+                    return None
+                found.source = known.source
+            found.chain.update(known.chain)
+        return found
+
+    # -- conditions ----------------------------------------------------------------------------
+
+    def _settled(self) -> dict[Local, _Straight]:
+        """Conditions that are false in every round if they are so at both ends."""
+        found: dict[Local, _Straight] = {}
+        for local, compute in self.makers.items():
+            name = compute.primitive
+            if name in _ORDER or name in _OVERFLOWS:
+                known = self._operands(compute.args)
+                if known is None or (
+                    name == "multiply_overflows" and sum(map(self._moves, compute.args)) > 1
+                ):
+                    continue
+                known.chain[compute] = None
+                found[local] = known
+            elif name in _EITHER and all(a in found for a in compute.args):
+                parts = [found[a] for a in compute.args]  # type: ignore[index]
+                moving = {p.source for p in parts} - {None}
+                if len(moving) < 2:
+                    both = _Straight(next(iter(moving), None))
+                    for part in parts:
+                        both.chain.update(part.chain)
+                    both.chain[compute] = None
+                    found[local] = both
+        return found
+
+    def _wanted(self) -> list[Local]:
+        """The settled conditions whose falsehood makes the loop simpler."""
+        wanted: dict[Local, None] = {}
+        for statement in self.flat:
+            match statement:
+                case Fail(cond=Local() as cond) if cond in self.false:
+                    wanted[cond] = None
+                case Compute(primitive="where", args=(Local() as cond, a, b)):
+                    # An index that may count from the end: where(k < 0, k + n, k).
+                    maker = self.makers.get(a) if isinstance(a, Local) else None
+                    if cond in self.false and maker is not None and b in maker.args:
+                        wanted[cond] = None
+        return list(wanted)
+
+    def pays(self) -> bool:
+        """Whether a second version has fewer checks."""
+        return bool(self._wanted())
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def written(self) -> list[Statement]:
+        """The test in front, and both versions."""
+        wanted, front = self._wanted(), _Front()
+        needed = {compute for cond in wanted for compute in self.false[cond].chain}
+        used = {self.false[cond].source for cond in wanted}
+        ends = {local: source(front) for local, source in self.sources.items() if local in used}
+        for end in (0, 1):
+            values: dict[Operand, Operand] = {local: pair[end] for local, pair in ends.items()}
+            for compute in self.makers.values():
+                if compute in needed:
+                    args = [values.get(a, a) for a in compute.args]
+                    values[compute.out] = self._exactly(compute.primitive, args, front)
+            for cond in wanted:
+                front.doubt(values[cond])
+        return front.choice(self.loop, self._fast(set(wanted), front))
+
+    @staticmethod
+    def _exactly(name: str, args: Sequence[Operand], front: _Front) -> Operand:
+        if name == "negative":
+            return front.exact("subtract", _ZERO, *args)
+        if name in _SUMS or name == "multiply":
+            return front.exact(name, *args)
+        return front.put(name, *args)
+
+    def _fast(self, false: set[Local], front: _Front) -> For | While:
+        """The loop without the conditions that are known to be false."""
+        loop = self.loop
+        if isinstance(loop, For):
+            index = Local(i64)
+            body = _Copy({loop.index: index}, false).body(loop.body)
+            return replace(loop, index=index, body=body)
+        if self.counted is None:
+            return While(_Copy({}, false).body(loop.body))
+        body, rounds = self.counted
+        return For(Local(i64), _ZERO, rounds(front), _Copy({}, false).body(body), True, False)
+
+
+class _Copy:
+    """Copies statements with names of their own, and conditions known to be false left out."""
+
+    def __init__(self, names: Mapping[Operand, Operand], false: set[Local]) -> None:
+        self.names = dict(names)
+        self.false = false
+
+    def operand(self, operand: Operand) -> Operand:
+        """What an operand is called in the copy."""
+        return self.names.get(operand, operand)
+
+    def _bind(self, out: Local) -> Local:
+        fresh = Local(out.dtype)
+        self.names[out] = fresh
+        return fresh
+
+    def body(self, body: Body) -> Body:
+        """The copy of a body."""
+        return tuple(copy for s in body for copy in self._statement(s))
+
+    def _statement(self, s: Statement) -> Iterator[Statement]:
+        at = self.operand
+        match s:
+            case Fail(cond=cond) if cond in self.false:
+                return
+            case Compute(out=out, primitive="where", args=(cond, _, b)) if cond in self.false:
+                self.names[out] = at(b)
+            case Compute(out=out, args=args):
+                values = tuple(map(at, args))
+                yield Compute(self._bind(out), s.primitive, values)
+            case Read(out=out):
+                yield Read(self._bind(out), s.parameter)
+            case Load(index=index):
+                place = at(index)
+                yield Load(self._bind(s.out), s.array, place, s.parallel)
+            case Store():
+                yield replace(s, index=at(s.index), value=at(s.value))
+            case Assign():
+                yield Assign(s.variable, at(s.value))
+            case Break():
+                yield Break(at(s.cond))
+            case Fail():
+                yield Fail(at(s.cond), s.site, tuple(map(at, s.values)))
+            case If():
+                yield If(at(s.cond), self.body(s.then), self.body(s.orelse))
+            case _:
+                raise AssertionError("an innermost loop holds no loop")
+
