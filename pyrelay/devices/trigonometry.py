@@ -81,6 +81,16 @@ def library(name: str) -> Callable[..., Lane]:
     return function
 
 
+def through_double(name: str) -> Callable[[Lane], Lane]:
+    """A function of C's math library, of an f32 too in double precision."""
+    function = library(name)
+
+    def wide(x: Lane) -> Lane:
+        return function(x.widen()).narrow() if x.format is SINGLE else function(x)
+
+    return wide
+
+
 # -- sine, cosine, tangent -----------------------------------------------------------------------
 
 # 2 / pi to 256 bits: floor(2**256 * 2 / pi).

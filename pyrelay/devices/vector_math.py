@@ -121,6 +121,10 @@ arcsinh = _function("arcsinh", t.lane_arcsinh)
 arccosh = _function("arccosh", t.lane_arccosh)
 arctanh = _function("arctanh", t.lane_arctanh)
 erf = _function("erf", t.lane_erf)
+erfc = _function("erfc", t.through_double("erfc"))
+lgamma = _function("lgamma", t.through_double("lgamma"))
+gamma = _function("gamma", t.through_double("tgamma"))
+nextafter = _function("nextafter", t.library("nextafter"), 2)
 
 
 def _emit_power(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:

@@ -8,6 +8,7 @@ Python.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,9 +20,11 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.narrowing import narrowed
 from pyrelay.infer.unions import distribute, sample
 
+_entered: list[Any] = []  # optional libraries whose functions are in the table
 _TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
 _TAKES_UNIONS: set[Callable[..., Any]] = set()
 _loaded = False
+_complete = False
 
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -45,7 +48,7 @@ def keeps_unions(handler: H) -> H:
 
 
 def _load() -> None:
-    global _loaded
+    global _loaded, _complete
     if not _loaded:
         _loaded = True
         from pyrelay.infer import (  # noqa: F401
@@ -57,6 +60,20 @@ def _load() -> None:
             names_numpy,
         )
 
+        _complete = True
+
+
+def _new_library() -> bool:
+    """Enter scipy.special if it has been imported since the last time; whether it was."""
+    module = sys.modules.get("scipy.special")
+    if not _complete or module is None or module in _entered or not hasattr(module, "softmax"):
+        return False
+    _entered.append(module)
+    from pyrelay.infer.names_composed import enter_scipy
+
+    enter_scipy(module)
+    return True
+
 
 def lookup(obj: Any) -> Callable[..., Any] | None:
     """The handler of a Python object, None if it has none."""
@@ -64,6 +81,8 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
     found = _TABLE.get(id(obj))
     if found is not None and found[0] is obj:
         return found[1]
+    if _new_library():
+        return lookup(obj)
     ufunc = getattr(obj, "__self__", None)
     if type(ufunc) is np.ufunc:
         from pyrelay.infer.names_composed import ufunc_method

@@ -18,6 +18,7 @@ from pyrelay.infer.operators import binary, both, compare, either, extent_of, po
 from pyrelay.infer.text import ask, text
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
+from pyrelay.ir.op import OPS
 
 ZERO, ONE = V.Known(0), V.Known(1)
 
@@ -489,7 +490,14 @@ def reduce_(
 
 
 def _math(op: str) -> Any:
+    arity = len(OPS[op].samples[0].args)
+
     def handler(it: Interpreter, *operands: V.Value) -> V.Value:
+        if len(operands) != arity:
+            raise it.failure(
+                errors.SignatureError,
+                f"math.{op} expected {arity} argument{'s' * (arity > 1)}, got {len(operands)}",
+            )
         values = []
         for value in operands:
             ty = it.tensor(value, f"math.{op}")
@@ -510,11 +518,23 @@ for _name, _op in {
     "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan",
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh",
     "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-    "erf": "erf", "hypot": "hypot", "copysign": "copysign", "fabs": "absolute", "cbrt": "cbrt",
-    "exp2": "exp2",
+    "erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "lgamma",
+    "nextafter": "nextafter", "copysign": "copysign", "fabs": "absolute",
+    "cbrt": "cbrt", "exp2": "exp2",
 }.items():
     if hasattr(math, _name):
         handles(getattr(math, _name))(_math(_op))
+
+
+@handles(math.hypot)
+def math_hypot(it: Interpreter, *coordinates: V.Value) -> V.Value:
+    """math.hypot of any number of coordinates."""
+    if len(coordinates) == 2:
+        length: V.Value = _math("hypot")(it, *coordinates)
+        return length
+    from pyrelay.infer.in_python import python_math
+
+    return call(it, V.Known(python_math.hypot), coordinates, {})
 
 
 @handles(math.pow)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import calls
+from pyrelay.infer import calls, names
 from pyrelay.infer import values as V
-from pyrelay.infer.adapters import operand, strong
+from pyrelay.infer.adapters import cast, operand, strong
 from pyrelay.infer.in_python import (
     arrangement,
     elements,
@@ -26,11 +26,13 @@ from pyrelay.infer.in_python import (
     products,
     python_math,
     sorting,
+    special,
     statistics,
 )
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.names import handles, of_ufunc
+from pyrelay.infer.names import elementwise, handles, of_ufunc
 from pyrelay.ir import types
+from pyrelay.ops.special import digamma
 
 
 def in_python(name: str, fn: Callable[..., Any]) -> Callable[..., V.Value]:
@@ -64,6 +66,37 @@ for _module in (arrangement, elements, products, sorting, statistics):
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
 _enter(np.linalg, "np.linalg", linear_algebra)
+handles(np.i0)(in_python("np.i0", special.i0))
+handles(np.spacing)(of_ufunc(np.spacing, in_python("np.spacing", elements.spacing)))
+for _name in ("erf", "erfc", "gamma", "lgamma"):
+    handles(getattr(special, f"_{_name}"))(elementwise(_name))
+
+#: functions of scipy.special that are an op, or NumPy's function, of this name
+_SCIPY_OPS = {
+    "erf": "erf", "erfc": "erfc", "expit": "sigmoid", "gamma": "gamma", "gammaln": "lgamma",
+}
+_SCIPY_NUMPY = ("exp2", "expm1", "log1p", "cbrt", "logaddexp", "sinc")
+
+
+def enter_scipy(module: Any) -> None:
+    """The functions of scipy.special, once a program has imported it; we never do."""
+    for name, op in _SCIPY_OPS.items():
+        handles(getattr(module, name))(of_ufunc(getattr(module, name), elementwise(op)))
+    for name in _SCIPY_NUMPY:
+        known, same = getattr(module, name, None), names.lookup(getattr(np, name))
+        if known is not None and same is not None:
+            handles(known)(same)
+    for known in (module.digamma, module.psi):
+        handles(known)(of_ufunc(known, _digamma))
+    _enter(module, "scipy.special", special)
+
+
+def _digamma(it: Interpreter, x: V.Value) -> V.Value:
+    """scipy.special.digamma of floats."""
+    value = strong(it, operand(it, x))
+    if it.tensor(value).dtype.kind != "f":
+        value = cast(it, value, types.f64)
+    return it.result(digamma(it.builder.handle(it.atom(value))))
 
 
 # -- limits of number types ------------------------------------------------------------------------
@@ -133,7 +166,6 @@ def iterable(it: Interpreter, y: V.Value) -> V.Value:
 @handles(np.nonzero)
 def nonzero(it: Interpreter, a: V.Value) -> V.Value:
     """np.nonzero: one array of indices for each axis; their size is known at run time."""
-    from pyrelay.infer.adapters import cast
     from pyrelay.infer.advanced import true_positions
 
     mask = cast(it, operand(it, a), types.bool_)
@@ -203,8 +235,6 @@ _SCANS = {"add": np.cumsum, "multiply": np.cumprod}
 
 def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
     """The handler of np.add.at, np.subtract.outer, np.maximum.reduce, ...; None for others."""
-    from pyrelay.infer import names
-
     name = ufunc.__name__
     known = {"reduce": _REDUCTIONS, "accumulate": _SCANS}.get(method, {}).get(name)
     if known is not None:
@@ -227,8 +257,6 @@ def _along_first(
     **keywords: V.Value,
 ) -> V.Value:
     """A reduction or scan; unlike NumPy's functions, methods take the first axis by default."""
-    from pyrelay.infer import names
-
     handler = names.lookup(fn)
     assert handler is not None
     return names.apply(it, fn, handler, (array, axis), keywords)

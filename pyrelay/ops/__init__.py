@@ -3,6 +3,7 @@
 Importing this package registers all of them in `pyrelay.ir.op.OPS`.
 
     arithmetic  functions  logic    one result element from one element of each operand
+    special                         likewise: the gamma function and its kin
     shape  index                    elements moved, chosen, replaced
     reduce                          many elements to one, and running sums
     contract  convolution           products of matrices and of images
@@ -24,9 +25,10 @@ from pyrelay.ops import (
     program,
     reduce,
     shape,
+    special,
 )
 
 __all__ = [
     "arithmetic", "contract", "convolution", "functions", "host", "index", "logic", "program",
-    "reduce", "shape",
+    "reduce", "shape", "special",
 ]

@@ -236,5 +236,6 @@ MATH: Mapping[str, Meaning] = {
     "sin": math.sin, "cos": math.cos, "tan": math.tan, "arcsin": math.asin, "arccos": math.acos,
     "arctan": math.atan, "arctan2": math.atan2, "sinh": math.sinh, "cosh": math.cosh,
     "tanh": math.tanh, "arcsinh": math.asinh, "arccosh": math.acosh, "arctanh": math.atanh,
-    "erf": math.erf, "hypot": math.hypot, "copysign": math.copysign, "power": math.pow,
+    "erf": math.erf, "erfc": math.erfc, "gamma": math.gamma, "lgamma": math.lgamma,
+    "hypot": math.hypot, "copysign": math.copysign, "power": math.pow,
 }

@@ -190,7 +190,7 @@ _MATH = (
         _plain(name, 1, "f", _math(name))
         for name in (
             "cbrt", "exp2", "expm1", "log2", "log10", "log1p", "tan", "sinh", "cosh", "tanh",
-            "erf", "floor", "ceil", "trunc", "rint",
+            "erf", "erfc", "lgamma", "floor", "ceil", "trunc", "rint",
         )
     ),
     *(
@@ -199,6 +199,8 @@ _MATH = (
     ),
     _plain("arctan2", 2, "f", _math("atan2", 2)),
     _plain("hypot", 2, "f", _math("hypot", 2)),
+    _plain("gamma", 1, "f", _math("tgamma")),
+    _plain("nextafter", 2, "f", _math("nextafter", 2)),
     _plain("copysign", 2, "f", _math("copysign", 2)),
     _plain("sigmoid", 1, "f", _prelude("sigmoid", 1)),
     _plain("logaddexp", 2, "f", _prelude("logaddexp", 2)),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import pyrelay
 from tests.infer.running import assert_same_outcome, interpreted, plainly
@@ -22,6 +23,7 @@ from tests.users.test_users import direction, leaves, measured, moved
 _RANDOM = np.random.RandomState(0)
 VALUES: dict[str, Any] = {
     "x": np.array([0.3, 2.1, 1.2, 0.7, 3.4]), "y": np.array([-0.5, 1.5, 0.25, -2.0, 0.8]),
+    "w": np.array([0.1, -0.9, 0.55, 0.33]),
     "v": np.array([1.0, -2.0, 0.5, 3.0]), "A": _RANDOM.randn(3, 4), "B": _RANDOM.randn(4, 3),
     "Q": _RANDOM.randn(3, 3), "T": _RANDOM.randn(2, 3, 4), "i": np.array([1, 3, 0, 2, 1, 3]),
     "K": np.array([[3, 1, 2], [0, 5, 1]]), "b": np.array([True, False, True, True, False]),
@@ -585,9 +587,79 @@ math.dist(x, y)
 math.degrees(s) + math.radians(s)
 """
 
+SPECIAL = """
+math.hypot(s, t)
+math.hypot(s, t, 1.0)
+math.hypot(s)
+math.erf(s)
+math.erfc(s)
+math.gamma(t)
+math.lgamma(t)
+math.ulp(s)
+math.nextafter(s, t)
+sp.erf(x)
+sp.erf(s)
+sp.erfc(y)
+sp.erfinv(w)
+sp.expit(y)
+sp.logit(x / 5)
+sp.logsumexp(x)
+sp.logsumexp(A, axis=1)
+sp.logsumexp(A, axis=0, keepdims=True)
+sp.logsumexp(x, b=x)
+sp.softmax(x)
+sp.softmax(A, axis=1)
+sp.log_softmax(x)
+sp.log_softmax(A, axis=-1)
+sp.gammaln(x)
+sp.gamma(x)
+sp.xlogy(x, x)
+sp.xlogy(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
+sp.xlog1py(x, x)
+sp.digamma(x)
+sp.psi(x)
+sp.beta(x, x + 1)
+sp.betaln(x, x + 1)
+sp.ndtr(y)
+sp.ndtri(x / 5)
+sp.log_ndtr(y)
+sp.entr(x)
+sp.rel_entr(x, d)
+sp.kl_div(x, d)
+sp.huber(1.0, y)
+sp.log_expit(y)
+sp.expm1(x) + sp.log1p(x) + sp.cbrt(x) + sp.exp2(x)
+sp.i0(x)
+sp.i0e(x)
+sp.i1(x)
+sp.i1e(x)
+sp.sinc(x)
+sp.softmax(f)
+sp.expit(f)
+sp.erf(f)
+math.lgamma(-0.5)
+math.lgamma(0.0)
+math.gamma(-n)
+math.gamma(172.5 + s)
+math.gamma(-1.5 * s)
+sp.gammaln(y - 0.1)
+sp.digamma(y - 0.1)
+sp.log_ndtr(np.array([-50.0, -25.0, -15.0, -2.0, 0.0, 3.0, 10.0]))
+sp.erfinv(np.array([-1.0, 0.999999999, 1e-9, 0.3, -0.7, 1.0]))
+sp.erfcinv(np.array([1e-10, 0.3, 1.7]))
+sp.i0(np.array([0.0, 3.0, 20.0, 30.0, -7.0]))
+sp.i1e(np.array([0.0, 3.0, 20.0, 30.0, -7.0]))
+sp.xlogy(0, y)
+sp.logsumexp([s, t])
+sp.expit(n)
+sp.softmax(i)
+sp.gammaln(i + 1)
+sp.beta(100 * x, 60)
+"""
+
 EXPRESSIONS = [
     line
-    for table in (ARRANGEMENT, ELEMENTS_AND_STATISTICS, SEARCH_AND_PRODUCTS, MATH)
+    for table in (ARRANGEMENT, ELEMENTS_AND_STATISTICS, SEARCH_AND_PRODUCTS, MATH, SPECIAL)
     for line in table.strip().splitlines()
 ]
 
@@ -600,7 +672,7 @@ def made(expression: str) -> tuple[Any, tuple[Any, ...], list[str]]:
     text = "\n".join([*lines, f"    return {last}\n"])
     filename = f"<expression {expression}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {"np": np, "math": math}
+    scope: dict[str, Any] = {"np": np, "math": math, "sp": scipy.special}
     exec(compile(text, filename, "exec"), scope)
     return scope["program"], tuple(copy.deepcopy(VALUES[k]) for k in names), names
 
@@ -659,6 +731,19 @@ np.poly(v)
 math.fsum(x)
 math.remainder(t, s)
 math.modf(t)[0]
+math.hypot(s, t, 1.0)
+math.gamma(t)
+math.lgamma(t)
+sp.erfc(y)
+sp.erfinv(w)
+sp.gammaln(y - 0.1)
+sp.digamma(x)
+sp.beta(x, x + 1)
+sp.logsumexp(x, b=x)
+sp.softmax(A, axis=1)
+sp.log_ndtr(np.array([-50.0, -25.0, -15.0, -2.0, 0.0, 3.0, 10.0]) + s)
+sp.i1(x)
+sp.xlogy(x, x)
 """
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
 from pyrelay.ops.scalar import CUDA_PRELUDE, SCALARS, Scalar, c_type
 from tests.devices.running_kernels import run
@@ -23,6 +24,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "fma": lambda a, b, c: a * b + c,
     "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
     "erf": np.vectorize(math.erf),
+    **{name: OPS[name].numpy for name in ("erfc", "lgamma", "gamma")},
     "real": np.real,
     "imag": np.imag,
     "make_complex": lambda a, b: _paired(a, b),

@@ -114,6 +114,11 @@ def frexp(x: Array) -> Any:
     )
 
 
+def spacing(x: Array) -> Array:
+    """The distance to the next float away from 0, with the sign of x."""
+    return np.nextafter(x, np.copysign(math.inf, x)) - x
+
+
 def signbit(x: Array) -> Array:
     """Which elements have a sign bit (-0.0 has)."""
     return np.copysign(1.0, x) < 0

@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = [
     "comb", "degrees", "dist", "factorial", "fmod", "frexp", "fsum", "gcd", "isclose", "isqrt",
-    "lcm", "ldexp", "modf", "perm", "radians", "remainder", "sumprod",
+    "lcm", "ldexp", "modf", "perm", "radians", "remainder", "sumprod", "ulp",
 ]
 
 
@@ -167,6 +167,15 @@ def radians(x: float) -> float:
     return x * (math.pi / 180.0)
 
 
+def ulp(x: float) -> float:
+    """The value of the last bit."""
+    size = abs(float(x))
+    if math.isinf(size):
+        return size
+    following = math.nextafter(size, math.inf)
+    return size - math.nextafter(size, 0.0) if math.isinf(following) else following - size
+
+
 # -- sums and comparisons --------------------------------------------------------------------------
 
 
@@ -204,6 +213,22 @@ def sumprod(p: Any, q: Any) -> Any:
 def dist(p: Any, q: Any) -> float:
     """The distance of two points."""
     return float(sum((float(a) - float(b)) ** 2 for a, b in zip(p, q, strict=True)) ** 0.5)
+
+
+def hypot(*coordinates: float) -> float:
+    """The length of a vector, scaled so that no square overflows."""
+    sizes = [abs(float(c)) for c in coordinates]
+    top = 0.0
+    for size in sizes:
+        if math.isinf(size):
+            return math.inf
+        top = max(top, size)
+    if top == 0.0:
+        return 0.0
+    total = 0.0
+    for size in sizes:
+        total += (size / top) * (size / top)
+    return top * math.sqrt(total)
 
 
 def isclose(a: float, b: float, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool:
