@@ -95,6 +95,55 @@ def recurrence(count: int) -> Arguments:
     return normal(np.random.default_rng(6), count).astype(np.float64), 0.9
 
 
+def array_programs() -> tuple[Workload, ...]:
+    """Loops and writes in place, float64 and integers; numba's loops check no index."""
+    rng = np.random.default_rng(7)
+    random, integers = rng.random, rng.integers
+    square = random((200, 200))
+    half = rng.standard_normal((120, 120))
+    symmetric = half @ half.T + 120 * np.eye(120)
+    table = integers(0, 2**32, 256).astype(np.uint32)
+    rows: tuple[tuple[str, str, Arguments], ...] = (
+        ("jacobi", "Jacobi, 200 x 200, 50 sweeps", (square, 50)),
+        ("gauss_seidel", "Gauss-Seidel, 200 x 200, 10 sweeps", (square, 10)),
+        ("wave", "wave equation, 10,000 points, 100 steps",
+         (random(10_000), np.zeros(10_000), 100, 0.1)),
+        ("floyd_warshall", "Floyd-Warshall, 100 nodes", (random((100, 100)),)),
+        ("nbody", "n-body, 100 bodies, 5 steps",
+         (random((100, 3)), random((100, 3)), random(100), 5, 0.01)),
+        ("edit_distance", "edit distance, 600 x 500",
+         (integers(0, 4, 600), integers(0, 4, 500))),
+        ("knapsack", "knapsack, 100 items, capacity 2,000",
+         (integers(1, 50, 100), random(100), 2000)),
+        ("sieve", "sieve of Eratosthenes below 200,000", (200_000,)),
+        ("histogram", "histogram of 200,000 numbers", (random(200_000), 64)),
+        ("crc32", "CRC-32 of 100,000 bytes",
+         (integers(0, 256, 100_000).astype(np.uint32), table)),
+        ("life", "game of life, 200 x 200, 20 steps",
+         ((random((200, 200)) > 0.5).astype(np.uint8), 20)),
+        ("lu", "LU without pivots, 120 x 120", (symmetric,)),
+        ("tridiagonal", "tridiagonal system of 20,000",
+         (random(20_000), random(20_000) + 4, random(20_000), random(20_000))),
+        ("fft", "radix-2 FFT of 4,096 points", (random(4096), random(4096))),
+        ("conjugate_gradient", "conjugate gradients, 120 x 120, 50 steps",
+         (symmetric, random(120), 50)),
+        ("lorenz", "Lorenz system, 20,000 Runge-Kutta steps",
+         (np.array([1.0, 2.0, 3.0]), 20_000, 0.001)),
+        ("blur", "filter of 5 x 5 over 100 x 100", (random((100, 100)), random((5, 5)))),
+        ("kmeans", "k-means, 3,000 points, 8 centres, 3 steps",
+         (random((3000, 4)), random((8, 4)), 3)),
+        ("monte_carlo", "pi from 100,000 pairs of a linear congruence", (100_000, 42)),
+    )
+    # Orders of summation differ; a chaotic orbit keeps six digits of that at this length.
+    return tuple(
+        Workload(
+            name, title, name, lambda args=args: args,  # type: ignore[misc]
+            goals=(Goal("numba"),), rtol=1e-3 if name == "lorenz" else 1e-6, atol=1e-8,
+        )
+        for name, title, args in rows
+    )
+
+
 WORKLOADS: tuple[Workload, ...] = (
     Workload(
         "elementwise",
@@ -188,6 +237,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("newton", "Newton's square root of 2, a while loop", "newton", lambda: (2.0, 1.0)),
     Workload("fibonacci", "fibonacci(24) by recursion", "fibonacci", lambda: (24,)),
     Workload("depth", "recursion 100,000 deep", "depth", lambda: (100_000, 0.5)),
+    *array_programs(),
 )
 
 BY_NAME = {workload.name: workload for workload in WORKLOADS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 import pyrelay
-from benchmarks.programs import plain
+from benchmarks.programs import arrays, plain
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -25,6 +25,7 @@ PROGRAMS = {
     "newton": thunk(pyrelay.jit(plain.newton)),
     "fibonacci": thunk(pyrelay.jit(plain.fibonacci)),
     "depth": thunk(pyrelay.jit(plain.depth)),
+    **{name: thunk(pyrelay.jit(function)) for name, function in arrays.PROGRAMS.items()},
 }
 
 

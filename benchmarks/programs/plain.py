@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.programs import arrays
+
 
 def elementwise(x, w, b):
     return np.tanh(x * w + b) * np.exp(-x * x)
@@ -190,6 +192,7 @@ PROGRAMS = {
     "newton": thunk(newton),
     "fibonacci": thunk(fibonacci),
     "depth": thunk(depth_by_loop),
+    **{name: thunk(function) for name, function in arrays.PROGRAMS.items()},
 }
 
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.programs import arrays, jax_arrays
 from benchmarks.programs.plain import as_arrays
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -63,9 +64,12 @@ def newton(f0, x):
     )
 
 
-def program(function, *, double=False):
-    """Compile `function`; `double` keeps float64, which JAX narrows unless told otherwise."""
-    compiled = jax.jit(function)
+def program(function, *, double=False, static=()):
+    """Compile `function`; `double` keeps float64, which JAX narrows unless told otherwise.
+
+    `static`: the arguments that are extents, which JAX has to know.
+    """
+    compiled = jax.jit(function, static_argnums=static)
 
     def setup(*args):
         with jax.enable_x64(double):
@@ -80,6 +84,7 @@ def program(function, *, double=False):
     return setup
 
 
+STATIC = {"histogram": (1,), "knapsack": (2,)}
 PROGRAMS = {
     "elementwise": program(elementwise),
     "lstm_forward": program(lstm),
@@ -92,6 +97,10 @@ PROGRAMS = {
     "stores": program(stores, double=True),
     "stores_gradient": program(jax.grad(stores), double=True),
     "newton": program(newton, double=True),
+    **{
+        name: program(getattr(jax_arrays, name), double=True, static=STATIC.get(name, ()))
+        for name in arrays.PROGRAMS if hasattr(jax_arrays, name)
+    },
 }
 
 

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from benchmarks.programs import plain
+from benchmarks.programs import array_loops, arrays, plain
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -97,6 +97,10 @@ PROGRAMS = {
     "escape": thunk(njit(plain.escape)),
     "newton": thunk(njit(plain.newton)),
     "fibonacci": thunk(fibonacci),
+    **{
+        name: thunk(njit(getattr(array_loops, name, function)))
+        for name, function in arrays.PROGRAMS.items()
+    },
 }
 
 
