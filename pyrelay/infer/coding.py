@@ -17,6 +17,7 @@ from pyrelay.infer.identity import Numbers
 from pyrelay.infer.layout import (
     Layout,
     LFixed,
+    LGrown,
     LKnown,
     LNode,
     LParam,
@@ -29,6 +30,7 @@ from pyrelay.infer.layout import (
     head_of,
     rebuild,
     rebuild_content,
+    retyped,
     same_reference,
     same_value,
 )
@@ -61,6 +63,8 @@ def leaf_types(layout: Layout) -> Iterator[Type]:
             case LUnion(cases):
                 yield types.PY_INT
                 pending.extend(reversed(cases))
+            case LGrown():
+                yield from here.leaves
             case TensorType():
                 yield here
 
@@ -87,6 +91,8 @@ def shared_leaf_types(layouts: Sequence[Any]) -> list[Any]:
             case LUnion(cases):
                 found.append(types.PY_INT)
                 pending.extend(reversed(cases))
+            case LGrown():
+                found.extend(here.leaves)
             case types.TensorType():
                 found.append(here)
     return found
@@ -140,8 +146,23 @@ class Encoder:
         if root.kind == "array":
             self._tensor(content, layout)
             return
+        if isinstance(layout, LGrown):
+            self._grown(root, layout)
+            return
         for child, inner in zip(content_children(content), layout.children, strict=True):
             self(child, inner)
+
+    def _grown(self, root: V.Root, layout: LGrown) -> None:
+        """Write the content of a list, which becomes a growing one of this layout if it is not."""
+        from pyrelay.infer import growing
+
+        content = growing.fitted(self.builder, self.heap, self.read, root, layout.template)
+        self.atoms.append(self.builder.cast(self.read(content.count), types.i64, weak=True))
+        for row, ty in zip(content.rows, layout.leaves[1:], strict=True):
+            self._tensor(row, ty)
+        capacity = None if content.rows else dims.plain_symbol(layout.capacity)
+        if capacity is not None:
+            self.extents[capacity] = 0
 
     def _scalar(self, value: V.Value, ty: TensorType) -> None:
         self.atoms.append(self.builder.cast(self.read(value), ty.dtype, weak=ty.weak))
@@ -240,6 +261,8 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
         case LPlace(_, kind, cls, content):
             if not (isinstance(value, V.Ref) and value.root.kind == kind and value.cls is cls):
                 return False
+            if isinstance(content, LGrown):
+                return True
             return content is None or content_head(heap.contents[value.root]) == content.head
         case LNode(head, children):
             return head_of(value) == head and all(
@@ -272,10 +295,11 @@ class Decoder:
                 return V.Scalar(ty, next(self.outs), None, origin)
             case LFixed(value):
                 return value  # type: ignore[no-any-return]
-            case LPlace(key, kind, cls, content, may_be, rivals, numbered):
+            case LPlace(key, kind, cls, content, may_be, rivals, numbered, stored):
                 root = self.roots.get(key)
                 if root is None:
                     root = self.roots[key] = self._root(kind, may_be, rivals)
+                    root.stored = stored
                     if numbered:
                         assert self.numbers is not None
                         root.number, root.serial = next(self.outs), self.numbers.of(key)
@@ -301,7 +325,22 @@ class Decoder:
         """The content of a root of this kind."""
         if kind == "array":
             return next(self.outs)
+        if isinstance(layout, LGrown):
+            count, *rows = (next(self.outs) for _ in layout.leaves)
+            return V.Growing(
+                V.Scalar(types.PY_INT, count), tuple(rows), typed_by_rows(layout.template, rows),
+                layout.loops,
+            )
         return rebuild_content(layout.head, [self(c) for c in layout.children])
+
+
+def typed_by_rows(template: Layout, rows: Sequence[Atom]) -> Layout:
+    """The template with the shapes of the items that these rows hold."""
+    def leaf(row: Atom) -> TensorType:
+        assert isinstance(row.type, TensorType)
+        return TensorType(row.type.dtype, row.type.shape[1:])
+
+    return retyped(template, map(leaf, rows))
 
 
 def layout_symbols(layouts: Iterable[Any], mark: int) -> list[Symbol]:

@@ -14,7 +14,7 @@ from pyrelay.infer import coding, identity, narrowing
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.interpreter import MOST_SPLITS, Interpreter
 from pyrelay.infer.loops import run_loop
 from pyrelay.infer.truth import truth
 from pyrelay.ir import dims, types
@@ -193,7 +193,9 @@ class _Merge:
         results, contents = described[0]
         if len(described) == 1:
             return results, contents
-        joiner = L.Joiner(True, same=self.it.program.guards.same)
+        program = self.it.program
+        grows = self.it.rolling > 0 or program.splits == MOST_SPLITS
+        joiner = L.Joiner(True, grows, same=program.guards.same)
         more_results, more_contents = described[1]
         joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]
         return joined, [
@@ -202,12 +204,10 @@ class _Merge:
         ]
 
     def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
-        if isinstance(a, types.TensorType):
-            places = (L.LPlace(-1, "array", None, a), L.LPlace(-1, "array", None, b))
-            return joiner.array_type(*places)
-        if a.head == b.head:
-            return joiner(a, b)
-        raise V.NeedsSplitting(self.it.varied(root, self.it.builder.span))
+        try:
+            return joiner.content(root.kind, a, b)
+        except L.JoinError:
+            raise V.NeedsSplitting(self.it.varied(root, self.it.builder.span)) from None
 
     def finish(self, test: Atom) -> list[V.Value]:
         """Emit the If and give the joined values."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import attributes, calls, effects, narrowing, operators, subscripts, text
+from pyrelay.infer import attributes, calls, effects, lists, narrowing, operators, subscripts, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.truth import truth
@@ -349,6 +349,9 @@ def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     if isinstance(content, dict):
         key = it.static(args[1], "the key of a dict")
         it.heap.write(target.root, {**content, key: args[2]}, it.let.span if it.let else None)
+        return
+    if isinstance(content, V.Growing):
+        lists.append(it, target, args[1])
         return
     it.heap.write(target.root, (*content, args[1]), it.let.span if it.let else None)
 

@@ -7,7 +7,7 @@ The body is interpreted with a guess of the layouts until those at its back edge
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
@@ -114,10 +114,12 @@ class Fixpoint:
         it = self.it
         outer, it.visits = it.visits, self.visits
         self.visits.met.clear()
+        it.rolling += 1
         try:
             result = self._interpret()
         finally:
             it.visits = outer
+            it.rolling -= 1
         try:
             if result.following is None:
                 left = self._emit(result)
@@ -261,7 +263,7 @@ class Fixpoint:
         bound = frozenset(
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
-        joiner = L.Joiner(self.mixed, bound, same=self.it.program.guards.same)
+        joiner = L.Joiner(self.mixed, True, bound, same=self.it.program.guards.same)
         back = [describer(v) for v in result.following]
         names = [v.name for v in self.runner.node.carried]
         layouts = []
@@ -302,26 +304,39 @@ class Fixpoint:
         return self.everything, list(self.changed), stale
 
     def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
-        if isinstance(a, TensorType):
-            return joiner.array_type(
-                L.LPlace(-1, "array", None, a), L.LPlace(-1, "array", None, b)
-            )
-        if a.head != b.head:
+        differ = isinstance(a, L.LNode) and (not isinstance(b, L.LNode) or a.head != b.head)
+        if differ and (root.kind != "list" or self.runner.keeps_lengths):
             raise V.NeedsUnrolling(
                 self.it.failure(
                     errors.UnsupportedOperationError,
                     f"this loop changes the length or the keys of a {root.kind}, and how often it "
                     "runs is known only at run time",
                     hints=("write into an array made before the loop: out[i] = ...",),
-                )
+                ),
+                root,
             )
         try:
-            return joiner(a, b)
+            joined = joiner.content(root.kind, a, b)
+            if differ:
+                joined = replace(joined, loops=joined.loops | {self.runner.let})
+            return joined
         except L.JoinError as error:
+            if root.kind == "list":
+                raise V.NeedsUnrolling(self._items_differ(error)) from None
             raise TypeChanges(
                 root.name or f"an item of a {root.kind}", _show(error.left), _show(error.right),
                 error.what,
             ) from None
+
+    def _items_differ(self, error: L.JoinError) -> errors.PyrelayError:
+        left, right = _show(error.left), _show(error.right)
+        return self.it.failure(
+            errors.TypeMismatchError,
+            "the items of a list that this loop changes have no common type"
+            + (f": {left} and {right}" if left != right else f", {error.what}"),
+            notes=("a list whose length is known only at run time holds items of one structure",),
+            hints=("give the items one type and shape, or keep them in lists of their own",),
+        )
 
     # -- emission ----------------------------------------------------------------------------------
 
@@ -334,7 +349,7 @@ class Fixpoint:
         self._encode(init, self.init)
         body = self._body(result, symbols)
         count = None
-        if self.runner.iteration is not None:
+        if self.runner.iteration is not None and not self.runner.dynamic:
             count = it.atom(self._count())
         loop = Loop(
             result.carried, tuple(init.atoms), body, result.test, result.handed, count,
@@ -389,7 +404,7 @@ class Fixpoint:
             encoder = self._encoder(result.builder, result.heap)
             self._encode(encoder, result.following)
             leaves = [it.atom(result.leave)] if exits else []
-        extents = [encoder.extents[s] for s in symbols]
+        extents = [encoder.extents.get(s, dims.of(s)) for s in symbols]
         self._bind_index(result, extents)
         return result.builder.block([*leaves, *encoder.atoms], extents)
 
@@ -422,6 +437,13 @@ class _Handover:
         for root, content in contents.items():
             if isinstance(content, Var):
                 contents[root] = self.renamed.get(content, content)
+            elif isinstance(content, V.Growing):
+                rows = tuple(
+                    self.renamed.get(r, r) if isinstance(r, Var) else r for r in content.rows
+                )
+                contents[root] = replace(
+                    content, count=self._value(content.count), rows=rows
+                )
             elif root.kind != "array":
                 before = L.content_children(content)
                 children = [self._value(c) for c in before]

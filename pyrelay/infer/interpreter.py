@@ -39,6 +39,7 @@ _SHOWN_OPERANDS = (
 #: what must be known while compiling -> what to write where it is not
 _INSTEAD = {
     "the index of a list": "keep the items in an array, e.g. np.zeros(n), and index that",
+    "the number of items": "index what you need, e.g. first = items[0]",
     "the key of a dict": "use an array indexed by the key: counts[k] += 1",
     "the step of a slice": "index with the positions: x[np.arange(start, stop, step)]",
 }
@@ -75,6 +76,8 @@ class Program:
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     exact: bool = False  # arrays that names may share have numbers that tell them apart
     splits: int = 0  # branches that what follows was put into
+    unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
+    growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""
@@ -105,6 +108,7 @@ class Interpreter:
     let: Let | None = None
     active: list[Any] = field(default_factory=list)  # functions being interpreted in line
     conditional: int = 0  # how many run-time branches and loops the code at hand is inside
+    rolling: int = 0  # how many loops are around it; in a recursive function one more
     variants: int = 0  # how many branches that gave objects different structures it is behind
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
     visits: Visits = field(default_factory=Visits)  # of the loops in the loop at hand
@@ -377,7 +381,7 @@ class Interpreter:
                 return v
             case V.Tuple(items, None):
                 return tuple(self.static(i, what) for i in items)
-            case V.Ref(root) if root.kind == "list":
+            case V.Ref(root) if root.kind == "list" and isinstance(self.content(root), tuple):
                 return [self.static(i, what) for i in self.content(root)]
             case V.Slice(a, b, c):
                 return slice(self.static(a, what), self.static(b, what), self.static(c, what))

@@ -18,12 +18,15 @@ class Iteration:
     """`count` items, `item(index)` gives one; `static` if items differ in structure.
 
     `count` and `index` are values (known or typed ints); a static iteration has a known count and
-    takes only known indices.
+    takes only known indices. `lists` are those gone through; if their lengths may change meanwhile,
+    `count_now` gives the count at the time it is called (None: that has no meaning).
     """
 
     count: V.Value
     item: Callable[[V.Value], V.Value]
     static: bool = False
+    lists: tuple[V.Ref, ...] = ()
+    count_now: Callable[[], V.Value] | None = None
 
 
 def iterate(it: Interpreter, value: V.Value) -> Iteration:
@@ -36,7 +39,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
         case V.Tuple(items):
             return _static(items)
         case V.Ref(root) if root.kind in ("list", "set"):
-            return _static(it.content(root))
+            return _list(it, value)
         case V.Ref(root) if root.kind == "dict":
             return _static(tuple(V.Known(k) for k in it.content(root)))
         case V.Known(v) if isinstance(v, (str, tuple, list, frozenset, set, range, dict)):
@@ -65,6 +68,25 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
     )
 
 
+def _list(it: Interpreter, ref: V.Ref) -> Iteration:
+    """Over a list or a set: the items that it has when they are reached."""
+    from pyrelay.infer.lists import length
+    from pyrelay.infer.subscripts import get_item
+
+    content = it.content(ref.root)
+    if ref.root.kind == "set":
+        return _static(content)
+    growing = isinstance(content, V.Growing)
+
+    def count() -> V.Value:
+        now = it.content(ref.root)
+        return length(now) if isinstance(now, V.Growing) else V.Known(len(now))
+
+    return Iteration(
+        count(), lambda i: get_item(it, ref, i, checked=True), not growing, (ref,), count
+    )
+
+
 def _static(items: tuple[V.Value, ...]) -> Iteration:
     return Iteration(V.Known(len(items)), lambda i: items[i.value], static=True)  # type: ignore[union-attr]
 
@@ -74,30 +96,41 @@ def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
     static = any(p.static for p in parts)
     if value.kind == "product":
         return _product(it, parts, static)
+    through = tuple(ref for p in parts for ref in p.lists)
+
+    def count_now() -> V.Value:
+        return _least(it, [p.count_now() if p.count_now else p.count for p in parts])
+
+    now = count_now if all(p.count_now or not p.lists for p in parts) else None
     count = _least(it, [p.count for p in parts])
     if static and not isinstance(count, V.Known):
         count = V.Known(it.static(count, "the number of items"))
     match value.kind:
         case "zip":
-            return Iteration(count, lambda i: V.Tuple(tuple(p.item(i) for p in parts)), static)
+            return Iteration(
+                count, lambda i: V.Tuple(tuple(p.item(i) for p in parts)), static, through, now
+            )
         case "enumerate":
             start = value.extra or V.Known(0)
             one = V.Known(1)
             return Iteration(
                 count,
                 lambda i: V.Tuple((_affine(it, start, one, i), parts[0].item(i))),
-                static,
+                static, through, now,
             )
         case "reversed":
             last = _arith(it, "-", count, V.Known(1))
-            return Iteration(count, lambda i: parts[0].item(_arith(it, "-", last, i)), static)
+            return Iteration(
+                count, lambda i: parts[0].item(_arith(it, "-", last, i)), static, through
+            )
         case "map":
             from pyrelay.infer.calls import call
 
             callee = value.extra
             assert callee is not None
             return Iteration(
-                count, lambda i: call(it, callee, tuple(p.item(i) for p in parts), {}), static
+                count, lambda i: call(it, callee, tuple(p.item(i) for p in parts), {}), static,
+                through, now,
             )
     raise AssertionError(value.kind)
 
@@ -121,7 +154,8 @@ def _product(it: Interpreter, parts: list[Iteration], static: bool) -> Iteration
             index = _arith(it, "//", index, part.count)
         return V.Tuple(tuple(chosen))
 
-    return Iteration(count, item, static)
+    through = tuple(ref for p in parts for ref in p.lists)
+    return Iteration(count, item, static, through)
 
 
 def _least(it: Interpreter, counts: list[V.Value]) -> V.Value:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,6 +62,7 @@ class LPlace:
     may_be: frozenset[Any] = frozenset()  # older roots; in what a function returns, keys of places
     rivals: frozenset[int] = frozenset()  # keys of earlier places that may be the same object
     numbered: bool = False  # a first leaf says which object it is (identity.py)
+    stored: Any = None  # where it became an item of a growing list
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,20 @@ class LParam:
 
     key: int
     root: V.Root = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LGrown:
+    """The content of a list whose length is known only at run time: a count and rows of leaves."""
+
+    template: Layout  # of one item
+    capacity: Extent
+    loops: frozenset[Any] = field(default=frozenset(), compare=False)  # as of a `Growing`
+
+    @property
+    def leaves(self) -> tuple[TensorType, ...]:
+        """The count, then for each leaf of an item an array of them."""
+        return (types.PY_INT, *(rows_of(t, self.capacity) for t in template_types(self.template)))
 
 
 Layout = LKnown | LScalar | LFixed | LPlace | LNode | LUnion | LParam
@@ -185,6 +200,8 @@ def content_head(content: Any) -> tuple[Any, ...]:
         return ("pairs", tuple(content))
     if isinstance(content, tuple):
         return ("items", len(content))
+    if isinstance(content, V.Growing):
+        return ("growing",)
     return ("cell",)
 
 
@@ -194,6 +211,8 @@ def content_children(content: Any) -> tuple[V.Value, ...]:
         return tuple(content.values())
     if isinstance(content, tuple):
         return content
+    if isinstance(content, V.Growing):
+        return ()  # its items are copies, in arrays of its own
     return (content,)
 
 
@@ -205,6 +224,82 @@ def rebuild_content(head: tuple[Any, ...], children: Sequence[V.Value]) -> Any:
         case ("items", _):
             return tuple(children)
     return children[0]
+
+
+# -- items of growing lists ------------------------------------------------------------------------
+
+
+def rows_of(leaf: TensorType, capacity: Extent) -> TensorType:
+    """The type of the array that holds a leaf of every item."""
+    return TensorType(leaf.dtype, (capacity, *leaf.shape))
+
+
+def template_types(template: Layout) -> Iterator[TensorType]:
+    """Types of the leaves of an item, in the order of `coding.leaf_types`."""
+    match template:
+        case LScalar(ty):
+            yield ty
+        case LPlace(_, _, _, TensorType() as ty):
+            yield ty
+        case LNode(_, children):
+            for child in children:
+                yield from template_types(child)
+        case LUnion(cases):
+            yield types.PY_INT
+            for case in cases:
+                yield from template_types(case)
+
+
+def retyped(template: Layout, leaves: Iterator[TensorType]) -> Layout:
+    """The template with the shapes of other leaves; numbers stay Python's or NumPy's."""
+    match template:
+        case LScalar(ty):
+            return LScalar(TensorType(next(leaves).dtype, (), ty.weak))
+        case LPlace(key, kind, cls, TensorType()):
+            return LPlace(key, kind, cls, next(leaves))
+        case LNode(head, children):
+            return LNode(head, tuple(retyped(c, leaves) for c in children))
+        case LUnion(cases):
+            next(leaves)
+            return LUnion(tuple(retyped(c, leaves) for c in cases))
+    return template
+
+
+def as_template(layout: Layout) -> Layout:
+    """The layout of a value as an item of a growing list, which holds copies of arrays.
+
+    Raises JoinError for an item that cannot be copied.
+    """
+    count = 0
+
+    def convert(here: Layout) -> Layout:
+        nonlocal count
+        match here:
+            case LKnown(v):
+                ty = types.of_scalar(v)
+                return here if ty is None else LScalar(ty)
+            case LScalar(ty):
+                return LScalar(ty)
+            case LFixed(V.ArrayRef(type=array)) | LPlace(_, "array", _, array):
+                count += 1
+                return LPlace(count, "array", None, array)
+            case LNode(("tuple", _, _) as head, children):
+                return LNode(head, tuple(map(convert, children)))
+            case LUnion(cases):
+                return LUnion(tuple(map(convert, cases)))
+        raise JoinError(here, here, "a list of a length known only at run time cannot hold it")
+
+    return convert(layout)
+
+
+def same_structure(a: Layout, b: Layout) -> bool:
+    """Whether two templates have the same leaves, up to types of numbers and shapes."""
+    match a, b:
+        case (LScalar(), LScalar()) | (LPlace(), LPlace()):
+            return True
+        case (LNode(_, xs), LNode(_, ys)) | (LUnion(xs), LUnion(ys)):
+            return len(xs) == len(ys) and all(map(same_structure, xs, ys))
+    return a == b
 
 
 # -- describe --------------------------------------------------------------------------------------
@@ -244,7 +339,8 @@ class Describer:
                 key = self._key(root, view)
                 exact = self.exact and not view and numbered(root)
                 return LPlace(
-                    key, "array", None, self._type(ty), self._may_be(root), self.rivals[key], exact
+                    key, "array", None, self._type(ty), self._may_be(root), self.rivals[key], exact,
+                    root.stored,
                 )
             case V.Ref(root, cls):
                 if self.outer(root) and root not in self.place_roots:
@@ -283,6 +379,10 @@ class Describer:
         content = self.heap.contents[root]
         if root.kind == "array":
             return self._type(content.type)
+        if isinstance(content, V.Growing):
+            leaves = map(self._type, template_types(content.template))
+            template = retyped(content.template, leaves)
+            return LGrown(template, self._extent(content.capacity), content.loops)
         return LNode(content_head(content), tuple(self(c) for c in content_children(content)))
 
     def _visible(self, extent: Extent) -> bool:
@@ -310,6 +410,7 @@ class Joiner:
     """Joins layouts of two paths. `lenient` lets any two layouts make a union."""
 
     lenient: bool = False
+    grows: bool = False  # lists of different lengths make one of run-time length
     #: Extents that are symbols of the left layout already: they take any extent of the right one.
     bound: frozenset[Extent] = frozenset()
     keys: dict[tuple[int | None, int | None], int] = field(default_factory=dict)
@@ -370,12 +471,45 @@ class Joiner:
             content: Any = self.array_type(a, b)
         elif known or a.content is None or b.content is None:
             content = None
-        elif a.content.head == b.content.head:
-            content = self(a.content, b.content)
         else:
-            raise JoinError(a, b, "their lengths or keys differ")
-        exact = a.numbered and b.numbered
-        return LPlace(key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, exact)
+            content = self.content(a.kind, a.content, b.content)
+        return LPlace(
+            key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, a.numbered and b.numbered,
+            a.stored or b.stored,
+        )
+
+    def content(self, kind: str, a: Any, b: Any) -> Any:
+        """The join of two contents of an object; lists of different lengths make a growing one."""
+        if isinstance(a, TensorType):
+            return self.array_type(LPlace(-1, "array", None, a), LPlace(-1, "array", None, b))
+        if isinstance(a, LGrown) or isinstance(b, LGrown):
+            return self._grown(a, b)
+        if a.head == b.head:
+            return self(a, b)
+        if kind == "list" and self.grows:
+            return self._grown(a, b)
+        raise JoinError(a, b, "their lengths or keys differ")
+
+    def _grown(self, a: Any, b: Any) -> LGrown:
+        inner = _ItemJoiner(bound=self.bound, pairs=self.pairs, same=self.same)
+        templates: list[Layout] = []
+        for side in (a, b):
+            items = (side.template,) if isinstance(side, LGrown) else map(
+                as_template, side.children
+            )
+            templates += items
+        joined = templates[0]
+        for other in templates[1:]:
+            joined = as_template(inner(joined, other))
+        for side in (a, b):
+            if isinstance(side, LGrown) and not same_structure(side.template, joined):
+                raise JoinError(side.template, joined, "the items of a list differ in structure")
+        if isinstance(a, LGrown) and isinstance(b, LGrown):
+            return LGrown(joined, self._extent(a.capacity, b.capacity), a.loops | b.loops)
+        if isinstance(a, LGrown) and a.capacity in self.bound:
+            return LGrown(joined, a.capacity, a.loops)
+        loops = getattr(a, "loops", frozenset()) | getattr(b, "loops", frozenset())
+        return LGrown(joined, dims.fresh("d", Origin.RUNTIME), loops)
 
     def _key(self, a: LPlace | None, b: LPlace | None) -> tuple[int, frozenset[int]]:
         """The number of the place that is `a` on the left and `b` on the right path.
@@ -399,11 +533,11 @@ class Joiner:
     def _alone(self, layout: Layout, left: bool) -> Layout:
         """A layout that only one path has, in the numbers of the join."""
         match layout:
-            case LPlace(_, kind, cls, content, may_be, _, exact):
+            case LPlace(_, kind, cls, content, may_be, _, exact, stored):
                 key, rivals = self._key(layout, None) if left else self._key(None, layout)
                 if isinstance(content, LNode):
                     content = self._alone(content, left)
-                return LPlace(key, kind, cls, content, may_be, rivals, exact)
+                return LPlace(key, kind, cls, content, may_be, rivals, exact, stored)
             case LNode(head, children):
                 return LNode(head, tuple(self._alone(c, left) for c in children))
             case LUnion(cases):
@@ -459,6 +593,32 @@ class Joiner:
         if joined is None:
             self.keys, self.left, self.right, self.pairs = saved
         return joined
+
+
+class _ItemJoiner(Joiner):
+    """Joins layouts of items of one list, whose arrays must have one shape."""
+
+    def _extent(self, x: Extent, y: Extent) -> Extent:
+        if x in self.bound and self.pairs.setdefault(x, y) == y:
+            return x
+        if x == y or self.same(x, y):
+            return x
+        if any(s.origin is Origin.RUNTIME for e in (x, y) for s in dims.symbols(e)):
+            return super()._extent(x, y)  # the program checks
+        raise JoinError(
+            LPlace(-1, "array", None, None), LPlace(-1, "array", None, None),
+            f"the shapes of its items differ: {dims.show(x)} and {dims.show(y)}",
+        )
+
+
+def join_items(
+    a: Layout, b: Layout, same: Callable[[Extent, Extent], bool] | None = None
+) -> Layout:
+    """The layout that fits two items of a list; extents of runtime origin may still differ.
+
+    Raises JoinError if none does.
+    """
+    return as_template(_ItemJoiner(same=same or operator.eq)(a, b))
 
 
 class NeedsPlace(Exception):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
@@ -21,6 +22,8 @@ from pyrelay.infer.unions import distribute_all
 from pyrelay.ir.nodes import Let, Loop
 
 UNROLL_LIMIT = 1024
+#: Loops of so few iterations keep the lists that they make longer at a known length.
+SHORT = 16
 _MOST_PASSES = 12
 
 
@@ -42,25 +45,48 @@ def run_loop(it: Interpreter, let: Let) -> None:
         it.bind(let.outs, over(iterable))
 
 
+class _LengthChanges(Exception):
+    """A list that a loop goes through is made longer or shorter by the loop."""
+
+
+class _LengthUnknown(Exception):
+    """Unrolled or not, a loop makes a list whose length is known only at run time."""
+
+
 @dataclass
 class Runner:
     it: Interpreter
     let: Let
     node: Loop
     iteration: Iteration | None
+    #: The loop goes through a list that it makes longer or shorter.
+    dynamic: bool = False
     #: The test has effects: it is done first thing in the body, which then may leave the loop.
     tested_inside: bool = False
 
     @property
     def exits(self) -> bool:
         """True if the body says whether to leave."""
-        return self.node.exits or self.tested_inside
+        return self.node.exits or self.tested_inside or self.dynamic
+
+    @property
+    def keeps_lengths(self) -> bool:
+        """True for a loop whose lists should keep a known length: it runs a few times."""
+        if self.let in self.it.program.unrolled:
+            return True
+        if self.let in self.it.program.growing:
+            return False
+        count = self.iteration.count if self.iteration else None
+        return isinstance(count, V.Known) and count.value <= SHORT
 
     def run(self, init: list[V.Value]) -> list[V.Value]:
         """The carried values after the loop."""
         count = self.iteration.count if self.iteration else None
         if self.iteration and self.iteration.static:
-            return self.unroll(init, 0, count.value)  # type: ignore[union-attr]
+            try:
+                return self._attempt(lambda: self.unroll(init, 0, count.value))  # type: ignore[union-attr]
+            except _LengthChanges:
+                return self._through_changing_lists(init)
         if count == V.Known(0):
             return init
         try:
@@ -68,12 +94,34 @@ class Runner:
         except TestHasEffects:
             self.tested_inside = True
             return self.run(init)
+        except _LengthChanges:
+            return self._through_changing_lists(init)
         except (TypeChanges, V.NeedsUnrolling) as problem:
             return self._otherwise(init, problem)
         except errors.StaticValueError as error:  # perhaps made of the index
             if isinstance(count, V.Known):
                 return self._otherwise(init, V.NeedsUnrolling(error))
             raise
+
+    def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:
+        """The loop over lists that it makes longer or shorter: each time it looks how long."""
+        from pyrelay.infer import lists
+
+        it, iteration = self.it, self.iteration
+        assert iteration is not None
+        assert self.node.iterable is not None
+        contents = [lists.grow(it, ref.root) for ref in iteration.lists]
+        grown = iteration.count_now is not None and None not in contents
+        if grown:
+            self.iteration = iterate(it, it.value(self.node.iterable))
+        if not grown or self.iteration.static:  # type: ignore[union-attr]
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "this loop makes the list longer or shorter that it goes through",
+                hints=("go through a copy: for item in list(items)",),
+            )
+        self.dynamic = True
+        return self.run(init)
 
     def _attempt(self, action: Callable[[], list[V.Value]]) -> list[V.Value]:
         """Run an attempt; if it fails, nothing of it stays."""
@@ -82,7 +130,10 @@ class Runner:
         saved_env = dict(it.frame.env)
         try:
             return action()
-        except (TypeChanges, V.NeedsUnrolling, TestHasEffects, errors.StaticValueError):
+        except (
+            TypeChanges, V.NeedsUnrolling, TestHasEffects, _LengthChanges, _LengthUnknown,
+            errors.StaticValueError,
+        ):
             del it.builder.lets[saved_lets:]
             it.heap.reset(saved_heap)
             it.frame.env = saved_env
@@ -96,7 +147,12 @@ class Runner:
             fixed = self.it.program.guards.fix(count.extent)
             count = count if fixed is None else V.Known(fixed)
         if isinstance(count, V.Known) and count.value <= UNROLL_LIMIT:
-            return self.unroll(init, 0, count.value)
+            root = problem.root if isinstance(problem, V.NeedsUnrolling) else None
+            try:
+                return self._attempt(lambda: self._unrolled(init, count.value, root))
+            except _LengthUnknown:
+                self.it.program.growing.add(self.let)
+                return self.run(init)
         if self.iteration is None:
             try:
                 return self._attempt(lambda: self.unroll_while(init, problem))
@@ -140,18 +196,44 @@ class Runner:
 
     def body(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
         """Interpret the body; whether to leave, and the next carried values."""
+        if self.dynamic:
+            return self._while_reached(index)
         if self.iteration is not None:
             assert index is not None
-            if self.node.item is not None:
-                self.it.bind((self.node.item,), (self.iteration.item(index),))
+            self._bind_item(index)
         if not self.tested_inside:
             return self._body()
-        going = self.test()
+        return self._guarded(self.test())
+
+    def _bind_item(self, index: V.Value) -> None:
+        assert self.iteration is not None
+        if self.node.item is not None:
+            self.it.bind((self.node.item,), (self.iteration.item(index),))
+
+    def _while_reached(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
+        """An iteration over lists as long as they are now."""
+        from pyrelay.infer.operators import compare
+
+        assert self.iteration is not None
+        assert index is not None
+        assert self.iteration.count_now is not None
+        return self._guarded(compare(self.it, "<", index, self.iteration.count_now()), index)
+
+    def _guarded(
+        self, going: V.Value, index: V.Value | None = None
+    ) -> tuple[V.Value, list[V.Value]]:
+        """The body if the test holds, else leave the loop."""
         if isinstance(going, V.Known):
-            return self._body() if going.value else (V.Known(True), self._carried())
+            if not going.value:
+                return V.Known(True), self._carried()
+            if index is not None:
+                self._bind_item(index)
+            return self._body()
         from pyrelay.infer.control import branch
 
         def inside() -> list[V.Value]:
+            if index is not None:
+                self._bind_item(index)
             leave, following = self._body()
             return [leave, *following]
 
@@ -165,12 +247,32 @@ class Runner:
         return [self.it.value(v) for v in self.node.carried]
 
     def _body(self) -> tuple[V.Value, list[V.Value]]:
+        lengths = self._lengths()
         results = list(self.it.run(self.node.body))
+        leave: V.Value = V.Known(False)
         if self.node.exits:
-            return truth(self.it, results[0]), results[1:]
-        return V.Known(False), results
+            leave, results = truth(self.it, results[0]), results[1:]
+        if lengths != self._lengths() and not self.dynamic and leave != V.Known(True):
+            raise _LengthChanges
+        return leave, results
+
+    def _lengths(self) -> list[Any]:
+        """What tells how long the lists are that this loop goes through."""
+        refs = self.iteration.lists if self.iteration is not None else ()
+        contents = [self.it.heap.contents[ref.root] for ref in refs]
+        return [
+            self.it.atom(c.count) if isinstance(c, V.Growing) else len(c) for c in contents
+        ]
 
     # -- unrolled and peeled -----------------------------------------------------------------------
+
+    def _unrolled(self, init: list[V.Value], count: int, root: V.Root | None) -> list[V.Value]:
+        """All iterations; `root` is a list whose length should be known afterwards."""
+        results = self.unroll(init, 0, count)
+        given_up = self.let not in self.it.program.unrolled
+        if root is not None and given_up and isinstance(self.it.content(root), V.Growing):
+            raise _LengthUnknown
+        return results
 
     def unroll(self, carried: list[V.Value], start: int, count: int) -> list[V.Value]:
         """Iterations `start` to `count` one after the other."""
@@ -188,7 +290,11 @@ class Runner:
             )
         for k in range(start, count):
             self.enter(carried)
-            leave, carried = self.body(V.Known(k))
+            self.it.rolling += 1
+            try:
+                leave, carried = self.body(V.Known(k))
+            finally:
+                self.it.rolling -= 1
             if isinstance(leave, V.Known):
                 if leave.value:
                     return carried

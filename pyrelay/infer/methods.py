@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import names, text
+from pyrelay.infer import lists, names, text
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, nested_items
+from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
 
@@ -232,25 +234,49 @@ _NUMBER_METHODS: dict[str, Callable[..., V.Value]] = {
 # -- containers ------------------------------------------------------------------------------------
 
 
+def call_function(
+    it: Interpreter, fn: V.Value, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
+    """Interpret a Python function in line."""
+    from pyrelay.infer.calls import call as call_value
+
+    return call_value(it, fn, args, keywords)
+
+
 def _span(it: Interpreter) -> Any:
     return it.let.span if it.let else None
 
 
 @names.keeps_unions
 def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
+    if lists.growing_content(it, x) is not None:
+        lists.append(it, x, item)
+        return V.NONE
     it.heap.write(x.root, (*it.content(x.root), item), _span(it))
     return V.NONE
 
 
 def _list_extend(it: Interpreter, x: V.Ref, items: V.Value) -> V.Value:
+    more = lists.growing_content(it, items)
+    if more is not None:
+        lists.extend(it, x, more)
+        return V.NONE
+    if lists.growing_content(it, x) is not None or not lists.has_known_length(it, items):
+        call_function(it, V.Known(in_python.add_items), (x, items), {})
+        return V.NONE
     it.heap.write(x.root, (*it.content(x.root), *nested_items(it, items)), _span(it))
     return V.NONE
 
 
 def _list_pop(it: Interpreter, x: V.Ref, index: V.Value = V.Known(-1)) -> V.Value:
+    if lists.must_grow(it, x, index):
+        return lists.pop(it, x, index)
     items = list(it.content(x.root))
     at = it.static(index, "the index of a list")
     if not -len(items) <= at < len(items):
+        if it.conditional:
+            text = "pop index out of range" if items else "pop from empty list"
+            raise raised(it, IndexError(text))
         raise it.failure(errors.IndexRangeError, "pop from an empty list" if not items else
                          f"pop index {at} is out of range")
     taken = items.pop(at)
@@ -259,6 +285,9 @@ def _list_pop(it: Interpreter, x: V.Ref, index: V.Value = V.Known(-1)) -> V.Valu
 
 
 def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.Value:
+    if lists.must_grow(it, x, index):
+        lists.insert(it, x, index, item)
+        return V.NONE
     items = list(it.content(x.root))
     items.insert(it.static(index, "the index of a list"), item)
     it.heap.write(x.root, tuple(items), _span(it))
@@ -266,6 +295,10 @@ def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.
 
 
 def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:
+    content = lists.growing_content(it, x)
+    if content is not None:
+        it.heap.write(x.root, lists.reversed_items(it, content), _span(it))
+        return V.NONE
     it.heap.write(x.root, tuple(reversed(it.content(x.root))), _span(it))
     return V.NONE
 
@@ -279,9 +312,22 @@ def _list_clear(it: Interpreter, x: V.Ref) -> V.Value:
     return V.NONE
 
 
+def _list_index(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
+    return call_function(it, V.Known(in_python.index_of), (x, item), {})
+
+
+def _list_count(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
+    return call_function(it, V.Known(in_python.count_of), (x, item), {})
+
+
+def _list_remove(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
+    return call_function(it, V.Known(in_python.remove_item), (x, item), {})
+
+
 _LIST: dict[str, Callable[..., Any]] = {
     "append": _list_append, "extend": _list_extend, "pop": _list_pop, "insert": _list_insert,
     "reverse": _list_reverse, "copy": _list_copy, "clear": _list_clear,
+    "index": _list_index, "count": _list_count, "remove": _list_remove,
 }
 
 

@@ -8,10 +8,13 @@ import operator
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import lists
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, nested_items
 from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, unary
@@ -57,7 +60,11 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
         case V.Tuple(items):
             return V.Known(len(items))
         case V.Ref(root) if root.kind in ("list", "dict", "set"):
-            return V.Known(len(it.content(root)))
+            content = it.content(root)
+            return (
+                lists.length(content) if isinstance(content, V.Growing)
+                else V.Known(len(content))
+            )
         case V.Known(v) if hasattr(v, "__len__"):
             return V.Known(len(v))
         case V.Text():
@@ -108,8 +115,18 @@ def tuple_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
 def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """list(iterable)."""
     from pyrelay.infer.dispatch import sequence_of
+    from pyrelay.infer.iteration import iterate
 
-    return it.new_ref("list", sequence_of(it, iterable))
+    content = lists.growing_content(it, iterable)
+    if content is not None:
+        return lists.new(it, content)
+    items = iterate(it, iterable)
+    short = isinstance(items.count, V.Known) and items.count.value <= lists.MOST_STATIC
+    if items.static or short:
+        return it.new_ref("list", sequence_of(it, iterable))
+    if isinstance(iterable, V.ArrayRef):
+        return lists.from_array(it, iterable)
+    return call(it, V.Known(in_python.listed), (iterable,), {})
 
 
 @handles(dict)
@@ -247,12 +264,29 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
     return binary(it, "/", it.call("rint", binary(it, "*", x, scale)), scale)
 
 
+def _extreme_of_growing(
+    it: Interpreter, word: str, only: V.Value, content: V.Growing, key: V.Value,
+    default: V.Value,
+) -> V.Value:
+    simple = isinstance(content.template, L.LScalar) and key == V.NONE and default == V.NONE
+    if not simple:
+        function = in_python.least_item if word == "min" else in_python.greatest_item
+        return call(it, V.Known(function), (only, key, default), {})
+    array = lists.to_array(it, content)
+    lists.refuse_empty(it, content, f"{word}() iterable argument is empty")
+    found = it.call(word, array, axes=(0,), keepdims=False)
+    return lists.as_item_kind(it, content, found)
+
+
 def _extreme(
     it: Interpreter, word: str, args: tuple[V.Value, ...], key: V.Value, default: V.Value
 ) -> V.Value:
     items = args if len(args) > 1 else None
     if items is None:
         (only,) = args
+        content = lists.growing_content(it, only)
+        if content is not None:
+            return _extreme_of_growing(it, word, only, content, key, default)
         if isinstance(only, V.ArrayRef) and key == V.NONE:
             if only.type.rank != 1:
                 raise it.failure(
@@ -306,6 +340,13 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank:
         total = it.call("sum", iterable, axes=(0,), keepdims=False)
         return total if start == ZERO else binary(it, "+", start, total)
+    content = lists.growing_content(it, iterable)
+    if content is not None and isinstance(content.template, L.LScalar):
+        total = it.call("sum", lists.to_array(it, content), axes=(0,), keepdims=False)
+        total = lists.as_item_kind(it, content, total)
+        return total if start == ZERO else binary(it, "+", start, total)
+    if content is not None:
+        return call(it, V.Known(in_python.total_of), (iterable, start), {})
     total = start
     for item in nested_items(it, iterable):
         total = binary(it, "+", total, item)
@@ -317,6 +358,8 @@ def any_(it: Interpreter, iterable: V.Value) -> V.Value:
     """any(iterable)."""
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
         return bool_(it, it.call("any", iterable, axes=(0,), keepdims=False))
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(in_python.any_of), (iterable,), {})
     result: V.Value = V.Known(False)
     for item in nested_items(it, iterable):
         result = either(it, result, truth(it, item))
@@ -328,6 +371,8 @@ def all_(it: Interpreter, iterable: V.Value) -> V.Value:
     """all(iterable)."""
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
         return bool_(it, it.call("all", iterable, axes=(0,), keepdims=False))
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(in_python.all_of), (iterable,), {})
     result: V.Value = V.Known(True)
     for item in nested_items(it, iterable):
         result = both(it, result, truth(it, item))
@@ -457,6 +502,8 @@ def sorted_(
             errors.UnsupportedOperationError, "sorted() of an array would give a list",
             hints=("use np.sort for an array",),
         )
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(in_python.sorted_items), (iterable, key, reverse), {})
     items = sequence_of(it, iterable)
     if key == V.NONE and all(isinstance(i, V.Known) for i in items):
         known = sorted((i.value for i in items), reverse=it.static(reverse, "reverse"))  # type: ignore[union-attr]

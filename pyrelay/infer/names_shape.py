@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import lists
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import (
     axes_of,
@@ -228,6 +229,10 @@ def np_concatenate(
     it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, dtype: V.Value = V.NONE
 ) -> V.Value:
     """np.concatenate."""
+    content = lists.growing_content(it, arrays)
+    if content is not None:
+        at = None if axis == V.NONE else it.static(axis, "the axis")
+        return cast(it, lists.concatenated(it, content, at), dtype)
     parts = [operand(it, v) for v in nested_items(it, arrays)]
     if not parts:
         raise it.failure(errors.InvalidValueError, "need at least one array to concatenate")
@@ -241,6 +246,9 @@ def np_concatenate(
 @handles(np.stack)
 def np_stack(it: Interpreter, arrays: V.Value, axis: V.Value = ZERO) -> V.Value:
     """np.stack."""
+    content = lists.growing_content(it, arrays)
+    if content is not None:
+        return lists.stacked(it, content, it.static(axis, "the axis"))
     parts = [operand(it, v) for v in nested_items(it, arrays)]
     return stack(it, parts, it.static(axis, "the axis"))
 
@@ -248,6 +256,12 @@ def np_stack(it: Interpreter, arrays: V.Value, axis: V.Value = ZERO) -> V.Value:
 @handles(np.vstack)
 def vstack(it: Interpreter, tup: V.Value) -> V.Value:
     """np.vstack."""
+    content = lists.growing_content(it, tup)
+    if content is not None:
+        if lists.item_rank(it, content) > 1:
+            return lists.concatenated(it, content, 0)
+        whole = lists.stacked(it, content, 0)
+        return whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
     return concatenate(it, rows, 0)
@@ -256,6 +270,12 @@ def vstack(it: Interpreter, tup: V.Value) -> V.Value:
 @handles(np.hstack)
 def hstack(it: Interpreter, tup: V.Value) -> V.Value:
     """np.hstack."""
+    content = lists.growing_content(it, tup)
+    if content is not None:
+        rank = lists.item_rank(it, content)
+        if not rank:
+            return lists.stacked(it, content, 0)
+        return lists.concatenated(it, content, 0 if rank == 1 else 1)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     return concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1)
 

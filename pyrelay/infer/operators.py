@@ -170,7 +170,7 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
         if isinstance(x, V.Tuple) and isinstance(y, V.Tuple):
             return V.Tuple(x.items + y.items)
         if _is_list(x) and _is_list(y):
-            return it.new_ref("list", it.content(x.root) + it.content(y.root))  # type: ignore[union-attr]
+            return _joined_lists(it, x, y)  # type: ignore[arg-type]
     if op == "*":
         for container, count in ((x, y), (y, x)):
             if isinstance(container, V.Tuple) or _is_list(container):
@@ -181,6 +181,10 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
                         f"can't multiply {V.describe(container)} by {V.describe(count)}",
                         hints=("np.array(...) makes numbers of it that can be multiplied",),
                     )
+                if _is_list(container) and _repeats_at_run_time(it, container, count):
+                    from pyrelay.infer.lists import repeated
+
+                    return repeated(it, container, count)  # type: ignore[arg-type]
                 n = it.static(count, "the number of repetitions")
                 if isinstance(container, V.Tuple):
                     return V.Tuple(container.items * n)
@@ -188,6 +192,30 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
     if op == "|" and all(isinstance(v, V.Ref) and v.root.kind == "dict" for v in (x, y)):
         return it.new_ref("dict", {**it.content(x.root), **it.content(y.root)})  # type: ignore[union-attr]
     return None
+
+
+def _joined_lists(it: Interpreter, x: V.Ref, y: V.Ref) -> V.Value:
+    contents = it.content(x.root), it.content(y.root)
+    if not any(isinstance(c, V.Growing) for c in contents):
+        return it.new_ref("list", contents[0] + contents[1])
+    from pyrelay.infer.attributes import call_method
+
+    result = it.new_ref("list", contents[0])
+    call_method(it, V.Method(result, "extend"), (y,), {})
+    return result
+
+
+def _repeats_at_run_time(it: Interpreter, container: V.Value, count: V.Value) -> bool:
+    """Whether `container * count` is a list whose length is not known, or a long one."""
+    from pyrelay.infer.lists import MOST_STATIC
+
+    items = it.content(container.root)  # type: ignore[union-attr]
+    if isinstance(items, V.Growing):
+        return True
+    if isinstance(count, V.Known):
+        alike = len(items) == 1 and V.tensor_type(items[0]) is not None
+        return alike and type(count.value) is int and count.value > MOST_STATIC
+    return V.number_type(count) is not None
 
 
 def _is_list(value: V.Value) -> bool:
@@ -320,6 +348,14 @@ def _compare_structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.V
             errors.TypeMismatchError,
             f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}",
         )
+    if _is_growing(it, x) or _is_growing(it, y):
+        if not (_is_list(x) and _is_list(y)):
+            return V.Known(op == "!=")
+        from pyrelay.infer.calls import call
+        from pyrelay.infer.in_python.lists import equal_lists
+
+        equal = truth(it, call(it, V.Known(equal_lists), (x, y), {}))
+        return equal if op == "==" else unary(it, "not", equal)
     items_x, items_y = _items(it, x), _items(it, y)
     if items_x is not None and items_y is not None and len(items_x) == len(items_y):
         result: V.Value = V.Known(True)
@@ -331,6 +367,10 @@ def _compare_structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.V
     else:
         result = V.Known(False)
     return result if op == "==" else unary(it, "not", result)
+
+
+def _is_growing(it: Interpreter, value: V.Value) -> bool:
+    return _is_list(value) and isinstance(it.content(value.root), V.Growing)  # type: ignore[union-attr]
 
 
 def both(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
@@ -409,6 +449,11 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         low = truth(it, compare(it, "<=", container.start, item))
         return both(it, low, truth(it, compare(it, "<", item, container.stop)))
     items = iterate(it, container)
+    if not isinstance(items.count, V.Known):
+        from pyrelay.infer.calls import call
+        from pyrelay.infer.in_python.lists import contains
+
+        return call(it, V.Known(contains), (container, item), {})
     result: V.Value = V.Known(False)
     count = it.static(items.count, "the number of items to look through")
     for k in range(count):

@@ -193,7 +193,7 @@ def _widened(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> list[L.Layout]
     """The common layouts; equal to `old` if calls with `new` can use it."""
     symbols = [s for x in old for t in coding.leaf_types(x) for s in types.type_symbols(t)]
     bound: set[Extent] = {dims.of(s) for s in symbols}
-    joiner = L.Joiner(False, frozenset(bound))
+    joiner = L.Joiner(False, True, frozenset(bound))
     return [joiner(a, b) for a, b in zip(old, new, strict=True)]
 
 
@@ -259,7 +259,7 @@ def _same_result(a: Result, b: Result) -> bool:
         return False
     everything_a, everything_b = [a.value, *a.contents], [b.value, *b.contents]
     bound = frozenset(dims.of(s) for s in a.symbols)
-    joiner = L.Joiner(False, bound)
+    joiner = L.Joiner(False, True, bound)
     for x, y in zip(everything_a, everything_b, strict=True):
         try:
             joined = _join_any(joiner, x, y)
@@ -271,8 +271,10 @@ def _same_result(a: Result, b: Result) -> bool:
 
 
 def _join_any(joiner: L.Joiner, x: Any, y: Any) -> Any:
-    if isinstance(x, TensorType):
-        return joiner.array_type(L.LPlace(-1, "array", None, x), L.LPlace(-1, "array", None, y))
+    if isinstance(x, (TensorType, L.LGrown)) or isinstance(y, L.LGrown):
+        return joiner.content("list", x, y)
+    if isinstance(x, L.LNode) and isinstance(y, L.LNode) and x.head[0] == "items":
+        return joiner.content("list", x, y)
     return joiner(x, y)
 
 
@@ -281,7 +283,7 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
     assert old is not None
     if old.changed != new.changed:
         return new
-    joiner = L.Joiner(False, frozenset(dims.of(s) for s in old.symbols))
+    joiner = L.Joiner(False, True, frozenset(dims.of(s) for s in old.symbols))
     try:
         value = joiner(old.value, new.value)
         contents = tuple(
@@ -338,7 +340,7 @@ def interpret_function(
     entry = heap.copy()
     inner = Interpreter(
         it.program, Builder(spec.closure.function.span), heap, [], list(it.calls), it.let,
-        [*it.active, spec.closure.function], conditional=1,
+        [*it.active, spec.closure.function], conditional=1, rolling=1,
     )
     end = len(values) - len(it.program.captured)
     inner.captured = _numbered(it, captured_values(it), inner, values[end:])
@@ -384,6 +386,8 @@ def _numbered(
                 found[number] = mine
             if isinstance(given, V.Ref):
                 contents = outer.heap.contents[given.root], inner.heap.contents[mine.root]
+                if any(isinstance(c, V.Growing) for c in contents):
+                    continue
                 pending.extend(zip(*map(L.content_children, contents), strict=True))
         else:
             pending.extend(zip(L.children_of(given), L.children_of(mine), strict=True))
@@ -501,7 +505,8 @@ def _note_places(
             places[x.key] = v
             if x.kind != "array" and isinstance(v, V.Ref):
                 content = L.content_children(it.heap.contents[v.root])
-                inner = list(zip(content, x.content.children, strict=True))
+                if isinstance(x.content, L.LNode):
+                    inner = list(zip(content, x.content.children, strict=True))
         elif isinstance(x, L.LNode):
             inner = list(zip(L.children_of(v), x.children, strict=True))
         pending.extend(reversed(inner))  # in order: only the first mention has the content

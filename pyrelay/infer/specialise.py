@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import calls
+from pyrelay.infer import calls, growing, lists
+from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
 from pyrelay.infer.heap import Heap
@@ -27,6 +28,7 @@ from pyrelay.infer.structure import (
     ConstantResult,
     ContainerResult,
     Flattened,
+    GrownResult,
     Identity,
     Key,
     LeafResult,
@@ -40,7 +42,7 @@ from pyrelay.infer.structure import (
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, FnCall, Function, Module, Var, Vjp
+from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Module, Var, Vjp
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 
@@ -98,6 +100,7 @@ class _Attempt:
     known: dict[int, Any]
     captured: Sequence[V.NeedsCapture] = ()
     exact: bool = False
+    unrolled: frozenset[Let] = frozenset()
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -112,7 +115,10 @@ class _Attempt:
         self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
         """Interpret the call and close the module."""
-        program = Program(self.parse, self.guards, objects=self.objects, exact=self.exact)
+        program = Program(
+            self.parse, self.guards, objects=self.objects, exact=self.exact,
+            unrolled=self.unrolled,
+        )
         it = Interpreter(program, Builder(), Heap())
         program.new_leaf = self._new_leaf
         names = _argument_names(make_callee, len(args))
@@ -264,7 +270,9 @@ class _Close:
             if root in changed:
                 mutated[leaf] = self._result(it.content(root))
         for number, root in enumerate(attempt.containers):
-            if root in changed:
+            if root in changed and (
+                root in it.heap.written or not isinstance(it.content(root), V.Growing)
+            ):
                 changes.append(self._change(number, root))
         body = it.builder.block(self.atoms)
         symbols = [s for p in attempt.params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
@@ -286,6 +294,8 @@ class _Close:
 
     def _change(self, number: int, root: V.Root) -> ContainerChange:
         content = self.it.content(root)
+        if isinstance(content, V.Growing):
+            return ContainerChange(number, "items", (), (self._grown(content),))
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())
@@ -366,11 +376,39 @@ class _Close:
             return SharedResult(self.keys[root])
         key = self.keys[root] = len(self.keys)
         content = self.it.content(root)
+        if isinstance(content, V.Growing):
+            return self._grown(content, key)
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())
             return NodeResult(kind, cls, tuple(content), parts, key)
         return NodeResult(kind, cls, (), tuple(self._tree(v) for v in content), key)
+
+
+    def _grown(self, content: V.Growing, key: int = -1) -> GrownResult:
+        """The items of a growing list: its rows without the room to spare."""
+        it = self.it
+        size = lists.count_extent(it, content)
+        rows = tuple(
+            self._result(growing.items_array(it.builder, row, size).atom) for row in content.rows
+        )
+        count = self._result(it.atom(content.count))
+        leaves = iter(range(len(rows)))
+
+        def item(template: L.Layout) -> ResultTree:
+            match template:
+                case L.LKnown(v):
+                    return ConstantResult(v)
+                case L.LScalar(ty) | L.LPlace(_, _, _, ty):
+                    return LeafResult(next(leaves), ty)
+                case L.LNode(("tuple", cls, _), children):
+                    return NodeResult("tuple", cls, (), tuple(map(item, children)))
+                case L.LUnion(cases):
+                    tag = next(leaves)
+                    return CaseResult(tag, tuple(map(item, cases)))
+            raise AssertionError(template)
+
+        return GrownResult(rows, count, item(content.template), key)
 
 
 def _conditions(guards: Guards) -> tuple[ExtentGuard, ...]:
@@ -409,7 +447,7 @@ def _substituted(functions: Mapping[str, Function], guards: Guards) -> dict[str,
 
 def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, Any]) -> Any:
     """Calls with the extents that the callees' remaining symbols need."""
-    from pyrelay.ir.nodes import Block, Let
+    from pyrelay.ir.nodes import Block
     from pyrelay.ir.walk import replace_blocks
 
     if not any(isinstance(x.rhs, (FnCall, Vjp)) for x in nested_lets(body)):
@@ -452,13 +490,17 @@ def specialise(
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
     exact = False
-    while len(known) + len(captured) < _MOST_RESTARTS:
-        attempt = _Attempt(parse, known, captured, exact)
+    unrolled: frozenset[Let] = frozenset()
+    while len(known) + len(captured) + len(unrolled) < _MOST_RESTARTS:
+        attempt = _Attempt(parse, known, captured, exact, unrolled)
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
                 return attempt.run(callee, args, keywords)
         except V.NeedsStatic as need:
             kind, leaf = need.origin if isinstance(need.origin, tuple) else (None, None)
+            if kind == "loops" and not leaf <= unrolled:
+                unrolled |= leaf
+                continue
             if kind != "leaf":
                 raise errors.StaticValueError(
                     f"{need.why} must be known when the function is compiled."

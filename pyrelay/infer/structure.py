@@ -212,9 +212,23 @@ class ViewResult:
     steps: tuple[ViewStepResult, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GrownResult:
+    """The items of a list of run-time length.
+
+    `rows` are numbers of results with one row per item, and `item` is the tree of one item, whose
+    leaves are numbers of rows.
+    """
+
+    rows: tuple[int, ...]
+    count: int
+    item: ResultTree
+    key: int = -1
+
+
 ResultTree = (
     ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
-    | CaseResult | ViewResult
+    | CaseResult | ViewResult | GrownResult
 )
 
 
@@ -241,6 +255,11 @@ def assemble(
             return made[key]
         case CaseResult(tag, cases):
             return assemble(cases[int(results[tag])], results, leaves, containers, made)
+        case GrownResult(_, _, _, key):
+            items = grown_items(tree, results)
+            if key >= 0:
+                made[key] = items
+            return items
         case NodeResult(kind, cls, names, children, key):
             parts = [assemble(c, results, leaves, containers, made) for c in children]
             built = _built(kind, cls, names, parts)
@@ -248,6 +267,27 @@ def assemble(
                 made[key] = built
             return built
     raise AssertionError(tree)
+
+
+def grown_items(tree: GrownResult, results: Any) -> list[Any]:
+    """The items of a list of run-time length, as a new list."""
+    columns = _columns(tree.item, [results[k] for k in tree.rows])
+    return [
+        assemble(tree.item, leaves, (), ()) for leaves in zip(*columns, strict=True)
+    ] if columns else [assemble(tree.item, (), (), ()) for _ in range(int(results[tree.count]))]
+
+
+def _columns(item: ResultTree, rows: list[Any]) -> list[Any]:
+    """The leaves of all items, leaf by leaf: numbers of the right kind, arrays of their own."""
+    columns = [list(row) if row.ndim == 1 else [part.copy() for part in row] for row in rows]
+    pending: list[ResultTree] = [item]
+    while pending:
+        match pending.pop():
+            case LeafResult(index, ty) if ty.weak:
+                columns[index] = rows[index].tolist()
+            case NodeResult(_, _, _, children) | CaseResult(_, children):
+                pending.extend(children)
+    return columns
 
 
 def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
@@ -303,6 +343,8 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
     """Give a caller's list, dict or object the content it has after the program."""
     if kind == "list":
         container[:] = parts
+    elif kind == "items":
+        (container[:],) = parts
     elif kind == "dict":
         container.clear()
         container.update(zip(names, parts, strict=True))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import text
+from pyrelay.infer import lists, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import binary, compare, extent_of, poly_of, raised
@@ -46,7 +46,7 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.Scalar(ty) if not ty.weak and not _expand(it, key, 0):
             return obj  # an array of no axes is a number here
         case V.Ref(root) if root.kind == "list":
-            return _index_items(it, it.content(root), key, "list")
+            return _index_list(it, obj, key, checked)
         case V.Ref(root) if root.kind == "dict":
             return _lookup(it, it.content(root), key)
         case V.Ref(_, cls) if cls is not None and hasattr(cls, "__getitem__"):
@@ -72,6 +72,17 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
     raise it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
 
 
+def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.Value:
+    items = it.content(obj.root)
+    if not isinstance(items, V.Growing):
+        bounds = (key.start, key.stop) if isinstance(key, V.Slice) else (key,)
+        many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES
+        if not (many and any(lists.must_grow(it, obj, b) for b in bounds)):
+            return _index_items(it, items, key, "list")
+        items = it.content(obj.root)
+    return lists.get_item(it, obj, items, key, checked=checked)
+
+
 def _index_items(
     it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
 ) -> V.Value:
@@ -85,7 +96,7 @@ def _index_items(
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return V.Tuple(part) if kind == "tuple" else it.new_ref("list", part)
     if not -len(items) <= index < len(items):
-        if it.variants:
+        if it.conditional:
             raise raised(it, IndexError(f"{kind} index out of range"))
         raise it.failure(
             errors.IndexRangeError,
@@ -407,6 +418,9 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             _write_array(it, obj, key, value)
             return
         case V.Ref(root) if root.kind == "list":
+            if lists.must_grow(it, obj, key):
+                lists.set_item(it, obj, key, value)
+                return
             items = list(it.content(root))
             index = it.static(key, "the index of a list")
             try:
@@ -419,6 +433,8 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             except ValueError as error:
                 raise it.failure(errors.InvalidValueError, str(error)) from None
             except IndexError:
+                if it.conditional:
+                    raise raised(it, IndexError("list assignment index out of range")) from None
                 raise it.failure(
                     errors.IndexRangeError,
                     f"list index {index} is out of range: it has {len(items)} items",
@@ -534,6 +550,7 @@ def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> Non
 def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
     """Give every element of an array or view a new value; the root sees it."""
     span = it.let.span if it.let else None
+    lists.refuse_stored(it, target.root)
     if not target.view:
         it.heap.write(target.root, value, span)
         return
@@ -572,6 +589,9 @@ def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Ato
 
 def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     """`del obj[key]` of a list or dict."""
+    if isinstance(obj, V.Ref) and obj.root.kind == "list" and lists.must_grow(it, obj, key):
+        lists.pop(it, obj, key)
+        return
     known = it.static(key, "the key to delete")
     if isinstance(obj, V.Ref) and obj.root.kind == "dict":
         content = dict(it.content(obj.root))

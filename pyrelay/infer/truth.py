@@ -40,7 +40,10 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
         case V.Tuple(items):
             return V.Known(bool(items))
         case V.Ref(root) if root.kind in ("list", "dict", "set"):
-            return V.Known(bool(it.content(root)))
+            content = it.content(root)
+            if isinstance(content, V.Growing):
+                return truth(it, content.count)
+            return V.Known(bool(content))
         case V.Text():
             from pyrelay.infer.text import ask
 

@@ -122,7 +122,7 @@ def sample(it: Interpreter, value: V.Value) -> Any:
             return np.ones((1,) * len(ty.shape), ty.dtype.numpy)
         case V.Tuple(items, None):
             return tuple(sample(it, i) for i in items)
-        case V.Ref(root) if root.kind == "list":
+        case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
             return [sample(it, i) for i in it.content(root)]
         case V.Ref(root) if root.kind == "dict":
             return {k: sample(it, v) for k, v in it.content(root).items()}

@@ -16,7 +16,7 @@ from typing import Any
 from pyrelay.errors import Span
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Function
+from pyrelay.ir.nodes import Atom, Function, Let
 from pyrelay.ir.types import TensorType
 
 _serial = itertools.count()
@@ -43,6 +43,8 @@ class Root:
     rivals: set[Root] = field(default_factory=set, repr=False)
     #: The run-time number of the object that a place is (identity.py), if it has one.
     number: Atom | None = field(default=None, repr=False)
+    #: Where the object became an item of a growing list, which keeps a copy of it.
+    stored: Span | None = None
 
     def may_alias(self, other: Root) -> bool:
         """True unless the two are certainly different objects."""
@@ -220,6 +222,26 @@ class Union:
         return tuple(self.cases[i] for i in self.alive)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Growing:
+    """The content of a list whose length is known only at run time.
+
+    `template` is the layout of one item; `rows` holds one array per leaf of it, with the capacity
+    as its first extent, of which the first `count` rows are items (see growing.py). Unrolling the
+    loops of Relay in `loops` may keep the length known.
+    """
+
+    count: Value
+    rows: tuple[Atom, ...]
+    template: Any
+    loops: frozenset[Let] = frozenset()
+
+    @property
+    def capacity(self) -> Extent:
+        """How many items there is room for."""
+        return self.rows[0].type.shape[0] if self.rows else 0  # type: ignore[union-attr]
+
+
 Value = (
     Known | Scalar | ArrayRef | Tuple | Ref | Text | Slice | Closure
     | Method | Partial | Derivative | Range | Lazy | Union
@@ -263,9 +285,13 @@ class NeedsIdentity(Exception):
 
 @dataclass(eq=False)
 class NeedsUnrolling(Exception):
-    """A loop body uses its loop variable or a carried value as only an unrolled loop allows."""
+    """A loop body uses its loop variable or a carried value as only an unrolled loop allows.
+
+    `root` is the list whose length the loop changes, if that is why.
+    """
 
     error: Exception
+    root: Root | None = None
 
 
 @dataclass(eq=False)

@@ -385,6 +385,37 @@ check_index = define(
     ),
     doc="the position, counted from the end if negative; IndexError if it is out of bounds",
 )
+def _check_item(i: Any, count: Any, *, text: str) -> int:
+    position = int(i)
+    if not -count <= position < count:
+        raise IndexError(text)
+    return position + int(count) if position < 0 else position
+
+
+def _checked_item_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    require_kind(tensors(args[1:]), "iu")
+    return _checked_type(args[:1], attrs)
+
+
+def _checked_item(s: Any, i: Any, p: Any, n: Any, *, text: str) -> Any:
+    position, count = s.cast(p(()), types.i64), s.cast(n(()), types.i64)
+    zero = s.extent(0)
+    beyond = s.logical_or(position < zero - count, position >= count)
+    s.fail("IndexError", (text,), beyond)
+    return s.where(position < zero, position + count, position)
+
+
+check_item = define(
+    "check_item", relation=_checked_item_type, numpy=_check_item, fusion=Fusion.ELEMENTWISE,
+    effect=Effect.RAISES, vjp=not_differentiable("a position is an integer"),
+    element=_checked_item,
+    samples=(
+        Sample((-1, 5), {"text": "list index out of range"}),
+        Sample((4, 5), {"text": "list index out of range"}),
+        Sample((np.uint8(0), 1), {"text": "pop index out of range"}),
+    ),
+    doc="the position in a list of so many items, counted from the end if negative; IndexError",
+)
 iota = define(
     "iota", relation=lambda args, attrs: (TensorType(attrs["dtype"], (attrs["size"],)),),
     numpy=lambda *, size, dtype: np.arange(size, dtype=dtype.numpy), fusion=Fusion.INJECTIVE,

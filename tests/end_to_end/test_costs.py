@@ -48,6 +48,18 @@ def in_nested_loops(x, v):
     return np.sum(y)
 
 
+def by_appending(x, v):
+    y = []
+    for i in range(x.shape[0]):
+        y.append(v * x[i])
+        if y[-1] > 2.0:
+            y.pop()
+    total = 0.0
+    for e in y:
+        total += e * e
+    return total
+
+
 def on_branches(x, v):
     y = x.copy()
     for i in range(1, x.shape[0]):
@@ -97,7 +109,7 @@ def by_recursion(x, v):
 
 STORES = (
     one_by_one, by_a_helper, in_nested_loops, on_branches, through_rows, whole_rows,
-    until_the_end, by_recursion,
+    until_the_end, by_recursion, by_appending,
 )  # fmt: skip
 
 

@@ -208,13 +208,13 @@ def f(params):
 """,
         ({"weight": X, "bias": 1.0},),
     ),
-    "list_grows_at_run_time": (
+    "list_items_of_two_kinds": (
         """
 def f(x):
     out = []
-    while x.sum() < 100.0:
+    while len(out) < x.sum():
         out.append(x)
-        x = x * 2.0
+        out.append(x[0])
     return out
 """,
         (X,),
@@ -229,6 +229,27 @@ def f(x, n):
     return found
 """,
         (X, 3),
+    ),
+    "list_item_written_in_place": (
+        """
+def f(x, n):
+    rows = []
+    state = x.copy()
+    for i in range(n):
+        rows.append(state)
+        state += 1.0
+    return rows
+""",
+        (X, 3),
+    ),
+    "list_unpacked_at_run_time": (
+        """
+def f(x):
+    positive = [v for v in x if v > 0.0]
+    first, second = positive
+    return first * second
+""",
+        (X,),
     ),
     "none_in_arithmetic": (
         """

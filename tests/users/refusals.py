@@ -13,18 +13,6 @@ from tests.users.corpus import refuse
 X = np.array([3.0, 1.0, 2.0])
 
 
-@refuse((X,), "out[i] = ...")
-def list_that_grows_at_run_time(x):
-    found = []
-    while x[0] > 0:
-        x = x - 1.0
-        found.append(x[0])
-    return found
-
-
-@refuse((X,), "mask")
-def list_of_what_fits(x):
-    return [v for v in x if v > 1.5]
 
 
 @refuse((X, 2.0), "try", "test the condition before")
@@ -86,14 +74,6 @@ def priority_queue(n):
     heap = []
     heapq.heappush(heap, n)
     return heapq.heappop(heap)
-
-
-@refuse((11,), "the index of a list must be known", "array")
-def table_as_a_list(amount):
-    dp = [0] * 12
-    for a in range(1, amount + 1):
-        dp[a] = dp[a - 1] + 1
-    return dp[amount]
 
 
 @refuse((np.eye(3),), "svd")

@@ -23,6 +23,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     grids,
     idioms,
     learning,
+    lists,
     matrices,
     motion,
     networks,

@@ -1,0 +1,141 @@
+"""List operations composed of others, in plain Python that our own frontend compiles.
+
+In and out: what Python's operation of that name takes and gives, for lists whose length is known
+only at run time, and for other iterables. Derivatives follow from the bodies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def repeat_items(items: Any, times: Any) -> Any:
+    """items * times."""
+    result: Any = []
+    for _ in range(times):
+        result.extend(items)
+    return result
+
+
+def add_items(items: Any, more: Any) -> Any:
+    """items.extend(more) for any iterable."""
+    for item in more:
+        items.append(item)
+
+
+def listed(iterable: Any) -> Any:
+    """list(iterable) for a number of items known only at run time."""
+    return [item for item in iterable]  # noqa: C416
+
+
+def contains(items: Any, wanted: Any) -> Any:
+    """wanted in items."""
+    for item in items:  # noqa: SIM110
+        if item == wanted:
+            return True
+    return False
+
+
+def index_of(items: Any, wanted: Any) -> Any:
+    """items.index(wanted)."""
+    for k in range(len(items)):
+        if items[k] == wanted:
+            return k
+    raise ValueError(f"{wanted} is not in list")
+
+
+def count_of(items: Any, wanted: Any) -> Any:
+    """items.count(wanted)."""
+    found = 0
+    for item in items:
+        if item == wanted:
+            found += 1
+    return found
+
+
+def remove_item(items: Any, wanted: Any) -> None:
+    """items.remove(wanted)."""
+    for k in range(len(items)):
+        if items[k] == wanted:
+            items.pop(k)
+            return
+    raise ValueError("list.remove(x): x not in list")
+
+
+def equal_lists(items: Any, others: Any) -> Any:
+    """items == others."""
+    if len(items) != len(others):
+        return False
+    for k in range(len(items)):  # noqa: SIM110
+        if items[k] != others[k]:
+            return False
+    return True
+
+
+def any_of(items: Any) -> Any:
+    """any(items)."""
+    for item in items:  # noqa: SIM110
+        if item:
+            return True
+    return False
+
+
+def all_of(items: Any) -> Any:
+    """all(items)."""
+    for item in items:  # noqa: SIM110
+        if not item:
+            return False
+    return True
+
+
+def total_of(items: Any, start: Any) -> Any:
+    """sum(items, start)."""
+    total = start
+    for item in items:
+        total = total + item
+    return total
+
+
+def least_item(items: Any, key: Any, default: Any) -> Any:
+    """min(items, key=key, default=default)."""
+    if not items:
+        if default is None:
+            raise ValueError("min() iterable argument is empty")
+        return default
+    best = items[0]
+    for item in items:
+        if key is None:
+            if item < best:
+                best = item
+        elif key(item) < key(best):
+            best = item
+    return best
+
+
+def greatest_item(items: Any, key: Any, default: Any) -> Any:
+    """max(items, key=key, default=default)."""
+    if not items:
+        if default is None:
+            raise ValueError("max() iterable argument is empty")
+        return default
+    best = items[0]
+    for item in items:
+        if key is None:
+            if item > best:
+                best = item
+        elif key(item) > key(best):
+            best = item
+    return best
+
+
+def sorted_items(items: Any, key: Any, reverse: Any) -> Any:
+    """sorted(items, key=key, reverse=reverse)."""
+    given = list(items)
+    ranks = np.array(given if key is None else [key(item) for item in given])
+    if reverse:
+        order = len(given) - 1 - np.argsort(ranks[::-1], kind="stable")[::-1]
+    else:
+        order = np.argsort(ranks, kind="stable")
+    return [given[k] for k in order]

@@ -1,0 +1,543 @@
+"""What Python's list operations mean on growing lists.
+
+In: a reference to a list whose content is a `values.Growing`, or is made one here. Out: values, and
+new contents on the heap. Lists of a length that is known stay tuples of values; what is done to
+those stands where the operation does (subscripts.py, methods.py, names_builtins.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyrelay import errors
+from pyrelay.infer import growing
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.coding import typed_by_rows
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Handle
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+
+#: Static lists up to this length are indexed at run time by a choice among their items.
+MOST_CHOICES = 4
+#: Repetition makes static lists up to this length.
+MOST_STATIC = 64
+
+
+def is_list(value: V.Value) -> bool:
+    """Whether a value is a list."""
+    return isinstance(value, V.Ref) and value.root.kind == "list"
+
+
+def growing_content(it: Interpreter, value: V.Value) -> V.Growing | None:
+    """The content of a list of run-time length; None for anything else."""
+    if not (isinstance(value, V.Ref) and value.root.kind == "list"):
+        return None
+    content = it.content(value.root)
+    return content if isinstance(content, V.Growing) else None
+
+
+def grow(it: Interpreter, root: V.Root) -> V.Growing | None:
+    """Make the content of a list a growing one; None if its items have no common structure."""
+    content = it.content(root)
+    if isinstance(content, V.Growing):
+        return content
+    if not content:
+        return None
+    try:
+        template = growing.template_of(it.heap, content)
+    except (L.JoinError, L.NeedsPlace):
+        return None
+    return growing.fitted(it.builder, it.heap, it.atom, root, template)
+
+
+def must_grow(it: Interpreter, ref: V.Ref, key: V.Value) -> bool:
+    """Whether an operation at a position needs a growing list; makes the list one if so."""
+    if isinstance(it.content(ref.root), V.Growing):
+        return True
+    if not isinstance(key, V.Scalar) or (
+        key.extent is not None and it.program.guards.fix(key.extent) is not None
+    ):
+        return False
+    return grow(it, ref.root) is not None
+
+
+def has_known_length(it: Interpreter, iterable: V.Value) -> bool:
+    """Whether the number of items of an iterable is known while compiling."""
+    from pyrelay.infer.iteration import iterate
+
+    return isinstance(iterate(it, iterable).count, V.Known)
+
+
+def refuse_stored(it: Interpreter, root: V.Root) -> None:
+    """Refuse to write in place to an array that is an item of a growing list, which has a copy.
+
+    Raises AliasError.
+    """
+    if root.stored is None:
+        return
+    raise it.failure(
+        errors.AliasError,
+        f"{repr(root.name) if root.name else 'this array'} is an item of a list whose length is "
+        "known only at run time, and a write in place would have to show in both",
+        related=[(root.stored, "here the list has or gets it")],
+        hints=("put a copy into the list: items.append(x.copy())",
+               "or make a new array: x = x + 1 instead of x += 1"),
+    )
+
+
+def length(content: V.Growing) -> V.Value:
+    """The number of items, which unrolling the loops that made the list may make known."""
+    count = content.count
+    if content.loops and isinstance(count, V.Scalar):
+        return replace(count, origin=("loops", content.loops))
+    return count
+
+
+def new(it: Interpreter, content: V.Growing) -> V.Ref:
+    """A fresh list."""
+    return it.new_ref("list", content)
+
+
+def _write(it: Interpreter, root: V.Root, content: V.Growing) -> None:
+    it.heap.write(root, content, it.let.span if it.let else None)
+
+
+def _count(it: Interpreter, content: V.Growing) -> Handle:
+    return it.builder.handle(it.atom(content.count))
+
+
+def count_extent(it: Interpreter, content: V.Growing) -> Extent:
+    """The number of items as an extent."""
+    if isinstance(content.count, V.Known):
+        return int(content.count.value)
+    _, (extent,) = it.builder.call(OPS["as_extent"], it.atom(content.count), name="n")
+    return extent  # type: ignore[no-any-return]
+
+
+# -- items that fit --------------------------------------------------------------------------------
+
+
+def _admit(
+    it: Interpreter, root: V.Root, content: V.Growing, item: V.Value
+) -> tuple[V.Growing, list[Atom]]:
+    """The content with a template that takes the item, and the item's leaves."""
+    span = it.let.span if it.let else None
+    try:
+        own = growing.template_of(it.heap, (item,))
+        joined = L.join_items(content.template, own, it.program.guards.same)
+        if not L.same_structure(content.template, joined):
+            raise L.JoinError(content.template, own, "the items differ in structure")
+    except L.JoinError as error:
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"{V.describe(item)} does not fit the other items of this list: {error.what}",
+            notes=("a list whose length is known only at run time holds items of one structure",),
+            hints=("give the items one type and shape, or keep them in lists of their own",),
+        ) from None
+    growing.keep(item, span)
+    if joined != content.template:
+        content = growing.fitted(it.builder, it.heap, it.atom, root, joined)
+    leaves = growing.item_atoms(it.builder, it.heap, it.atom, item, content.template)
+    return _shaped(it, content, leaves)
+
+
+def _shaped(
+    it: Interpreter, content: V.Growing, leaves: list[Atom]
+) -> tuple[V.Growing, list[Atom]]:
+    """Leaves with the extents of the rows; equalities that only the program can tell are checked.
+
+    The first item of an empty list says the extents of all items.
+    """
+    unequal: list[tuple[Extent, Extent]] = []
+    for leaf, row in zip(leaves, content.rows, strict=True):
+        assert isinstance(leaf.type, TensorType)
+        assert isinstance(row.type, TensorType)
+        for own, other in zip(leaf.type.shape, row.type.shape[1:], strict=True):
+            if it.program.guards.equal(own, other) is None and (own, other) not in unequal:
+                unequal.append((own, other))
+    if not unequal:
+        return content, leaves
+    content = _adopting(it, content, leaves, unequal)
+    rows = content.rows
+    refined = []
+    for leaf, row in zip(leaves, rows, strict=True):
+        shape = row.type.shape[1:]  # type: ignore[union-attr]
+        if leaf.type.shape != shape:  # type: ignore[union-attr]
+            leaf = it.builder.call(OPS["refine"], leaf, shape=shape).atom
+        refined.append(leaf)
+    return content, refined
+
+
+def _adopting(
+    it: Interpreter, content: V.Growing, leaves: Sequence[Atom],
+    unequal: Sequence[tuple[Extent, Extent]],
+) -> V.Growing:
+    """The rows, made anew with the item's extents if the list is empty; else these are checked."""
+    from pyrelay.ir.dims import Origin, Symbol
+    from pyrelay.ir.nodes import If
+
+    b = it.builder
+    empty = b.call(OPS["equal"], _count(it, content), 0)
+    then, orelse = b.nested(), b.nested()
+    made = [
+        then.full(0, (growing.SPARE, *leaf.type.shape), leaf.type.dtype)  # type: ignore[union-attr]
+        for leaf in leaves
+    ]
+    text = "the items of a compiled list must have one shape: {} is not {}"
+    for own, other in unequal:
+        orelse.call(OPS["check_equal"], left=own, right=other, text=text)
+    symbols: dict[Extent, Symbol] = {content.capacity: Symbol("d", Origin.RUNTIME)}
+    for _, other in unequal:
+        symbols.setdefault(other, Symbol("d", Origin.RUNTIME))
+    kept = list(symbols)
+    owns = {other: own for own, other in unequal}
+    firsts: list[Extent] = [growing.SPARE, *(owns[e] for e in kept[1:])]
+    out_types = [
+        TensorType(
+            row.type.dtype,  # type: ignore[union-attr]
+            tuple(dims.of(symbols[d]) if d in symbols else d for d in row.type.shape),  # type: ignore[union-attr]
+        )
+        for row in content.rows
+    ]
+    node = If(empty.atom, then.block(made, firsts), orelse.block(content.rows, kept))
+    rows = tuple(h.atom for h in b.bind(node, out_types, dims=tuple(symbols.values())))
+    template = typed_by_rows(content.template, rows)
+    return replace(content, rows=rows, template=template)
+
+
+# -- one item --------------------------------------------------------------------------------------
+
+
+def position(
+    it: Interpreter, content: V.Growing, key: V.Value, text: str, *, checked: bool = False
+) -> Atom:
+    """A position in the list; with `checked` it is known to be one."""
+    ty = V.number_type(key)
+    if ty is None or not (ty.dtype.is_integer or ty.dtype is types.bool_):
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"list indices must be integers or slices, not {V.describe(key)}",
+        )
+    index = it.builder.cast(it.atom(key), types.i64, weak=True)
+    if checked:
+        return index
+    place: Handle = it.builder.call(
+        OPS["check_item"], index, _count(it, content), text=text
+    )
+    return place.atom
+
+
+def get_item(
+    it: Interpreter, ref: V.Ref, content: V.Growing, key: V.Value, *, checked: bool = False
+) -> V.Value:
+    """`lst[key]`."""
+    if isinstance(key, V.Slice):
+        return _slice(it, content, key)
+    place = position(it, content, key, "list index out of range", checked=checked)
+    return growing.read_row(it.builder, it.heap, content, place, it.let.span if it.let else None)
+
+
+def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
+    """`lst[key] = value`."""
+    content = it.content(ref.root)
+    if isinstance(key, V.Slice):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "a slice of a list whose length is known only at run time cannot be assigned",
+            hints=("assign item by item, or build a new list: a[:i] + new + a[j:]",),
+        )
+    content, leaves = _admit(it, ref.root, content, value)
+    place = position(it, content, key, "list assignment index out of range")
+    _write(it, ref.root, growing.write_row(it.builder, content, place, leaves))
+
+
+def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
+    """`lst.append(item)`."""
+    content, leaves = _admit(it, ref.root, it.content(ref.root), item)
+    count = _count(it, content)
+    content = growing.with_room(it.builder, content, count)
+    content = growing.write_row(it.builder, content, count.atom, leaves)
+    _write(it, ref.root, _counting(it, content, count + 1))
+
+
+def _counting(it: Interpreter, content: V.Growing, count: Handle) -> V.Growing:
+    return replace(content, count=it.result(count))
+
+
+def pop(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
+    """`lst.pop(key)`."""
+    content = it.content(ref.root)
+    count = _count(it, content)
+    span = it.let.span if it.let else None
+    if key == V.Known(-1):
+        place = it.builder.call(OPS["check_item"], -1, count, text="pop from empty list").atom
+        item = growing.read_row(it.builder, it.heap, content, place, span)
+        _write(it, ref.root, _counting(it, content, it.builder.handle(place)))
+        return item
+    place = position(it, content, key, "pop index out of range")
+    item = growing.read_row(it.builder, it.heap, content, place, span)
+    at = _extent(it, place)
+    behind = dims.add(count_extent(it, content), dims.add(dims.multiply(-1, at), -1))
+    rows = []
+    for row in content.rows:
+        moved = _part(it, row, dims.add(at, 1), behind)
+        rows.append(_put_part(it, row, moved, at, behind))
+    _write(it, ref.root, replace(content, count=it.result(count - 1), rows=tuple(rows)))
+    return item
+
+
+def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
+    """`lst.insert(key, item)`: positions beyond the ends mean the ends."""
+    content, leaves = _admit(it, ref.root, it.content(ref.root), item)
+    count, b = _count(it, content), it.builder
+    content = growing.with_room(b, content, count)
+    raw = b.handle(b.cast(it.atom(key), types.i64, weak=True))
+    wrapped = b.call(OPS["where"], raw < 0, raw + count, raw)
+    place = b.call(OPS["minimum"], b.call(OPS["maximum"], wrapped, 0), count)
+    at = _extent(it, place.atom)
+    behind = dims.add(count_extent(it, content), dims.multiply(-1, at))
+    rows = []
+    for row in content.rows:
+        moved = _part(it, row, at, behind)
+        rows.append(_put_part(it, row, moved, dims.add(at, 1), behind))
+    content = growing.write_row(b, replace(content, rows=tuple(rows)), place.atom, leaves)
+    _write(it, ref.root, _counting(it, content, count + 1))
+
+
+# -- several items ---------------------------------------------------------------------------------
+
+
+def _extent(it: Interpreter, atom: Atom) -> Extent:
+    _, (extent,) = it.builder.call(OPS["as_extent"], atom, name="k")
+    return extent  # type: ignore[no-any-return]
+
+
+def _part(it: Interpreter, row: Atom, start: Extent, size: Extent, step: int = 1) -> Atom:
+    """So many rows from one on."""
+    rest = row.type.shape[1:]  # type: ignore[union-attr]
+    none = (0,) * len(rest)
+    part: Handle = it.builder.call(
+        OPS["slice"], row, starts=(start, *none), sizes=(size, *rest),
+        steps=(step, *(1 for _ in rest)),
+    )
+    return part.atom
+
+
+def _put_part(it: Interpreter, row: Atom, part: Atom, start: Extent, size: Extent) -> Atom:
+    rest = row.type.shape[1:]  # type: ignore[union-attr]
+    none = (0,) * len(rest)
+    result: Handle = it.builder.call(
+        OPS["slice_update"], row, part, starts=(start, *none), sizes=(size, *rest),
+        steps=(1, *(1 for _ in rest)),
+    )
+    return result.atom
+
+
+def _slice(it: Interpreter, content: V.Growing, key: V.Slice) -> V.Value:
+    from pyrelay.infer.subscripts import slice_bounds
+
+    start, size, step = slice_bounds(it, key, count_extent(it, content))
+    rows = tuple(_part(it, row, start, size, step) for row in content.rows)
+    return new(it, replace(content, count=V.Scalar.of_extent(size), rows=rows))
+
+
+def reversed_items(it: Interpreter, content: V.Growing) -> V.Growing:
+    """The items in the opposite order."""
+    size = count_extent(it, content)
+    rows = tuple(_part(it, row, dims.add(size, -1), size, -1) for row in content.rows)
+    return replace(content, rows=rows)
+
+
+def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
+    """`lst.extend(other)` by the content of another growing list."""
+    own = it.content(ref.root)
+    if not isinstance(own, V.Growing):
+        if not own:
+            _write(it, ref.root, replace(content))
+            return
+        found = grow(it, ref.root)
+        if found is None:
+            raise it.failure(
+                errors.TypeMismatchError, "the items of the two lists have no common type",
+            )
+        own = found
+    try:
+        joined = L.join_items(own.template, content.template, it.program.guards.same)
+    except L.JoinError as error:
+        raise it.failure(
+            errors.TypeMismatchError, f"the items of the two lists differ: {error.what}",
+        ) from None
+    own = growing.fitted(it.builder, it.heap, it.atom, ref.root, joined)
+    content = growing.cast_rows(it.builder, content, joined)
+    count, more = _count(it, own), _count(it, content)
+    own = growing.with_room(it.builder, own, count, more)
+    start, size = _extent(it, count.atom), _extent(it, more.atom)
+    rows = tuple(
+        _put_part(it, row, _part(it, other, 0, size), start, size)
+        for row, other in zip(own.rows, content.rows, strict=True)
+    )
+    _write(it, ref.root, replace(own, count=it.result(count + more), rows=rows))
+
+
+def repeated(it: Interpreter, ref: V.Ref, times: V.Value) -> V.Value:
+    """`lst * times` for a number known only at run time, or a list of run-time length."""
+    from pyrelay.infer.calls import call
+
+    items = it.content(ref.root)
+    if isinstance(items, V.Growing) or len(items) != 1:
+        if not isinstance(items, V.Growing) and not items:
+            return it.new_ref("list", ())
+        from pyrelay.infer.in_python.lists import repeat_items
+
+        return call(it, V.Known(repeat_items), (ref, times), {})
+    ty = V.number_type(times)
+    if ty is None or not ty.dtype.is_integer:
+        raise it.failure(
+            errors.TypeMismatchError, f"a list cannot be multiplied by {V.describe(times)}",
+        )
+    try:
+        template = growing.template_of(it.heap, items)
+    except L.JoinError as error:
+        raise it.failure(
+            errors.UnsupportedOperationError, f"this list cannot be repeated here: {error.what}",
+            hints=("build it with a comprehension, so that each item is one of its own",),
+        ) from None
+    growing.keep(items[0], it.let.span if it.let else None)
+    leaves = growing.item_atoms(it.builder, it.heap, it.atom, items[0], template)
+    size = _times(it, times)
+    rows = tuple(
+        it.builder.call(
+            OPS["broadcast_to"], leaf, shape=(size, *leaf.type.shape)  # type: ignore[union-attr]
+        ).atom
+        for leaf in (
+            it.builder.cast(a, t.dtype) for a, t in zip(
+                leaves, L.template_types(template), strict=True
+            )
+        )
+    )
+    return new(it, V.Growing(V.Scalar.of_extent(size), rows, template))
+
+
+def _times(it: Interpreter, times: V.Value) -> Extent:
+    from pyrelay.infer.operators import extent_of
+
+    known = extent_of(times)
+    if known is not None and dims.non_negative(known):
+        return known
+    b = it.builder
+    number = b.cast(it.atom(times), types.i64, weak=True)
+    return _extent(it, b.call(OPS["maximum"], number, 0).atom)
+
+
+def from_array(it: Interpreter, array: V.ArrayRef) -> V.Value:
+    """`list(array)`: its rows, or its elements as NumPy's numbers."""
+    ty = array.type
+    growing.keep(array, it.let.span if it.let else None)
+    item = TensorType(ty.dtype, ty.shape[1:])
+    template: L.Layout = L.LPlace(1, "array", None, item) if item.shape else L.LScalar(item)
+    return new(it, V.Growing(V.Scalar.of_extent(ty.shape[0]), (it.atom(array),), template))
+
+
+def to_array(it: Interpreter, content: V.Growing) -> V.Value:
+    """`np.array(lst)`."""
+    from pyrelay.infer.adapters import stack
+
+    size = count_extent(it, content)
+    rows = [growing.items_array(it.builder, row, size) for row in content.rows]
+    remaining = iter(rows)
+
+    def built(template: L.Layout) -> V.Value:
+        match template:
+            case L.LScalar() | L.LPlace(_, "array", _, _):
+                return it.new_array(next(remaining).atom)
+            case L.LNode(("tuple", _, _), children):
+                return stack(it, [built(c) for c in children], 1)
+        raise it.failure(
+            errors.TypeMismatchError, "the items of this list cannot be made one array"
+        )
+
+    return built(content.template)
+
+
+def numbers(it: Interpreter, content: V.Growing) -> V.Value | None:
+    """The items as an array if they are numbers or arrays, else None."""
+    if not isinstance(content.template, (L.LScalar, L.LPlace)):
+        return None
+    return to_array(it, content)
+
+
+def item_rank(it: Interpreter, content: V.Growing) -> int:
+    """The number of axes of the items, which are numbers or arrays."""
+    match content.template:
+        case L.LScalar():
+            return 0
+        case L.LPlace(_, "array", _, ty):
+            return ty.rank  # type: ignore[no-any-return]
+    raise it.failure(
+        errors.TypeMismatchError, "the items of this list are not numbers or arrays of one shape"
+    )
+
+
+def stacked(it: Interpreter, content: V.Growing, axis: int) -> V.Value:
+    """`np.stack(lst, axis)`."""
+    from pyrelay.infer.adapters import normal_axis
+
+    refuse_empty(it, content, "need at least one array to stack")
+    array = to_array(it, content)
+    at = normal_axis(it, axis, item_rank(it, content) + 1)
+    return _item_axis_at(it, array, at)
+
+
+def _item_axis_at(it: Interpreter, array: V.Value, at: int) -> V.Value:
+    """The array with its first axis moved."""
+    rest = list(range(1, it.tensor(array).rank))
+    return array if not at else it.call("transpose", array, axes=(*rest[:at], 0, *rest[at:]))
+
+
+def concatenated(it: Interpreter, content: V.Growing, axis: int | None) -> V.Value:
+    """`np.concatenate(lst, axis)`; items of one shape."""
+    from pyrelay.infer.adapters import normal_axis
+
+    rank = item_rank(it, content)
+    refuse_empty(it, content, "need at least one array to concatenate")
+    array = to_array(it, content)
+    if axis is None:
+        return it.call("reshape", array, shape=(it.tensor(array).size,))
+    if not rank:
+        raise it.failure(
+            errors.ShapeError, "zero-dimensional arrays cannot be concatenated",
+            hints=("np.array(items) makes an array of numbers",),
+        )
+    at = normal_axis(it, axis, rank)
+    moved = _item_axis_at(it, array, at)
+    shape = it.tensor(moved).shape
+    merged = (*shape[:at], dims.multiply(shape[at], shape[at + 1]), *shape[at + 2 :])
+    return it.call("reshape", moved, shape=merged)
+
+
+def refuse_empty(it: Interpreter, content: V.Growing, text: str) -> None:
+    """Emit the raising of ValueError(text) if the list is empty."""
+    from pyrelay.infer.control import branch
+    from pyrelay.infer.operators import raised
+
+    empty = it.builder.call(OPS["equal"], _count(it, content), 0)
+
+    def complain() -> list[V.Value]:
+        raise raised(it, ValueError(text))
+
+    branch(it, empty.atom, complain, list)
+
+
+def as_item_kind(it: Interpreter, content: V.Growing, value: V.Value) -> V.Value:
+    """A number computed from items, as Python's if they are Python's."""
+    if not isinstance(content.template, L.LScalar) or not content.template.type.weak:
+        return value
+    ty = V.number_type(value)
+    assert ty is not None
+    return it.result(it.builder.handle(it.builder.cast(it.atom(value), ty.dtype, weak=True)))

@@ -1,0 +1,227 @@
+"""Lists whose length is known only at run time: stacks, queues, filters, tables, histories."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.linspace(0.1, 1.3, 5)
+W = np.array([[0.3, -0.2], [0.1, 0.4]])
+H = np.array([0.5, 0.1])
+
+
+@use((X,), (X[:2],), wrt=(0,))
+def squares_of_elements(x):
+    out = []
+    for v in x:
+        out.append(v * v)
+    return np.sum(np.array(out)), np.mean(out), np.max(out), len(out)
+
+
+@use((3.0, 20), (2.0, 0), wrt=(0,))
+def multiples_returned(a, n):
+    out = []
+    for i in range(n):
+        out.append(a * i)
+    return out
+
+
+@use((X, 0.5), (X, 5.0), wrt=(0,))
+def those_above(x, t):
+    out = []
+    for v in x:
+        if v > t:
+            out.append(v * v)
+    return np.sum(np.array(out)) + len(out)
+
+
+@use((10,), (1,))
+def halves_on_a_stack(n):
+    stack = [n]
+    total = 0
+    while stack:
+        v = stack.pop()
+        total += v
+        if v > 1:
+            stack.append(v // 2)
+            stack.append(v - v // 2 - 1)
+    return total
+
+
+@use((X, 3), (X, -5), (X, 7), wrt=(0,))
+def item_at_run_time(x, k):
+    out = []
+    for v in x:
+        out.append(np.sin(v))
+    return out[k] * out[-1]
+
+
+@use((8,))
+def pop_from_empty(n):
+    s = [1]
+    for _ in range(n):
+        s.pop()
+    return len(s)
+
+
+@use((12, 3))
+def pairs_on_a_stack(n, m):
+    stack = [(n, m)]
+    s = 0
+    while stack:
+        a, b = stack.pop()
+        s += a * b
+        if a > 0:
+            stack.append((a - 1, b + 1))
+            if a % 2 == 0:
+                stack.append((a // 2 - 1, b))
+    return s
+
+
+@use((W, H, 5), (W, H, 40), wrt=(0, 1))
+def history_of_states(w, h, n):
+    states = []
+    for t in range(n):
+        h = np.tanh(w @ h + 0.1 * t)
+        states.append(h)
+    s = 0.0
+    for h in states:
+        s += np.sum(h * h)
+    return s, np.stack(states), np.concatenate(states), states
+
+
+@use((6,), (1,))
+def fibonacci_list(n):
+    f = [0, 1]
+    for i in range(2, n):
+        f.append(f[i - 1] + f[i - 2])
+    return f
+
+
+@use((4,))
+def filled_by_index(n):
+    a = [0.0] * n
+    for i in range(n):
+        a[i] = i * i * 0.5
+    return a
+
+
+@use((6,), (0,))
+def comprehensions_of_run_time_length(n):
+    a = list(range(n))
+    a.reverse()
+    return a, [i * i for i in range(n) if i % 2 == 0], [2.0 * v for v in a]
+
+
+@use((30,))
+def sieve_as_a_list(n):
+    p = [True] * (n + 1)
+    p[0] = False
+    p[1] = False
+    i = 2
+    while i * i <= n:
+        if p[i]:
+            for j in range(i * i, n + 1, i):
+                p[j] = False
+        i += 1
+    return [i for i in range(n + 1) if p[i]]
+
+
+@use((X, True), (X, False), wrt=(0,))
+def another_length_on_each_branch(x, c):
+    a = []
+    if c:
+        a.append(x[0])
+        a.append(x[1])
+    else:
+        a.append(x[2])
+    s = 0.0
+    for v in a:
+        s += v * v
+    return s + len(a)
+
+
+def collect(n, out):
+    if n > 0:
+        collect(n - 1, out)
+        out.append(n * n)
+        collect(n - 2, out)
+
+
+@use((5,), (0,))
+def collected_by_recursion(n):
+    out = []
+    collect(n, out)
+    return out
+
+
+@use(([1.0, 2.0], 3), ([], 2))
+def argument_that_grows(a, n):
+    for i in range(n):
+        a.append(float(i))
+    return len(a)
+
+
+@use((20,))
+def questions_about_a_list(n):
+    a = [i % 7 for i in range(n)]
+    return sum(a), min(a), max(a), sorted(a), 3 in a, 9 in a, a.index(3), a.count(2), any(a)
+
+
+@use((20,))
+def slices_of_a_list(n):
+    a = [i * 1.5 for i in range(n)]
+    return a[2:5], a[::-1], a[-3:], a[n // 2 :], a[::2]
+
+
+@use((7,))
+def items_taken_and_put(n):
+    a = list(range(n))
+    b = a.pop(0)
+    c = a.pop(2)
+    a.insert(1, 99)
+    a.insert(-1, 5)
+    del a[0]
+    a.remove(99)
+    return a, b, c
+
+
+@use((7,))
+def lists_joined(n):
+    a = [i for i in range(n)]
+    b = [10 * i for i in range(n - 2)]
+    c = a + b
+    a.extend(b)
+    a += [1, 2]
+    return a, c, a * 2, c + [5], [7, *[8]] + c, a == c, c == a[: len(c)]
+
+
+@use((6,))
+def queue_gone_through_while_it_grows(n):
+    q = [1]
+    for v in q:
+        if v < n:
+            q.append(2 * v)
+            q.append(2 * v + 1)
+    return q
+
+
+@use((5,))
+def lists_side_by_side(n):
+    a = [i for i in range(n)]
+    b = [i * 0.5 for i in range(n + 3)]
+    s = 0.0
+    for i, (u, v) in enumerate(zip(a, b)):
+        s += i * u * v
+    for u in reversed(b):
+        s = s * 0.5 + u
+    return s
+
+
+@use((11,), (0,))
+def table_as_a_list(amount):
+    dp = [0] * 12
+    for a in range(1, amount + 1):
+        dp[a] = dp[a - 1] + 1
+    return dp[amount]
