@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from pyrelay import config, errors
 from pyrelay.autoreload import follow_autoreload
 from pyrelay.deep_stack import deep, on_deep_stack
-from pyrelay.infer.structure import Flattened, Key, flatten
+from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
 _MOST_PROGRAMS = 64
@@ -92,7 +92,7 @@ class Compiled:
             flat = Flattened()
             self._key(args, keywords, flat)
             for hidden in entry.program.spec.hidden:
-                flatten(hidden.read(), flat, hidden.name)
+                flatten([(hidden.read(), hidden.name)], flat)
         else:
             self._hits[0] += 1
         return entry.call(flat)
@@ -115,10 +115,13 @@ class Compiled:
 
     def _key(self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened) -> Key:
         names = self._argument_names(len(args))
-        positional = tuple(flatten(a, flat, n) for a, n in zip(args, names, strict=True))
-        named = tuple((k, flatten(v, flat, k)) for k, v in keywords.items())
+        pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
+        found, pools = flatten(pairs, flat)
         settings = config.current()
-        return (positional, named, settings.interpret, settings.unroll_limit)
+        return (
+            found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
+            settings.unroll_limit,
+        )
 
     def _argument_names(self, count: int) -> Sequence[str]:
         names = self._names
@@ -147,13 +150,11 @@ class Compiled:
         return known
 
     def _found(self, key: Key, flat: Flattened) -> _Entry | None:
-        count, objects = len(flat.leaves), len(flat.containers)
-        numbers = len(flat.seen)
+        before = mark(flat)
         for entry in self._table.get(key, ()):
             if entry.program.accepts(flat):
                 return entry
-            del flat.leaves[count:], flat.names[count:], flat.containers[objects:]
-            flat.seen = {i: n for i, n in flat.seen.items() if n < numbers}
+            forget(flat, before)
         return None
 
     # -- compiling ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ others are copied in, and back if they are written, also when the program raises
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ class Program:
             return False
         for hidden in spec.hidden:
             try:
-                if flatten(hidden.read(), flat, hidden.name) != hidden.key:
+                if flatten([(hidden.read(), hidden.name)], flat) != hidden.key:
                     return False
             except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
                 return False
@@ -79,11 +79,12 @@ class Program:
         names = [spec.leaf_names[k] for k in spec.parameters]
         place = {spec.parameters[k]: k for k in written_in_place(spec)}
         numbers = {leaf: r for leaf, r in spec.mutated.items() if leaf not in place}
+        columns = [spec.columns[leaf] for leaf in spec.mutated if leaf in spec.columns]
 
         def call(flat: Flattened) -> Any:
             leaves = flat.leaves
             if spec.mutated:
-                _check_written(spec, leaves)
+                _check_written(spec, flat)
             given = [
                 _prepared(leaves[k], n) for k, n in zip(spec.parameters, names, strict=True)
             ]
@@ -93,16 +94,19 @@ class Program:
                 for leaf, k in place.items():
                     if given[k] is not leaves[leaf]:
                         np.copyto(leaves[leaf], given[k])
+                for pool, column in columns:
+                    flat.pools[pool].write_back(column)
             numbered = _Numbered(results, kept)
             for leaf, result in numbers.items():
                 leaves[leaf][...] = numbered[result]
-            made: dict[int, Any] = {}
+            made: dict[Any, Any] = {}
             for change in spec.changes:
                 parts = [
-                    assemble(c, numbered, leaves, flat.containers, made) for c in change.children
+                    assemble(c, numbered, flat, made)
+                    for c in change.children
                 ]
                 restore(flat.containers[change.number], change.kind, change.names, parts)
-            return assemble(spec.result, numbered, leaves, flat.containers, made)
+            return assemble(spec.result, numbered, flat, made)
 
         return call
 
@@ -145,23 +149,36 @@ def _prepared(leaf: Any, name: str) -> Any:
     return leaf
 
 
-def _check_written(spec: Specialised, leaves: Sequence[Any]) -> None:
+def _check_written(spec: Specialised, flat: Flattened) -> None:
     """Refuse to write read-only arrays, and arrays that share memory with another argument."""
-    arrays = [(k, leaves[k]) for k in spec.parameters if isinstance(leaves[k], np.ndarray)]
-    for k, written in ((k, a) for k, a in arrays if k in spec.mutated):
+    arrays = [
+        (k, array) for k in spec.parameters if isinstance(flat.leaves[k], np.ndarray)
+        for array in _memory_of(spec, flat, k)
+    ]
+    for n, (k, written) in enumerate(arrays):
+        if k not in spec.mutated:
+            continue
         name = spec.leaf_names[k]
         if not written.flags.writeable:
             raise errors.InvalidValueError(
                 f"the function writes into {name}, which is read-only.",
                 hints=(f"pass a copy: {name}.copy()",),
             )
-        for j, other in arrays:
-            if j != k and _overlap(written, other):
+        for m, (j, other) in enumerate(arrays):
+            if m != n and _overlap(written, other):
                 raise errors.AliasError(
                     f"the function writes into {name}, which shares memory with "
                     f"{spec.leaf_names[j]}.",
                     hints=(f"pass a copy: {spec.leaf_names[j]}.copy()",),
                 )
+
+
+def _memory_of(spec: Specialised, flat: Flattened, leaf: int) -> list[np.ndarray[Any, Any]]:
+    """The caller's arrays that a leaf stands for: itself, or those in a field of all nodes."""
+    if leaf not in spec.columns:
+        return [flat.leaves[leaf]]
+    pool, column = spec.columns[leaf]
+    return [a for a in flat.pools[pool].arrays.get(column, ()) if a is not None]
 
 
 def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

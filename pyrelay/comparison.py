@@ -186,7 +186,7 @@ class _Direction:
         self.epsilon = float(np.finfo(np.float64).eps)
         for n in numbers:
             flat = Flattened()
-            flatten(args[n], flat, f"a{n}")
+            flatten([(args[n], f"a{n}")], flat)
             for name, leaf in zip(flat.names, flat.leaves, strict=True):
                 array = np.asarray(leaf)
                 if array.dtype.kind != "f":

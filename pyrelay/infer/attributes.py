@@ -155,19 +155,23 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
             return distribute(
                 it, obj, lambda case: get_attribute(it, case, name), lambda c: getattr(c, name)
             )
+        case V.Data():
+            from pyrelay.infer import trees
+
+            return trees.attribute(it, obj, name)
         case V.Known(v) if types.of_scalar(v) is None:
             return _known_attribute(it, v, name)
         case V.Ref(root, cls) if cls is not None:
             content = it.content(root)
             if name in content:
                 return content[name]  # type: ignore[no-any-return]
-            return _class_attribute(it, obj, cls, name)
+            return class_attribute(it, obj, cls, name)
         case V.Tuple(items, cls) if cls is not None and name in getattr(cls, "_fields", ()):
             return items[cls._fields.index(name)]  # type: ignore[attr-defined]
         case V.Tuple(_, cls) if (
             cls is not None and hasattr(cls, name) and name not in ("_replace", "_asdict")
         ):
-            return _class_attribute(it, obj, cls, name)
+            return class_attribute(it, obj, cls, name)
     from pyrelay.infer import methods
 
     found = methods.attribute(it, obj, name)
@@ -204,7 +208,7 @@ def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
     return captured(it, value)
 
 
-def _class_attribute(it: Interpreter, obj: V.Value, cls: type, name: str) -> V.Value:
+def class_attribute(it: Interpreter, obj: V.Value, cls: type, name: str) -> V.Value:
     """A method, property or class attribute of an instance."""
     from pyrelay.infer.calls import call
 
@@ -245,6 +249,11 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
             )
         content = {**it.content(obj.root), name: value}
         it.heap.write(obj.root, content, it.let.span if it.let else None)
+        return
+    if isinstance(obj, V.Data):
+        from pyrelay.infer import trees
+
+        trees.set_attribute(it, obj, name, value)
         return
     raise it.failure(
         errors.UnsupportedOperationError,

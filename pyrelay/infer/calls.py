@@ -59,6 +59,10 @@ def call(
             from pyrelay.infer.attributes import get_attribute
 
             return call(it, get_attribute(it, callee, "__call__"), args, keywords)
+        case V.Data():
+            from pyrelay.infer.attributes import get_attribute
+
+            return call(it, get_attribute(it, callee, "__call__"), args, keywords)
         case V.Union():
             from pyrelay.infer.unions import distribute
 

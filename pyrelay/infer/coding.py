@@ -12,6 +12,7 @@ from typing import Any
 
 from pyrelay.errors import Span
 from pyrelay.infer import values as V
+from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import Numbers
 from pyrelay.infer.layout import (
@@ -111,6 +112,9 @@ class Encoder:
     number: Callable[[int, V.Root], Atom] | None = None  # of the object in a place
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
+        if isinstance(layout, LNode) and layout.head[0] == "data":
+            self._node(value, layout)
+            return
         if isinstance(value, V.Union) and not isinstance(layout, LUnion):
             self._from_union(value, layout)
             return
@@ -163,6 +167,19 @@ class Encoder:
         capacity = None if content.rows else dims.plain_symbol(layout.capacity)
         if capacity is not None:
             self.extents[capacity] = 0
+
+    def _node(self, value: V.Value, layout: LNode) -> None:
+        """A node of a data type: its pool, kind and row."""
+        if V.node_of(value) is not None:
+            for child, inner in zip(children_of(value), layout.children, strict=True):
+                self(child, inner)
+        elif isinstance(value, V.Union):
+            self._from_union(value, layout)
+        elif value == V.NONE:
+            self.absent(layout.children[0])
+            self.atoms += [constant(NO_NODE), constant(0)]
+        else:
+            self.absent(layout)
 
     def _scalar(self, value: V.Value, ty: TensorType) -> None:
         self.atoms.append(self.builder.cast(self.read(value), ty.dtype, weak=ty.weak))
@@ -264,6 +281,11 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
             if isinstance(content, LGrown):
                 return True
             return content is None or content_head(heap.contents[value.root]) == content.head
+        case LNode(("data", schema, kinds), _):
+            parts = V.node_of(value)
+            if parts is None:
+                return value == V.NONE and NO_NODE in kinds
+            return parts[0].cls is schema and set(parts[1]) <= set(kinds)
         case LNode(head, children):
             return head_of(value) == head and all(
                 fits(v, c, heap) for v, c in zip(children_of(value), children, strict=True)

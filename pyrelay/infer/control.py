@@ -289,7 +289,7 @@ class _Merge:
         tags: list[Atom] = []
         for i, value in enumerate(values):
             given = [p.results[i] for p in self.alive if p.results is not None]
-            if not isinstance(value, V.Union) or len(value.cases) > 2:
+            if not isinstance(value, V.Union) or len(value.cases) > 2 or V.node_of(value):
                 continue
             if any(isinstance(g, V.Union) or g == V.Known(UNREAD) for g in given):
                 continue

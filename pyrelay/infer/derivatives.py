@@ -14,6 +14,7 @@ from pyrelay import errors
 from pyrelay.infer import calls, specialisation
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.gradients import Gradients
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.wrappers import as_closure
 from pyrelay.ir import types
@@ -129,20 +130,16 @@ def _request(
     else:
         seeds = (constant(1.0, seed_type),)
         seeded = (0,)  # the differentiated value is the first leaf of the result
-    leaves = _wrt_leaves(spec.layouts, chosen)
-    wrt = tuple(i for p in chosen for i, _ in leaves[p])
+    gradients = Gradients(it, it.heap.copy(), spec.layouts)
+    wrt = gradients.leaves(chosen)
     atoms, extents, places = specialisation.encode_arguments(it, spec, arguments)
-    node = Vjp(spec.name, tuple(atoms), seeds, seeded, wrt, extents)
+    node = Vjp(spec.name, tuple(atoms), seeds, seeded, tuple(wrt), extents)
     extra = [atoms[i].type for i in wrt]
     if not extra:
         raise it.failure(errors.GradientError, "there is nothing to differentiate")
     result, cotangents = specialisation.decode_call(it, spec, node, extents, places, extra)
-    following = iter(cotangents)
-    gradients = []
-    for position in chosen:
-        seen: dict[int, V.Value] = {}
-        gradients.append(_gradient(it, spec.layouts[position], following, seen))
-    grads: V.Value = gradients[0] if single else V.Tuple(tuple(gradients))
+    found = gradients.of(chosen, arguments, dict(zip(wrt, cotangents, strict=True)))
+    grads: V.Value = found[0] if single else V.Tuple(tuple(found))
     if request.kind == "value_and_grad":
         return V.Tuple((result, grads))
     if request.has_aux:
@@ -180,52 +177,6 @@ def _scalar_result(it: Interpreter, layout: L.Layout) -> TensorType | None:
     )
 
 
-def _leaf_layouts(layout: L.Layout) -> list[tuple[L.Layout, TensorType]]:
-    found: list[tuple[L.Layout, TensorType]] = []
-    pending: list[Any] = [layout]
-    seen: set[int] = set()
-    while pending:
-        here = pending.pop()
-        match here:
-            case L.LScalar(ty, None):
-                found.append((here, ty))
-            case L.LPlace(key, kind, _, content):
-                if key in seen:
-                    continue
-                seen.add(key)
-                if kind == "array":
-                    found.append((here, content))
-                else:
-                    pending.append(content)
-            case L.LNode(_, children):
-                pending.extend(reversed(children))
-            case L.LUnion(cases):
-                found.append((here, types.PY_INT))
-                pending.extend(reversed(cases))
-    return found
-
-
-def _wrt_leaves(
-    layouts: Sequence[L.Layout], chosen: Sequence[int]
-) -> dict[int, list[tuple[int, TensorType]]]:
-    """Per chosen argument: the numbers of its differentiable leaves among all leaves."""
-    table: dict[int, list[tuple[int, TensorType]]] = {}
-    number = 0
-    seen: set[int] = set()
-    for position, layout in enumerate(layouts):
-        mine = []
-        for leaf, ty in _leaf_layouts(layout):
-            if isinstance(leaf, L.LPlace):
-                if leaf.key in seen:
-                    continue
-                seen.add(leaf.key)
-            if ty.dtype.is_float:
-                mine.append((number, ty))
-            number += 1
-        table[position] = mine
-    return {p: table[p] for p in chosen}
-
-
 def _check_argument(
     it: Interpreter, spec: specialisation.Specialisation, position: int
 ) -> None:
@@ -249,34 +200,3 @@ def _check_argument(
         "floating-point arguments have a derivative",
         hints=(f"pass a float ({literal}), or choose other arguments with argnums",),
     )
-
-
-def _gradient(
-    it: Interpreter, layout: L.Layout, cotangents: Any, seen: dict[int, V.Value]
-) -> V.Value:
-    """The gradient of an argument, with the argument's structure."""
-    match layout:
-        case L.LScalar(ty, None):
-            if not ty.dtype.is_float:
-                return V.NONE
-            return V.Scalar(ty, next(cotangents))
-        case L.LPlace(key, kind, cls, content):
-            if key in seen:
-                return seen[key]
-            if kind == "array":
-                if not content.dtype.is_float:
-                    return V.NONE
-                seen[key] = it.new_array(next(cotangents))
-                return seen[key]
-            children = [_gradient(it, c, cotangents, seen) for c in content.children]
-            made = it.new_ref(kind, L.rebuild_content(content.head, children), cls)
-            seen[key] = made
-            return made
-        case L.LNode(("tuple", *_) as head, children):
-            return L.rebuild(tuple(head), [_gradient(it, c, cotangents, seen) for c in children])
-        case L.LUnion():
-            raise it.failure(
-                errors.GradientError,
-                "grad cannot differentiate with respect to a value that is of one type or another",
-            )
-    return V.NONE

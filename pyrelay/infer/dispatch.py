@@ -11,7 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import attributes, calls, effects, lists, narrowing, operators, subscripts, text
+from pyrelay.infer import (
+    attributes,
+    calls,
+    effects,
+    lists,
+    narrowing,
+    operators,
+    subscripts,
+    text,
+    trees,
+)
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.truth import truth
@@ -200,8 +210,10 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
         extent = value.type.shape[0]
         if not starred:
             it.program.guards.equal(extent, before + after)
-    items = sequence_of(it, value)
     wanted = before + after
+    if isinstance(value, V.Items) and not starred:
+        return list(trees.unpacked(it, value, wanted))
+    items = sequence_of(it, value)
     if len(items) < wanted or (len(items) > wanted and not starred):
         problem = "too many" if len(items) > wanted else "not enough"
         raise it.failure(
@@ -305,8 +317,10 @@ def _expect(it: Interpreter, args: Args, attrs: Any) -> None:
 
 def _is_sequence(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     match args[0]:
-        case V.Tuple() | V.Range():
+        case V.Tuple() | V.Range() | V.Items():
             return V.Known(True)
+        case V.Data():
+            return V.Known(trees.is_namedtuple(args[0]))
         case V.Ref(root):
             return V.Known(root.kind == "list")
         case V.Known(v):

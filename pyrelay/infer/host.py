@@ -17,6 +17,7 @@ from pyrelay.infer import structure
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.structure import ResultTree
+from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
 
@@ -33,12 +34,12 @@ class Invocation:
         return f"<{getattr(self.function, '__name__', type(self.function).__name__)}>"
 
     def __call__(self, *values: Any) -> Any:
-        made: dict[int, Any] = {}
+        made: dict[Any, Any] = {}
         # What it is handed may be kept, and the program goes on to use its own.
         values = tuple(v.copy() if isinstance(v, np.ndarray) else v for v in values)
 
         def built(tree: ResultTree) -> Any:
-            return structure.assemble(tree, values, (), (), made)
+            return structure.assemble(tree, values, structure.Flattened(), made)
 
         named = {k: built(tree) for k, tree in self.keywords}
         return self.function(*map(built, self.args), **named)
@@ -104,6 +105,8 @@ class _Operands:
                 return structure.NodeResult("call", function, (), self.trees(args))
             case V.Ref(root, cls):
                 return self.container(root, cls)
+            case V.Data() | V.Union() if V.node_of(value) is not None:
+                return self.node(value)
             case V.Union(tag, cases):
                 return structure.CaseResult(self.operand(tag), self.trees(cases))
             case V.Range(a, b, c):
@@ -121,6 +124,19 @@ class _Operands:
 
     def trees(self, values: Sequence[V.Value]) -> tuple[ResultTree, ...]:
         return tuple(map(self.tree, values))
+
+    def node(self, value: V.Value) -> ResultTree:
+        """A node of a tree, with the columns of its pool."""
+        parts = V.node_of(value)
+        assert parts is not None
+        pool, _, *place = parts
+        key = self.keys.setdefault(pool.root, len(self.keys))
+        columns = self.it.content(pool.root)
+        kind, row = (
+            structure.LeafResult(self.operand(self.it.atom(v)), types.PY_INT) for v in place
+        )
+        leaves = tuple((name, self.tree(column)) for name, column in columns.items())
+        return structure.TreeResult(key, pool.cls, leaves, kind, row)
 
     def container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.keys:

@@ -96,6 +96,23 @@ class Frame:
     env: dict[Var, V.Value] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A value read from a field, and the last Let that reading it took, by its block and place."""
+
+    value: V.Value
+    lets: list[Let]
+    count: int
+    last: Let | None
+
+    @property
+    def valid(self) -> bool:
+        """False if the Lets were taken back."""
+        if not self.count:
+            return True
+        return len(self.lets) >= self.count and self.lets[self.count - 1] is self.last
+
+
 @dataclass
 class Interpreter:
     """Interprets Relay blocks while building one Core function."""
@@ -115,6 +132,8 @@ class Interpreter:
     cases: dict[Atom, frozenset[int]] = field(default_factory=dict)  # left of tags, see narrowing
     #: what was left of tags before, for those that have fewer cases up to the end of a block
     assumed: list[tuple[Atom, frozenset[int] | None]] = field(default_factory=list)
+    #: fields of nodes read so far: a table for each block that the code at hand is inside
+    reads: list[dict[Any, Read]] = field(default_factory=lambda: [{}])
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     # -- blocks ------------------------------------------------------------------------------
@@ -201,9 +220,11 @@ class Interpreter:
         saved = self.builder, self.heap
         self.builder, self.heap = builder, heap
         self.conditional += 1
+        self.reads.append({})
         try:
             yield
         finally:
+            self.reads.pop()
             self.builder, self.heap = saved
             self.conditional -= 1
 
@@ -273,8 +294,8 @@ class Interpreter:
         root = self.heap.new(V.Root("array", span, name=name), atom)
         return V.ArrayRef(root, (), atom.type)
 
-    def new_ref(self, kind: str, content: Any, cls: type | None = None) -> V.Ref:
-        """A fresh list, dict, object or cell."""
+    def new_ref(self, kind: str, content: Any, cls: Any = None) -> V.Ref:
+        """A fresh list, dict, object, cell or pool."""
         span = self.let.span if self.let else None
         return V.Ref(self.heap.new(V.Root(kind, span), content), cls)
 
@@ -473,5 +494,5 @@ class Interpreter:
 
 VALUE_CLASSES = (
     V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Text, V.Slice, V.Closure, V.Method,
-    V.Partial, V.Derivative, V.Range, V.Lazy, V.Union,
+    V.Partial, V.Derivative, V.Range, V.Lazy, V.Union, V.Data, V.Items,
 )

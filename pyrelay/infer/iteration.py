@@ -10,6 +10,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims
 
 
@@ -38,6 +39,12 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             )
         case V.Tuple(items):
             return _static(items)
+        case V.Items(count=count):
+            from pyrelay.infer.trees import item
+
+            return Iteration(count, lambda i: item(it, value, i))
+        case V.Data() if is_namedtuple(value):
+            return _static(fields(it, value))
         case V.Ref(root) if root.kind in ("list", "set"):
             return _list(it, value)
         case V.Ref(root) if root.kind == "dict":

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import numbered
 from pyrelay.ir import dims, types
@@ -139,6 +140,10 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
             return ("derivative", kind, argnums, argnames, has_aux)
         case V.Lazy(kind, sources, extra):
             return ("lazy", kind, len(sources), extra is None)
+        case V.Data(pool, kind):
+            return ("data", pool.cls, (kind,))
+        case V.Items(pool, cls, sort, path):
+            return ("items", pool.cls, cls, sort, path)
     return None
 
 
@@ -159,6 +164,11 @@ def children_of(value: V.Value) -> tuple[V.Value, ...]:
             return (callee,)
         case V.Lazy(sources=sources, extra=extra):
             return sources if extra is None else (*sources, extra)
+        case V.Data() | V.Union():
+            parts = V.node_of(value)
+            return () if parts is None else (parts[0], *parts[2:])
+        case V.Items(pool, start=start, count=count):
+            return (pool, start, count)
     return ()
 
 
@@ -188,6 +198,14 @@ def rebuild(head: tuple[Any, ...], children: Sequence[V.Value]) -> V.Value:
             return V.Derivative(c[0], kind, argnums, argnames, has_aux)
         case ("lazy", kind, _, no_extra):
             return V.Lazy(kind, c, None) if no_extra else V.Lazy(kind, c[:-1], c[-1])
+        case ("data", _, kinds):
+            pool, kind, row = c
+            assert isinstance(pool, V.Ref)
+            return V.node(pool, kinds, kind, row)
+        case ("items", _, cls, sort, path):
+            pool, start, count = c
+            assert isinstance(pool, V.Ref)
+            return V.Items(pool, cls, sort, path, start, count)
     raise AssertionError(head)
 
 
@@ -349,6 +367,10 @@ class Describer:
                 key = self._key(root, ())
                 content = None if known else self.content(root)
                 return LPlace(key, root.kind, cls, content, self._may_be(root), self.rivals[key])
+            case V.Data() | V.Union() if (node := V.node_of(value)) is not None:
+                pool, kinds, _, row = node
+                parts = (self(pool), LScalar(types.PY_INT), self(row))
+                return LNode(("data", pool.cls, kinds), parts)
             case V.Union():
                 return LUnion(tuple(self(c) for c in value.possible))
         head = head_of(value)
@@ -450,7 +472,22 @@ class Joiner:
                 return self._place(a, b)
             case LNode(h, xs), LNode(g, ys) if h == g:
                 return LNode(h, tuple(self(x, y) for x, y in zip(xs, ys, strict=True)))
+            case (LNode(("data", s, k), xs), LNode(("data", t, m), ys)) if s is t:
+                joined = tuple(self(x, y) for x, y in zip(xs, ys, strict=True))
+                return LNode(("data", s, tuple(sorted({*k, *m}))), joined)
+            case LNode(("data", *_)), LKnown(None):
+                return self._or_none(a, True)
+            case LKnown(None), LNode(("data", *_)):
+                return self._or_none(b, False)
         return None
+
+    def _or_none(self, node: LNode, left: bool) -> Layout:
+        """A node of a data type on one path, None on the other."""
+        _, schema, kinds = node.head
+        pool, _, _ = self._alone(node, left).children  # type: ignore[union-attr]
+        number = LScalar(types.PY_INT)
+        kinds = tuple(sorted({NO_NODE, *kinds}))
+        return LNode(("data", schema, kinds), (pool, number, number))
 
     def _number(self, a: Layout, b: Layout) -> Layout | None:
         ta, tb = _number_type(a), _number_type(b)

@@ -59,6 +59,10 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
             return V.Scalar.of_extent(ty.shape[0])
         case V.Tuple(items):
             return V.Known(len(items))
+        case V.Items(count=count):
+            return count
+        case V.Data() if x.cls is not None and hasattr(x.cls, "_fields"):
+            return V.Known(len(x.cls._fields))
         case V.Ref(root) if root.kind in ("list", "dict", "set"):
             content = it.content(root)
             return (
@@ -74,7 +78,7 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
 
             count = iterate(it, x).count
             return count if isinstance(count, V.Known) else it.call("maximum", count, ZERO)
-        case V.Ref(_, cls) if cls is not None:
+        case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None:
             method = of_class(it, cls, "__len__")
             if method is not None:
                 return call(it, V.Known(method), (x,), {})
@@ -439,6 +443,10 @@ def class_of(value: V.Value) -> type | None:
             return np.ndarray
         case V.Tuple(_, cls):
             return cls or tuple
+        case V.Data():
+            return value.cls  # type: ignore[no-any-return]
+        case V.Items(cls=cls):
+            return cls
         case V.Ref(root, cls):
             return cls or {"list": list, "dict": dict, "set": set}.get(root.kind)
         case V.Text():

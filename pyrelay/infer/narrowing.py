@@ -72,7 +72,7 @@ def joined(
     fact = fact_of(it, test)
     chosen = [
         result.tag for yes, no, result in zip(then, orelse, results, strict=True)
-        if isinstance(result, V.Union) and len(result.cases) == 2
+        if isinstance(result, V.Union) and len(result.cases) == 2 and not V.node_of(result)
         and not isinstance(yes, V.Union) and not isinstance(no, V.Union)
     ]
     yes_cases = tuple((tag, frozenset((0,))) for tag in chosen)

@@ -356,9 +356,14 @@ def _compare_structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.V
 
         equal = truth(it, call(it, V.Known(equal_lists), (x, y), {}))
         return equal if op == "==" else unary(it, "not", equal)
+    if isinstance(x, V.Data) or isinstance(y, V.Data):
+        from pyrelay.infer.trees import equals
+
+        result = equals(it, x, y)
+        return result if op == "==" else unary(it, "not", result)
     items_x, items_y = _items(it, x), _items(it, y)
     if items_x is not None and items_y is not None and len(items_x) == len(items_y):
-        result: V.Value = V.Known(True)
+        result = V.Known(True)
         for a, b in zip(items_x, items_y, strict=True):
             same = truth(it, compare(it, "==", a, b))
             result = both(it, result, same)
@@ -407,6 +412,10 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     for one, other in ((x, y), (y, x)):
         if isinstance(one, V.Scalar) and one.type == types.PY_BOOL and isinstance(other, V.Known):
             return compare(it, "==", x, y) if type(other.value) is bool else V.Known(False)
+    if isinstance(x, V.Data) or isinstance(y, V.Data):
+        from pyrelay.infer.trees import is_same
+
+        return is_same(it, x, y)
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         a, b = x.value, y.value
         same = a is b or (a is not UNSET and type(a) is type(b) is not float and a == b

@@ -18,10 +18,12 @@ from pyrelay import errors
 from pyrelay.infer import calls, growing, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.datatypes import Array, Number
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
 from pyrelay.infer.layout import content_children
+from pyrelay.infer.pools import schema_columns
 from pyrelay.infer.structure import (
     ArgumentResult,
     CaseResult,
@@ -35,6 +37,7 @@ from pyrelay.infer.structure import (
     NodeResult,
     ResultTree,
     SharedResult,
+    TreeResult,
     ViewResult,
     ViewStepResult,
     flatten,
@@ -90,6 +93,7 @@ class Specialised:
     names: tuple[NameGuard, ...]
     leaf_names: tuple[str, ...]
     axes: Mapping[Symbol, tuple[int, int]]  # leaf number and axis that each symbol is read from
+    columns: Mapping[int, tuple[int, str]]  # leaf number -> the pool and column that it is
 
 
 @dataclass
@@ -109,7 +113,10 @@ class _Attempt:
     hidden: list[HiddenArgument] = field(default_factory=list)
     roots: dict[int, V.Root] = field(default_factory=dict)
     containers: list[V.Root] = field(default_factory=list)
+    pools: list[V.Root] = field(default_factory=list)
+    trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
     axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
+    columns: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def run(
         self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -122,8 +129,11 @@ class _Attempt:
         it = Interpreter(program, Builder(), Heap())
         program.new_leaf = self._new_leaf
         names = _argument_names(make_callee, len(args))
-        values = [self._import(it, a, n) for a, n in zip(args, names, strict=True)]
-        named = {k: self._import(it, v, k) for k, v in keywords.items()}
+        pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
+        everything = self._imported(it, flatten(pairs, self.flat), 0)
+        values, named = everything[: len(args)], dict(
+            zip(keywords, everything[len(args):], strict=True)
+        )
         for need in self.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
@@ -137,11 +147,39 @@ class _Attempt:
 
     # -- importing ---------------------------------------------------------------------------------
 
-    def _import(self, it: Interpreter, value: Any, name: str) -> V.Value:
-        count = len(self.flat.leaves)
-        key = flatten(value, self.flat, name)
-        leaves = iter(range(count, len(self.flat.leaves)))
-        return self._build(it, key, leaves)
+    def _imported(self, it: Interpreter, key: Key, first: int) -> list[V.Value]:
+        """The values of a key of `flatten`, whose leaves start at number `first`."""
+        keys, packed = key
+        schemas, roots = packed or ((), ())
+        pools = [V.Ref(V.Root("pool", None), schema) for schema in schemas]
+        before = len(self.flat.pools) - len(pools)
+        self.trees = [(pools[n - before], kinds) for n, kinds in roots]
+        leaves = iter(range(first, len(self.flat.leaves)))
+        values = [self._build(it, k, leaves) for k in keys]
+        for pool, data in zip(pools, self.flat.pools[before:], strict=True):
+            self.objects.append(pool)
+            self.pools.append(pool.root)
+            content = {}
+            for name, sort in schema_columns(data.schema).items():
+                leaf = next(leaves)
+                self.columns[leaf] = (len(self.pools) - 1, name)
+                content[name] = self._column(it, sort, leaf)
+            it.heap.new(pool.root, content)
+        return values
+
+    def _column(self, it: Interpreter, sort: Number | Array, leaf: int) -> V.Value:
+        if isinstance(sort, Number):
+            return self._new_array(it, sort.type.dtype.name, (None,), leaf)
+        return self._new_array(it, sort.dtype, (None, *sort.ones), leaf)
+
+    def _node(self, number: int, leaves: Iterator[int]) -> V.Value:
+        pool, kinds = self.trees[number]
+        kind, row = (
+            V.Scalar(types.PY_INT, self._param(types.PY_INT, next(leaves))) for _ in range(2)
+        )
+        value = V.node(pool, kinds, kind, row)
+        self.objects.append(value)
+        return value
 
     def _new_leaf(self, it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
         number = self.flat.seen.get(id(value))
@@ -156,9 +194,9 @@ class _Attempt:
             return known
         name = source.name if source is not None else "a captured object"
         count = len(self.flat.leaves)
-        key = flatten(value, self.flat, name)
+        key = flatten([(value, name)], self.flat)
         self.hidden.append(HiddenArgument(source, value, key, name))
-        return self._build(it, key, iter(range(count, len(self.flat.leaves))))
+        return self._imported(it, key, count)[0]
 
     def _build(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
         match key:
@@ -174,6 +212,8 @@ class _Attempt:
                 return self.objects[number]
             case ("tuple", cls, *children):
                 return V.Tuple(tuple(self._build(it, c, leaves) for c in children), cls)
+            case ("tree", number):
+                return self._node(number, leaves)
         return self._container(it, key, leaves)
 
     def _number(self, key: Key, leaf: int) -> V.Value:
@@ -196,6 +236,13 @@ class _Attempt:
     def _array(
         self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
     ) -> V.Value:
+        value = self._new_array(it, dtype, ones, leaf)
+        self.objects.append(value)
+        return value
+
+    def _new_array(
+        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
+    ) -> V.ArrayRef:
         array = self.flat.leaves[leaf]
         shape: list[Extent] = []
         name = self.flat.names[leaf]
@@ -212,9 +259,7 @@ class _Attempt:
         root = V.Root("array", None, leaf, plain)
         it.heap.new(root, self._param(ty, leaf))
         self.roots[leaf] = root
-        value = V.ArrayRef(root, (), ty)
-        self.objects.append(value)
-        return value
+        return V.ArrayRef(root, (), ty)
 
     def _container(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
         kind = "object" if key[0] == "record" else key[0]
@@ -285,7 +330,7 @@ class _Close:
             tuple(attempt.parameters), tree, mutated, tuple(changes),
             tuple(attempt.guards.extents), _conditions(attempt.guards),
             tuple(attempt.guards.names.values()),
-            tuple(attempt.flat.names), attempt.axes,
+            tuple(attempt.flat.names), attempt.axes, attempt.columns,
         )
 
     def _result(self, atom: Atom) -> int:
@@ -317,6 +362,8 @@ class _Close:
                 return NodeResult("call", function, (), tuple(map(self._tree, args)))
             case V.Ref(root, cls):
                 return self._container(root, cls)
+            case V.Data() | V.Union() if V.node_of(value) is not None:
+                return self._node(value)
             case V.Union(tag, cases):
                 index = self._result(tag)
                 return CaseResult(index, tuple(map(self._tree, cases)))
@@ -344,6 +391,22 @@ class _Close:
             assert isinstance(whole, LeafResult)
             base = whole
         return ViewResult(base, tuple(map(self._step, view))) if view else base
+
+    def _node(self, value: V.Value) -> ResultTree:
+        """A node of an argument, or of a tree whose columns the program made."""
+        it, parts = self.it, V.node_of(value)
+        assert parts is not None
+        pool, root = parts[0], parts[0].root
+        kind, row = (LeafResult(self._result(it.atom(v)), types.PY_INT) for v in parts[2:])
+        if root in self.attempt.pools:
+            return TreeResult(self.attempt.pools.index(root), None, (), kind, row)
+        columns = it.content(root)
+        if root not in self.keys:
+            self.keys[root] = len(self.keys)
+        return TreeResult(
+            self.keys[root], pool.cls, tuple((n, self._array(c)) for n, c in columns.items()),
+            kind, row,
+        )
 
     def _step(self, step: V.ViewStep) -> ViewStepResult:
         def number(extent: Extent) -> int | LeafResult:

@@ -3,17 +3,25 @@
 In: arguments (arrays, numbers, tuples, lists, dicts, namedtuples, dataclasses and plain objects,
 nested). Out: a key, equal exactly when a program compiled for one serves the other (up to guards on
 extents), and the flat leaves: arrays and numbers, in order of occurrence, each mutable object once.
+
+Objects of a recursive data type are two leaves, kind and row; the columns of the pools that they
+lie in follow when everything is flattened (`finish`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
+from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.attributes import is_constant_object
+from pyrelay.infer.datatypes import Schema, declare, family_of
+from pyrelay.infer.pools import Packed, Packer, Unpacker
 from pyrelay.ir import types
 
 _NUMBERS = (int, float, complex)
@@ -41,16 +49,98 @@ class Flattened:
     seen: dict[int, int] = field(default_factory=dict)  # id of a mutable object -> its number
     keep: list[Any] = field(default_factory=list)  # keeps ids valid
     names: list[str] = field(default_factory=list)  # how the user would write each leaf
+    #: roots of trees that are not packed yet: the object, its name, the leaf of its kind
+    roots: list[tuple[Any, str, int]] = field(default_factory=list)
+    pools: list[Packed] = field(default_factory=list)
+    open: list[type] = field(default_factory=list)  # classes of the objects that lead here
 
 
 Key = tuple[Any, ...]
 
 
-def flatten(value: Any, into: Flattened, name: str) -> Key:
-    """The key of a value; its leaves are appended to `into`.
+class _ContainsItself(Exception):
+    """An object was found inside one of its own class: these classes are one data type."""
 
-    Raises TypeMismatchError for an array whose dtype is not supported.
+    def __init__(self, classes: list[type]) -> None:
+        super().__init__()
+        self.classes = classes
+
+
+def flatten(args: Iterable[tuple[Any, str]], into: Flattened) -> Key:
+    """The keys of values with their names, and of the pools that their trees lie in.
+
+    Raises TypeMismatchError for an array whose dtype is not supported, and for a tree with a cycle.
     """
+    pairs = list(args)
+    before = mark(into)
+    while True:
+        try:
+            keys = tuple(_flatten(value, into, name) for value, name in pairs)
+            return (keys, _finish(into))
+        except _ContainsItself as found:
+            declare(found.classes)
+            forget(into, before)
+
+
+def mark(into: Flattened) -> tuple[int, ...]:
+    """How much is flattened so far."""
+    return len(into.leaves), len(into.containers), len(into.seen), len(into.pools)
+
+
+def forget(into: Flattened, before: tuple[int, ...]) -> None:
+    """Forget what was flattened since the mark."""
+    leaves, containers, numbers, pools = before
+    del into.leaves[leaves:], into.names[leaves:], into.containers[containers:], into.pools[pools:]
+    into.seen = {i: n for i, n in into.seen.items() if n < numbers}
+    into.roots, into.open = [], []
+
+
+def _finish(into: Flattened) -> Key:
+    """Pack the trees: the schemas of their pools, and for each root its pool and possible kinds."""
+    roots, into.roots = into.roots, []
+    if not roots:
+        return ()
+    packers: dict[Any, Packer] = {}
+    while True:  # a data type may turn out to contain another
+        places = []
+        for root, name, _ in roots:
+            family = family_of(type(root))
+            assert family is not None
+            packer = packers.setdefault(family, Packer(family))
+            places.append((packer, packer.add(root, name)))
+        pairs = zip(roots, places, strict=True)
+        if all(family_of(type(root)) is packer.family for (root, _, _), (packer, _) in pairs):
+            break
+        packers = {}
+    numbers = {}
+    for packer in packers.values():
+        packed = packer.pack()
+        numbers[packer] = len(into.pools)
+        into.pools.append(packed)
+        _remember(packed, into)
+        into.leaves.extend(packed.columns.values())
+        into.names.extend(f"{packed.schema} {column}" for column in packed.columns)
+    found = []
+    for (_, _, leaf), (packer, (kind, row)) in zip(roots, places, strict=True):
+        into.leaves[leaf : leaf + 2] = [kind, row]
+        schema = into.pools[numbers[packer]].schema
+        found.append((numbers[packer], schema.alternatives(kind)))
+    schemas = tuple(into.pools[n].schema for n in numbers.values())
+    return (schemas, tuple(found))
+
+
+def _tree(value: Any, into: Flattened, name: str) -> Key:
+    again = _remember(value, into)
+    if again is not None:
+        return ("again", again)
+    into.roots.append((value, name, len(into.leaves)))
+    into.leaves += (None, None)
+    into.names += (name, name)
+    return ("tree", len(into.roots) - 1)
+
+
+def _flatten(value: Any, into: Flattened, name: str) -> Key:
+    """The key of a value; its leaves are appended to `into`."""
     if type(value) in _NUMBERS:
         into.leaves.append(value)
         into.names.append(name)
@@ -64,13 +154,16 @@ def flatten(value: Any, into: Flattened, name: str) -> Key:
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)
+    if family_of(type(value)) is not None:
+        return _tree(value, into, name)
     if isinstance(value, tuple):
-        cls = type(value) if hasattr(value, "_fields") else None
-        names = value._fields if cls else [f"{name}[{k}]" for k in range(len(value))]  # type: ignore[attr-defined]
-        labels = [f"{name}.{f}" for f in names] if cls else list(names)
-        return ("tuple", cls, *(
-            flatten(v, into, n) for v, n in zip(value, labels, strict=True)
-        ))
+        if hasattr(value, "_fields"):
+            with _inside(type(value), into):
+                return ("tuple", type(value), *(
+                    _flatten(v, into, f"{name}.{f}")
+                    for v, f in zip(value, value._fields, strict=True)
+                ))
+        return ("tuple", None, *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
     if is_constant_object(value):
         return ("object", Identity(value))
     return _container(value, into, name)
@@ -116,14 +209,25 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
         return ("again", again)
     into.containers.append(value)
     if isinstance(value, list):
-        return ("list", *(flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
+        return ("list", *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
     if isinstance(value, dict):
         keys = tuple(value)
-        return ("dict", keys, *(flatten(v, into, f"{name}[{k!r}]") for k, v in value.items()))
+        return ("dict", keys, *(_flatten(v, into, f"{name}[{k!r}]") for k, v in value.items()))
     fields = fields_of(value)
-    return ("record", type(value), tuple(fields), *(
-        flatten(v, into, f"{name}.{k}") for k, v in fields.items()
-    ))
+    with _inside(type(value), into):
+        return ("record", type(value), tuple(fields), *(
+            _flatten(v, into, f"{name}.{k}") for k, v in fields.items()
+        ))
+
+
+@contextmanager
+def _inside(cls: type, into: Flattened) -> Iterator[None]:
+    """Inside an object of a class; raises _ContainsItself if that is inside one already."""
+    if cls in into.open and is_record_class(cls):
+        raise _ContainsItself(list(dict.fromkeys(into.open[into.open.index(cls):])))
+    into.open.append(cls)
+    yield
+    into.open.pop()
 
 
 def fields_of(value: Any) -> dict[str, Any]:
@@ -188,6 +292,20 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeResult:
+    """A node: of pool `number` of the arguments, or, with a schema, of new columns.
+
+    Nodes with one number share what they have in common.
+    """
+
+    number: int
+    schema: Schema | None
+    columns: tuple[tuple[str, ResultTree], ...]
+    kind: LeafResult
+    row: LeafResult
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """One of several, by the int that is result number `tag`."""
 
@@ -228,40 +346,47 @@ class GrownResult:
 
 ResultTree = (
     ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
-    | CaseResult | ViewResult | GrownResult
+    | CaseResult | ViewResult | GrownResult | TreeResult
 )
 
 
 def assemble(
-    tree: ResultTree, results: Any, leaves: Any, containers: Any, made: dict[int, Any] | None = None
+    tree: ResultTree, results: Any, flat: Flattened, made: dict[Any, Any]
 ) -> Any:
     """The Python object of a result tree, from the program's flat results."""
-    made = {} if made is None else made
     match tree:
         case LeafResult(index):
             return results[index]
         case ConstantResult(value):
             return value
         case ViewResult(base, steps):
-            array = assemble(base, results, leaves, containers, made)
+            array = assemble(base, results, flat, made)
             for step in steps:
                 array = _viewed(array, step, results)
             return array
         case ArgumentResult(leaf):
-            return leaves[leaf]
+            return flat.leaves[leaf]
         case ContainerResult(number):
-            return containers[number]
+            return flat.containers[number]
         case SharedResult(key):
             return made[key]
+        case TreeResult(number, schema, columns, kind, row):
+            place = int(results[kind.index]), int(results[row.index])
+            if schema is None:
+                return flat.pools[number].objects[place[0]][place[1]] if place[0] else None
+            if ("tree", number) not in made:
+                arrays = {n: assemble(c, results, flat, made) for n, c in columns}
+                made["tree", number] = Unpacker(schema, arrays)
+            return made["tree", number](place)
         case CaseResult(tag, cases):
-            return assemble(cases[int(results[tag])], results, leaves, containers, made)
+            return assemble(cases[int(results[tag])], results, flat, made)
         case GrownResult(_, _, _, key):
-            items = grown_items(tree, results)
+            items = grown_items(tree, results, flat)
             if key >= 0:
                 made[key] = items
             return items
         case NodeResult(kind, cls, names, children, key):
-            parts = [assemble(c, results, leaves, containers, made) for c in children]
+            parts = [assemble(c, results, flat, made) for c in children]
             built = _built(kind, cls, names, parts)
             if key >= 0:
                 made[key] = built
@@ -269,12 +394,12 @@ def assemble(
     raise AssertionError(tree)
 
 
-def grown_items(tree: GrownResult, results: Any) -> list[Any]:
+def grown_items(tree: GrownResult, results: Any, flat: Flattened) -> list[Any]:
     """The items of a list of run-time length, as a new list."""
     columns = _columns(tree.item, [results[k] for k in tree.rows])
     return [
-        assemble(tree.item, leaves, (), ()) for leaves in zip(*columns, strict=True)
-    ] if columns else [assemble(tree.item, (), (), ()) for _ in range(int(results[tree.count]))]
+        assemble(tree.item, leaves, flat, {}) for leaves in zip(*columns, strict=True)
+    ] if columns else [assemble(tree.item, (), flat, {}) for _ in range(int(results[tree.count]))]
 
 
 def _columns(item: ResultTree, rows: list[Any]) -> list[Any]:

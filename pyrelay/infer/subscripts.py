@@ -16,6 +16,7 @@ from pyrelay.infer import lists, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import binary, compare, extent_of, poly_of, raised
+from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
@@ -49,11 +50,17 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return _index_list(it, obj, key, checked)
         case V.Ref(root) if root.kind == "dict":
             return _lookup(it, it.content(root), key)
-        case V.Ref(_, cls) if cls is not None and hasattr(cls, "__getitem__"):
+        case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None and hasattr(cls, "__getitem__"):
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
             return call(it, V.Known(of_class(it, cls, "__getitem__")), (obj, key), {})
+        case V.Items():
+            from pyrelay.infer.trees import checked_item
+
+            return checked_item(it, obj, key)
+        case V.Data() if is_namedtuple(obj):
+            return _index_items(it, fields(it, obj), key, "tuple")
         case V.Range():
             from pyrelay.infer.iteration import iterate
 

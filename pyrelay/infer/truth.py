@@ -54,6 +54,10 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
             return truth(it, range_count(it, value))
         case V.Ref(_, cls) if cls is not None:
             return _truth_of_object(it, value, cls)
+        case V.Items(count=count):
+            return truth(it, count)
+        case V.Data():
+            return _truth_of_object(it, value, value.cls)
         case V.Union():
             return _truth_of_cases(it, value)
     return V.Known(True)

@@ -124,6 +124,8 @@ def sample(it: Interpreter, value: V.Value) -> Any:
             return tuple(sample(it, i) for i in items)
         case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
             return [sample(it, i) for i in it.content(root)]
+        case V.Data():
+            return object.__new__(value.cls) if not issubclass(value.cls, tuple) else NotImplemented
         case V.Ref(root) if root.kind == "dict":
             return {k: sample(it, v) for k, v in it.content(root).items()}
     return NotImplemented

@@ -9,11 +9,12 @@ references share roots exactly as Python variables share objects.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyrelay.errors import Span
+from pyrelay.infer.datatypes import NO_NODE, Schema, Sort
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let
@@ -117,7 +118,7 @@ class Ref:
     """A list, dict, set, object or cell on the heap. `cls` is the class of an object."""
 
     root: Root
-    cls: type | None = None
+    cls: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,9 +243,45 @@ class Growing:
         return self.rows[0].type.shape[0] if self.rows else 0  # type: ignore[union-attr]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Data:
+    """A node of a recursive data type: `row` of the columns of the class that `kind` stands for.
+
+    `pool` holds the columns; its class is the schema. A node of one of several classes, or None, is
+    a union whose tag is the kind (`node`, `node_of`).
+    """
+
+    pool: Ref
+    kind: int
+    row: Value
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the pool."""
+        assert isinstance(self.pool.cls, Schema)
+        return self.pool.cls
+
+    @property
+    def cls(self) -> Any:
+        """The Python class."""
+        return self.schema.classes[self.kind]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A list or tuple in a field of a node: `count` rows of the columns of `sort` from `start`."""
+
+    pool: Ref
+    cls: type
+    sort: Sort
+    path: str
+    start: Value
+    count: Value
+
+
 Value = (
     Known | Scalar | ArrayRef | Tuple | Ref | Text | Slice | Closure
-    | Method | Partial | Derivative | Range | Lazy | Union
+    | Method | Partial | Derivative | Range | Lazy | Union | Data | Items
 )
 
 NONE = Known(None)
@@ -352,6 +389,10 @@ def describe(value: Value) -> str:
             return "a range"
         case Lazy(kind=kind):
             return f"{'an' if kind == 'enumerate' else 'a'} {kind}"
+        case Data():
+            return str(value.cls.__name__)
+        case Items(cls=cls):
+            return f"a {cls.__name__}"
         case Partial() | Derivative():
             return "a function"
     raise AssertionError(value)
@@ -366,6 +407,38 @@ def function_name(function: Function) -> str:
 def is_known_number(value: Value) -> bool:
     """True for a number whose value is known."""
     return isinstance(value, Known) and types.of_scalar(value.value) is not None
+
+
+def node(pool: Ref, kinds: Sequence[int], kind: Value, row: Value) -> Value:
+    """A node of one of these kinds, which `kind` tells at run time."""
+    if len(kinds) == 1:
+        return Data(pool, kinds[0], row) if kinds[0] != NO_NODE else NONE
+    assert isinstance(kind, Scalar)
+    assert kind.atom is not None
+    cases: list[Value] = [NONE, *(Data(pool, k, row) for k in range(1, len(pool.cls.classes)))]
+    return Union(kind.atom, tuple(cases), tuple(kinds))
+
+
+def node_of(value: Value) -> tuple[Ref, tuple[int, ...], Value, Value] | None:
+    """The pool, possible kinds, kind and row of a node; None for another value."""
+    match value:
+        case Data(pool, kind, row):
+            return pool, (kind,), Known(kind), row
+        case Union(tag, cases, alive):
+            first = next((c for c in value.possible if isinstance(c, Data)), None)
+            if first is None or not all(_is_case(cases[k], k, first) for k in alive):
+                return None
+            return first.pool, alive, Scalar(types.PY_INT, tag), first.row
+    return None
+
+
+def _is_case(case: Value, number: int, node: Data) -> bool:
+    if number == NO_NODE:
+        return isinstance(case, Known) and case.value is None
+    return (
+        isinstance(case, Data) and case.kind == number and case.pool.root is node.pool.root
+        and (case.row is node.row or getattr(case.row, "atom", 0) == getattr(node.row, "atom", 1))
+    )
 
 
 def leaves_of(values: tuple[Value, ...]) -> Iterator[Value]:

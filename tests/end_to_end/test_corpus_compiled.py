@@ -149,13 +149,13 @@ def differentiable(program: Program, number: int) -> tuple[Module, list[Any], li
     flat, chosen = Flattened(), []
     for position, value in enumerate(args):
         before = len(flat.leaves)
-        flatten(value, flat, "argument")
+        flatten([(value, "argument")], flat)
         if position in program.wrt:
             chosen += range(before, len(flat.leaves))
     chosen = [k for k in chosen if np.asarray(flat.leaves[k]).dtype == np.float64]
     specialised = inferred(program.function, args)
     for hidden in specialised.hidden:
-        flatten(hidden.read(), flat, hidden.name)
+        flatten([(hidden.read(), hidden.name)], flat)
     values = [flat.leaves[k] for k in specialised.parameters]
     wrt = [
         i for i, k in enumerate(specialised.parameters) if k in chosen and np.size(flat.leaves[k])

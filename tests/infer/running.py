@@ -86,20 +86,17 @@ def run(
 ) -> Any:
     """Call a specialisation with arguments of its structure; they are written as it says."""
     flat = Flattened()
-    for value in (*args, *keywords.values()):
-        flatten(value, flat, "argument")
+    flatten([(value, "argument") for value in (*args, *keywords.values())], flat)
     for hidden in specialised.hidden:
-        flatten(hidden.read(), flat, hidden.name)
+        flatten([(hidden.read(), hidden.name)], flat)
     values = [copy.copy(flat.leaves[leaf]) for leaf in specialised.parameters]
     results = interpret(module, values)
     for leaf, number in specialised.mutated.items():
         flat.leaves[leaf][...] = results[number]
     made: dict[int, Any] = {}
-    built = assemble(specialised.result, results, flat.leaves, flat.containers, made)
+    built = assemble(specialised.result, results, flat, made)
     for change in specialised.changes:
-        parts = [
-            assemble(c, results, flat.leaves, flat.containers, made) for c in change.children
-        ]
+        parts = [assemble(c, results, flat, made) for c in change.children]
         restore(flat.containers[change.number], change.kind, change.names, parts)
     return built
 

@@ -61,7 +61,7 @@ def test_gradient_agrees_with_finite_differences(program: Program, number: int) 
     chosen = []
     for position, value in enumerate(args):
         before = len(flat.leaves)
-        flatten(value, flat, "argument")
+        flatten([(value, "argument")], flat)
         if position in program.wrt:
             chosen += range(before, len(flat.leaves))
     chosen = [k for k in chosen if np.asarray(flat.leaves[k]).dtype == np.float64]
@@ -69,7 +69,7 @@ def test_gradient_agrees_with_finite_differences(program: Program, number: int) 
         pytest.skip("no argument is float64")
     specialised = inferred(program.function, args)
     for hidden in specialised.hidden:
-        flatten(hidden.read(), flat, hidden.name)
+        flatten([(hidden.read(), hidden.name)], flat)
     values = [flat.leaves[k] for k in specialised.parameters]
     wrt = tuple(i for i, k in enumerate(specialised.parameters) if k in chosen)
     if any(np.size(values[i]) == 0 for i in wrt):

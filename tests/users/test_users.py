@@ -33,6 +33,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     signals,
     style,
     tables,
+    trees,
 )
 from tests.users.corpus import REFUSED, USED, Refusal, Use
 

@@ -1,0 +1,371 @@
+"""Pools: trees of Python objects as columns of arrays, and back.
+
+In: objects of recursive data types. Out: `Packed`: the schema, one array per column, and the place
+(kind and row) of each object; shared objects have one place. From columns and a place the objects
+are made again. Nothing here recurses over a tree: a depth of 100,000 is like any other.
+
+The columns of a field are named by its path, `Node.weight`: a number or array is `path`, a child
+`path.kind` and `path.row`, a list `path.start`, `path.count` and the columns of its items `path[]`,
+a tuple the columns of its parts `path[k]`, one of several cases `path.case` and `path|k`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyrelay.errors import InvalidValueError, TypeMismatchError
+from pyrelay.infer.annotations import is_record_class
+from pyrelay.infer.datatypes import (
+    NO_NODE,
+    Array,
+    Child,
+    Choice,
+    Constant,
+    Family,
+    Items,
+    Nothing,
+    Number,
+    Observer,
+    Schema,
+    Sort,
+    Struct,
+)
+from pyrelay.ir import types
+
+Place = tuple[int, int]
+Columns = Mapping[str, np.ndarray[Any, Any]]
+
+_ABSENT: Any = object()
+"""In place of a value in a row that holds another case."""
+
+
+@dataclass(eq=False)
+class Packed:
+    """Trees as columns.
+
+    `objects` are the nodes by kind, in the order of their rows; `arrays` are the arrays that the
+    rows of a column are copies of, None in rows that hold another case.
+    """
+
+    schema: Schema
+    columns: dict[str, np.ndarray[Any, Any]]
+    objects: list[list[Any]]
+    arrays: dict[str, list[np.ndarray[Any, Any] | None]]
+
+    def write_back(self, column: str) -> None:
+        """Give the objects' arrays what the rows of a column contain."""
+        rows = self.columns[column]
+        for array, row in zip(self.arrays[column], rows, strict=True):
+            if array is not None:
+                array[...] = row
+
+
+def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Number | Array]]:
+    """Names and sorts of the columns of a field; ids, counts and cases are Python ints."""
+    whole = Number(types.PY_INT)
+    match sort:
+        case Number() | Array():
+            yield path, sort
+        case Child():
+            yield f"{path}.kind", whole
+            yield f"{path}.row", whole
+        case Items(_, item):
+            yield f"{path}.start", whole
+            yield f"{path}.count", whole
+            yield from column_sorts(item, f"{path}[]")
+        case Struct(parts):
+            for k, part in enumerate(parts):
+                yield from column_sorts(part, f"{path}[{k}]")
+        case Choice(cases):
+            yield f"{path}.case", whole
+            for k, case in enumerate(cases):
+                yield from column_sorts(case, f"{path}|{k}")
+
+
+def schema_columns(schema: Schema) -> dict[str, Number | Array]:
+    """All columns of a pool."""
+    return {
+        column: sort
+        for kind in schema.known()
+        for name, field_sort in schema.of(kind).items()
+        for column, sort in column_sorts(field_sort, f"{kind}.{name}")
+    }
+
+
+def node_fields(node: Any) -> dict[str, Any]:
+    """The fields of a node, by name."""
+    if isinstance(node, tuple):
+        return node._asdict()  # type: ignore[attr-defined, no-any-return]
+    if hasattr(node, "__dict__"):
+        return dict(vars(node))
+    slots = [s for cls in type(node).__mro__ for s in getattr(cls, "__slots__", ())]
+    return {s: getattr(node, s) for s in slots if hasattr(node, s)}
+
+
+# -- packing ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Packer:
+    """Collects the nodes of trees, then packs them."""
+
+    family: Family
+    objects: list[list[Any]] = field(default_factory=list)
+    rows: list[list[dict[str, Any]]] = field(default_factory=list)
+    places: dict[int, Place | None] = field(default_factory=dict)  # None while on the way down
+    arrays: dict[str, list[np.ndarray[Any, Any] | None]] = field(default_factory=dict)
+
+    def add(self, root: Any, name: str) -> Place:
+        """Collect a tree; the place of its root. Raises TypeMismatchError for a cycle."""
+        places, kind_of = self.places, self._kind
+        pending: list[tuple[Any, dict[str, Any] | None]] = [(root, None)]
+        while pending:
+            node, fields = pending.pop()
+            if fields is not None:
+                kind = kind_of(node)
+                while len(self.objects) <= kind:
+                    self.objects.append([])
+                    self.rows.append([])
+                places[id(node)] = (kind, len(self.objects[kind]))
+                self.objects[kind].append(node)
+                self.rows[kind].append(fields)
+            elif id(node) not in places:
+                places[id(node)] = None
+                fields = node_fields(node)
+                pending.append((node, fields))
+                for child in reversed(list(self._children(fields.values()))):
+                    if id(child) not in places:
+                        pending.append((child, None))
+                    elif places[id(child)] is None:
+                        raise _cycle(child, name)
+        place = places[id(root)]
+        assert place is not None
+        return place
+
+    def _kind(self, value: Any) -> int:
+        """The kind of an object, which a user's object gets when it is first seen; 0 for others."""
+        cls = type(value)
+        kind = self.family.kinds.get(cls)
+        if kind is None:
+            kind = self.family.add(cls) if is_record_class(cls) else NO_NODE
+        return kind
+
+    def _children(self, values: Any) -> Iterator[Any]:
+        for value in values:
+            if self._kind(value):
+                yield value
+            elif type(value) in (list, tuple):
+                yield from self._children(value)
+
+    def pack(self) -> Packed:
+        """The columns of everything collected."""
+        observer = Observer(self.family)
+        seen = {
+            kind: observer.of_class(self.family.classes[kind], rows)
+            for kind, rows in enumerate(self.rows) if rows
+        }
+        for kind in range(1, len(self.family.classes)):
+            if kind not in seen:
+                fields = observer.predicted(self.family.classes[kind])
+                if fields is not None:
+                    seen[kind] = fields
+        schema = self.family.schema_for(seen)
+        columns: dict[str, np.ndarray[Any, Any]] = {}
+        for kind in schema.known():
+            rows = self.rows[kind] if kind < len(self.rows) else []
+            for name, sort in schema.of(kind).items():
+                self._column(sort, [row[name] for row in rows], f"{kind}.{name}", columns)
+        return Packed(schema, columns, self.objects, self.arrays)
+
+    def _column(
+        self, sort: Sort, values: Sequence[Any], path: str, into: dict[str, np.ndarray[Any, Any]]
+    ) -> None:
+        match sort:
+            case Number(ty):
+                given = [0 if v is _ABSENT else v for v in values]
+                try:
+                    into[path] = np.array(given, dtype=ty.dtype.numpy)
+                except OverflowError:
+                    raise InvalidValueError(
+                        f"an integer in {self._shown(path)} does not fit into 64 bits."
+                    ) from None
+            case Array(dtype, ones):
+                into[path] = self._stacked(values, types.DTYPES[dtype].numpy, ones, path)
+            case Child():
+                places = [self._place(v) for v in values]
+                pairs = np.array(places, dtype=np.int64).reshape(len(places), 2)
+                into[f"{path}.kind"], into[f"{path}.row"] = pairs.T.copy()
+            case Items(_, item):
+                counts = np.array([0 if v is _ABSENT else len(v) for v in values], np.int64)
+                into[f"{path}.start"] = np.cumsum(counts) - counts
+                into[f"{path}.count"] = counts
+                every = [x for v in values if v is not _ABSENT for x in v]
+                self._column(item, every, f"{path}[]", into)
+            case Struct(parts):
+                for k, part in enumerate(parts):
+                    inner = [v if v is _ABSENT else v[k] for v in values]
+                    self._column(part, inner, f"{path}[{k}]", into)
+            case Choice(cases):
+                chosen = [0 if v is _ABSENT else self._case(cases, v) for v in values]
+                into[f"{path}.case"] = np.array(chosen, np.int64)
+                for k, case in enumerate(cases):
+                    own = [v if c == k else _ABSENT for v, c in zip(values, chosen, strict=True)]
+                    self._column(case, own, f"{path}|{k}", into)
+
+    def _place(self, value: Any) -> Place:
+        if value is None or value is _ABSENT:
+            return (NO_NODE, 0)
+        place = self.places[id(value)]
+        assert place is not None
+        return place
+
+    def _stacked(
+        self, values: Sequence[Any], dtype: Any, ones: tuple[int | None, ...], path: str
+    ) -> np.ndarray[Any, Any]:
+        shapes = self.family.shapes
+        arrays = [None if v is _ABSENT else v for v in values]
+        self.arrays[path] = arrays
+        present = next((a for a in arrays if a is not None), None)
+        if present is not None:
+            shapes[path] = present.shape
+        shape = shapes.get(path, tuple(1 if n == 1 else 0 for n in ones))
+        stacked = np.zeros((len(arrays), *shape), dtype)
+        for k, array in enumerate(arrays):
+            if array is not None:
+                stacked[k] = array
+        return stacked
+
+    def _case(self, cases: Sequence[Sort], value: Any) -> int:
+        return next(k for k, case in enumerate(cases) if self._fits(case, value))
+
+    def _fits(self, sort: Sort, value: Any) -> bool:
+        match sort:
+            case Constant(v, cls):
+                return type(value) is cls and bool(v is value or v == value)
+            case Number():
+                return types.of_scalar(value) is not None
+            case Array(dtype, ones):
+                return (
+                    type(value) is np.ndarray and value.ndim == len(ones)
+                    and types.from_numpy(value.dtype) is types.DTYPES[dtype]
+                )
+            case Child(kinds):
+                return (NO_NODE if value is None else self._kind(value) or -1) in kinds
+            case Items(cls, _):
+                return type(value) is cls
+            case Struct(parts):
+                return type(value) is tuple and len(value) == len(parts) and all(
+                    self._fits(p, v) for p, v in zip(parts, value, strict=True)
+                )
+            case Choice(cases):
+                return any(self._fits(c, value) for c in cases)
+        return False
+
+    def _shown(self, path: str) -> str:
+        kind, _, name = path.partition(".")
+        return f"{self.family.classes[int(kind)].__name__}.{name}"
+
+
+def _cycle(node: Any, name: str) -> TypeMismatchError:
+    return TypeMismatchError(
+        f"{name} has a cycle: an object of class {type(node).__name__} contains itself.",
+        notes=("trees and shared parts of trees are compiled; going around a cycle never ends",),
+        hints=("keep links back to a parent out of the objects, or in a list beside the tree",),
+    )
+
+
+# -- unpacking -------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Unpacker:
+    """Makes the objects of places again. `known` gives an object that exists already, or None."""
+
+    schema: Schema
+    columns: Columns
+    known: Callable[[Place], Any] = lambda place: None
+    made: dict[Place, Any] = field(default_factory=dict)
+
+    def __call__(self, root: Place) -> Any:
+        """The object at a place. Shared places become shared objects."""
+        made = self.made
+        pending: list[tuple[Place, bool]] = [(root, False)]
+        while pending:
+            place, ready = pending.pop()
+            if ready:
+                made[place] = self._node(place)
+            elif place[0] != NO_NODE and place not in made:
+                before = self.known(place)
+                if before is not None:
+                    made[place] = before
+                    continue
+                pending.append((place, True))
+                kind, row = place
+                for name, sort in self.schema.of(kind).items():
+                    pending.extend(
+                        (p, False) for p in self._places(sort, f"{kind}.{name}", row)
+                    )
+        return None if root[0] == NO_NODE else made[root]
+
+    def _places(self, sort: Sort, path: str, row: int) -> Iterator[Place]:
+        match sort:
+            case Child():
+                yield self._place(path, row)
+            case Items(_, item):
+                for k in self._range(path, row):
+                    yield from self._places(item, f"{path}[]", k)
+            case Struct(parts):
+                for k, part in enumerate(parts):
+                    yield from self._places(part, f"{path}[{k}]", row)
+            case Choice(cases):
+                chosen = int(self.columns[f"{path}.case"][row])
+                yield from self._places(cases[chosen], f"{path}|{chosen}", row)
+
+    def _place(self, path: str, row: int) -> Place:
+        return int(self.columns[f"{path}.kind"][row]), int(self.columns[f"{path}.row"][row])
+
+    def _range(self, path: str, row: int) -> range:
+        start = int(self.columns[f"{path}.start"][row])
+        return range(start, start + int(self.columns[f"{path}.count"][row]))
+
+    def _node(self, place: Place) -> Any:
+        kind, row = place
+        cls = self.schema.classes[kind]
+        values = {
+            name: self._value(sort, f"{kind}.{name}", row)
+            for name, sort in self.schema.of(kind).items()
+        }
+        if issubclass(cls, tuple):
+            return cls(**values)
+        node = cls.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(node, name, value)
+        return node
+
+    def _value(self, sort: Sort, path: str, row: int) -> Any:
+        match sort:
+            case Constant(value):
+                return value
+            case Number(ty):
+                number = self.columns[path][row]
+                return number.item() if ty.weak else number
+            case Array():
+                return self.columns[path][row].copy()
+            case Child():
+                place = self._place(path, row)
+                return None if place[0] == NO_NODE else self.made[place]
+            case Items(cls, item):
+                return cls(self._value(item, f"{path}[]", k) for k in self._range(path, row))
+            case Struct(parts):
+                return tuple(
+                    self._value(p, f"{path}[{k}]", row) for k, p in enumerate(parts)
+                )
+            case Choice(cases):
+                chosen = int(self.columns[f"{path}.case"][row])
+                return self._value(cases[chosen], f"{path}|{chosen}", row)
+        assert isinstance(sort, Nothing)
+        return None

@@ -1,0 +1,282 @@
+"""Nodes of recursive data types in a program: reading fields, telling kinds apart, sequences.
+
+In: `Data` (a kind, a row, the pool's columns on the heap) and `Items`. Out: values of their fields:
+elements and rows of the columns. Reads need no check, since rows come from the pool itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.datatypes import (
+    NO_NODE,
+    Array,
+    Child,
+    Choice,
+    Constant,
+    Items,
+    Number,
+    Sort,
+    Struct,
+)
+from pyrelay.infer.interpreter import Interpreter, Read
+from pyrelay.infer.layout import same_reference
+from pyrelay.infer.pools import column_sorts
+from pyrelay.ir import types
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
+
+_AT_ROW = (("axes", (0,)),)
+
+
+# -- attributes ------------------------------------------------------------------------------------
+
+
+def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
+    """`node.name`. Raises AttributeMissingError if the class has no such attribute."""
+    from pyrelay.infer.attributes import class_attribute
+
+    sort = node.schema.of(node.kind).get(name)
+    if sort is not None:
+        return read(it, node.pool, sort, f"{node.kind}.{name}", it.atom(node.row))
+    found = inspect.getattr_static(node.cls, name, None)
+    if found is None or inspect.ismemberdescriptor(found):
+        raise missing(it, node, name)
+    value: V.Value = class_attribute(it, node, node.cls, name)
+    return value
+
+
+def set_attribute(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
+    """`node.name = value`: what `node.name *= 2` assigns is the array that is there already."""
+    now = attribute(it, node, name)
+    if isinstance(now, V.ArrayRef) and same_reference(now, value):
+        return
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"the field {name!r} of {V.describe(node)} cannot be assigned in a compiled function",
+        notes=("the trees that a function is called with keep their shape and their numbers",),
+        hints=(f"write into an array of the node, e.g. node.{name}[...] = value",),
+    )
+
+
+def missing(it: Interpreter, node: V.Data, name: str) -> errors.PyrelayError:
+    """The error for an attribute that the class has not."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(node.schema.of(node.kind)), n=1)
+    return it.failure(
+        errors.AttributeMissingError, f"{V.describe(node)} has no attribute {name!r}",
+        hints=(f"did you mean {close[0]!r}?",) if close else (),
+    )
+
+
+def fields(it: Interpreter, node: V.Data) -> tuple[V.Value, ...]:
+    """The items of a node that is a namedtuple."""
+    return tuple(attribute(it, node, name) for name in node.cls._fields)
+
+
+def is_namedtuple(value: V.Value) -> bool:
+    """True for a node whose class is a namedtuple."""
+    return isinstance(value, V.Data) and hasattr(value.cls, "_fields")
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Value:
+    """The value of a field in a row.
+
+    Reading it again where that can be seen gives the same value, so that a test of the one is known
+    of the other.
+    """
+    columns = it.content(pool.root)
+    now = [it.content(columns[name].root) for name, _ in column_sorts(sort, path)]
+    key = (pool.root, path, row, *now)
+    for table in reversed(it.reads):
+        found: Read | None = table.get(key)
+        if found is not None and found.valid:
+            return found.value
+    value = _read(it, pool, sort, path, row)
+    lets = it.builder.lets
+    it.reads[-1][key] = Read(value, lets, len(lets), lets[-1] if lets else None)
+    return value
+
+
+def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Value:
+    match sort:
+        case Constant(value):
+            return V.Known(value)
+        case Number(ty):
+            return _number(it, pool, path, row, ty)
+        case Array():
+            column = _column(it, pool, path)
+            ty = TensorType(column.type.dtype, column.type.shape[1:])
+            step = V.ViewStep("index", (row,), _AT_ROW)
+            view = V.ArrayRef(column.root, (*column.view, step), ty)
+            return view if ty.shape else it.result(it.builder.handle(it.atom(view)))
+        case Child(kinds):
+            return _child(it, pool, kinds, path, row)
+        case Items(cls, item):
+            start, count = (
+                _number(it, pool, f"{path}.{part}", row, types.PY_INT)
+                for part in ("start", "count")
+            )
+            return V.Items(pool, cls, item, f"{path}[]", start, count)
+        case Struct(parts):
+            return V.Tuple(tuple(
+                read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)
+            ))
+        case Choice(cases):
+            tag = it.atom(_number(it, pool, f"{path}.case", row, types.PY_INT))
+            values = tuple(
+                read(it, pool, case, f"{path}|{k}", row) for k, case in enumerate(cases)
+            )
+            return V.Union(tag, values)
+    raise it.failure(
+        errors.UnsupportedOperationError, "this list is empty in all trees seen so far, so the "
+        "type of its items is not known",
+        hints=("annotate the field with the type of its items",),
+    )
+
+
+def _column(it: Interpreter, pool: V.Ref, path: str) -> V.ArrayRef:
+    column = it.content(pool.root)[path]
+    assert isinstance(column, V.ArrayRef)
+    return column
+
+
+def _number(it: Interpreter, pool: V.Ref, path: str, row: Atom, ty: TensorType) -> V.Value:
+    handle = it.emit("index", _column(it, pool, path), row, axes=(0,))
+    return V.Scalar(ty, it.builder.cast(handle.atom, ty.dtype, weak=ty.weak))
+
+
+def _child(
+    it: Interpreter, pool: V.Ref, kinds: tuple[int, ...], path: str, row: Atom
+) -> V.Value:
+    schema = pool.cls
+    possible = tuple(k for k in kinds if k == NO_NODE or schema.fields[k] is not None)
+    if possible == (NO_NODE,):
+        return V.NONE
+    kind: V.Value = V.Known(possible[0])
+    if len(possible) > 1:
+        kind = _number(it, pool, f"{path}.kind", row, types.PY_INT)
+    return V.node(pool, possible, kind, _number(it, pool, f"{path}.row", row, types.PY_INT))
+
+
+# -- kinds -----------------------------------------------------------------------------------------
+
+
+def is_same(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """`x is y` where one is a node."""
+    from pyrelay.infer.operators import compare
+
+    if not isinstance(x, V.Data) or not isinstance(y, V.Data):
+        return V.Known(False)
+    if x.pool.root is not y.pool.root or x.kind != y.kind:
+        return V.Known(False)
+    return compare(it, "==", x.row, y.row)
+
+
+def equals(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """`x == y` where one is a node, whose class compares by identity."""
+    alike = isinstance(x, V.Data) and isinstance(y, V.Data) and x.kind == y.kind
+    if isinstance(x, V.Data) and alike and x.cls.__eq__ is not object.__eq__:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"'==' would compare all fields of {V.describe(x)}, down to the leaves",
+            hints=("write 'is' to ask whether it is the same object, or compare the fields that "
+                   "matter in a function of your own",),
+        )
+    return is_same(it, x, y)
+
+
+# -- lists and tuples in fields --------------------------------------------------------------------
+
+
+def item(it: Interpreter, items: V.Items, index: V.Value) -> V.Value:
+    """The item at an index that is in range."""
+    from pyrelay.infer.operators import binary
+
+    row = binary(it, "+", items.start, index)
+    return read(it, items.pool, items.sort, items.path, it.atom(row))
+
+
+def checked_item(it: Interpreter, items: V.Items, key: V.Value) -> V.Value:
+    """`items[key]`: an int, also a negative one, or a slice without a step."""
+    from pyrelay.infer.control import branch
+    from pyrelay.infer.effects import emit_raise
+    from pyrelay.infer.operators import binary
+
+    if isinstance(key, V.Slice):
+        return _part(it, items, key)
+    if V.number_type(key) is None:
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"{V.describe(items)} cannot be indexed with {V.describe(key)}",
+        )
+    index = it.builder.handle(it.builder.cast(it.atom(key), types.i64, weak=True))
+    count = it.builder.handle(it.atom(items.count))
+    if isinstance(key, V.Known):
+        at = binary(it, "+", items.count, key) if key.value < 0 else key
+        outside = it.emit("less", count, -key.value if key.value < 0 else key.value + 1)
+    else:
+        at = it.result(it.emit("where", index < 0, index + count, index))
+        outside = it.emit("logical_or", index < -count, index >= count)
+
+    def complain() -> list[V.Value]:
+        emit_raise(it, IndexError, (V.Known(f"{items.cls.__name__} index out of range"),))
+        raise V.Diverges
+
+    branch(it, outside.atom, complain, list)
+    return item(it, items, at)
+
+
+def _part(it: Interpreter, items: V.Items, key: V.Slice) -> V.Value:
+    from pyrelay.infer.operators import binary
+
+    if key.step not in (V.NONE, V.Known(1)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{V.describe(items)} of a node can only be sliced without a step",
+        )
+
+    def bound(value: V.Value, otherwise: V.Value) -> V.Value:
+        if value == V.NONE:
+            return otherwise
+        at = value
+        if isinstance(value, V.Known):
+            at = binary(it, "+", items.count, value) if value.value < 0 else value
+        else:
+            index = it.builder.handle(it.atom(value))
+            count = it.builder.handle(it.atom(items.count))
+            at = it.result(it.emit("where", index < 0, index + count, index))
+        return it.call("minimum", it.call("maximum", at, V.Known(0)), items.count)
+
+    start, stop = bound(key.start, V.Known(0)), bound(key.stop, items.count)
+    count = it.call("maximum", binary(it, "-", stop, start), V.Known(0))
+    return replace(items, start=binary(it, "+", items.start, start), count=count)
+
+
+def unpacked(it: Interpreter, items: V.Items, count: int) -> tuple[V.Value, ...]:
+    """The items, checked by the running program to be this many."""
+    from pyrelay.infer.control import branch
+    from pyrelay.infer.effects import emit_raise
+    from pyrelay.infer.text import text
+
+    def complain() -> list[V.Value]:
+        said = text(it, _wrong_number, V.Known(count), items.count)
+        emit_raise(it, ValueError, (said,))
+        raise V.Diverges
+
+    branch(it, it.emit("not_equal", it.atom(items.count), count).atom, complain, list)
+    return tuple(item(it, items, V.Known(k)) for k in range(count))
+
+
+def _wrong_number(expected: int, given: int) -> str:
+    """Python's words."""
+    if given > expected:
+        return f"too many values to unpack (expected {expected})"
+    return f"not enough values to unpack (expected {expected}, got {given})"

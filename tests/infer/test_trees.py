@@ -1,0 +1,182 @@
+"""Trees of user objects: one program for all shapes, gradients with the tree's structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+@dataclass(frozen=True)
+class Leaf:
+    x: np.ndarray
+
+
+@dataclass(frozen=True)
+class Node:
+    left: Tree
+    right: Tree
+
+
+Tree = Leaf | Node
+
+
+@dataclass
+class Chain:
+    value: float
+    next: Chain | None = None
+
+
+def lstm(t, w, u):
+    """A binary Tree-LSTM (Tai, Socher and Manning, 2015) with one matrix for its five gates."""
+    match t:
+        case Leaf(x):
+            z = w @ x
+            n = z.shape[0] // 3
+            c = np.tanh(z[:n]) * np.exp(-z[n:2 * n] ** 2)
+            return np.tanh(c) * np.tanh(z[2 * n:]), c
+        case Node(left, right):
+            (hl, cl), (hr, cr) = lstm(left, w, u), lstm(right, w, u)
+            z = u @ np.concatenate([hl, hr])
+            n = hl.shape[0]
+            i, fl, fr, o, new = (z[k * n:(k + 1) * n] for k in range(5))
+            c = np.tanh(new) / (1 + np.exp(-i)) + cl / (1 + np.exp(-fl)) + cr / (1 + np.exp(-fr))
+            return np.tanh(c) / (1 + np.exp(-o)), c
+
+
+def random_tree(random, leaves):
+    if leaves == 1:
+        return Leaf(random.standard_normal(3))
+    k = int(random.integers(1, leaves))
+    return Node(random_tree(random, k), random_tree(random, leaves - k))
+
+
+def weights(random):
+    return random.standard_normal((6, 3)) / 2, random.standard_normal((10, 4)) / 2
+
+
+def test_a_tree_lstm_compiles_once_for_a_thousand_shapes() -> None:
+    random = np.random.default_rng(0)
+    w, u = weights(random)
+    compiled = pyrelay.jit(lstm)
+    for k in range(1000):
+        tree = random_tree(random, int(random.integers(1, 12)))
+        h, c = compiled(tree, w, u)
+        if k % 50 == 0:
+            wanted = lstm(tree, w, u)
+            np.testing.assert_allclose(h, wanted[0], 1e-12)
+            np.testing.assert_allclose(c, wanted[1], 1e-12)
+    assert compiled.cache_info() == (1, 1, 999)
+
+
+def test_the_gradient_of_a_tree_has_its_structure_and_sharing() -> None:
+    random = np.random.default_rng(1)
+    w, u = weights(random)
+
+    def loss(t, w, u):
+        h, c = lstm(t, w, u)
+        return np.sum(h) + np.sum(c * c)
+
+    gradient = pyrelay.grad(loss, argnums=(0, 1, 2))
+    shared = Leaf(random.standard_normal(3))
+    tree = Node(Node(shared, Leaf(random.standard_normal(3))), shared)
+    of_tree, of_w, of_u = gradient(tree, w, u)
+    assert isinstance(of_tree, Node)
+    assert isinstance(of_tree.left, Node)
+    assert of_tree.left.left is of_tree.right
+
+    def slope(change):
+        h = 1e-6
+        return (change(h) - change(-h)) / (2 * h)
+
+    def with_shared(h):
+        leaf = Leaf(shared.x + h * np.array([0.0, 1.0, 0.0]))
+        return loss(Node(Node(leaf, tree.left.right), leaf), w, u)
+
+    np.testing.assert_allclose(of_tree.right.x[1], slope(with_shared), 1e-6)
+    np.testing.assert_allclose(of_w[2, 1], slope(lambda h: loss(tree, at(w, (2, 1), h), u)), 1e-6)
+    np.testing.assert_allclose(of_u[7, 3], slope(lambda h: loss(tree, w, at(u, (7, 3), h))), 1e-6)
+    for _ in range(5):
+        gradient(random_tree(random, int(random.integers(2, 9))), w, u)
+    assert gradient.cache_info().compilations == 1
+
+
+def at(array, place, by):
+    changed = array.copy()
+    changed[place] += by
+    return changed
+
+
+def chain(values):
+    link = None
+    for value in reversed(values):
+        link = Chain(float(value), link)
+    return link
+
+
+def test_a_depth_of_100_000_is_like_any_other() -> None:
+    def total(link):
+        return 0.0 if link is None else link.value + total(link.next)
+
+    long = chain(np.ones(100_000))
+    assert pyrelay.jit(total)(long) == 100_000.0
+    gradient = pyrelay.grad(total)(long)
+    count = 0
+    while gradient is not None:
+        assert gradient.value == 1.0
+        gradient, count = gradient.next, count + 1
+    assert count == 100_000
+
+
+def test_a_cycle_is_refused() -> None:
+    link = Chain(1.0)
+    link.next = Chain(2.0, link)
+    with pytest.raises(pyrelay.PyrelayError, match="has a cycle"):
+        pyrelay.jit(lambda link: link.value)(link)
+
+
+def test_leaves_alone_use_the_program_of_the_whole_data_type() -> None:
+    @pyrelay.jit
+    def first(t):
+        return t.x[0] if isinstance(t, Leaf) else first(t.left)
+
+    assert first(Leaf(np.array([3.0, 4.0]))) == 3.0
+    assert first(Node(Leaf(np.array([5.0, 4.0])), Leaf(np.zeros(2)))) == 5.0
+    assert first.cache_info().compilations == 1
+
+
+def test_an_argument_comes_back_as_the_same_object() -> None:
+    tree = Node(Leaf(np.ones(2)), Node(Leaf(np.zeros(2)), Leaf(np.ones(2))))
+    rightmost = pyrelay.jit(lambda t: t.right if isinstance(t, Node) else t)
+    assert rightmost(tree) is tree.right
+
+
+@dataclass
+class Weighted:
+    w: np.ndarray
+    kids: list[Weighted] = field(default_factory=list)
+
+
+@pyrelay.jit
+def doubled(t):
+    t.w *= 1.0
+    t.w[:] = t.w * 2
+    for kid in t.kids:
+        doubled(kid)
+
+
+def test_arrays_of_nodes_are_written_in_place() -> None:
+    inner = Weighted(np.ones((2, 3))[:, ::2])
+    array = inner.w
+    doubled(Weighted(np.ones((2, 2)), [inner]))
+    assert inner.w is array
+    np.testing.assert_array_equal(array, np.full((2, 2), 2.0))
+
+
+def test_arrays_that_two_nodes_share_cannot_be_written() -> None:
+    array = np.ones((2, 2))
+    with pytest.raises(pyrelay.AliasError, match="shares memory"):
+        doubled(Weighted(array, [Weighted(array[::-1])]))
