@@ -21,6 +21,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from pyrelay.devices import native
 from pyrelay.devices.kernel_lowering import lower_kernel
+from pyrelay.devices.routines import Routine
 
 SYMBOL = "pyrelay_kernel"
 
@@ -59,12 +60,28 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     with global_compiler_lock:
         module = lower_kernel(function, SYMBOL, machine.triple, str(machine.target_data))
         reference = llvm.parse_assembly(str(module))
+        routines = [r for r in function.__globals__.values() if isinstance(r, Routine)]
+        for routine in routines:
+            _link(reference, function, routine, machine)
+        for routine in routines:
+            reference.get_function(routine.symbol).linkage = "internal"
         reference.verify()
         if function.__globals__.get("BY_HAND"):
             native.tidy(reference, machine)
         else:
             _optimise(reference, machine)
     return reference
+
+
+def _link(
+    module: llvm.ModuleRef, kernel: Callable[..., int], routine: Routine,
+    machine: llvm.TargetMachine,
+) -> None:
+    """Add a routine of the kernel's text to its module, for nobody else to call."""
+    code: Callable[..., int] = kernel.__globals__[routine.symbol]
+    layout = str(machine.target_data)
+    lowered = lower_kernel(code, routine.symbol, machine.triple, layout, routine.kinds)
+    module.link_in(llvm.parse_assembly(str(lowered)))
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

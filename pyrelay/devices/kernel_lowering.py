@@ -76,7 +76,7 @@ class _CConvention:
     """C's calling convention, of which a kernel needs only its own arguments and result."""
 
     def get_function_type(self, result: Any, arguments: Sequence[Any]) -> llvm.FunctionType:
-        return llvm.FunctionType(WORD, [WORD] * len(arguments))
+        return llvm.FunctionType(WORD, [LLVM_TYPES[types.unliteral(a)] for a in arguments])
 
     def decorate_function(
         self, function: llvm.Function, names: Sequence[str], types: Any, noalias: bool
@@ -202,12 +202,14 @@ def _flags() -> compiler.Flags:
 
 
 def lower_kernel(
-    kernel: Callable[[int, int, int], int], symbol: str, triple: str, data_layout: str
+    kernel: Callable[..., int], symbol: str, triple: str, data_layout: str,
+    kinds: Sequence[types.Type] = (types.int64,) * 3,
 ) -> llvm.Module:
     """The LLVM module of ``kernel(block, begin, end)``, all ``int64``, result included.
 
-    The module defines ``symbol`` with C's calling convention around the kernel, unoptimised.
-    Raises numba's ``TypingError`` where the kernel is not in the kernel language.
+    ``kinds`` are the types of another function's parameters. The module defines ``symbol`` with C's
+    calling convention around the kernel, unoptimised. Raises numba's ``TypingError`` where the
+    kernel is not in the kernel language.
     """
     word = types.int64
     flags = _flags()
@@ -215,7 +217,7 @@ def lower_kernel(
         vocabulary, target = _shared_contexts()
         func_ir = compiler.run_frontend(kernel)
         typemap, result, calls, _ = type_inference_stage(
-            vocabulary, target, func_ir, (word,) * 3, word
+            vocabulary, target, func_ir, tuple(kinds), word
         )
         postproc.PostProcessor(func_ir).run(emit_dels=False)
         described = funcdesc.PythonFunctionDescriptor.from_specialized_function(

@@ -27,6 +27,7 @@ from pyrelay.lower.kernel import (
     Kernel,
     Load,
     Local,
+    Operand,
     Parameter,
     Read,
     Statement,
@@ -82,10 +83,13 @@ def finish_body(
 # -- unused statements ---------------------------------------------------------------------------
 
 
-def without_unused(body: Body) -> Body:
-    """The body without scalars that nobody reads and loops that do nothing."""
+def without_unused(body: Body, results: Sequence[Operand] = ()) -> Body:
+    """The body without scalars that nobody reads and loops that do nothing.
+
+    `results` are read after it.
+    """
     makers: dict[Local, list[Statement]] = {}
-    reads: dict[Local, int] = {}
+    reads: dict[Local, int] = {o: 1 for o in results if isinstance(o, Local)}
     for statement in statements(body):
         target = _target(statement)
         if target is not None:

@@ -13,15 +13,13 @@ The tree is built as `ast` and printed by precedence.
 from __future__ import annotations
 
 import ast
-import functools
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
-from pyrelay.ir.types import DType, f32, i64
+from pyrelay.ir.types import DType, i64
+from pyrelay.lower import call_spelling
 from pyrelay.lower.kernel import (
     ARRAY,
     EXTENT,
@@ -34,6 +32,7 @@ from pyrelay.lower.kernel import (
     Assign,
     Body,
     Break,
+    Call,
     Compute,
     Fail,
     For,
@@ -46,6 +45,7 @@ from pyrelay.lower.kernel import (
     Operand,
     Parameter,
     Read,
+    Routine,
     Statement,
     Store,
     While,
@@ -54,6 +54,7 @@ from pyrelay.lower.kernel import (
     statements,
 )
 from pyrelay.lower.printing import unparse
+from pyrelay.lower.spelling import binding, call, copied, literal, named, spelled
 from pyrelay.ops.scalar import SCALARS
 
 #: Where the names that kernels use are defined.
@@ -67,8 +68,17 @@ _CONSTANTS = ("inf", "nan")
 
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
-    body = _Printer(kernel).function()
-    names = _imported(body)
+    functions = [_Printer(kernel).function()]
+    declared: list[ast.stmt] = []
+    for number, routine in enumerate(kernel.routines):
+        functions.insert(number, _Printer(kernel, routine).routine(number))
+        kinds = [ast.Constant(p.dtype.name) for p in routine.params]
+        made = call("routine", ast.Constant(f"routine{number}"), *kinds)
+        declared.append(binding(f"call{number}", made))
+    names = set[str]().union(*map(_imported, functions))
+    names -= {f"call{number}" for number in range(len(kernel.routines))}
+    if declared:
+        names.add("routine")
     numbers = sorted(names.intersection(_CONSTANTS))
     words = sorted(names.difference(_CONSTANTS))
     imports: list[ast.stmt] = []
@@ -76,7 +86,7 @@ def emit(kernel: Kernel) -> str:
         imports.append(_import("math", numbers))
     if words:
         imports.append(_import(VOCABULARY, words))
-    return unparse(ast.Module([*imports, body], []))
+    return unparse(ast.Module([*imports, *declared, *functions], []))
 
 
 def header(kernel: Kernel) -> str:
@@ -96,6 +106,11 @@ def header(kernel: Kernel) -> str:
     return out.getvalue()
 
 
+def _function(name: str, params: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    args = ast.arguments([], [ast.arg(n) for n in params], None, [], [], None, [])
+    return ast.FunctionDef(name, args, body, [], lineno=1)
+
+
 def _import(module: str, names: Sequence[str]) -> ast.stmt:
     return ast.ImportFrom(module, [ast.alias(n) for n in names], 0)
 
@@ -110,81 +125,6 @@ def _imported(function: ast.FunctionDef) -> set[str]:
     return used - bound - {"range"}
 
 
-# -- expressions ---------------------------------------------------------------------------------
-
-
-@functools.cache
-def _template(text: str) -> ast.expr:
-    return ast.parse(text.format("_0", "_1", "_2"), mode="eval").body
-
-
-class _Filler(ast.NodeTransformer):
-    def __init__(self, values: Sequence[ast.expr]) -> None:
-        self.values = {f"_{k}": value for k, value in enumerate(values)}
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.values.get(node.id, node)
-
-
-def _copy(node: Any) -> Any:
-    """A copy of a template: `ast` nodes of a tree must not be shared."""
-    if isinstance(node, ast.AST):
-        return type(node)(**{name: _copy(value) for name, value in ast.iter_fields(node)})
-    if isinstance(node, list):
-        return [_copy(item) for item in node]
-    return node
-
-
-def _spell(text: str, values: Sequence[ast.expr]) -> ast.expr:
-    filled: ast.expr = _Filler(values).visit(_copy(_template(text)))
-    return filled
-
-
-def _name(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
-
-
-def _call(name: str, *args: ast.expr) -> ast.expr:
-    return ast.Call(_name(name), list(args), [])
-
-
-def _set(name: str, value: ast.expr) -> ast.stmt:
-    return ast.Assign([ast.Name(name, ast.Store())], value, lineno=1)
-
-
-def _number(value: float) -> ast.expr:
-    """A number, negative ones as Python reads them: minus applied to a positive one."""
-    if value != value or value in (float("inf"), float("-inf")):
-        magnitude = _name("nan" if value != value else "inf")
-    else:
-        magnitude = ast.Constant(abs(value))
-    negative = value < 0 or (value == 0 and str(value).startswith("-"))
-    return ast.UnaryOp(ast.USub(), magnitude) if negative else magnitude
-
-
-def literal(value: Any, dtype: DType) -> ast.expr:
-    """A constant of the kernel language."""
-    if dtype.kind == "b":
-        return ast.Constant(bool(value))
-    if dtype.kind == "c":
-        part = np.float32 if dtype.size == 8 else np.float64
-        parts = [_float(v, part) for v in (value.real, value.imag)]
-        return _call(dtype.name, *parts)
-    if dtype.kind == "f":
-        return _float(value, dtype.numpy.type)
-    if dtype == i64:
-        return _number(value)
-    # Literals are i64; the upper half of u64 is its negative counterpart, cast back.
-    return _call(dtype.name, _number(value - 2**64 if value >= 2**63 else value))
-
-
-def _float(value: float, kind: Any) -> ast.expr:
-    if kind is np.float64:
-        return _number(float(value))
-    short = float(str(np.float32(value)))  # the shortest decimal that rounds to it
-    return _call(f32.name, _number(short))
-
-
 # -- loops that look for Ctrl-C ------------------------------------------------------------------
 
 
@@ -194,19 +134,19 @@ def _period() -> ast.expr:
 
 def _look() -> list[ast.stmt]:
     """Ask whether to stop, if enough rounds were done since the last time."""
-    status = ast.Compare(_name("status"), [ast.NotEq()], [ast.Constant(0)])
+    status = ast.Compare(named("status"), [ast.NotEq()], [ast.Constant(0)])
     asked: list[ast.stmt] = [
-        _set("rounds", ast.Constant(0)), _set("status", _call("poll", _name("block"))),
-        ast.If(status, [ast.Return(_name("status"))], []),
+        binding("rounds", ast.Constant(0)), binding("status", call("poll", named("block"))),
+        ast.If(status, [ast.Return(named("status"))], []),
     ]  # fmt: skip
-    return [ast.If(ast.Compare(_name("rounds"), [ast.GtE()], [_period()]), asked, [])]
+    return [ast.If(ast.Compare(named("rounds"), [ast.GtE()], [_period()]), asked, [])]
 
 
 def _more_rounds(start: ast.expr, stop: ast.expr) -> ast.stmt:
     """Count the rounds of a loop that does not count them itself."""
     number = ast.BinOp(stop, ast.Sub(), start)
     zero = isinstance(start, ast.Constant) and start.value == 0
-    return _set("rounds", ast.BinOp(_name("rounds"), ast.Add(), stop if zero else number))
+    return binding("rounds", ast.BinOp(named("rounds"), ast.Add(), stop if zero else number))
 
 
 def _round() -> list[ast.stmt]:
@@ -217,7 +157,7 @@ def _loop(index: str, bounds: list[ast.expr], body: list[ast.stmt]) -> ast.stmt:
     """`for index in range(...)`, without a first bound of 0 that may be left out."""
     zero = isinstance(bounds[0], ast.Constant) and bounds[0].value == 0
     shown = bounds[1:] if zero and len(bounds) == 2 else bounds
-    return ast.For(ast.Name(index, ast.Store()), _call("range", *shown), body, [], lineno=1)
+    return ast.For(ast.Name(index, ast.Store()), call("range", *shown), body, [], lineno=1)
 
 
 def _counts_rounds(statement: Statement) -> bool:
@@ -265,8 +205,10 @@ class _Pending:
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    """Prints a kernel, or one of its routines."""
+
+    def __init__(self, kernel: Kernel, routine: Routine | None = None) -> None:
+        self.kernel, self.of = kernel, routine
         self.names: dict[Local | LocalArray | Parameter, str] = {}
         self.names[kernel.begin], self.names[kernel.end] = "begin", "end"
         self.counts: dict[str, int] = {}
@@ -276,12 +218,18 @@ class _Printer:
             self.places[parameter] = place
             place += parameter.words
         self.users: dict[Local, list[int]] = {}
-        self._find_users(kernel.body)
+        if routine is None:
+            self._find_users(kernel.body)
+        else:
+            self._find_users(routine.body, routine.results)
         self.pending: dict[Local, _Pending] = {}
         self.depth = 0  # loops of the user's program around
 
-    def _find_users(self, body: Body) -> None:
+    def _find_users(self, body: Body, results: tuple[Operand, ...] = ()) -> None:
         """Notes, per scalar, the bodies that read it: a body is known by the id of its tuple."""
+        for operand in results:
+            if isinstance(operand, Local):
+                self.users.setdefault(operand, []).append(id(results))
         waiting = [body]
         while waiting:
             here = waiting.pop()
@@ -309,24 +257,38 @@ class _Printer:
         for parameter in self.kernel.parameters:
             if parameter.role not in (SCALAR, EXTENT):
                 name = self._named(parameter, _PREFIX[parameter.role])
-                out.append(_set(name, self._parameter(parameter, i64)))
-        for statement in statements(self.kernel.body):
+                out.append(binding(name, self._parameter(parameter, i64)))
+        if self.kernel.routines:
+            out += call_spelling.prepared(self.kernel)
+        out += self._whole(self.kernel.body)
+        out.append(ast.Return(ast.Constant(0)))
+        return _function("kernel", ("block", "begin", "end"), out)
+
+    def routine(self, number: int) -> ast.FunctionDef:
+        """The definition of a routine, which leaves its results in the state of the calls."""
+        assert self.of is not None
+        params = [self._named(p, "s") for p in self.of.params]
+        out = [*call_spelling.entered(POLL_ROUNDS), *self._whole(self.of.body)]
+        values = [self._take(o, _LARGEST_EXPRESSION, out).tree for o in self.of.results]
+        out += call_spelling.left([o.dtype for o in self.of.results], values)
+        return _function(f"routine{number}", ("block", "state", *params), out)
+
+    def _whole(self, body: Body) -> list[ast.stmt]:
+        """The body of a function, with what it needs before."""
+        out: list[ast.stmt] = []
+        for statement in statements(body):
             array = getattr(statement, "array", None)
             if isinstance(array, LocalArray) and array not in self.names:
                 size = ast.Constant(array.size)
-                made = _call(f"local_{array.dtype.name}", size)
-                out.append(_set(self._named(array, "c"), made))
-        if any(map(_counts_rounds, statements(self.kernel.body))):
-            out.append(_set("rounds", ast.Constant(0)))
-        out += self._body(self.kernel.body)
-        out.append(ast.Return(ast.Constant(0)))
-        names = [ast.arg(n) for n in ("block", "begin", "end")]
-        args = ast.arguments([], names, None, [], [], None, [])
-        return ast.FunctionDef("kernel", args, out, [], lineno=1)
+                made = call(f"local_{array.dtype.name}", size)
+                out.append(binding(self._named(array, "c"), made))
+        if any(map(_counts_rounds, statements(body))):
+            out.append(binding("rounds", ast.Constant(0)))
+        return out + self._body(body)
 
     def _parameter(self, parameter: Parameter, dtype: DType) -> ast.expr:
         place = ast.Constant(self.places[parameter])
-        return _call(f"param_{dtype.name}", _name("block"), place)
+        return call(f"param_{dtype.name}", named("block"), place)
 
     def _body(self, body: Body) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -342,7 +304,7 @@ class _Printer:
         local = statement.out
         if isinstance(statement, Read):
             name = self._named(local, _PREFIX[statement.parameter.role])
-            out.append(_set(name, self._parameter(statement.parameter, local.dtype)))
+            out.append(binding(name, self._parameter(statement.parameter, local.dtype)))
             return
         taken = [self._take(o, _LARGEST_EXPRESSION, out) for o in operands(statement)]
         tree = self._tree(statement, [t.tree for t in taken])
@@ -355,19 +317,19 @@ class _Printer:
         if self.users.get(local) == [id(body)] and pending.weight <= _LARGEST_EXPRESSION:
             self.pending[local] = pending
         else:
-            out.append(_set(self._named(local, "x"), tree))
+            out.append(binding(self._named(local, "x"), tree))
 
     def _tree(self, statement: Compute | Load, args: list[ast.expr]) -> ast.expr:
         if isinstance(statement, Load):
             name = f"load_{_order(statement)}{statement.array.dtype.name}"
-            return _call(name, self._array(statement.array), *args)
+            return call(name, self._array(statement.array), *args)
         scalar = SCALARS[statement.primitive]
         last = statement.args[-1].dtype
         dtype = statement.out.dtype if statement.primitive == "cast" else last
-        return _spell(scalar.numba(dtype), args)
+        return spelled(scalar.numba(dtype), args)
 
     def _array(self, array: Array) -> ast.expr:
-        return _name(self.names[array])
+        return named(self.names[array])
 
     def _take(self, operand: Operand, room: int, out: list[ast.stmt]) -> _Pending:
         """The expression of an operand, which is used up if it was pending."""
@@ -379,17 +341,17 @@ class _Printer:
             return held
         if held is not None:
             del self.pending[operand]
-            out.append(_set(self._named(operand, "x"), held.tree))
+            out.append(binding(self._named(operand, "x"), held.tree))
         name = self._named(operand, "v" if operand.variable else "x")
         variables = frozenset([operand]) if operand.variable else frozenset[Local]()
-        return _Pending(_name(name), 0, variables, False)
+        return _Pending(named(name), 0, variables, False)
 
     def _flush(self, out: list[ast.stmt], which: Any) -> None:
         """Gives a name to pending values, in order, those at least that `which` tells."""
         for local, held in list(self.pending.items()):
             if which(held):
                 del self.pending[local]
-                out.append(_set(self._named(local, "x"), held.tree))
+                out.append(binding(self._named(local, "x"), held.tree))
 
     def _act(self, statement: Statement, out: list[ast.stmt]) -> None:
         room = _LARGEST_EXPRESSION + 1
@@ -397,7 +359,7 @@ class _Printer:
         match statement:
             case Assign(variable=variable):
                 self._flush(out, lambda held: variable in held.variables)
-                out.append(_set(self._named(variable, "v"), values[0]))
+                out.append(binding(self._named(variable, "v"), values[0]))
             case Store():
                 self._flush(out, lambda held: held.memory)
                 out.append(ast.Expr(self._store(statement, values)))
@@ -414,6 +376,12 @@ class _Printer:
                     out.append(ast.If(values[0], then, orelse))
                 else:
                     out.append(ast.If(ast.UnaryOp(ast.Not(), values[0]), orelse, []))
+            case Call():
+                self._flush(out, lambda held: True)
+                too_deep = statement.too_deep
+                flag = None if too_deep is None else self._named(too_deep, "x")
+                outs = [(self._named(o, "x"), o.dtype) for o in statement.outs]
+                out += call_spelling.called(statement.routine, values, outs, flag)
             case For():
                 self._flush(out, lambda held: True)
                 self._for(statement, values[0], values[1], out)
@@ -443,7 +411,7 @@ class _Printer:
         else:
             if self.depth and not isinstance(loop.stop, Literal):
                 first, last = self._once(first, out), self._once(last, out)
-                out.append(_more_rounds(_copy(first), _copy(last)))
+                out.append(_more_rounds(copied(first), copied(last)))
             out.append(_loop(index, [first, last], self._body(loop.body)))
 
     def _in_blocks(
@@ -453,12 +421,12 @@ class _Printer:
         out: list[ast.stmt] = []
         first, last = self._once(first, out), self._once(last, out)
         start, stop = self._fresh("start"), self._fresh("stop")
-        size = _call("minimum", ast.BinOp(_copy(last), ast.Sub(), _name(start)), _period())
+        size = call("minimum", ast.BinOp(copied(last), ast.Sub(), named(start)), _period())
         with self._in_program():
             piece = [
-                _set(stop, ast.BinOp(_name(start), ast.Add(), size)),
-                _more_rounds(_name(start), _name(stop)), *_look(),
-                _loop(index, [_name(start), _name(stop)], self._body(loop.body)),
+                binding(stop, ast.BinOp(named(start), ast.Add(), size)),
+                _more_rounds(named(start), named(stop)), *_look(),
+                _loop(index, [named(start), named(stop)], self._body(loop.body)),
             ]  # fmt: skip
         out.append(_loop(start, [first, last, _period()], piece))
         return out
@@ -468,22 +436,22 @@ class _Printer:
         if isinstance(value, (ast.Name, ast.Constant)):
             return value
         name = self._fresh("bound")
-        out.append(_set(name, value))
-        return _name(name)
+        out.append(binding(name, value))
+        return named(name)
 
     def _store(self, store: Store, values: list[ast.expr]) -> ast.expr:
         array = self._array(store.array)
         if isinstance(store.array, Parameter) and store.array.role == SLOT:
-            return _call(f"store_slot_{store.array.dtype.name}", array, *values)
-        return _call(f"store_{_order(store)}{store.array.dtype.name}", array, *values)
+            return call(f"store_slot_{store.array.dtype.name}", array, *values)
+        return call(f"store_{_order(store)}{store.array.dtype.name}", array, *values)
 
     def _failure(self, fail: Fail, values: list[ast.expr]) -> list[ast.stmt]:
-        record = _call("param_i64", _name("block"), ast.Constant(0))
-        site = _call("store_slot_i64", _name("record"), ast.Constant(0), ast.Constant(fail.site))
-        out: list[ast.stmt] = [_set("record", record), ast.Expr(site)]
+        record = call("param_i64", named("block"), ast.Constant(0))
+        site = call("store_slot_i64", named("record"), ast.Constant(0), ast.Constant(fail.site))
+        out: list[ast.stmt] = [binding("record", record), ast.Expr(site)]
         word = 1
         for operand, value in zip(fail.values, values, strict=True):
             name = f"store_slot_{operand.dtype.name}"
-            out.append(ast.Expr(_call(name, _name("record"), ast.Constant(word), value)))
+            out.append(ast.Expr(call(name, named("record"), ast.Constant(word), value)))
             word += 2 if operand.dtype.size == 16 else 1
         return [*out, ast.Return(ast.Constant(1))]

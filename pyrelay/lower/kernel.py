@@ -14,6 +14,7 @@ scheduler may cut it anywhere. Statements:
                 | while true: statement*                   While
                 | break if operand                         Break
                 | fail site(operand, ...) if operand       Fail
+                | local, ... = routine(operand, ...)       Call
 
 A `Local` is bound once, unless it is a `variable`: then `Assign` sets it, and it is read as it is
 at that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked
@@ -182,10 +183,33 @@ class Fail:
     values: tuple[Operand, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """outs = routine number `routine` of the kernel, applied to args.
+
+    Where `too_deep` is given, it tells whether calls were nested too deeply for the native stack
+    (then `outs` hold nothing); elsewhere that ends the routine that calls.
+    """
+
+    outs: tuple[Local, ...]
+    routine: int
+    args: tuple[Operand, ...]
+    too_deep: Local | None = None
+
+
 Statement: TypeAlias = (
-    Compute | Read | Load | Store | Assign | If | For | While | Break | Fail
+    Compute | Read | Load | Store | Assign | If | For | While | Break | Fail | Call
 )
 Body: TypeAlias = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Routine:
+    """A function of scalars, of at most 64 bits each, that the routines of its kernel may call."""
+
+    params: tuple[Local, ...]
+    body: Body
+    results: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +242,7 @@ class Kernel:
     cost: Extent
     sites: tuple[RaiseSite, ...] = ()
     spans: tuple[Span, ...] = ()
+    routines: tuple[Routine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +291,7 @@ def statements(body: Body) -> Iterator[Statement]:
 def operands(statement: Statement) -> tuple[Operand, ...]:
     """The operands a statement reads itself, not those inside its bodies."""
     match statement:
-        case Compute(args=args):
+        case Compute(args=args) | Call(args=args):
             return args
         case Load(index=index):
             return (index,)

@@ -24,6 +24,7 @@ from pyrelay.lower.kernel import (
     Assign,
     Body,
     Break,
+    Call,
     Compute,
     Fail,
     For,
@@ -76,7 +77,8 @@ def with_versions(body: Body) -> Body:
 def _versioned(loop: For | While) -> list[Statement]:
     if isinstance(loop, For) and isinstance(loop.stop, Literal) and loop.stop.value < _SHORTEST:
         return [loop]
-    if sum(1 for _ in statements(loop.body)) > _LARGEST_BODY:
+    inside = list(statements(loop.body))
+    if len(inside) > _LARGEST_BODY or any(isinstance(s, Call) for s in inside):
         return [loop]
     version = _Version(loop)
     return [loop] if not version.pays() else version.written()

@@ -4,6 +4,7 @@
     memory         who owns which buffer, where it dies
     plan_function  one function: blocks, slots, frees; with plan_control (call, if, loop), plan_ops
                    (extents, checks, tapes, views), plan_kernels (launches), plan_scalars
+    recursion      scalar functions that call themselves, as native functions
     sizes          extents as slots
 
 Function 0 of a plan is made here: it takes what crosses the boundary apart, checks guards, lends
@@ -43,6 +44,7 @@ from pyrelay.lower.memory import consumed_parameters, is_array
 from pyrelay.lower.normalise import kernels_only
 from pyrelay.lower.plan_function import FunctionPlanner
 from pyrelay.lower.program import Program
+from pyrelay.lower.recursion import recursion
 from pyrelay.lower.sizes import Sizes
 from pyrelay.lower.target import Target
 
@@ -92,9 +94,10 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
         forced[module.entry] = frozenset(entry.mutated)
     consumed = consumed_parameters(module, _written(program), forced)
     numbers = {name: k for k, name in enumerate(module.functions, start=1)}
+    native = recursion(module, recursive)
     functions = [_boundary_function(module, entry, consumed[module.entry], numbers)]
     for name, function in module.functions.items():
-        planner = FunctionPlanner(program, numbers, consumed, function)
+        planner = FunctionPlanner(program, numbers, consumed, native, function)
         functions.append(planner.plan(name in recursive))
     return Plan(
         tuple(functions), tuple(program.kernels), tuple(program.sites), (), entry.parameters,

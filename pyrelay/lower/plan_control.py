@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from pyrelay.ir.nodes import Block, FnCall, If, Let, Loop, Var
 from pyrelay.lower.frame import ONE, ZERO, Words, word_count
 from pyrelay.lower.instructions import (
+    AddressOf,
     Binary,
     Call,
     Free,
     Jump,
     JumpIf,
     JumpUnless,
+    Launch,
     LoopNext,
     Poll,
     Slot,
@@ -39,10 +41,28 @@ def call(p: FunctionPlanner, let: Let, node: FnCall) -> None:
     arguments += p.sizes.values(node.dims)
     results = [slot for out in let.outs for slot in p.fresh(out)]
     extents = p.frame.words(len(let.dims))
-    p.frame.emit(
-        Call(p.numbers[node.function], tuple(arguments), tuple(results) + extents)
-    )
+    planned = Call(p.numbers[node.function], tuple(arguments), tuple(results) + extents)
+    if p.recursion.is_worth_it(p.name, node.function):
+        _call_natively(p, node.function, planned)
+    else:
+        p.frame.emit(planned)
     _bind_extents(p, let, extents)
+
+
+def _call_natively(p: FunctionPlanner, name: str, planned: Call) -> None:
+    """A kernel makes the call; where the calls nest too deeply for it, the plan does."""
+    kernel = p.recursion.kernel(name)
+    too_deep, after = p.frame.slot(), p.frame.label("called")
+    slots = tuple(map(AddressOf, (*planned.results, too_deep)))
+    p.frame.emit(
+        Launch(
+            p.program.kernel(kernel, name), (*planned.arguments, *slots), ONE,
+            p.sizes.value(kernel.cost), serial=True, first_site=p.program.sites_of(kernel),
+        )
+    )
+    p.frame.emit(JumpUnless(Slot(too_deep), after))
+    p.frame.emit(planned)
+    p.frame.place(after)
 
 
 def _bind_extents(p: FunctionPlanner, let: Let, slots: Iterable[int]) -> None:

@@ -48,20 +48,23 @@ from pyrelay.lower.memory import (
     is_resource,
 )
 from pyrelay.lower.program import Program
+from pyrelay.lower.recursion import Recursion
 from pyrelay.lower.sizes import Sizes
 
 
 class FunctionPlanner:
     """Plans one function.
 
-    `numbers` are the plan's functions by name; `consumed` the parameters that each takes over.
+    `numbers` are the plan's functions by name; `consumed` the parameters that each takes over;
+    `recursion` tells which of them native code calls.
     """
 
     def __init__(
         self, program: Program, numbers: Mapping[str, int],
-        consumed: Mapping[str, frozenset[int]], function: Function,
+        consumed: Mapping[str, frozenset[int]], recursion: Recursion, function: Function,
     ) -> None:
         self.program, self.numbers, self.consumed = program, numbers, consumed
+        self.recursion, self.name = recursion, function.name
         self.frame = Frame(function.name)
         self.sizes = Sizes(self.frame)
         self.last = LastReads()

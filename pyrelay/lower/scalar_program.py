@@ -8,17 +8,38 @@ array variable stands for the buffer of one parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from pyrelay.ir import walk
-from pyrelay.ir.nodes import Atom, Block, Function, If, Let, Loop, OpCall, Var
+from pyrelay.ir.nodes import (
+    Atom,
+    Block,
+    FnCall,
+    Function,
+    If,
+    KernelCall,
+    Let,
+    Loop,
+    OpCall,
+    Var,
+)
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, bool_, i64
 from pyrelay.lower.cleaning import finish_body, without_unused
 from pyrelay.lower.elements import Elements
-from pyrelay.lower.kernel import ARRAY, SLOT, Assign, Local, Lowering, Parameter
+from pyrelay.lower.kernel import (
+    ARRAY,
+    SLOT,
+    Assign,
+    Call,
+    Local,
+    Lowering,
+    Parameter,
+    RaiseSite,
+    Routine,
+)
 from pyrelay.lower.kernel import If as KernelIf
 from pyrelay.lower.loop_versions import with_versions
 from pyrelay.lower.reductions import RuleEmitter
@@ -68,8 +89,27 @@ def _is_array(atom: Atom) -> bool:
     return isinstance(atom.type, TensorType) and bool(atom.type.shape)
 
 
+def routine(function: Function, numbers: Mapping[str, int], sites: list[RaiseSite]) -> Routine:
+    """A function of scalars as a routine; `numbers` are the routines that it may call.
+
+    Where it may fail is added to `sites`.
+    """
+    program = _Program(function, numbers)
+    program.s.sites = sites
+    params = []
+    for param in function.params:
+        assert isinstance(param.type, TensorType)
+        params.append(Local(param.type.dtype))
+        program.bind(param, Value(program.s, params[-1], params[-1].dtype, program.s.scope))
+    program.block(function.body)
+    results = tuple(program.scalar(a).operand for a in function.body.results)
+    body = without_unused(with_versions(tuple(program.s.scope.statements)), results)
+    return Routine(tuple(params), body, results)
+
+
 class _Program:
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, routines: Mapping[str, int] | None = None) -> None:
+        self.routines = routines or {}
         self.s = RuleEmitter(function.dims)
         self.elements = Elements(self.s, function)
         self.elements.written = self._written(function)
@@ -128,6 +168,10 @@ class _Program:
                     self._loop(let, let.rhs)
                 case OpCall():
                     self._op(let, let.rhs)
+                case KernelCall():
+                    self._group(let, let.rhs)
+                case FnCall():
+                    self._call(let, let.rhs)
                 case _:
                     raise AssertionError(let.rhs)
 
@@ -173,6 +217,21 @@ class _Program:
     def _raise(self, let: Let, rhs: OpCall) -> None:
         values = [self.scalar(a) for a in rhs.args]
         self.s.fail(rhs.attrs["exception"], rhs.attrs["parts"], True, *values)
+
+    def _group(self, let: Let, rhs: KernelCall) -> None:
+        """A fused group in line."""
+        for param, arg in zip(rhs.function.params, rhs.args, strict=True):
+            self.bind(param, self.scalar(arg))
+        self.block(rhs.function.body)
+        for out, result in zip(let.outs, rhs.function.body.results, strict=True):
+            self.bind(out, self.scalar(result))
+
+    def _call(self, let: Let, rhs: FnCall) -> None:
+        args = tuple(self.scalar(a).operand for a in rhs.args)
+        outs = tuple(Local(v.type.dtype) for v in let.outs)  # type: ignore[union-attr]
+        self.s.emit(Call(outs, self.routines[rhs.function], args))
+        for out, local in zip(let.outs, outs, strict=True):
+            self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
 
     def _if(self, let: Let, rhs: If) -> None:
         cond = self.scalar(rhs.cond)

@@ -1,0 +1,54 @@
+"""Routines: functions that a kernel's text defines beside the kernel, and how they are called.
+
+In: ``call0 = routine("routine0", "i64", ...)`` in the text, which names a function
+``routine0(block, state, ...)`` of the same text and the types of its other parameters. Out: an
+intrinsic that calls it. ``stack_address()`` is an address in the frame of the function that asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba.core import types
+
+from pyrelay.devices.kernel_language import (
+    LLVM_TYPES,
+    SHORT_NAMES,
+    WORD,
+    Intrinsic,
+    define,
+    fixed,
+)
+
+
+class Routine(Intrinsic):
+    """The call of a function ``symbol`` whose parameters have the types ``kinds``."""
+
+    def __init__(self, symbol: str, kinds: Sequence[types.Type]) -> None:
+        self.symbol, self.kinds = symbol, tuple(kinds)
+        # numba holds types of one name for one type.
+        name = f"{symbol}({', '.join(map(str, kinds))})"
+        super().__init__(name, fixed(types.int64, *self.kinds), self._call)
+
+    def _call(self, b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+        known = b.module.globals.get(self.symbol)
+        if known is None:
+            kind = llvm.FunctionType(WORD, [LLVM_TYPES[k] for k in self.kinds])
+            known = llvm.Function(b.module, kind, self.symbol)
+        return b.call(known, args)
+
+
+def routine(symbol: str, *kinds: str) -> Routine:
+    """How a kernel's text calls a function that it defines; its result is an ``i64``."""
+    return Routine(symbol, (types.int64, types.int64, *(SHORT_NAMES[k] for k in kinds)))
+
+
+def _emit_stack_address(b: llvm.IRBuilder, _: types.Type) -> Any:
+    with b.goto_entry_block():
+        place = b.alloca(WORD)
+    return b.ptrtoint(place, WORD)
+
+
+stack_address = define("stack_address", fixed(types.int64), _emit_stack_address)

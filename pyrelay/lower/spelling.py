@@ -1,0 +1,88 @@
+"""Expressions of the kernel language as `ast`: names, calls, numbers, primitives.
+
+In: names, numbers with their types, the templates of `ops.scalar`. Out: expressions that are not
+shared between trees.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pyrelay.ir.types import DType, f32, i64
+
+
+@functools.cache
+def _template(text: str) -> ast.expr:
+    return ast.parse(text.format("_0", "_1", "_2"), mode="eval").body
+
+
+class _Filler(ast.NodeTransformer):
+    def __init__(self, values: Sequence[ast.expr]) -> None:
+        self.values = {f"_{k}": value for k, value in enumerate(values)}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.values.get(node.id, node)
+
+
+def copied(node: Any) -> Any:
+    """A copy of a template: `ast` nodes of a tree must not be shared."""
+    if isinstance(node, ast.AST):
+        return type(node)(**{name: copied(value) for name, value in ast.iter_fields(node)})
+    if isinstance(node, list):
+        return [copied(item) for item in node]
+    return node
+
+
+def spelled(text: str, values: Sequence[ast.expr]) -> ast.expr:
+    filled: ast.expr = _Filler(values).visit(copied(_template(text)))
+    return filled
+
+
+def named(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def call(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(named(name), list(args), [])
+
+
+def binding(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value, lineno=1)
+
+
+def number(value: float) -> ast.expr:
+    """A number, negative ones as Python reads them: minus applied to a positive one."""
+    if value != value or value in (float("inf"), float("-inf")):
+        magnitude = named("nan" if value != value else "inf")
+    else:
+        magnitude = ast.Constant(abs(value))
+    negative = value < 0 or (value == 0 and str(value).startswith("-"))
+    return ast.UnaryOp(ast.USub(), magnitude) if negative else magnitude
+
+
+def literal(value: Any, dtype: DType) -> ast.expr:
+    """A constant of the kernel language."""
+    if dtype.kind == "b":
+        return ast.Constant(bool(value))
+    if dtype.kind == "c":
+        part = np.float32 if dtype.size == 8 else np.float64
+        parts = [_float(v, part) for v in (value.real, value.imag)]
+        return call(dtype.name, *parts)
+    if dtype.kind == "f":
+        return _float(value, dtype.numpy.type)
+    if dtype == i64:
+        return number(value)
+    # Literals are i64; the upper half of u64 is its negative counterpart, cast back.
+    return call(dtype.name, number(value - 2**64 if value >= 2**63 else value))
+
+
+def _float(value: float, kind: Any) -> ast.expr:
+    if kind is np.float64:
+        return number(float(value))
+    short = float(str(np.float32(value)))  # the shortest decimal that rounds to it
+    return call(f32.name, number(short))
