@@ -132,8 +132,9 @@ def markdown(run: Run) -> str:
             "",
             "Written by `make bench`; do not edit. Every framework runs in a process of its own, "
             "one at a time,",
-            f"in {run.rounds} rounds; results are checked against NumPy first. Times are medians "
-            "of one call, ratios medians over rounds.",
+            f"in {run.rounds} rounds; results are checked first, against NumPy's or, where it has "
+            "none, a peer's. Times are",
+            "medians of one call, ratios medians over rounds.",
             "",
             f"{facts['processor']}, {facts['cpus']} CPUs, {facts['vectors']}, {facts['system']}, "
             f"Python {facts['python']}; "

@@ -31,6 +31,7 @@ MODULES = {
     "jax": "with_jax",
     "torch": "with_torch",
     "torch.compile": "with_torch_compile",
+    "onnxruntime": "with_onnxruntime",
     "pyrelay": "compiled",
 }
 """Frameworks, in the order of the table's columns, and the modules that hold their programs."""

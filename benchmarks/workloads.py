@@ -6,7 +6,7 @@ modules of `benchmarks.programs` write once per framework; its input is the same
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -93,6 +93,159 @@ def small_arrays() -> Arguments:
 
 def recurrence(count: int) -> Arguments:
     return normal(np.random.default_rng(6), count).astype(np.float64), 0.9
+
+
+def recurrent(size: int, batch: int, gates: int, states: int, steps: int = 64) -> Arguments:
+    """xs (steps, batch, size), states (batch, size), W and U (size, gates * size), biases."""
+    rng = np.random.default_rng(8)
+    scale = size**-0.5
+    return (
+        normal(rng, steps, batch, size),
+        *(normal(rng, batch, size) for _ in range(states)),
+        normal(rng, size, gates * size, scale=scale),
+        normal(rng, size, gates * size, scale=scale),
+        *(normal(rng, gates * size, scale=0.1) for _ in range(2 if gates == 3 else 1)),
+    )
+
+
+def image(channels: int, extent: int, outputs: int, taps: int, share: int = 1) -> Arguments:
+    """x (1, channels, extent, extent), w (outputs, channels / share, taps, taps)."""
+    rng = np.random.default_rng(9)
+    own = channels // share
+    weights = normal(rng, outputs, own, taps, taps, scale=(own * taps * taps) ** -0.5)
+    return normal(rng, 1, channels, extent, extent), weights
+
+
+def residual(batch: int, channels: int, extent: int) -> Arguments:
+    rng = np.random.default_rng(10)
+    scale = (9 * channels) ** -0.5
+    weights = (normal(rng, channels, channels, 3, 3, scale=scale) for _ in range(2))
+    first, second = ((w, normal(rng, channels, scale=0.1)) for w in weights)
+    return normal(rng, batch, channels, extent, extent), *first, *second
+
+
+def letters(size: int, kinds: int = 64, most: int = 200) -> Arguments:
+    rng = np.random.default_rng(11)
+    scale = size**-0.5
+    return (
+        normal(rng, kinds, size), normal(rng, size), normal(rng, size, size, scale=scale),
+        normal(rng, size, size, scale=1.2 * scale), normal(rng, size, kinds, scale=scale),
+        kinds + 1, most,
+    )  # fmt: skip
+
+
+def block(length: int = 128, width: int = 256, heads: int = 8) -> Arguments:
+    rng = np.random.default_rng(12)
+    scale = width**-0.5
+    square = [normal(rng, width, width, scale=scale) for _ in range(4)]
+    wide = normal(rng, width, 4 * width, scale=scale), normal(rng, 4 * width, width, scale=scale)
+    return normal(rng, length, width), *square, *wide, heads
+
+
+def block_last(*args: int) -> Arguments:
+    x, *weights, heads = block(*args)
+    return *weights, x, heads
+
+
+def heads_of(heads: int, length: int, width: int) -> Arguments:
+    rng = np.random.default_rng(13)
+    return tuple(normal(rng, heads, length, width) for _ in range(3))
+
+
+def digits(batch: int = 64) -> Arguments:
+    rng = np.random.default_rng(14)
+    return (
+        normal(rng, 16, 1, 3, 3, scale=0.3), normal(rng, 32, 16, 3, 3, scale=0.1),
+        normal(rng, 32 * 49, 10, scale=0.03), normal(rng, batch, 1, 28, 28),
+        np.eye(10, dtype=np.float32)[rng.integers(0, 10, batch)],
+    )  # fmt: skip
+
+
+def products() -> Iterator[Workload]:
+    """Matrix products of all kinds; the goals are the best peer's, of which NumPy is one."""
+    shapes: tuple[tuple[str, tuple[int, ...], tuple[int, ...], Any], ...] = (
+        ("64 x 64 float32", (64, 64), (64, 64), np.float32),
+        ("256 x 256 float32", (256, 256), (256, 256), np.float32),
+        ("256 x 256 float64", (256, 256), (256, 256), np.float64),
+        ("1024 x 1024 float64", (1024, 1024), (1024, 1024), np.float64),
+        ("32 of 128 x 128 float32", (32, 128, 128), (32, 128, 128), np.float32),
+        ("4096 x 64 by 64 x 64 float32", (4096, 64), (64, 64), np.float32),
+        ("8 x 512 by 512 x 512 float32", (8, 512), (512, 512), np.float32),
+        ("1 x 1024 by 1024 x 4096 float32", (1, 1024), (1024, 4096), np.float32),
+    )
+
+    def factors(left: tuple[int, ...], right: tuple[int, ...], dtype: Any) -> Arguments:
+        rng = np.random.default_rng(15)
+        return tuple(rng.standard_normal(shape).astype(dtype) for shape in (left, right))
+
+    for title, left, right, dtype in shapes:
+        yield Workload(
+            f"matmul {title}".replace(" ", "_"), f"matmul {title}", "matmul",
+            partial(factors, left, right, dtype),
+            goals=(Goal("jax", 1 / 0.95), Goal("torch", 1 / 0.95)), rtol=1e-3, atol=1e-3,
+        )  # fmt: skip
+
+
+def network_programs() -> Iterator[Workload]:
+    loose: dict[str, Any] = {"rtol": 1e-2, "atol": 2e-3}
+    both = Goal("jax", 1 / 1.2), Goal("torch.compile", 1 / 1.2)
+    rows = partial(matrix, 4096, 512)
+    yield Workload(
+        "gelu_chain", "gelu of a sum, 4096 x 512", "gelu_chain",
+        lambda: (*rows(), normal(np.random.default_rng(16), 512)), goals=both,
+    )  # fmt: skip
+    yield Workload("variance", "variance of 4096 rows of 512", "variance", rows, goals=both)
+    yield Workload("logsumexp", "log-sum-exp of 4096 rows of 512", "logsumexp", rows, goals=both)
+    peers = Goal("torch"), Goal("onnxruntime")
+    convolutions: tuple[tuple[str, str, tuple[int, ...]], ...] = (
+        ("conv_stem", "convolution 7 x 7, 3 to 64, stride 2, 224", (3, 224, 64, 7)),
+        ("conv3", "convolution 3 x 3, 64 to 64, 56", (64, 56, 64, 3)),
+        ("conv3", "convolution 3 x 3, 256 to 256, 14", (256, 14, 256, 3)),
+        ("conv3", "convolution 3 x 3, 512 to 512, 7", (512, 7, 512, 3)),
+        ("conv1", "convolution 1 x 1, 64 to 256, 56", (64, 56, 256, 1)),
+        ("conv_depthwise", "depthwise convolution 3 x 3, 144, 56", (144, 56, 144, 3, 144)),
+    )
+    for program, title, sizes in convolutions:
+        yield Workload(
+            f"{program}_{sizes[0]}", title, program, partial(image, *sizes), goals=peers,
+            rtol=1e-3, atol=1e-3,
+        )  # fmt: skip
+    for batch in (1, 8):
+        yield Workload(
+            f"residual_{batch}", f"residual block of 64 channels, 56, batch {batch}",
+            "residual_block", partial(residual, batch, 64, 56), goals=peers, **loose,
+        )  # fmt: skip
+    for name, gates, states in (("rnn", 1, 1), ("gru", 3, 1), ("lstm_batch", 4, 2)):
+        goals = Goal("jax", 1 / 2), Goal("torch", 1 / 1.2)
+        for size, batch in ((64, 16), (256, 16)):
+            args = partial(recurrent, size, batch, gates, states)
+            word = name.partition("_")[0].upper()
+            title = f"{word}, 64 steps, {size} units, batch {batch}"
+            yield Workload(f"{name}_{size}", title, name, args, goals=goals, **loose)
+            yield Workload(
+                f"{name}_gradient_{size}", f"{title}: gradient", f"{name}_gradient", args,
+                goals=goals, **loose,
+            )  # fmt: skip
+    for size in (16, 128, 1024):
+        yield Workload(
+            f"generator_{size}", f"letters of a recurrent network, {size} units", "generator",
+            partial(letters, size), goals=(Goal("jax", 1 / 2), Goal("torch", 1 / 5)),
+        )  # fmt: skip
+    yield Workload(
+        "attention", "attention, 8 heads, length 512, width 64", "attention",
+        partial(heads_of, 8, 512, 64), goals=(*both, Goal("torch")), **loose,
+    )  # fmt: skip
+    yield Workload(
+        "transformer", "transformer block, 128 x 256", "transformer", block, goals=both, **loose
+    )
+    yield Workload(
+        "transformer_gradient", "transformer block, 128 x 256: gradient", "transformer_gradient",
+        block_last, goals=both, rtol=5e-2, atol=5e-1,
+    )  # fmt: skip
+    yield Workload(
+        "cnn_gradient", "small convolution net, 28 x 28, batch 64: gradient", "cnn_gradient",
+        digits, goals=(Goal("jax", 1 / 1.5), Goal("torch.compile", 1 / 1.5)), **loose,
+    )  # fmt: skip
 
 
 def array_programs() -> tuple[Workload, ...]:
@@ -237,6 +390,8 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("newton", "Newton's square root of 2, a while loop", "newton", lambda: (2.0, 1.0)),
     Workload("fibonacci", "fibonacci(24) by recursion", "fibonacci", lambda: (24,)),
     Workload("depth", "recursion 100,000 deep", "depth", lambda: (100_000, 0.5)),
+    *products(),
+    *network_programs(),
     *array_programs(),
 )
 

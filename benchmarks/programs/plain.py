@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.programs import arrays
+from benchmarks.programs import arrays, networks
 
 
 def elementwise(x, w, b):
@@ -193,6 +193,7 @@ PROGRAMS = {
     "fibonacci": thunk(fibonacci),
     "depth": thunk(depth_by_loop),
     **{name: thunk(function) for name, function in arrays.PROGRAMS.items()},
+    **{name: thunk(function) for name, function in networks.FORWARD.items()},
 }
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.programs import arrays, jax_arrays
+from benchmarks.programs import arrays, jax_arrays, jax_networks, networks
 from benchmarks.programs.plain import as_arrays
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -84,7 +84,10 @@ def program(function, *, double=False, static=()):
     return setup
 
 
-STATIC = {"histogram": (1,), "knapsack": (2,)}
+STATIC = {
+    "histogram": (1,), "knapsack": (2,), "generator": (6,), "transformer": (7,),
+    "transformer_gradient": (7,),
+}
 PROGRAMS = {
     "elementwise": program(elementwise),
     "lstm_forward": program(lstm),
@@ -100,6 +103,17 @@ PROGRAMS = {
     **{
         name: program(getattr(jax_arrays, name), double=True, static=STATIC.get(name, ()))
         for name in arrays.PROGRAMS if hasattr(jax_arrays, name)
+    },
+    **{
+        name: program(getattr(jax_networks, name), static=STATIC.get(name, ()))
+        for name in networks.FORWARD
+    },
+    **{
+        name: program(
+            jax.grad(getattr(jax_networks, loss.__name__), argnums=argnums),
+            static=STATIC.get(name, ()),
+        )
+        for name, (loss, argnums) in networks.GRADIENTS.items()
     },
 }
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.programs import networks, torch_networks
+
 torch.set_grad_enabled(False)
 
 
@@ -62,23 +64,29 @@ def call(a, b, c, d):
 
 def program(function):
     def setup(*args):
-        tensors = [torch.from_numpy(a) for a in args]
-        return lambda: function(*tensors)
+        operands = tensors(args)
+        return lambda: function(*operands)
 
     return setup
 
 
-def gradient(function, count):
-    """The value of `function` and its gradient in its first `count` arguments."""
+def tensors(args):
+    """Arrays as tensors; numbers as they are."""
+    return [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in args]
+
+
+def gradient(function, count, *, value=True):
+    """The gradient of `function` in its first `count` arguments, after its value if asked."""
 
     def setup(*args):
-        tensors = [torch.from_numpy(a) for a in args]
-        wanted = [tensor.requires_grad_() for tensor in tensors[:count]]
+        operands = tensors(args)
+        wanted = [tensor.requires_grad_() for tensor in operands[:count]]
 
         def run():
             with torch.enable_grad():
-                loss = function(*tensors)
-                return loss.detach(), *torch.autograd.grad(loss, wanted)
+                loss = function(*operands)
+                slopes = torch.autograd.grad(loss, wanted)
+                return (loss.detach(), *slopes) if value else slopes
 
         return run
 
@@ -94,6 +102,17 @@ PROGRAMS = {
     "softmax": program(softmax),
     "layer_norm": program(layer_norm),
     "call": program(call),
+    **{
+        name: program(getattr(torch_networks, name))
+        for name in networks.FORWARD if hasattr(torch_networks, name)
+    },
+    **{name: torch_networks.recurrent(name) for name in torch_networks.LAYERS},
+    **{
+        f"{name}_gradient": torch_networks.recurrent_gradient(name)
+        for name in torch_networks.LAYERS
+    },
+    "transformer_gradient": gradient(torch_networks.transformer_loss, 6, value=False),
+    "cnn_gradient": gradient(torch_networks.cnn_loss, 3, value=False),
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import workloads
-from benchmarks.programs import plain
+from benchmarks.programs import networks, plain
 from benchmarks.worker import MODULES
 
 
@@ -60,9 +60,9 @@ def test_the_loop_counts_what_the_recursion_counts() -> None:
     assert plain.depth_by_loop(50, 0.5) == plain.depth(50, 0.5)
 
 
-def test_every_workload_has_a_plain_program_and_goals_name_peers() -> None:
+def test_every_workload_has_a_plain_program_or_loss_and_goals_name_peers() -> None:
     for workload in workloads.WORKLOADS:
-        assert workload.program in plain.PROGRAMS
+        assert workload.program in {**plain.PROGRAMS, **networks.GRADIENTS}
         assert {goal.peer for goal in workload.goals} <= set(MODULES)
     assert len(workloads.BY_NAME) == len(workloads.WORKLOADS)
 
