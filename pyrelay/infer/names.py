@@ -58,6 +58,8 @@ def _load() -> None:
             names_creation,
             names_effects,
             names_numpy,
+            names_reduction,
+            names_shape,
         )
 
         _complete = True

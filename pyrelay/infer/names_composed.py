@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from pyrelay.infer.adapters import cast, operand, strong
 from pyrelay.infer.in_python import (
     arrangement,
     elements,
+    fourier,
     linear_algebra,
     products,
     python_math,
@@ -66,6 +67,29 @@ for _module in (arrangement, elements, products, sorting, statistics):
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
 _enter(np.linalg, "np.linalg", linear_algebra)
+_enter(np.fft, "np.fft", fourier)
+handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
+handles(np.roots)(in_python("np.roots", linear_algebra.roots))
+
+
+def _primitive(op: str, attributes: Sequence[str]) -> Callable[..., V.Value]:
+    """The handler of a function that is an op: operands, then attributes known by now."""
+
+    def handler(it: Interpreter, *args: V.Value) -> V.Value:
+        count = len(args) - len(attributes)
+        given = (it.static(v, f"the argument {k!r}")
+                 for k, v in zip(attributes, args[count:], strict=True))
+        found = it.emit(op, *args[:count], **dict(zip(attributes, given, strict=True)))
+        if isinstance(found, tuple):
+            return V.Tuple(tuple(map(it.result, found)))
+        return it.result(found)
+
+    return handler
+
+
+for _function, (_op, _attributes) in linear_algebra.PRIMITIVES.items():
+    handles(_function)(_primitive(_op, _attributes))
+handles(fourier.transform)(_primitive("fft", ("inverse",)))
 handles(np.i0)(in_python("np.i0", special.i0))
 handles(np.spacing)(of_ufunc(np.spacing, in_python("np.spacing", elements.spacing)))
 for _name in ("erf", "erfc", "gamma", "lgamma"):

@@ -21,7 +21,6 @@ from pyrelay.infer.contraction import dot, matmul
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import elementwise, handles, lookup, of_ufunc
 from pyrelay.infer.names_creation import eye
-from pyrelay.infer.names_reduction import reduction
 from pyrelay.infer.names_shape import ravel, swapaxes
 from pyrelay.infer.operators import binary
 from pyrelay.ir import types
@@ -180,30 +179,6 @@ def outer(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
     return it.call("multiply", left, right)
 
 
-@handles(np.linalg.norm)
-def norm(
-    it: Interpreter, x: V.Value, ord: V.Value = V.NONE, axis: V.Value = V.NONE,
-    keepdims: V.Value = FALSE,
-) -> V.Value:
-    """np.linalg.norm: Frobenius, or of vectors with ord 1, 2 or inf."""
-    a = operand(it, x)
-    kind = it.static(ord, "ord")
-    if kind in (None, 2, "fro"):
-        magnitude = it.call("absolute", a) if it.tensor(a).dtype.kind == "c" else a
-        squared = it.call("multiply", magnitude, magnitude)
-        return it.call("sqrt", reduction("sum")(it, squared, axis, keepdims=keepdims))
-    if it.tensor(a).rank > 1 and axis == V.NONE:
-        raise it.failure(
-            errors.UnsupportedOperationError, f"matrix norms with ord={kind!r} are not supported"
-        )
-    magnitude = it.call("absolute", a)
-    if kind == 1:
-        return reduction("sum")(it, magnitude, axis, keepdims=keepdims)
-    if kind in (np.inf, -np.inf):
-        return reduction("max" if kind > 0 else "min")(it, magnitude, axis, keepdims=keepdims)
-    raise it.failure(errors.UnsupportedOperationError, f"ord={kind!r} is not supported")
-
-
 # -- dtypes and scalars ----------------------------------------------------------------------------
 
 
@@ -278,3 +253,7 @@ def _enter_ufuncs() -> None:
 
 
 _enter_ufuncs()
+for _name in ("outer", "cross", "matmul", "tensordot", "vecdot", "matrix_transpose"):
+    _plain = lookup(getattr(np, _name))
+    if _plain is not None and hasattr(np.linalg, _name):
+        handles(getattr(np.linalg, _name))(_plain)

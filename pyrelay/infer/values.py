@@ -62,6 +62,13 @@ class Known:
 
     value: Any
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Known):
+            return NotImplemented
+        if self.value is None or other.value is None:
+            return self.value is other.value  # np.dtype(float) == None is true
+        return bool(self.value == other.value)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar:

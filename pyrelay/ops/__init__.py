@@ -7,6 +7,7 @@ Importing this package registers all of them in `pyrelay.ir.op.OPS`.
     shape  index                    elements moved, chosen, replaced
     reduce                          many elements to one, and running sums
     contract  convolution           products of matrices and of images
+    linalg  fourier                 decompositions, transforms, by NumPy
     program                         extents, checks, tapes: what programs need besides numbers
     host                            calls of Python that do something besides computing
 
@@ -18,9 +19,11 @@ from pyrelay.ops import (
     arithmetic,
     contract,
     convolution,
+    fourier,
     functions,
     host,
     index,
+    linalg,
     logic,
     program,
     reduce,
@@ -29,6 +32,6 @@ from pyrelay.ops import (
 )
 
 __all__ = [
-    "arithmetic", "contract", "convolution", "functions", "host", "index", "logic", "program",
-    "reduce", "shape", "special",
+    "arithmetic", "contract", "convolution", "fourier", "functions", "host", "index", "linalg",
+    "logic", "program", "reduce", "shape", "special",
 ]

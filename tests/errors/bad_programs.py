@@ -81,7 +81,7 @@ def f(x):
     ),
     "unknown_attribute": ("\ndef f(x):\n    return x.shpae\n", (X,)),
     "unknown_numpy_function": ("\ndef f(x):\n    return np.tahn(x)\n", (X,)),
-    "unsupported_call": ("\ndef f(x):\n    return np.linalg.svd(x)\n", (X,)),
+    "unsupported_call": ("\ndef f(x):\n    return np.packbits(x > 0)\n", (X,)),
     "print_of_a_function": (
         "\ndef f(x):\n    def g(y):\n        return x + y\n    print(g)\n    return g(x)\n", (X,),
     ),

@@ -21,7 +21,11 @@ from tests.infer.running import assert_same_outcome, interpreted, plainly
 from tests.users.test_users import direction, leaves, measured, moved
 
 _RANDOM = np.random.RandomState(0)
+_M = _RANDOM.randn(2, 3, 3)
 VALUES: dict[str, Any] = {
+    "S": np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]),
+    "BS": 3.0 * np.eye(3) + 0.3 * (_M + np.swapaxes(_M, 1, 2)),
+    "Z": _RANDOM.randn(3, 3) + 1j * _RANDOM.randn(3, 3),
     "x": np.array([0.3, 2.1, 1.2, 0.7, 3.4]), "y": np.array([-0.5, 1.5, 0.25, -2.0, 0.8]),
     "w": np.array([0.1, -0.9, 0.55, 0.33]),
     "v": np.array([1.0, -2.0, 0.5, 3.0]), "A": _RANDOM.randn(3, 4), "B": _RANDOM.randn(4, 3),
@@ -657,9 +661,147 @@ sp.gammaln(i + 1)
 sp.beta(100 * x, 60)
 """
 
+LINEAR_ALGEBRA = """
+np.linalg.norm(x)
+np.linalg.norm(A)
+np.linalg.norm(A, axis=0)
+np.linalg.norm(A, axis=1, keepdims=True)
+np.linalg.norm(x, 1)
+np.linalg.norm(x, np.inf)
+np.linalg.norm(x, -np.inf)
+np.linalg.norm(x, 0)
+np.linalg.norm(x, 3)
+np.linalg.norm(x, ord=2.5)
+np.linalg.norm(A, 'fro')
+np.linalg.norm(A, 'nuc')
+np.linalg.norm(A, 2)
+np.linalg.norm(A, -2)
+np.linalg.norm(A, 1)
+np.linalg.norm(A, np.inf)
+np.linalg.norm(T, axis=(1, 2))
+np.linalg.norm(T, ord=2, axis=(1, 2), keepdims=True)
+np.linalg.norm(z)
+np.linalg.norm(f)
+np.linalg.norm(A, keepdims=True)
+np.linalg.vector_norm(A)
+np.linalg.vector_norm(T, axis=(0, 2))
+np.linalg.matrix_norm(T)
+np.linalg.solve(Q, v[:3])
+np.linalg.solve(Q, A)
+np.linalg.solve(BS, np.ones((2, 3, 1)) * s)
+np.linalg.solve(BS, v[:3])
+np.linalg.inv(Q)
+np.linalg.inv(BS)
+np.linalg.inv(i[:4].reshape(2, 2))
+np.linalg.det(Q)
+np.linalg.det(BS)
+np.linalg.det(np.ones((3, 3)) * s + np.diag(np.array([1.0, 0.0, 0.0])))
+np.linalg.slogdet(Q)
+np.linalg.slogdet(BS).logabsdet
+np.linalg.cholesky(S)
+np.linalg.cholesky(BS)
+np.linalg.cholesky(S, upper=True)
+np.linalg.eigh(S)
+np.linalg.eigh(S).eigenvalues
+np.linalg.eigh(BS)[0]
+np.linalg.eigh(S, UPLO='U')
+np.linalg.eigvalsh(S)
+np.linalg.eigvalsh(np.eye(3) * s)
+w, V2 = np.linalg.eigh(S); V2 @ np.diag(w) @ V2.T
+np.linalg.svd(A, full_matrices=False)
+np.linalg.svd(Q)
+np.linalg.svd(A, compute_uv=False)
+np.linalg.svd(T, full_matrices=False).S
+np.linalg.svdvals(A)
+np.linalg.qr(B)
+np.linalg.qr(A)
+np.linalg.qr(Q)
+np.linalg.qr(B, mode='r')
+np.linalg.pinv(A)
+np.linalg.pinv(B)
+np.linalg.lstsq(B, v, rcond=None)
+np.linalg.lstsq(B, v)[0]
+np.linalg.lstsq(B, T[0].T, rcond=None)[0]
+np.linalg.matrix_rank(Q)
+np.linalg.matrix_rank(np.ones((3, 3)))
+np.linalg.matrix_power(Q, 3)
+np.linalg.matrix_power(Q, -2)
+np.linalg.matrix_power(Q, 0)
+np.linalg.matrix_power(Q, n)
+np.linalg.multi_dot([A, B, Q])
+np.linalg.multi_dot([A, B, v[:3]])
+np.linalg.cond(Q)
+np.linalg.cond(Q, 1)
+np.linalg.cond(Q, 'fro')
+np.linalg.eig(Q)
+np.linalg.eig(S)
+np.linalg.eigvals(Q)
+np.linalg.eigvals(S)
+np.linalg.tensorsolve(T.reshape(2, 3, 4)[:, :2, :].reshape(4, 2, 2), v)
+np.linalg.trace(T)
+np.linalg.diagonal(T)
+np.linalg.outer(x, v)
+np.linalg.cross(x[:3], y[:3])
+np.linalg.matmul(A, B)
+np.linalg.tensordot(A, B, axes=1)
+np.linalg.vecdot(A, v)
+np.linalg.matrix_transpose(A)
+np.linalg.solve(Z, z[:3])
+np.linalg.inv(Z)
+np.linalg.det(Z)
+np.polyfit(x, y, 1)
+np.polyfit(x, y, 2)
+np.polyfit(x, y, deg=1, w=x)
+np.roots([1.0, -3.0, 2.0])
+np.roots(v)
+np.polyval(np.polyfit(x, y, 2), s)
+np.fft.fft(x)
+np.fft.fft(z)
+np.fft.fft(x, 8)
+np.fft.fft(x, n=3)
+np.fft.fft(A, axis=0)
+np.fft.fft(x, norm='ortho')
+np.fft.ifft(z)
+np.fft.ifft(z, norm='forward')
+np.fft.rfft(x)
+np.fft.rfft(v)
+np.fft.rfft(A, axis=0, norm='ortho')
+np.fft.irfft(np.fft.rfft(x), 5)
+np.fft.irfft(np.fft.rfft(v))
+np.fft.irfft(z)
+np.fft.irfft(z, n=7)
+np.fft.irfft(z, n=4)
+np.fft.fft2(A)
+np.fft.ifft2(Z)
+np.fft.fftn(T)
+np.fft.ifftn(T)
+np.fft.fftn(T, axes=(0, 2))
+np.fft.rfft2(A)
+np.fft.irfft2(np.fft.rfft2(A), s=A.shape)
+np.fft.rfftn(T)
+np.fft.irfftn(np.fft.rfftn(T))
+np.fft.hfft(z)
+np.fft.ihfft(x)
+np.fft.fftfreq(n)
+np.fft.fftfreq(8, 0.5)
+np.fft.fftfreq(n, d=s)
+np.fft.rfftfreq(8, d=s)
+np.fft.fftshift(x)
+np.fft.ifftshift(x)
+np.fft.fftshift(A, axes=0)
+np.fft.fftshift(A)
+np.abs(np.fft.fft(x)) ** 2
+np.fft.ifft(np.fft.fft(x) * np.fft.fft(y)).real
+np.real(np.fft.ifft(np.fft.fft(x, 16) * np.fft.fft(v, 16)))
+np.fft.fft(f)
+np.sum(np.abs(np.fft.rfft(x)) ** 2)
+"""
+
 EXPRESSIONS = [
     line
-    for table in (ARRANGEMENT, ELEMENTS_AND_STATISTICS, SEARCH_AND_PRODUCTS, MATH, SPECIAL)
+    for table in (
+        ARRANGEMENT, ELEMENTS_AND_STATISTICS, SEARCH_AND_PRODUCTS, MATH, SPECIAL, LINEAR_ALGEBRA,
+    )
     for line in table.strip().splitlines()
 ]
 
@@ -744,6 +886,28 @@ sp.softmax(A, axis=1)
 sp.log_ndtr(np.array([-50.0, -25.0, -15.0, -2.0, 0.0, 3.0, 10.0]) + s)
 sp.i1(x)
 sp.xlogy(x, x)
+np.linalg.norm(A, axis=1, keepdims=True)
+np.linalg.norm(x, 3)
+np.linalg.norm(A, 'nuc')
+np.linalg.norm(A, np.inf)
+np.linalg.solve(BS, v[:3])
+np.linalg.det(np.ones((3, 3)) * s + np.diag(np.array([1.0, 0.0, 0.0])))
+np.linalg.slogdet(BS).logabsdet
+np.linalg.cholesky(BS)
+np.linalg.eigh(S, UPLO='U')
+np.linalg.eigvalsh(np.eye(3) * s)
+w, V2 = np.linalg.eigh(S); V2 @ np.diag(w) @ V2.T
+np.linalg.svd(T, full_matrices=False).S
+np.linalg.qr(A)
+np.linalg.pinv(A)
+np.linalg.lstsq(B, v)[0]
+np.linalg.matrix_power(Q, -2)
+np.linalg.cond(Q)
+np.polyfit(x, y, 2)
+np.abs(np.fft.fft(x)) ** 2
+np.fft.irfft(np.fft.rfft(x), 5)
+np.fft.ifft(np.fft.fft(x) * np.fft.fft(y)).real
+np.abs(np.fft.rfftn(T))
 """
 
 

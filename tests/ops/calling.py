@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -73,8 +75,12 @@ def _has_derivative(op: Op, sample: Sample) -> bool:
     return sample.differentiable and callable(op.vjp) and floating and "tape" not in op.name
 
 
-def weighted_sum(build: Builder, y: Handle, seed: float = 0.7) -> Handle:
-    """A real number that tells all elements of `y` apart, complex parts included."""
+def weighted_sum(build: Builder, y: Handle | tuple[Handle, ...], seed: float = 0.7) -> Handle:
+    """A real number that tells all elements of the results apart, complex parts included."""
+    if isinstance(y, tuple):
+        sums = [weighted_sum(build, part, seed + 0.4 * k) for k, part in enumerate(y)]
+        whole: Handle = functools.reduce(operator.add, sums)
+        return whole
     if y.dtype.kind == "c":
         parts = (build.call(OPS["real"], y), build.call(OPS["imag"], y))
         total: Handle = weighted_sum(build, parts[0], 0.7) + weighted_sum(build, parts[1], 1.9)

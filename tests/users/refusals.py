@@ -76,11 +76,6 @@ def priority_queue(n):
     return heapq.heappop(heap)
 
 
-@refuse((np.eye(3),), "svd")
-def singular_values(a):
-    return np.linalg.svd(a)
-
-
 @refuse((X,), "no base case")
 def endless_recursion(x):
     return endless_recursion(x + 1.0) * 2.0

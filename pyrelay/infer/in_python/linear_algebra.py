@@ -1,9 +1,7 @@
-"""Dense linear algebra in plain Python over NumPy, which our own frontend compiles.
+"""Functions of np.linalg, in plain Python over decompositions.
 
-In: one square matrix (no batches). Out: what the function of the same name in np.linalg gives.
-Elimination with partial pivoting and the Cholesky factorisation as in Golub and Van Loan, Matrix
-Computations, 4th edition, sections 3.4 and 4.2. Derivatives follow from the steps, of any order;
-they keep every step's matrix, so they are meant for matrices of up to a few hundred rows.
+In and out: what the function of np.linalg of the same name takes and gives, for the arguments
+listed. The decompositions (the functions of `PRIMITIVES`) are ops when they are compiled.
 """
 
 from __future__ import annotations
@@ -14,78 +12,404 @@ import numpy as np
 
 Array = Any
 
-__all__ = ["cholesky", "det", "inv", "solve"]
+__all__ = [
+    "cholesky", "cond", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
+    "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet",
+    "solve", "svd", "svdvals", "tensorinv", "tensorsolve", "trace", "vector_norm",
+]
+
+_ONE = np.eye(1)
+EigResult: Any = type(np.linalg.eig(_ONE))
+EighResult: Any = type(np.linalg.eigh(_ONE))
+QRResult: Any = type(np.linalg.qr(_ONE))
+SlogdetResult: Any = type(np.linalg.slogdet(_ONE))
+SVDResult: Any = type(np.linalg.svd(_ONE))
 
 
-def _checked(a: Array) -> Array:
-    """A fresh floating copy of a square matrix."""
-    if a.ndim != 2:
-        raise ValueError("np.linalg functions are compiled for one matrix, not for batches")
-    if a.shape[0] != a.shape[1]:
-        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
-    return a.copy() if a.dtype.kind in "fc" else a.astype(np.float64)
+# -- primitives ------------------------------------------------------------------------------------
 
 
-def _pivot(m: Array, k: int) -> int:
-    """The row, from k on, whose element in column k is greatest."""
-    return k + int(np.argmax(np.abs(m[k:, k])))
+def _solve(a: Array, b: Array) -> Array:
+    return np.linalg.solve(a, b)
+
+
+def _inv(a: Array) -> Array:
+    return np.linalg.inv(a)
+
+
+def _det(a: Array) -> Array:
+    return np.linalg.det(a)
+
+
+def _slogdet(a: Array) -> Any:
+    return tuple(np.linalg.slogdet(a))
+
+
+def _pinv(a: Array, rcond: Any) -> Array:
+    return np.linalg.pinv(a, rcond)
+
+
+def _cholesky(a: Array, upper: bool) -> Array:
+    return np.linalg.cholesky(a, upper=upper)
+
+
+def _qr(a: Array) -> Any:
+    return tuple(np.linalg.qr(a))
+
+
+def _eigh(a: Array, upper: bool) -> Any:
+    return tuple(np.linalg.eigh(a, "U" if upper else "L"))
+
+
+def _svd(a: Array, full: bool) -> Any:
+    return tuple(np.linalg.svd(a, full))
+
+
+def _eig(a: Array) -> Any:
+    w, v = np.linalg.eig(a)
+    kind = np.result_type(a.dtype, np.complex64)
+    return w.dtype.kind != "c", w.astype(kind), v.astype(kind)
+
+
+#: function -> op and the names of its attributes, which follow the operands
+PRIMITIVES: Any = {
+    _solve: ("solve", ()), _inv: ("inv", ()), _det: ("det", ()), _slogdet: ("slogdet", ()),
+    _pinv: ("pinv", ("rcond",)), _cholesky: ("cholesky", ("upper",)), _qr: ("qr", ()),
+    _eigh: ("eigh", ("upper",)), _svd: ("svd", ("full",)), _eig: ("eig", ()),
+}
+
+
+def _float(a: Array) -> Array:
+    x = np.asarray(a)
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+# -- systems and inverses --------------------------------------------------------------------------
 
 
 def solve(a: Array, b: Array) -> Array:
-    """x with a @ x = b, for a vector or the columns of a matrix."""
-    m = _checked(np.asarray(a))
-    given = np.asarray(b)
-    right = given.reshape(given.shape[0], -1) * np.ones((1, 1), dtype=m.dtype)
-    n = m.shape[0]
-    for k in range(n):
-        p = _pivot(m, k)
-        if m[p, k] == 0:
-            raise np.linalg.LinAlgError("Singular matrix")
-        if p != k:
-            row, other = m[k].copy(), right[k].copy()
-            m[k], right[k] = m[p], right[p]
-            m[p], right[p] = row, other
-        factors = m[k + 1 :, k] / m[k, k]
-        m[k + 1 :] -= factors[:, None] * m[k]
-        right[k + 1 :] -= factors[:, None] * right[k]
-    for k in range(n - 1, -1, -1):
-        right[k] = (right[k] - m[k, k + 1 :] @ right[k + 1 :]) / m[k, k]
-    return right.reshape(given.shape)
+    """x with a @ x = b, for a vector or the columns of matrices."""
+    m, right = _float(a), _float(b)
+    if right.ndim == 1:
+        return _solve(m, right[:, None])[..., 0]
+    return _solve(m, right)
 
 
 def inv(a: Array) -> Array:
     """The inverse."""
-    x = np.asarray(a)
-    return solve(x, np.eye(x.shape[0], dtype=x.dtype if x.dtype.kind in "fc" else np.float64))
+    return _inv(_float(a))
 
 
 def det(a: Array) -> Array:
-    """The determinant: the product of the pivots, with the sign of the exchanges."""
-    m = _checked(np.asarray(a))
-    n = m.shape[0]
-    result = np.ones((), dtype=m.dtype)[()]
-    for k in range(n):
-        p = _pivot(m, k)
-        if m[p, k] == 0:
-            return result * 0
-        if p != k:
-            row = m[k].copy()
-            m[k] = m[p]
-            m[p] = row
-            result = -result
-        result = result * m[k, k]
-        m[k + 1 :] -= (m[k + 1 :, k] / m[k, k])[:, None] * m[k]
+    """The determinant."""
+    return _det(_float(a))
+
+
+def slogdet(a: Array) -> Any:
+    """The sign and the logarithm of the determinant."""
+    sign, logarithm = _slogdet(_float(a))
+    return SlogdetResult(sign, logarithm)
+
+
+def pinv(a: Array, rcond: Any = None, hermitian: bool = False) -> Array:
+    """The Moore-Penrose inverse."""
+    return _pinv(_float(a), rcond)
+
+
+def lstsq(a: Array, b: Array, rcond: Any = None) -> Any:
+    """The least-squares solution of least norm, its residuals, the rank, the singular values."""
+    m, right = _float(a), _float(b)
+    rows, columns = m.shape
+    epsilon = float(np.finfo(m.dtype).eps)
+    share = epsilon * max(rows, columns) if rcond is None else rcond
+    s = svdvals(m)
+    kept = s > share * s[0]
+    rank = np.sum(kept).astype(np.int32)
+    # For matrices of full rank the pseudoinverse has derivatives that no equal values disturb.
+    x = _pinv(m, rcond if rcond is None or rcond >= 0 else epsilon) @ right
+    misfit = right - m @ x
+    squares = np.sum(misfit * misfit, axis=0)
+    wanted = (rank == columns) & (rows > columns)
+    residuals = np.reshape(squares, -1)
+    return x, residuals[np.full(residuals.shape[0], wanted)], rank, s
+
+
+def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
+    """x with np.tensordot(a, x, x.ndim) equal to b."""
+    m, right = _float(a), _float(b)
+    if axes is not None:
+        rest = [k for k in range(m.ndim) if k not in axes]
+        m = np.transpose(m, tuple(rest) + tuple(axes))
+    shape = m.shape[right.ndim :]
+    return solve(m.reshape(np.size(right), -1), right.ravel()).reshape(shape)
+
+
+def tensorinv(a: Array, ind: int = 2) -> Array:
+    """The inverse of np.tensordot(a, x, ind)."""
+    m = _float(a)
+    rows, columns = m.shape[:ind], m.shape[ind:]
+    size = 1
+    for extent in rows:
+        size = size * extent
+    return inv(m.reshape(size, -1)).reshape(columns + rows)
+
+
+# -- factors ---------------------------------------------------------------------------------------
+
+
+def cholesky(a: Array, /, *, upper: bool = False) -> Array:
+    """The triangular factor of a positive definite matrix."""
+    return _cholesky(_float(a), upper)
+
+
+def qr(a: Array, mode: str = "reduced") -> Any:
+    """The orthogonal and the upper triangular factor."""
+    m = _float(a)
+    if mode == "complete" and m.shape[-2] > m.shape[-1]:
+        raise NotImplementedError("np.linalg.qr is compiled for the modes 'reduced' and 'r'")
+    if mode not in ("reduced", "r", "complete"):
+        raise NotImplementedError("np.linalg.qr is compiled for the modes 'reduced' and 'r'")
+    q, r = _qr(m)
+    return r if mode == "r" else QRResult(q, r)
+
+
+def eigh(a: Array, UPLO: str = "L") -> Any:  # noqa: N803
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    w, v = _eigh(_float(a), UPLO in ("U", "u"))
+    return EighResult(w, v)
+
+
+def eigvalsh(a: Array, UPLO: str = "L") -> Array:  # noqa: N803
+    """Eigenvalues of a symmetric matrix."""
+    return _eigh(_float(a), UPLO in ("U", "u"))[0]
+
+
+def eig(a: Array) -> Any:
+    """Eigenvalues and eigenvectors; complex numbers if one of them is."""
+    m = _float(a)
+    real, w, v = _eig(m)
+    if m.dtype.kind != "c" and real:
+        return EigResult(np.real(w), np.real(v))
+    return EigResult(w, v)
+
+
+def eigvals(a: Array) -> Array:
+    """Eigenvalues; complex numbers if one of them is."""
+    m = _float(a)
+    real, w, _ = _eig(m)
+    if m.dtype.kind != "c" and real:
+        return np.real(w)
+    return w
+
+
+def svd(
+    a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    """The singular value decomposition."""
+    m = _float(a)
+    if not compute_uv:
+        return svdvals(m)
+    u, s, vt = _svd(m, full_matrices)
+    return SVDResult(u, s, vt)
+
+
+def svdvals(x: Array) -> Array:
+    """Singular values."""
+    return _svd(_float(x), False)[1]
+
+
+# -- norms -----------------------------------------------------------------------------------------
+
+
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """A norm of vectors or matrices; its derivative at 0 is 0."""
+    a = _float(x)
+    if axis is None:
+        if ord is None or (ord == 2 and a.ndim == 1) or (ord == "fro" and a.ndim == 2):
+            return _length(a, tuple(range(a.ndim)), keepdims)
+        axes = tuple(range(a.ndim))
+    else:
+        axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if len(axes) == 1:
+        return _vector_norm(a, ord, axes[0], keepdims)
+    if len(axes) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    return _matrix_norm(a, ord, axes[0] % a.ndim, axes[1] % a.ndim, keepdims)
+
+
+def _length(a: Array, axes: Any, keepdims: bool) -> Array:
+    if a.dtype.kind == "c":
+        square = np.sum(a.real * a.real + a.imag * a.imag, axis=axes, keepdims=keepdims)
+    else:
+        square = np.sum(a * a, axis=axes, keepdims=keepdims)
+    zero = square == 0
+    return np.where(zero, 0, np.sqrt(np.where(zero, 1, square))).astype(square.dtype)[()]
+
+
+def _vector_norm(a: Array, ord: Any, axis: int, keepdims: bool) -> Array:
+    if ord is None or ord == 2:
+        return _length(a, (axis,), keepdims)
+    if isinstance(ord, str):
+        raise ValueError("Invalid norm order for vectors.")
+    size = np.abs(a)
+    if ord == np.inf:
+        return np.max(size, axis=axis, keepdims=keepdims)
+    if ord == -np.inf:
+        return np.min(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return np.sum((a != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return np.sum(size, axis=axis, keepdims=keepdims)
+    total = np.sum(size**ord, axis=axis, keepdims=keepdims)
+    zero = total == 0
+    root = np.where(zero, 1, total) ** (1.0 / ord)
+    return np.where(zero, 0, root).astype(total.dtype)[()]
+
+
+def _matrix_norm(a: Array, ord: Any, row: int, column: int, keepdims: bool) -> Array:
+    if row == column:
+        raise ValueError("Duplicate axes given.")
+    if ord is None or ord == "fro":
+        return _length(a, (row, column), keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        first, other = (row, column) if ord in (1, -1) else (column, row)
+        sums = np.sum(np.abs(a), axis=first, keepdims=True)
+        if ord > 0:
+            found = np.max(sums, axis=other, keepdims=True)
+        else:
+            found = np.min(sums, axis=other, keepdims=True)
+        return found if keepdims else np.squeeze(found, axis=(row, column))[()]
+    values = svdvals(np.moveaxis(a, (row, column), (-2, -1)))
+    if ord == 2:
+        chosen = np.max(values, axis=-1)
+    elif ord == -2:
+        chosen = np.min(values, axis=-1)
+    elif ord == "nuc":
+        chosen = np.sum(values, axis=-1)
+    else:
+        raise ValueError("Invalid norm order for matrices.")
+    return np.expand_dims(chosen, tuple(sorted((row, column)))) if keepdims else chosen
+
+
+def vector_norm(
+    x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+) -> Array:
+    """A norm of vectors, of all elements without an axis."""
+    a = _float(x)
+    if axis is None:
+        found = _vector_norm(a.ravel(), ord, 0, False)
+        return np.reshape(found, (1,) * a.ndim) if keepdims else found
+    if isinstance(axis, int):
+        return _vector_norm(a, ord, axis, keepdims)
+    axes = tuple([k % a.ndim for k in axis])
+    rest = tuple([k for k in range(a.ndim) if k not in axes])
+    moved = np.transpose(a, rest + axes)
+    found = _vector_norm(moved.reshape(*moved.shape[: len(rest)], -1), ord, -1, False)
+    return np.expand_dims(found, tuple(sorted(axes))) if keepdims else found
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """A norm of matrices."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def cond(x: Array, p: Any = None) -> Array:
+    """The condition number."""
+    a = _float(x)
+    if p is None or p == 2 or p == -2:
+        values = svdvals(a)
+        high, low = values[..., 0], values[..., -1]
+        return low / high if p == -2 else high / low
+    return norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
+
+
+def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False) -> Array:  # noqa: N803
+    """How many singular values are greater than the tolerance."""
+    a = _float(A)
+    if a.ndim < 2:
+        return np.sum(np.any(a != 0)).astype(np.int64)
+    values = svdvals(a)
+    if tol is None:
+        epsilon = float(np.finfo(values.dtype).eps)
+        bound = np.max(values, axis=-1, keepdims=True) * (max(a.shape[-2:]) * epsilon)
+    else:
+        bound = np.asarray(tol)[..., None]
+    return np.count_nonzero(values > bound, axis=-1)
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+def matrix_power(a: Array, n: int) -> Array:
+    """The n-th power of square matrices, by squaring."""
+    m = np.asarray(a)
+    if n < 0:
+        m, n = inv(m), -n
+    result = np.broadcast_to(np.eye(m.shape[-1], dtype=m.dtype), m.shape)
+    started = False
+    while n > 0:
+        if n % 2 == 1:
+            result = result @ m if started else m
+            started = True
+        n = n // 2
+        if n > 0:
+            m = m @ m
     return result
 
 
-def cholesky(a: Array) -> Array:
-    """The lower triangular factor of a positive definite matrix."""
-    m = _checked(np.asarray(a))
-    n = m.shape[0]
-    low = np.zeros(m.shape, dtype=m.dtype)
-    for k in range(n):
-        rest = m[k:, k] - low[k:, :k] @ np.conj(low[k, :k])
-        if np.real(rest[0]) <= 0:
-            raise np.linalg.LinAlgError("Matrix is not positive definite")
-        low[k:, k] = rest / np.sqrt(rest[0])
-    return low
+def multi_dot(arrays: Any) -> Array:
+    """The product of several matrices; the first and the last may be vectors."""
+    parts = list(arrays)
+    if np.ndim(parts[-1]) == 1:
+        found = parts[-1]
+        for part in reversed(parts[:-1]):
+            found = np.dot(part, found)
+        return found
+    found = parts[0]
+    for part in parts[1:]:
+        found = np.dot(found, part)
+    return found
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """Diagonals of the last two axes."""
+    return np.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Sums of the diagonals of the last two axes."""
+    return np.trace(x, offset, -2, -1, dtype)
+
+
+# -- polynomials -----------------------------------------------------------------------------------
+
+
+def polyfit(
+    x: Array, y: Array, deg: int, rcond: Any = None, full: bool = False, w: Any = None,
+    cov: Any = False,
+) -> Any:
+    """np.polyfit: coefficients of the least-squares polynomial."""
+    if cov:
+        raise NotImplementedError("np.polyfit is compiled for cov=False")
+    places, values = _float(x), _float(y)
+    left = np.vander(places, deg + 1)
+    share = places.shape[0] * float(np.finfo(places.dtype).eps) if rcond is None else rcond
+    if w is not None:
+        weights = np.asarray(w)
+        left = left * weights[:, None]
+        values = values * (weights if values.ndim == 1 else weights[:, None])
+    scale = np.sqrt(np.sum(left * left, axis=0))
+    left = left / scale
+    if full:
+        c, residuals, rank, s = lstsq(left, values, share)
+        return (c.T / scale).T, residuals, rank, s, share
+    return ((_pinv(left, None) @ values).T / scale).T
+
+
+def roots(p: Array) -> Array:
+    """np.roots: the zeros of a polynomial whose first and last coefficients are not 0."""
+    c = _float(np.atleast_1d(p))
+    n = c.shape[0]
+    if c[0] == 0 or c[n - 1] == 0:
+        raise NotImplementedError("np.roots is compiled for first and last coefficients not 0")
+    return eigvals(np.concatenate([-c[1:][None] / c[0], np.eye(n - 2, n - 1, dtype=c.dtype)]))

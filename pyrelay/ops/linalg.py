@@ -1,0 +1,462 @@
+"""Decompositions and inverses of matrices, computed by NumPy through the host gate.
+
+In: matrices of floats in the last two axes; leading axes are batch axes. Out: what the function of
+`np.linalg` gives. The derivatives are made of ops again, so that every order exists. The functions
+that read one triangle of a symmetric matrix have derivatives by that triangle, the other's are 0.
+Eigenvalues and singular values that are equal: the derivative of their vectors leaves out the
+rotation among them (0 in place of 1 / 0), which is right for functions that do not depend on it.
+
+Rules: Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend,
+"Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic
+differentiation of linear algebra functions" (2013), for qr; Golub and Pereyra (1973) for pinv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Handle
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.op import (
+    Effect,
+    Fusion,
+    Op,
+    Promotion,
+    RelationError,
+    Sample,
+    define,
+    not_differentiable,
+)
+from pyrelay.ir.types import TensorType, Type
+from pyrelay.ops.contract import matmul
+from pyrelay.ops.index import iota
+from pyrelay.ops.logic import equal, less_equal, masked, where
+from pyrelay.ops.reduce import sum_
+from pyrelay.ops.relations import broadcast, common_dtype, require_kind, same_extent, tensors
+from pyrelay.ops.samples import spread
+from pyrelay.ops.shape import concatenate, expand_dims, slice_, transpose
+
+Attributes = Mapping[str, Any]
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+def _matrix(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Extent, Extent]:
+    """Batch axes, rows, columns of an operand."""
+    if ty.rank < 2:
+        raise RelationError(f"takes matrices, and got {ty}", arg=0)
+    require_kind((ty,), kinds)
+    return ty.shape[:-2], ty.shape[-2], ty.shape[-1]
+
+
+def _square(ty: TensorType, kinds: str = "f") -> tuple[tuple[Extent, ...], Extent]:
+    """Batch axes and rows of a square operand."""
+    batch, rows, columns = _matrix(ty, kinds)
+    if same_extent(rows, columns) is None:
+        raise RelationError(f"takes square matrices, and got {ty}", arg=0)
+    return batch, rows
+
+
+def _same(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    _square(a, "fc")
+    return (a,)
+
+
+def _same_real(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    _square(a)
+    return (a,)
+
+
+def _host(
+    name: str, relation: Any, numpy: Any, vjp: Any, samples: Any, doc: str,
+) -> Op:
+    def meaning(*args: Any, **attrs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return numpy(*args, **attrs)
+
+    return define(
+        name, relation=relation, numpy=meaning, fusion=Fusion.OPAQUE, vjp=vjp, schedule="host",
+        promotion=Promotion.FLOAT, effect=Effect.RAISES, samples=samples, doc=doc,
+    )
+
+
+# -- handles ---------------------------------------------------------------------------------------
+
+
+def _turned(x: Handle) -> Handle:
+    """The last two axes exchanged."""
+    order = (*range(x.rank - 2), x.rank - 1, x.rank - 2)
+    result: Handle = transpose(x, axes=order)
+    return result
+
+
+def _product(a: Handle, b: Handle, left: bool = False, right: bool = False) -> Handle:
+    """a @ b; `left` and `right` say which factor is transposed."""
+    result: Handle = matmul(a, b, transpose_a=left, transpose_b=right)
+    return result
+
+
+def _row(w: Handle) -> Handle:
+    result: Handle = expand_dims(w, axes=(w.rank - 1,))
+    return result
+
+
+def _column(w: Handle) -> Handle:
+    result: Handle = expand_dims(w, axes=(w.rank,))
+    return result
+
+
+def _lower(x: Handle, offset: int = 0) -> Handle:
+    """The triangle on and below a diagonal, 0 elsewhere."""
+    b = x.builder
+    row = expand_dims(b.call(iota, size=x.shape[-2], dtype=types.i64), axes=(1,))
+    column = expand_dims(b.call(iota, size=x.shape[-1], dtype=types.i64), axes=(0,))
+    return masked(less_equal(column, row + offset), x)
+
+
+def _of_triangle(s: Handle, upper: bool = False) -> Handle:
+    """The derivative by the triangle that is read, from that by independent elements."""
+    both = s + _turned(s)
+    if upper:
+        return both - _lower(both) + (_lower(s) - _lower(s, -1))
+    return _lower(both, -1) + (_lower(s) - _lower(s, -1))
+
+
+def _inverse_differences(w: Handle, v: Handle) -> Handle:
+    """1 / (v[j] - w[i]), 0 where they are equal."""
+    difference = _row(v) - _column(w)
+    same = equal(difference, 0)
+    result: Handle = where(same, 0, 1 / where(same, 1, difference))
+    return result
+
+
+def _columns(x: Handle, start: Extent, size: Extent) -> Handle:
+    """Some of the last axis."""
+    starts = (*(0 for _ in x.shape[:-1]), start)
+    result: Handle = slice_(x, starts=starts, sizes=(*x.shape[:-1], size), steps=(1,) * x.rank)
+    return result
+
+
+# -- samples ---------------------------------------------------------------------------------------
+
+
+def _general(*batch: int, n: int = 3, dtype: str = "f8") -> Any:
+    return (spread((*batch, n, n), -1.0, 1.0, 5) + 2.0 * np.eye(n)).astype(dtype)
+
+
+def _definite(*batch: int, n: int = 3) -> Any:
+    m = spread((*batch, n, n), -1.0, 1.0, 3)
+    return m @ np.swapaxes(m, -1, -2) + np.diag(np.arange(1.0, n + 1))
+
+
+_SQUARES = (
+    Sample((_general(),)), Sample((_general(2, n=2),)), Sample((_general(dtype="f4"),)),
+    Sample((np.zeros((0, 0)),), {}, False), Sample((np.array([[2, 1], [1, 3]]),)),
+)
+_COMPLEX = Sample((_general() + 1j * spread((3, 3), -0.5, 0.5, 7),))
+
+# -- linear systems --------------------------------------------------------------------------------
+
+
+def _system(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    a, b = tensors(args)
+    batch, rows = _square(a, "fc")
+    if b.rank < 2 or same_extent(rows, b.shape[-2]) is None:
+        raise RelationError(f"cannot solve with {a} for {b}: their rows differ", arg=1)
+    dtype = common_dtype((a, b))
+    outer = broadcast((TensorType(dtype, batch), TensorType(dtype, b.shape[:-2])))
+    return (TensorType(dtype, (*outer, rows, b.shape[-1])),)
+
+
+def _cotangents_of_solve(y: Handle, g: Handle, a: Handle, b: Handle) -> tuple[Any, ...]:
+    of_b = solve(_turned(a), g)
+    return -_product(of_b, y, right=True), of_b
+
+
+solve: Op = _host(
+    "solve", _system, np.linalg.solve, _cotangents_of_solve,
+    (
+        Sample((_general(), spread((3, 2)))), Sample((_general(2), spread((3, 1)))),
+        Sample((_general(n=2), spread((4, 2, 3)))),
+        Sample((_COMPLEX.args[0], spread((3, 2)) + 0j)),
+    ),
+    "x with a @ x = b, b of at least two axes",
+)
+
+
+def _cotangent_of_inv(y: Handle, g: Handle, a: Handle) -> tuple[Any, ...]:
+    return (-_product(_product(y, g, left=True), y, right=True),)
+
+
+inv: Op = _host(
+    "inv", _same, np.linalg.inv, _cotangent_of_inv, (*_SQUARES, _COMPLEX), "the inverse"
+)
+
+
+def _pinv_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    batch, rows, columns = _matrix(a)
+    return (TensorType(a.dtype, (*batch, columns, rows)),)
+
+
+def _pinv(a: Any, *, rcond: float | None) -> Any:
+    return np.linalg.pinv(a, rcond)
+
+
+def _cotangent_of_pinv(y: Handle, g: Handle, a: Handle, *, rcond: float | None) -> tuple[Any, ...]:
+    turned = _turned(g)
+    left = turned - _product(a, _product(y, turned))
+    right = turned - _product(_product(turned, y), a)
+    return (
+        _product(_product(left, y), y, right=True)
+        + _product(y, _product(y, right), left=True)
+        - _product(_product(y, g, left=True), y, right=True),
+    )
+
+
+pinv: Op = _host(
+    "pinv", _pinv_type, _pinv, _cotangent_of_pinv,
+    (
+        Sample((_general()[:, :2],), {"rcond": None}),
+        Sample((_general(2)[:, :2],), {"rcond": None}),
+        Sample((_general(dtype="f4"),), {"rcond": 1e-3}),
+    ),
+    "the Moore-Penrose inverse; singular values of up to rcond times the greatest count as 0",
+)
+
+# -- determinants ----------------------------------------------------------------------------------
+
+
+def _number(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    batch, _ = _square(a, "fc")
+    return (TensorType(a.dtype, batch),)
+
+
+def _cofactors(a: Any) -> Any:
+    """det(a) times the transposed inverse, also where that does not exist."""
+    u, s, v = np.linalg.svd(a)
+    size = s.shape[-1]
+    kept = np.where(np.eye(size, dtype=bool), 1.0, s[..., None, :])
+    others = np.prod(kept, axis=-1)
+    sign = (np.linalg.det(u) * np.linalg.det(v))[..., None, None]
+    found = sign * ((np.conj(u) * others[..., None, :]) @ np.conj(v))
+    return found.astype(a.dtype)
+
+
+def _cotangent_of_cofactors(y: Handle, g: Handle, a: Handle) -> tuple[Any, ...]:
+    """At regular matrices only: it divides by the determinant."""
+    total = expand_dims(
+        sum_(g * y, axes=(a.rank - 2, a.rank - 1), keepdims=False), axes=(a.rank - 2, a.rank - 1)
+    )
+    whole = expand_dims(det(a), axes=(a.rank - 2, a.rank - 1))
+    return ((total * y - _product(_product(y, g, right=True), y)) / whole,)
+
+
+cofactors: Op = _host(
+    "cofactors", _same, _cofactors, _cotangent_of_cofactors, (*_SQUARES[:3], _COMPLEX),
+    "the derivative of the determinant by each element",
+)
+
+
+def _cotangent_of_det(y: Handle, g: Handle, a: Handle) -> tuple[Any, ...]:
+    return (expand_dims(g, axes=(a.rank - 2, a.rank - 1)) * cofactors(a),)
+
+
+det: Op = _host(
+    "det", _number, np.linalg.det, _cotangent_of_det,
+    (*_SQUARES, _COMPLEX, Sample((np.array([[1.0, 2.0], [2.0, 4.0]]),), {}, False)),
+    "the determinant; its derivative holds at singular matrices too",
+)
+
+
+def _sign_and_logarithm(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    batch, _ = _square(a)
+    return (TensorType(a.dtype, batch),) * 2
+
+
+def _cotangent_of_slogdet(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:
+    if g[1] is None:
+        return (None,)
+    return (expand_dims(g[1], axes=(a.rank - 2, a.rank - 1)) * _turned(inv(a)),)
+
+
+slogdet: Op = _host(
+    "slogdet", _sign_and_logarithm, lambda a: tuple(np.linalg.slogdet(a)), _cotangent_of_slogdet,
+    _SQUARES[:3], "the sign and the logarithm of the determinant",
+)
+
+# -- factors ---------------------------------------------------------------------------------------
+
+
+def _cholesky(a: Any, *, upper: bool) -> Any:
+    found = np.linalg.cholesky(np.swapaxes(a, -1, -2) if upper else a)
+    return np.swapaxes(found, -1, -2) if upper else found
+
+
+def _cotangent_of_cholesky(y: Handle, g: Handle, a: Handle, *, upper: bool) -> tuple[Any, ...]:
+    low, moved = (_turned(y), _turned(g)) if upper else (y, g)
+    inner = _product(low, moved, left=True)
+    half = _lower(inner, -1) + 0.5 * (_lower(inner) - _lower(inner, -1))
+    left = solve(_turned(low), half)
+    both = _turned(solve(_turned(low), _turned(left)))
+    return (_of_triangle(both, upper),)
+
+
+cholesky: Op = _host(
+    "cholesky", _same_real, _cholesky, _cotangent_of_cholesky,
+    (
+        Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": False}),
+        Sample((_definite(),), {"upper": True}),
+    ),
+    "the triangular factor of a positive definite matrix, of which one triangle is read",
+)
+
+
+def _qr_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    batch, rows, columns = _matrix(a)
+    inner = dims.minimum(rows, columns)
+    return (
+        TensorType(a.dtype, (*batch, rows, inner)), TensorType(a.dtype, (*batch, inner, columns)),
+    )
+
+
+def _cotangent_of_qr(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:
+    """a = q [u | v] with a square u: the last columns are q v, and q is the factor of the first.
+
+    Where there are at least as many rows as columns, v has no columns.
+    """
+    (q, r), (of_q, of_r) = y, g
+    size, columns = r.shape[-2], a.shape[-1]
+    rest = dims.add(columns, dims.multiply(-1, size))
+    of_last = _columns(of_r, size, rest)
+    of_q = of_q + _product(_columns(a, size, rest), of_last, right=True)
+    first = _of_tall(q, _columns(r, 0, size), of_q, _columns(of_r, 0, size))
+    return (concatenate(first, _product(q, of_last), axis=a.rank - 1),)
+
+
+def _of_tall(q: Handle, r: Handle, of_q: Handle, of_r: Handle) -> Handle:
+    inner = _product(r, of_r, right=True) - _product(of_q, q, left=True)
+    mirrored = _lower(inner) + _turned(_lower(inner, -1))
+    return _turned(solve(r, _turned(of_q + _product(q, mirrored))))
+
+
+qr: Op = _host(
+    "qr", _qr_type, lambda a: tuple(np.linalg.qr(a)), _cotangent_of_qr,
+    (
+        Sample((_general(),)), Sample((_general(2)[..., :2],)), Sample((_general()[:2],)),
+        Sample((_general(dtype="f4"),)),
+    ),
+    "the orthogonal and the upper triangular factor, as thin as they can be",
+)
+
+# -- eigenvalues and singular values ---------------------------------------------------------------
+
+
+def _eigh_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    batch, rows = _square(a)
+    return TensorType(a.dtype, (*batch, rows)), a
+
+
+def _cotangent_of_eigh(y: Any, g: Any, a: Handle, *, upper: bool) -> tuple[Any, ...]:
+    (w, v), (of_w, of_v) = y, g
+    turns = _inverse_differences(w, w) * _product(v, of_v, left=True)
+    whole = _product(_product(v, turns) + v * _row(of_w), v, right=True)
+    return (_of_triangle(whole, upper),)
+
+
+eigh: Op = _host(
+    "eigh", _eigh_type, lambda a, *, upper: tuple(np.linalg.eigh(a, "U" if upper else "L")),
+    _cotangent_of_eigh,
+    (
+        Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": True}),
+        Sample((np.eye(3),), {"upper": False}, False),
+    ),
+    "eigenvalues and eigenvectors of a symmetric matrix, of which one triangle is read",
+)
+
+
+def _svd_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    batch, rows, columns = _matrix(a)
+    inner = dims.minimum(rows, columns)
+    left, right = (rows, columns) if attrs["full"] else (inner, inner)
+    return (
+        TensorType(a.dtype, (*batch, rows, left)), TensorType(a.dtype, (*batch, inner)),
+        TensorType(a.dtype, (*batch, right, columns)),
+    )
+
+
+def _cotangent_of_svd(y: Any, g: Any, a: Handle, *, full: bool) -> tuple[Any, ...]:
+    """With u = [u1 | u2] and v = [v1 | v2], of which u1 and v1 belong to the singular values."""
+    (u, s, vt), (of_u, of_s, of_vt) = y, g
+    v, of_v = _turned(vt), _turned(of_vt)
+    size = s.shape[-1]
+    u1, of_u1 = _columns(u, 0, size), _columns(of_u, 0, size)
+    v1, of_v1 = _columns(v, 0, size), _columns(of_v, 0, size)
+    differences = _inverse_differences(s * s, s * s)
+    zero = equal(s, 0)
+    inverse = where(zero, 0, 1 / where(zero, 1, s))
+    of_left = _product(u1, of_u1, left=True)
+    of_right = _product(v1, of_v1, left=True)
+    inner = differences * (of_left - _turned(of_left)) * _row(s)
+    inner = inner + differences * (of_right - _turned(of_right)) * _column(s)
+    found = _product(_product(u1, inner) + u1 * _row(of_s), v1, right=True)
+    beside_u = (of_u1 - _product(u1, of_left)) * _row(inverse)
+    beside_v = (of_v1 - _product(v1, of_right)) * _row(inverse)
+    if full:
+        beside_u = beside_u - _crossed(u, u1, of_u) * _row(inverse)
+        beside_v = beside_v - _crossed(v, v1, of_v) * _row(inverse)
+    return (found + _product(beside_u, v1, right=True) + _product(u1, beside_v, right=True),)
+
+
+def _crossed(u: Handle, u1: Handle, of_u: Handle) -> Handle:
+    """u2 (u1' of_u2)': the columns beyond the singular values turn against the others."""
+    size, whole = u1.shape[-1], u.shape[-1]
+    rest = dims.add(whole, dims.multiply(-1, size))
+    u2, of_u2 = _columns(u, size, rest), _columns(of_u, size, rest)
+    return _product(u2, _product(of_u2, u1, left=True))
+
+
+svd: Op = _host(
+    "svd", _svd_type, lambda a, *, full: tuple(np.linalg.svd(a, full)), _cotangent_of_svd,
+    (
+        Sample((_general(),), {"full": False}), Sample((_general(2)[..., :2],), {"full": False}),
+        Sample((_general()[:2],), {"full": False}), Sample((np.eye(2),), {"full": True}, False),
+        Sample((_general()[:2],), {"full": True}, False),
+    ),
+    "left singular vectors, singular values, right singular vectors as rows",
+)
+
+
+def _eig_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (a,) = tensors(args)
+    batch, rows = _square(a, "fc")
+    dtype = types.c64 if a.dtype.name in ("f32", "c64") else types.c128
+    shape = (*batch, rows)
+    return types.PY_BOOL, TensorType(dtype, shape), TensorType(dtype, (*shape, rows))
+
+
+def _eig(a: Any) -> Any:
+    w, v = np.linalg.eig(a)
+    complex_type = np.result_type(a.dtype, np.complex64)
+    return bool(w.dtype.kind != "c"), w.astype(complex_type), v.astype(complex_type)
+
+
+eig: Op = _host(
+    "eig", _eig_type, _eig,
+    not_differentiable("derivatives of eigenvalues of general matrices are not compiled"),
+    (*_SQUARES[:3], Sample((np.array([[0.0, 1.0], [-1.0, 0.0]]),)), _COMPLEX),
+    "whether all eigenvalues are real, the eigenvalues and the eigenvectors as complex numbers",
+)
