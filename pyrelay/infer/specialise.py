@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import calls, growing, lists
+from pyrelay.infer import calls, growing, identity, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import Array, Number
@@ -379,15 +379,34 @@ class _Close:
     def _array(self, value: V.ArrayRef) -> ResultTree:
         """An argument itself, a view of one, or a new array; each array of the program once."""
         root, view = value.root, value.view
+        known = [*self.attempt.roots.values(), *(r for r, steps in self.arrays if not steps)]
+        others = [r for r in dict.fromkeys(known) if r is not root and r.may_alias(root)]
+        if root.leaf is not None or not others:
+            return self._certain(root, view)
+        if not identity.told_apart(root, others):
+            if not self.it.program.exact:
+                raise V.NeedsIdentity(root)
+            return self._certain(root, view)
+        cases = [self._certain(r, view) for r in (root, *others)]
+        chosen: V.Value = V.Known(0)
+        for number, other in enumerate(others, 1):
+            same = identity.same_object(self.it, root, other)
+            chosen = self.it.call("where", same, V.Known(number), chosen)
+        return CaseResult(self._result(self.it.atom(chosen)), tuple(cases))
+
+    def _certain(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> ResultTree:
+        """An array whose root is known to be no older one."""
         if root.leaf is None and (not view or self.mentions[root] == 1):
             key = (root, view)
             if key not in self.arrays:
-                self.arrays[key] = LeafResult(self._result(self.it.atom(value)), value.type)
+                atom = self.it.atom(V.ArrayRef(root, view, self.it.content(root).type))
+                assert isinstance(atom.type, TensorType)
+                self.arrays[key] = LeafResult(self._result(atom), atom.type)
             return self.arrays[key]
         if root.leaf is not None:
             base: ArgumentResult | LeafResult = ArgumentResult(root.leaf)
         else:
-            whole = self._array(V.ArrayRef(root, (), self.it.content(root).type))
+            whole = self._certain(root, ())
             assert isinstance(whole, LeafResult)
             base = whole
         return ViewResult(base, tuple(map(self._step, view))) if view else base
