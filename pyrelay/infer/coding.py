@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrelay.errors import Span
+from pyrelay.errors import Span, UnsupportedOperationError
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
@@ -25,6 +25,7 @@ from pyrelay.infer.layout import (
     LPlace,
     LScalar,
     LUnion,
+    LView,
     children_of,
     content_children,
     content_head,
@@ -35,6 +36,7 @@ from pyrelay.infer.layout import (
     same_reference,
     same_value,
 )
+from pyrelay.infer.windows import Window, steps_of, window_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -45,7 +47,7 @@ from pyrelay.ir.types import TensorType, Type
 
 def leaf_types(layout: Layout) -> Iterator[Type]:
     """Types of the variables that `decode` takes and `encode` gives, in order."""
-    pending: list[Layout | Type] = [layout]
+    pending: list[Any] = [layout]
     seen: set[int] = set()
     while pending:
         here = pending.pop()
@@ -53,6 +55,9 @@ def leaf_types(layout: Layout) -> Iterator[Type]:
             case LScalar(ty, extent):
                 if extent is None:
                     yield ty
+            case LView(base, form):
+                pending.extend([types.PY_INT] * len(form.axes))
+                pending.append(base)
             case LPlace(key, _, _, content, numbered=numbered):
                 if key not in seen:
                     seen.add(key)
@@ -81,6 +86,9 @@ def shared_leaf_types(layouts: Sequence[Any]) -> list[Any]:
             case LScalar(ty, extent):
                 if extent is None:
                     found.append(ty)
+            case LView(base, form):
+                pending.extend([types.PY_INT] * len(form.axes))
+                pending.append(base)
             case LPlace(key, _, _, content, numbered=numbered):
                 if key not in seen:
                     seen.add(key)
@@ -141,8 +149,25 @@ class Encoder:
             case LNode(_, children):
                 for child, inner in zip(children_of(value), children, strict=True):
                     self(child, inner)
+            case LView():
+                self._view(value, layout)
             case LUnion():
                 self._union(value, layout)
+
+    def _view(self, value: V.Value, layout: LView) -> None:
+        assert isinstance(value, V.ArrayRef)
+        ty = self.heap.contents[value.root].type
+        window = window_of(ty.shape, value.view)
+        assert window is not None
+        self(V.ArrayRef(value.root, (), ty), layout.base)
+        mine = (*window.starts, *window.sizes, *value.type.shape)
+        theirs = (*layout.starts, *layout.sizes, *layout.type.shape)
+        for own, other in zip(mine, theirs, strict=True):
+            symbol = None if own == other else dims.plain_symbol(other)
+            if symbol is not None:
+                self.extents[symbol] = own
+        for atom in window.atoms:
+            self.atoms.append(self.builder.cast(atom, types.i64, weak=True))
 
     def content(self, root: V.Root, layout: Any) -> None:
         """Write the content of a root."""
@@ -206,11 +231,10 @@ class Encoder:
 
     def absent(self, layout: Layout) -> None:
         """Placeholders for the leaves of a layout that has no value on this path."""
+        for symbol in _symbols(layout):
+            if symbol.name == "d" and symbol.origin is Origin.RUNTIME:
+                self.extents.setdefault(symbol, 0)
         for ty in leaf_types(layout):
-            for extent in ty.shape if isinstance(ty, TensorType) else ():
-                for symbol in dims.symbols(extent):
-                    if symbol.name == "d" and symbol.origin is Origin.RUNTIME:
-                        self.extents.setdefault(symbol, 0)
             self.atoms.append(self.builder.undef(ty).atom)
         for key in _keys(layout):
             self.seen.add(key)
@@ -228,6 +252,11 @@ class Encoder:
         for i, part in reversed(list(zip(value.alive[:-1], parts[:-1], strict=True))):
             test = self.builder.call(OPS["equal"], value.tag, i)
             yes, no = part.atoms, chosen
+            if [a.type for a in yes] != [a.type for a in no]:
+                raise UnsupportedOperationError(
+                    "a value that is one of several arrays of different lengths meets others here.",
+                    span=self.builder.span, hints=("copy the array where it is chosen: x.copy()",),
+                )
             outs = self.builder.cond(test, lambda b, y=yes: y, lambda b, n=no: n)  # type: ignore[misc]
             chosen = [h.atom for h in outs]
         self.atoms.extend(chosen)
@@ -246,6 +275,8 @@ def _keys(layout: Layout) -> Iterator[int]:
                     pending.append(content)
             case LNode(_, children) | LUnion(children):
                 pending.extend(children)
+            case LView(base):
+                pending.append(base)
 
 
 def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
@@ -286,6 +317,14 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
             if parts is None:
                 return value == V.NONE and NO_NODE in kinds
             return parts[0].cls is schema and set(parts[1]) <= set(kinds)
+        case LView(base, form):
+            if not isinstance(value, V.ArrayRef):
+                return False
+            ty = heap.contents[value.root].type
+            window = window_of(ty.shape, value.view)
+            if window is None or window.form != form:
+                return False
+            return fits(V.ArrayRef(value.root, (), ty), base, heap)
         case LNode(head, children):
             return head_of(value) == head and all(
                 fits(v, c, heap) for v, c in zip(children_of(value), children, strict=True)
@@ -323,12 +362,21 @@ class Decoder:
                     root = self.roots[key] = self._root(kind, may_be, rivals)
                     root.stored = stored
                     if numbered:
-                        assert self.numbers is not None
-                        root.number, root.serial = next(self.outs), self.numbers.of(key)
+                        self._identify(root, key, next(self.outs), may_be)
                     self.heap.contents[root] = self.content(kind, content)
                 if kind == "array":
                     return V.ArrayRef(root, (), self.heap.contents[root].type)
                 return V.Ref(root, cls)
+            case LView(base, form, starts, sizes, ty):
+                array = self(base)
+                assert isinstance(array, V.ArrayRef)
+                atoms = tuple(next(self.outs) for _ in form.axes)
+                starts, sizes, shape = (
+                    tuple(dims.substitute(d, self.renamed) for d in extents)
+                    for extents in (starts, sizes, ty.shape)
+                )
+                steps = steps_of(Window(form, starts, sizes, atoms), array.type.shape)
+                return V.ArrayRef(array.root, steps, TensorType(ty.dtype, shape))
             case LNode(head, children):
                 return rebuild(head, [self(c) for c in children])
             case LUnion(cases):
@@ -342,6 +390,10 @@ class Decoder:
         for other in root.rivals:
             other.rivals.add(root)
         return root
+
+    def _identify(self, root: V.Root, key: int, number: Atom, may_be: frozenset[Any]) -> None:
+        assert self.numbers is not None
+        root.number, root.serial = number, self.numbers.of(key)
 
     def content(self, kind: str, layout: Any) -> Any:
         """The content of a root of this kind."""
@@ -369,8 +421,29 @@ def layout_symbols(layouts: Iterable[Any], mark: int) -> list[Symbol]:
     """Symbols of leaf types at least as new as `mark`: those the joining node must bind."""
     found: dict[Symbol, None] = {}
     for layout in layouts:
-        for ty in leaf_types(layout):
-            for symbol in types.type_symbols(ty):
-                if symbol.serial >= mark:
-                    found[symbol] = None
+        for symbol in _symbols(layout):
+            if symbol.serial >= mark:
+                found[symbol] = None
     return list(found)
+
+
+def _symbols(layout: Any) -> Iterator[Symbol]:
+    """The symbols that the types of a layout's leaves and its views are written in."""
+    for ty in leaf_types(layout):
+        yield from types.type_symbols(ty)
+    for view in _views(layout):
+        for extent in (*view.starts, *view.sizes, *view.type.shape):
+            yield from dims.symbols(extent)
+
+
+def _views(layout: Any) -> Iterator[LView]:
+    pending: list[Any] = [layout]
+    while pending:
+        match pending.pop():
+            case LView(base) as view:
+                yield view
+                pending.append(base)
+            case LNode(_, children) | LUnion(children):
+                pending.extend(children)
+            case LPlace(content=LNode() as content):
+                pending.append(content)

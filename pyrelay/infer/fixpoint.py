@@ -6,7 +6,7 @@ The body is interpreted with a guess of the layouts until those at its back edge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -234,9 +234,11 @@ class Fixpoint:
         _Handover(it, renamed).apply()
         return builder.block([atom, *renamed]), tuple(handed)
 
-    def _decode(self, outs: Any, heap: Heap, renamed: Any = None) -> list[V.Value]:
+    def _decode(
+        self, outs: Any, heap: Heap, renamed: Mapping[Symbol, Extent] | None = None
+    ) -> list[V.Value]:
         decoder = coding.Decoder(
-            outs, heap, span=self.it.builder.span, numbers=self.numbers
+            outs, heap, renamed or {}, span=self.it.builder.span, numbers=self.numbers
         )
         header = []
         for layout, var in zip(self.layouts, self.runner.node.carried, strict=True):
@@ -363,7 +365,7 @@ class Fixpoint:
             for v in result.carried
         )
         it.builder.lets.append(Let(outs, loop, tuple(outer.values()), span=it.builder.span))
-        values = self._decode(iter(outs), self.base)
+        values = self._decode(iter(outs), self.base, mapping)
         self.base.written.update(result.heap.written)
         return values
 

@@ -36,9 +36,22 @@ class Numbers:
 
     base: int = field(default_factory=V.next_serial)
     given: dict[int, int] = field(default_factory=dict)
+    arguments: bool = False
+
+    @staticmethod
+    def of_arguments() -> Numbers:
+        """Numbers of a function's arguments: below those of all that it makes."""
+        return Numbers(-(2**62), arguments=True)
+
+    @staticmethod
+    def of_results() -> Numbers:
+        """Numbers of a function's results: an argument keeps its own."""
+        return Numbers(0)
 
     def of(self, key: int) -> int:
         """The number of what a path made, if the place `key` is the first to hold it."""
+        if self.arguments:
+            return -1 - key
         if key not in self.given:
             self.given[key] = V.next_serial()
         return self.given[key]

@@ -74,7 +74,7 @@ class Program:
     new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
-    exact: bool = False  # arrays that names may share have numbers that tell them apart
+    exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     splits: int = 0  # branches that what follows was put into
     unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
@@ -351,12 +351,10 @@ class Interpreter:
             if identity.told_apart(root, sources):
                 identity.settle(self, root)
                 return self.heap.contents[root]
-            if not self.program.exact:
-                raise V.NeedsIdentity(root)
             related = [(s, "written here") for s in reversed(list(sources.values())) if s][:1]
             choices = [r.span for r in self.heap.contents if root.may_alias(r) and r.join]
             related += [(s, "here a name may come to mean it") for s in choices if s][:1]
-            raise self.failure(
+            failure = self.failure(
                 errors.AliasError,
                 f"{'this ' + root.kind if not root.name else repr(root.name)} may or may not be "
                 "the object that was written under another name, and plain Python would "
@@ -367,6 +365,7 @@ class Interpreter:
                     f"{root.name or 'x'} = {root.name or 'x'}.copy()",
                 ),
             )
+            raise V.NeedsIdentity(root, failure)
         return self.heap.contents[root]
 
     def varied(self, root: V.Root, span: Span | None) -> PyrelayError:

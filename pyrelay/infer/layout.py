@@ -20,6 +20,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import numbered
+from pyrelay.infer.windows import Form, whole, window_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import UNREAD
@@ -82,6 +83,21 @@ class LUnion:
 
 
 @dataclass(frozen=True, slots=True)
+class LView:
+    """A view of an array: a leaf per indexed axis, after those of the array itself.
+
+    Where the slice of each axis starts, how long it is, and the type are written in symbols that
+    the join binds where they differ.
+    """
+
+    base: Layout
+    form: Form
+    starts: tuple[Extent, ...]
+    sizes: tuple[Extent, ...]
+    type: TensorType
+
+
+@dataclass(frozen=True, slots=True)
 class LParam:
     """In what a function returns: the very object that is place `key` of its arguments."""
 
@@ -103,7 +119,9 @@ class LGrown:
         return (types.PY_INT, *(rows_of(t, self.capacity) for t in template_types(self.template)))
 
 
-Layout = LKnown | LScalar | LFixed | LPlace | LNode | LUnion | LParam
+_MOST_CASES = 16
+
+Layout = LKnown | LScalar | LFixed | LPlace | LNode | LUnion | LView | LParam
 
 
 class JoinError(Exception):
@@ -338,7 +356,7 @@ class Describer:
     place_roots: frozenset[V.Root] = frozenset()  # outer roots that get a place all the same
     keys: dict[Any, int] = field(default_factory=dict)
     rivals: dict[int, frozenset[int]] = field(default_factory=dict)
-    exact: bool = False  # arrays get numbers that say at run time which object they are
+    exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
     renamed: dict[Extent, Extent] = field(default_factory=dict)
 
     def __call__(self, value: V.Value) -> Layout:
@@ -352,10 +370,13 @@ class Describer:
                 keep = extent is not None and not self.loosen and self._visible(extent)
                 return LScalar(ty, extent if keep else None, None if self.loosen else origin)
             case V.ArrayRef(root, view, ty):
+                window = self._view(value) if view and self.exact > 1 else None
+                if window is not None:
+                    return window
                 if self.outer(root) and root not in self.place_roots:
                     return LFixed(value)
                 key = self._key(root, view)
-                exact = self.exact and not view and numbered(root)
+                exact = self.exact > 0 and not view and numbered(root)
                 return LPlace(
                     key, "array", None, self._type(ty), self._may_be(root), self.rivals[key], exact,
                     root.stored,
@@ -388,6 +409,15 @@ class Describer:
         self.keys[root, view] = key
         return key
 
+    def _view(self, value: V.ArrayRef) -> LView | None:
+        ty = self.heap.contents[value.root].type
+        window = window_of(ty.shape, value.view)
+        if window is None:
+            return None
+        base = self(V.ArrayRef(value.root, (), ty))
+        starts, sizes = (tuple(map(self._hidden, e)) for e in (window.starts, window.sizes))
+        return LView(base, window.form, starts, sizes, self._type(value.type))
+
     def holds(self, root: V.Root) -> bool:
         """True if the object itself, not a view of it, is in one of the places described."""
         return (root, ()) in self.keys
@@ -414,6 +444,9 @@ class Describer:
         if all(self._visible(d) for d in ty.shape):
             return ty
         return TensorType(ty.dtype, tuple(map(self._extent, ty.shape)), ty.weak)
+
+    def _hidden(self, extent: Extent) -> Extent:
+        return extent if self._visible(extent) else self._extent(extent)
 
     def _extent(self, extent: Extent) -> Extent:
         """The extent if visible outside, else a symbol: the same one for the same extent."""
@@ -466,6 +499,8 @@ class Joiner:
                 return a
             case LParam(), LParam() if a == b:
                 return a
+            case (LView(), LFixed() | LPlace() | LView()) | (LFixed() | LPlace(), LView()):
+                return self._view(a, b)
             case (LFixed(), LPlace()) | (LPlace(), LFixed()) | (LFixed(), LFixed()):
                 raise NeedsPlace([m.value.root for m in (a, b) if isinstance(m, LFixed)])
             case LPlace(), LPlace() if a.kind == b.kind and a.cls is b.cls:
@@ -548,6 +583,19 @@ class Joiner:
         loops = getattr(a, "loops", frozenset()) | getattr(b, "loops", frozenset())
         return LGrown(joined, dims.fresh("d", Origin.RUNTIME), loops)
 
+    def _view(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two views, one of which may be a whole array; None if they differ in form."""
+        x, y = _as_view(a), _as_view(b)
+        if x is None or y is None or x.form != y.form or len(x.type.shape) != len(y.type.shape):
+            return None
+        if any(stride < 0 for stride in x.form.strides) and x.starts != y.starts:
+            return None  # where one of no items starts has no symbol: it may be -1
+        base = self(x.base, y.base)
+        starts = tuple(map(self._extent, x.starts, y.starts))
+        sizes = tuple(map(self._extent, x.sizes, y.sizes))
+        shape = tuple(map(self._extent, x.type.shape, y.type.shape))
+        return LView(base, x.form, starts, sizes, TensorType(x.type.dtype, shape))
+
     def _key(self, a: LPlace | None, b: LPlace | None) -> tuple[int, frozenset[int]]:
         """The number of the place that is `a` on the left and `b` on the right path.
 
@@ -579,6 +627,8 @@ class Joiner:
                 return LNode(head, tuple(self._alone(c, left) for c in children))
             case LUnion(cases):
                 return LUnion(tuple(self._alone(c, left) for c in cases))
+            case LView(base):
+                return replace(layout, base=self._alone(base, left))
         return layout
 
     def array_type(self, a: LPlace, b: LPlace) -> TensorType:
@@ -613,6 +663,8 @@ class Joiner:
         cases += [self._alone(new, False) for new in waiting]
         if all(_number_type(c) is not None for c in cases):
             return functools.reduce(self._common, cases)
+        if len(cases) > _MOST_CASES:
+            raise JoinError(a, b, "there are too many cases")
         return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
 
     def _common(self, a: Layout, b: Layout) -> Layout:
@@ -666,6 +718,17 @@ class NeedsPlace(Exception):
         self.roots = frozenset(roots)
 
 
+def _as_view(layout: Layout) -> LView | None:
+    """A whole array as a view of all of itself."""
+    match layout:
+        case LView():
+            return layout
+        case LFixed(V.ArrayRef(view=(), type=ty)) | LPlace(content=TensorType() as ty):
+            everything = whole(ty.shape)
+            return LView(layout, everything.form, everything.starts, everything.sizes, ty)
+    return None
+
+
 def is_unread(layout: Layout) -> bool:
     """True for a value that no path reads: it joins with anything."""
     return isinstance(layout, LKnown) and layout.value is UNREAD
@@ -701,6 +764,8 @@ def _may_be_union(a: Layout, b: Layout) -> bool:
                 return types.of_scalar(v) is None
             case LNode(head, _):
                 return head[0] in ("closure", "method", "partial", "derivative", "text")
+            case LView():
+                return True
             case LPlace(_, kind, _, _):
                 return kind == "object"
             case LFixed(V.Ref(root)):

@@ -426,12 +426,10 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if x.root is not y.root and x.root.may_alias(y.root):
             if views == ((), ()) and identity.told_apart(x.root, (y.root,)):
                 return identity.same_object(it, x.root, y.root)
-            if not it.program.exact:
-                raise V.NeedsIdentity(x.root)
-            raise it.failure(
+            raise V.NeedsIdentity(x.root, it.failure(
                 errors.AliasError,
                 "whether these are one object depends on a branch or loop of the running program",
-            )
+            ))
         return V.Known(x.root is y.root and views[0] == views[1])
     return V.Known(x is y)
 

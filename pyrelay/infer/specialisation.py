@@ -17,11 +17,13 @@ from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.identity import Numberer, Numbers, identity, numbered
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder
+from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Var
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 
 _MOST_SPECIALISATIONS = 64
@@ -56,6 +58,8 @@ class Specialisation:
     copies: bool = False  # returned parameters are copied: not on all paths the same one is
     #: specialisations, in progress when this one was made, whose results it took as they were then
     assumed: list[Specialisation] = field(default_factory=list)
+    taken: Numbers = field(default_factory=Numbers.of_arguments)  # of arrays among the arguments
+    given: Numbers = field(default_factory=Numbers.of_results)
 
 
 class _Restart(Exception):
@@ -71,11 +75,12 @@ def _everything_visible() -> int:
 
 
 def describe_arguments(
-    it: Interpreter, values: Sequence[V.Value], *, visible: bool, static: dict[int, Any]
+    it: Interpreter, values: Sequence[V.Value], *, visible: bool, static: dict[int, Any],
+    exact: int = 0,
 ) -> tuple[list[L.Layout], L.Describer]:
     """Layouts of argument values: every mutable object in them is a place."""
     mark = _everything_visible() if visible else -1
-    describer = L.Describer(it.heap, lambda root: False, mark, loosen=True)
+    describer = L.Describer(it.heap, lambda root: False, mark, loosen=True, exact=exact)
     layouts: list[L.Layout] = []
     for i, value in enumerate(values):
         if i in static and isinstance(value, V.Known):
@@ -138,7 +143,9 @@ def _find(
     it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value]
 ) -> Specialisation:
     static = _statics(it, closure)
-    layouts, _ = describe_arguments(it, arguments, visible=False, static=static)
+    layouts, _ = describe_arguments(
+        it, arguments, visible=False, static=static, exact=min(it.program.exact, 1)
+    )
     entries = _entries(it, closure)
     for spec in entries:
         try:
@@ -333,7 +340,7 @@ def interpret_function(
     leaf_types = _argument_types(spec)
     params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaf_types)
     heap = Heap()
-    decoder = coding.Decoder(iter(params), heap)
+    decoder = coding.Decoder(iter(params), heap, numbers=spec.taken)
     values = [decoder(x) for x in spec.layouts]
     values = [_from_parameter(v, spec, i) for i, v in enumerate(values)]
     roots = dict(decoder.roots)
@@ -414,6 +421,8 @@ def _close(
 ) -> tuple[Function, Result]:
     """Finish the block: encode the result and the contents of changed parameters."""
     outer = set(roots.values())
+    for root in roots.values():
+        inner.content(root)  # what was written to it under other names is settled
     visible = set(symbols)
     copied: frozenset[V.Root] = frozenset()
     for leaf in V.leaves_of((value,)):
@@ -425,7 +434,7 @@ def _close(
         copied |= outer
     describer = _ResultDescriber(
         inner.heap, outer.__contains__, mark, place_roots=copied, own=visible,
-        open=spec.transparent, parameters=keys,
+        open=spec.transparent, parameters=keys, exact=min(inner.program.exact, 1),
     )
     layout = describer(value)
     changed = [r for r in inner.heap.changed_since(entry) if r in outer]
@@ -434,7 +443,9 @@ def _close(
     if spec.transparent:
         inside = {s for let in inner.builder.lets for s in let.dims}
         found = [s for s in found if s in inside or s in describer.renamed_symbols()]
-    encoder = coding.Encoder(inner.builder, inner.heap, inner.atom)
+    encoder = coding.Encoder(
+        inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given)
+    )
     encoder(value, layout)
     for root, content in zip(changed, contents, strict=True):
         encoder.content(root, content)
@@ -460,6 +471,10 @@ class _ResultDescriber(L.Describer):
         if isinstance(layout, L.LFixed):
             root = layout.value.root
             return L.LParam(self.parameters[root], root)
+        if isinstance(layout, L.LPlace) and layout.numbered:
+            own = {k: r for r, k in self.parameters.items()}
+            if any(own[k].number is None for k in layout.may_be):
+                return replace(layout, numbered=False)
         return layout
 
     def _may_be(self, root: V.Root) -> frozenset[Any]:
@@ -482,7 +497,9 @@ def encode_arguments(
     it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]
 ) -> tuple[list[Atom], tuple[Extent, ...], dict[int, V.Value]]:
     """Atoms, extents, and which value each place of the layouts is."""
-    encoder = coding.Encoder(it.builder, it.heap, it.atom)
+    encoder = coding.Encoder(
+        it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken)
+    )
     places: dict[int, V.Value] = {}
     for value, layout in zip(arguments, spec.layouts, strict=True):
         encoder(value, layout)
@@ -549,7 +566,10 @@ def _decode(
     it: Interpreter, spec: Specialisation, result: Result, outs: tuple[Var, ...],
     places: dict[int, V.Value], count: int, mapping: dict[Symbol, Extent],
 ) -> Any:
-    decoder = _CallDecoder(iter(outs[:count]), it.heap, places=places, mapping=mapping)
+    decoder = _CallDecoder(
+        iter(outs[:count]), it.heap, numbers=spec.given, places=places, mapping=mapping,
+        builder=it.builder,
+    )
     value = decoder(result.value)
     for key, layout in zip(result.changed, result.contents, strict=True):
         target = places[key]
@@ -572,6 +592,24 @@ class _CallDecoder(coding.Decoder):
 
     places: dict[int, V.Value] = field(default_factory=dict)
     mapping: dict[Symbol, Extent] = field(default_factory=dict)
+    builder: Builder = field(default_factory=Builder)
+
+    def _identify(self, root: V.Root, key: int, number: Atom, may_be: frozenset[Any]) -> None:
+        """The number of a result: an argument's is that of the caller's array, if it is one."""
+        assert self.numbers is not None
+        given = {k: self.places[k] for k in may_be}
+        if any(not isinstance(v, V.ArrayRef) or v.view or not numbered(v.root)
+               for v in given.values()):
+            return
+        known = {-1 - k: identity(v.root) for k, v in given.items()}  # type: ignore[union-attr]
+        known.update(
+            (self.numbers.of(k), constant(r.serial)) for k, r in self.roots.items() if r is not root
+        )
+        result: Atom = constant(root.serial)
+        for own, theirs in known.items():
+            same = self.builder.call(OPS["equal"], number, own)
+            result = self.builder.call(OPS["where"], same, theirs, result).atom
+        root.number = result
 
     def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
         given = [self.places[k].root for k in may_be]  # type: ignore[union-attr]

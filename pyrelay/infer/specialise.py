@@ -50,6 +50,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 
 _MOST_RESTARTS = 200
+_MOST_EXACT = 2  # see Program.exact
 _PYTHON_FRAMES = 8000
 
 
@@ -103,7 +104,7 @@ class _Attempt:
     parse: Callable[[Any], Any]
     known: dict[int, Any]
     captured: Sequence[V.NeedsCapture] = ()
-    exact: bool = False
+    exact: int = 0
     unrolled: frozenset[Let] = frozenset()
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
@@ -571,7 +572,7 @@ def specialise(
     """
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
-    exact = False
+    exact, refusal = 0, None
     unrolled: frozenset[Let] = frozenset()
     while len(known) + len(captured) + len(unrolled) < _MOST_RESTARTS:
         attempt = _Attempt(parse, known, captured, exact, unrolled)
@@ -592,8 +593,13 @@ def specialise(
             if any(need.value is other.value for other in captured):
                 raise errors.InvariantError("a captured object is not handed on") from need
             captured.append(need)
-        except V.NeedsIdentity:
-            exact = True
+        except V.NeedsIdentity as need:
+            refusal = refusal or (need.error if exact else None)
+            exact += 1
+            if exact > _MOST_EXACT and refusal is not None:
+                raise refusal from None
+        except errors.PyrelayError as error:
+            raise error if refusal is None else refusal from None
         except V.NeedsUnrolling as need:
             raise need.error from None
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")

@@ -421,6 +421,15 @@ def _run_time_bound(
 def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
     """`obj[key] = value`."""
     match obj:
+        case V.ArrayRef() if isinstance(value, V.Union):
+            from pyrelay.infer.unions import distribute_all
+
+            def stored(case: V.Value) -> tuple[V.Value, ...]:
+                _write_array(it, obj, key, case)
+                return ()
+
+            distribute_all(it, value, stored)
+            return
         case V.ArrayRef():
             _write_array(it, obj, key, value)
             return

@@ -325,6 +325,7 @@ class NeedsIdentity(Exception):
     """Which object this one is matters, and nothing that tells it at run time was made."""
 
     root: Root
+    error: Exception | None = None  # if nothing can be made
 
 
 @dataclass(eq=False)

@@ -8,6 +8,27 @@ from __future__ import annotations
 
 import random
 
+HEADER = """
+import numpy as np
+
+def stir(u, v, k):
+    if k <= 0:
+        return u
+    u[0] = u[0] * 0.5 + 1.0
+    v[1] = u[0]
+    return stir(v, u, k - 1)
+
+def pick(u, v, k):
+    return u if k % 2 else v
+
+def mix(u, v, k):
+    if k <= 0:
+        return v
+    w = pick(u, v, k)
+    w[2] = 1.5
+    return mix(w, u * 0.5, k - 1)
+
+"""
 
 class Sharing:
     """Writes one function."""
@@ -20,11 +41,12 @@ class Sharing:
     def program(self) -> str:
         """The text of the function."""
         self.put(1, "k = n")
+        self.put(1, "w = x[1:]")
         while self.left > 0:
             self.block(1, 0)
-        results = ("x, y, z", "x + y * 2.0 + z * 4.0", "z.sum(), x", "y")
+        results = ("x, y, z, w", "w, y", "x + y * 2.0 + z * 4.0", "z.sum(), x", "y")
         self.put(1, f"return {self.choose.choice(results)}")
-        return "def program(x, y, z, n):\n" + "\n".join(self.lines) + "\n"
+        return HEADER + "def program(x, y, z, n):\n" + "\n".join(self.lines) + "\n"
 
     def put(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
@@ -52,6 +74,10 @@ class Sharing:
             f"{self.item()} = 1.5", f"{self.item()} = {self.item()} + 0.5",
             f"{a} += {b} * 0.5", f"{a} = {b} * 0.5 + {c}", f"{a}[1:] = {b}[:-1]",
             f"{a} = {b} if {self.test()} else {c}", f"{a}[:] = {b}", f"{a} = {b}.copy()",
+            f"w = {a}[1:]", f"w = {a}[:-1]", f"w = {a}[:3] if {self.test()} else {b}[1:]",
+            f"w = {a}[k % 2:][:3] if {self.test()} else {b}[1:]", "w = w.copy()", "w[1] = 2.5",
+            f"w *= {self.item()}", f"{a}[:-1] = w", f"{a} = stir({b}, {c}, n)",
+            f"{a} = mix({b}, {c}, 2)", f"{a} = pick({b}, {c}, k)",
         )
         kind = self.choose.randint(0, len(simple) + 3)
         if kind < len(simple) or depth > 3:

@@ -108,3 +108,74 @@ def the_best_so_far_is_kept_and_marked(x, y, n):
             best, value = y, y.sum() * k
         best[0] += 0.25
     return x, y, value
+
+
+@use((A, 1), (A, 0), wrt=(0,))
+def a_row_chosen_and_written(a, k):
+    row = a[0] if k else a[1]
+    row[0] = row[1] * 9.0
+    return a
+
+
+@use((X, Y, 1), (X, Y, 0), wrt=(0, 1))
+def halves_of_either(x, y, k):
+    if k:
+        half = x[:2]
+    else:
+        half = y[2:]
+    half *= half
+    return x, y
+
+
+@use((A, 1), (A, 0), wrt=(0,))
+def a_row_or_a_column(a, k):
+    line = a[0, :3] if k else a[:, 1]
+    line[0] = 9.0
+    line += line
+    return a.sum(), a, np.max(line)
+
+
+@use((X, 3), wrt=(0,))
+def a_window_that_shrinks(x, n):
+    y = x
+    for _ in range(n):
+        y[0] = y[0] * y[1]
+        y = y[1:]
+    return x, y
+
+
+@use((A, 2), wrt=(0,))
+def a_row_carried_through_a_loop(a, n):
+    row = a[0]
+    for i in range(n):
+        row[:] = row + a[i + 1] ** 2
+        row = a[i + 1]
+    row[1] = 100.0
+    return a
+
+
+@use((A, 4), wrt=(0,))
+def two_rows_in_turn(a, n):
+    old, new = a[0], a[1]
+    for _ in range(n):
+        new[1:] = old[:-1] * 0.5 + 1.0
+        old, new = new, old
+    return a
+
+
+@use((A, 2), wrt=(0,))
+def the_largest_row_cleared(a, k):
+    best = a[0]
+    for row in a:
+        if row.sum() > best.sum():
+            best = row
+    best[:k] = 0.0
+    return a
+
+
+@use((X, Y, 3), wrt=(0, 1))
+def swapped_by_recursion(x, y, n):
+    if n == 0:
+        return x
+    x[0] = x[0] * y[1]
+    return swapped_by_recursion(y, x, n - 1)
