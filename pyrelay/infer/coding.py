@@ -15,6 +15,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import Numbers
+from pyrelay.infer.joining import same_reference, same_value
 from pyrelay.infer.layout import (
     Layout,
     LFixed,
@@ -33,8 +34,6 @@ from pyrelay.infer.layout import (
     rebuild,
     rebuild_content,
     retyped,
-    same_reference,
-    same_value,
 )
 from pyrelay.infer.windows import Window, steps_of, window_of
 from pyrelay.ir import dims, types

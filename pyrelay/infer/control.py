@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.infer import coding, identity, narrowing
+from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
@@ -164,7 +165,7 @@ class _Merge:
         while True:
             try:
                 found = self._layouts()
-            except L.NeedsPlace as need:
+            except J.NeedsPlace as need:
                 self.place_roots |= need.roots
                 continue
             more = [r for r in self._unsettled() if r not in self.changed]
@@ -195,7 +196,7 @@ class _Merge:
             return results, contents
         program = self.it.program
         grows = self.it.rolling > 0 or program.splits == MOST_SPLITS
-        joiner = L.Joiner(True, grows, same=program.guards.same)
+        joiner = J.Joiner(True, grows, same=program.guards.same)
         more_results, more_contents = described[1]
         joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]
         return joined, [
@@ -203,7 +204,7 @@ class _Merge:
             for root, a, b in zip(self.changed, contents, more_contents, strict=True)
         ]
 
-    def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
+    def _join_content(self, joiner: J.Joiner, root: V.Root, a: Any, b: Any) -> Any:
         try:
             return joiner.content(root.kind, a, b)
         except L.JoinError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
 from pyrelay.infer import coding, identity, narrowing
+from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
@@ -128,7 +129,7 @@ class Fixpoint:
                 return left
             if self._settled(result):
                 return self._emit(result)
-        except L.NeedsPlace as need:
+        except J.NeedsPlace as need:
             self.place_roots |= need.roots
             self.visits.rebound |= self._found_places(need.roots)
             self._describe_entry()
@@ -265,7 +266,7 @@ class Fixpoint:
         bound = frozenset(
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
-        joiner = L.Joiner(self.mixed, True, bound, same=self.it.program.guards.same)
+        joiner = J.Joiner(self.mixed, True, bound, same=self.it.program.guards.same)
         back = [describer(v) for v in result.following]
         names = [v.name for v in self.runner.node.carried]
         layouts = []
@@ -305,7 +306,7 @@ class Fixpoint:
                  for r, sources in self.stale.items() if r not in self.changed}
         return self.everything, list(self.changed), stale
 
-    def _join_content(self, joiner: L.Joiner, root: V.Root, a: Any, b: Any) -> Any:
+    def _join_content(self, joiner: J.Joiner, root: V.Root, a: Any, b: Any) -> Any:
         differ = isinstance(a, L.LNode) and (not isinstance(b, L.LNode) or a.head != b.head)
         if differ and (root.kind != "list" or self.runner.keeps_lengths):
             raise V.NeedsUnrolling(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyrelay.infer import coding
+from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
@@ -41,7 +42,7 @@ def template_of(heap: Heap, items: Sequence[V.Value]) -> L.Layout:
         layouts.append(L.as_template(describer(item)))
     joined = layouts[0]
     for other in layouts[1:]:
-        joined = L.join_items(joined, other)
+        joined = J.join_items(joined, other)
     return joined
 
 

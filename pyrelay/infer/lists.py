@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from pyrelay import errors
 from pyrelay.infer import growing
+from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.coding import typed_by_rows
@@ -51,7 +52,7 @@ def grow(it: Interpreter, root: V.Root) -> V.Growing | None:
         return None
     try:
         template = growing.template_of(it.heap, content)
-    except (L.JoinError, L.NeedsPlace):
+    except (L.JoinError, J.NeedsPlace):
         return None
     return growing.fitted(it.builder, it.heap, it.atom, root, template)
 
@@ -130,7 +131,7 @@ def _admit(
     span = it.let.span if it.let else None
     try:
         own = growing.template_of(it.heap, (item,))
-        joined = L.join_items(content.template, own, it.program.guards.same)
+        joined = J.join_items(content.template, own, it.program.guards.same)
         if not L.same_structure(content.template, joined):
             raise L.JoinError(content.template, own, "the items differ in structure")
     except L.JoinError as error:
@@ -368,7 +369,7 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
             )
         own = found
     try:
-        joined = L.join_items(own.template, content.template, it.program.guards.same)
+        joined = J.join_items(own.template, content.template, it.program.guards.same)
     except L.JoinError as error:
         raise it.failure(
             errors.TypeMismatchError, f"the items of the two lists differ: {error.what}",

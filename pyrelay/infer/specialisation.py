@@ -14,6 +14,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import coding
+from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
@@ -150,7 +151,7 @@ def _find(
     for spec in entries:
         try:
             joined = _widened(spec.layouts, layouts)
-        except (L.JoinError, L.NeedsPlace):
+        except (L.JoinError, J.NeedsPlace):
             continue
         if joined == spec.layouts:
             return spec
@@ -200,7 +201,7 @@ def _widened(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> list[L.Layout]
     """The common layouts; equal to `old` if calls with `new` can use it."""
     symbols = [s for x in old for t in coding.leaf_types(x) for s in types.type_symbols(t)]
     bound: set[Extent] = {dims.of(s) for s in symbols}
-    joiner = L.Joiner(False, True, frozenset(bound))
+    joiner = J.Joiner(False, True, frozenset(bound))
     return [joiner(a, b) for a, b in zip(old, new, strict=True)]
 
 
@@ -266,18 +267,18 @@ def _same_result(a: Result, b: Result) -> bool:
         return False
     everything_a, everything_b = [a.value, *a.contents], [b.value, *b.contents]
     bound = frozenset(dims.of(s) for s in a.symbols)
-    joiner = L.Joiner(False, True, bound)
+    joiner = J.Joiner(False, True, bound)
     for x, y in zip(everything_a, everything_b, strict=True):
         try:
             joined = _join_any(joiner, x, y)
-        except (L.JoinError, L.NeedsPlace):
+        except (L.JoinError, J.NeedsPlace):
             return False
         if joined != x:
             return False
     return True
 
 
-def _join_any(joiner: L.Joiner, x: Any, y: Any) -> Any:
+def _join_any(joiner: J.Joiner, x: Any, y: Any) -> Any:
     if isinstance(x, (TensorType, L.LGrown)) or isinstance(y, L.LGrown):
         return joiner.content("list", x, y)
     if isinstance(x, L.LNode) and isinstance(y, L.LNode) and x.head[0] == "items":
@@ -290,13 +291,13 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
     assert old is not None
     if old.changed != new.changed:
         return new
-    joiner = L.Joiner(False, True, frozenset(dims.of(s) for s in old.symbols))
+    joiner = J.Joiner(False, True, frozenset(dims.of(s) for s in old.symbols))
     try:
         value = joiner(old.value, new.value)
         contents = tuple(
             _join_any(joiner, x, y) for x, y in zip(old.contents, new.contents, strict=True)
         )
-    except L.NeedsPlace:
+    except J.NeedsPlace:
         spec.copies = True
         return new
     except L.JoinError as error:

@@ -23,7 +23,7 @@ from pyrelay.infer.datatypes import (
     Struct,
 )
 from pyrelay.infer.interpreter import Interpreter, Read
-from pyrelay.infer.layout import same_reference
+from pyrelay.infer.joining import same_reference
 from pyrelay.infer.pools import column_sorts
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom

@@ -15,7 +15,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.layout import same_value
+from pyrelay.infer.joining import same_value
 from pyrelay.infer.narrowing import assuming, settled
 from pyrelay.ir import types
 from pyrelay.ir.nodes import UNREAD, UNSET

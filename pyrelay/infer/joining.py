@@ -1,0 +1,353 @@
+"""Joining: the layout that the values of two paths both fit.
+
+In: layouts of two paths. Out: their common one. Objects that differ become places of their own
+(`NeedsPlace` asks for that), extents that differ symbols that the joining node binds.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyrelay.infer import values as V
+from pyrelay.infer.datatypes import NO_NODE
+from pyrelay.infer.layout import (
+    JoinError,
+    Layout,
+    LFixed,
+    LGrown,
+    LKnown,
+    LNode,
+    LParam,
+    LPlace,
+    LScalar,
+    LUnion,
+    LView,
+    as_template,
+    same_structure,
+)
+from pyrelay.infer.windows import whole
+from pyrelay.ir import dims, types
+from pyrelay.ir.dims import Extent, Origin
+from pyrelay.ir.nodes import UNREAD
+from pyrelay.ir.types import TensorType
+
+_MOST_CASES = 16
+
+
+@dataclass
+class Joiner:
+    """Joins layouts of two paths. `lenient` lets any two layouts make a union."""
+
+    lenient: bool = False
+    grows: bool = False  # lists of different lengths make one of run-time length
+    #: Extents that are symbols of the left layout already: they take any extent of the right one.
+    bound: frozenset[Extent] = frozenset()
+    keys: dict[tuple[int | None, int | None], int] = field(default_factory=dict)
+    left: set[tuple[int, int]] = field(default_factory=set)  # places that may be one, on the left
+    right: set[tuple[int, int]] = field(default_factory=set)
+    pairs: dict[Any, Extent] = field(default_factory=dict)
+    #: Whether two extents are equal, by a guard if need be.
+    same: Callable[[Extent, Extent], bool] = operator.eq
+
+    def __call__(self, a: Layout, b: Layout) -> Layout:
+        if is_unread(a) or is_unread(b):
+            return self._alone(b, False) if is_unread(a) else self._alone(a, True)
+        if isinstance(a, LUnion) or isinstance(b, LUnion):
+            return self._union(a, b)
+        alike = self._case(a, b) if self.lenient else self._alike(a, b)
+        if alike is not None:
+            return alike
+        if self.lenient or _may_be_union(a, b):
+            return self._union(a, b)
+        raise JoinError(a, b, "types differ")
+
+    def _alike(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two layouts of one kind; None if only a union could hold both."""
+        number = self._number(a, b)
+        if number is not None:
+            return number
+        match a, b:
+            case LKnown(x), LKnown(y) if x is y or (type(x) is type(y) and same_value(x, y)):
+                return a
+            case LFixed(x), LFixed(y) if same_reference(x, y):
+                return a
+            case LParam(), LParam() if a == b:
+                return a
+            case (LView(), LFixed() | LPlace() | LView()) | (LFixed() | LPlace(), LView()):
+                return self._view(a, b)
+            case (LFixed(), LPlace()) | (LPlace(), LFixed()) | (LFixed(), LFixed()):
+                raise NeedsPlace([m.value.root for m in (a, b) if isinstance(m, LFixed)])
+            case LPlace(), LPlace() if a.kind == b.kind and a.cls is b.cls:
+                return self._place(a, b)
+            case LNode(h, xs), LNode(g, ys) if h == g:
+                return LNode(h, tuple(self(x, y) for x, y in zip(xs, ys, strict=True)))
+            case (LNode(("data", s, k), xs), LNode(("data", t, m), ys)) if s is t:
+                joined = tuple(self(x, y) for x, y in zip(xs, ys, strict=True))
+                return LNode(("data", s, tuple(sorted({*k, *m}))), joined)
+            case LNode(("data", *_)), LKnown(None):
+                return self._or_none(a, True)
+            case LKnown(None), LNode(("data", *_)):
+                return self._or_none(b, False)
+        return None
+
+    def _or_none(self, node: LNode, left: bool) -> Layout:
+        """A node of a data type on one path, None on the other."""
+        _, schema, kinds = node.head
+        pool, _, _ = self._alone(node, left).children  # type: ignore[union-attr]
+        number = LScalar(types.PY_INT)
+        kinds = tuple(sorted({NO_NODE, *kinds}))
+        return LNode(("data", schema, kinds), (pool, number, number))
+
+    def _number(self, a: Layout, b: Layout) -> Layout | None:
+        ta, tb = _number_type(a), _number_type(b)
+        if ta is None or tb is None:
+            return None
+        both = isinstance(a, LKnown) and isinstance(b, LKnown) and ta == tb
+        if both and same_value(a.value, b.value):  # type: ignore[union-attr]
+            return a
+        dtype, weak = types.promote((ta, tb))
+        same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
+        extent = a.extent if same and isinstance(a, LScalar) else None
+        return LScalar(TensorType(dtype, (), weak), extent)
+
+    def _place(self, a: LPlace, b: LPlace) -> Layout:
+        known = (a.key, b.key) in self.keys
+        key, rivals = self._key(a, b)
+        if a.kind == "array":
+            content: Any = self.array_type(a, b)
+        elif known or a.content is None or b.content is None:
+            content = None
+        else:
+            content = self.content(a.kind, a.content, b.content)
+        return LPlace(
+            key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, a.numbered and b.numbered,
+            a.stored or b.stored,
+        )
+
+    def content(self, kind: str, a: Any, b: Any) -> Any:
+        """The join of two contents of an object; lists of different lengths make a growing one."""
+        if isinstance(a, TensorType):
+            return self.array_type(LPlace(-1, "array", None, a), LPlace(-1, "array", None, b))
+        if isinstance(a, LGrown) or isinstance(b, LGrown):
+            return self._grown(a, b)
+        if a.head == b.head:
+            return self(a, b)
+        if kind == "list" and self.grows:
+            return self._grown(a, b)
+        raise JoinError(a, b, "their lengths or keys differ")
+
+    def _grown(self, a: Any, b: Any) -> LGrown:
+        inner = _ItemJoiner(bound=self.bound, pairs=self.pairs, same=self.same)
+        templates: list[Layout] = []
+        for side in (a, b):
+            items = (side.template,) if isinstance(side, LGrown) else map(
+                as_template, side.children
+            )
+            templates += items
+        joined = templates[0]
+        for other in templates[1:]:
+            joined = as_template(inner(joined, other))
+        for side in (a, b):
+            if isinstance(side, LGrown) and not same_structure(side.template, joined):
+                raise JoinError(side.template, joined, "the items of a list differ in structure")
+        if isinstance(a, LGrown) and isinstance(b, LGrown):
+            return LGrown(joined, self._extent(a.capacity, b.capacity), a.loops | b.loops)
+        if isinstance(a, LGrown) and a.capacity in self.bound:
+            return LGrown(joined, a.capacity, a.loops)
+        loops = getattr(a, "loops", frozenset()) | getattr(b, "loops", frozenset())
+        return LGrown(joined, dims.fresh("d", Origin.RUNTIME), loops)
+
+    def _view(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two views, one of which may be a whole array; None if they differ in form."""
+        x, y = _as_view(a), _as_view(b)
+        if x is None or y is None or x.form != y.form or len(x.type.shape) != len(y.type.shape):
+            return None
+        if any(stride < 0 for stride in x.form.strides) and x.starts != y.starts:
+            return None  # where one of no items starts has no symbol: it may be -1
+        base = self(x.base, y.base)
+        starts = tuple(map(self._extent, x.starts, y.starts))
+        sizes = tuple(map(self._extent, x.sizes, y.sizes))
+        shape = tuple(map(self._extent, x.type.shape, y.type.shape))
+        return LView(base, x.form, starts, sizes, TensorType(x.type.dtype, shape))
+
+    def _key(self, a: LPlace | None, b: LPlace | None) -> tuple[int, frozenset[int]]:
+        """The number of the place that is `a` on the left and `b` on the right path.
+
+        With the earlier places that it may be the same object as, on either path.
+        """
+        for place, pairs in ((a, self.left), (b, self.right)):
+            if place is not None:
+                pairs.update((place.key, k) for k in place.rivals)
+                pairs.update((k, place.key) for k in place.rivals)
+        i, j = a.key if a is not None else None, b.key if b is not None else None
+        key = self.keys.setdefault((i, j), len(self.keys))
+        rivals = frozenset(
+            k for (m, n), k in self.keys.items()
+            if k < key
+            and ((i is not None and m is not None and (i == m or (i, m) in self.left))
+                 or (j is not None and n is not None and (j == n or (j, n) in self.right)))
+        )
+        return key, rivals
+
+    def _alone(self, layout: Layout, left: bool) -> Layout:
+        """A layout that only one path has, in the numbers of the join."""
+        match layout:
+            case LPlace(_, kind, cls, content, may_be, _, exact, stored):
+                key, rivals = self._key(layout, None) if left else self._key(None, layout)
+                if isinstance(content, LNode):
+                    content = self._alone(content, left)
+                return LPlace(key, kind, cls, content, may_be, rivals, exact, stored)
+            case LNode(head, children):
+                return LNode(head, tuple(self._alone(c, left) for c in children))
+            case LUnion(cases):
+                return LUnion(tuple(self._alone(c, left) for c in cases))
+            case LView(base):
+                return replace(layout, base=self._alone(base, left))
+        return layout
+
+    def array_type(self, a: LPlace, b: LPlace) -> TensorType:
+        """The common type of two arrays: extents that differ become a new symbol."""
+        s, t = a.content, b.content
+        if s.dtype != t.dtype:
+            raise JoinError(a, b, "element types differ")
+        if len(s.shape) != len(t.shape):
+            raise JoinError(a, b, "numbers of axes differ")
+        return TensorType(s.dtype, tuple(map(self._extent, s.shape, t.shape)))
+
+    def _extent(self, x: Extent, y: Extent) -> Extent:
+        if x in self.bound and self.pairs.setdefault(x, y) == y:
+            return x
+        if x == y or self.same(x, y):
+            return x
+        if (x, y) not in self.pairs:
+            self.pairs[x, y] = dims.fresh("d", Origin.RUNTIME)
+        return self.pairs[x, y]
+
+    def _union(self, a: Layout, b: Layout) -> Layout:
+        waiting = list(b.cases if isinstance(b, LUnion) else (b,))
+        cases: list[Layout] = []
+        for old in a.cases if isinstance(a, LUnion) else (a,):
+            joined = None
+            for new in waiting:
+                joined = self._case(old, new)
+                if joined is not None:
+                    waiting.remove(new)
+                    break
+            cases.append(self._alone(old, True) if joined is None else joined)
+        cases += [self._alone(new, False) for new in waiting]
+        if all(_number_type(c) is not None for c in cases):
+            return functools.reduce(self._common, cases)
+        if len(cases) > _MOST_CASES:
+            raise JoinError(a, b, "there are too many cases")
+        return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
+
+    def _common(self, a: Layout, b: Layout) -> Layout:
+        number = self._number(a, b)
+        assert number is not None
+        return number
+
+    def _case(self, old: Layout, new: Layout) -> Layout | None:
+        """The join of two layouts of one structure; None if they are different cases."""
+        saved = dict(self.keys), set(self.left), set(self.right), dict(self.pairs)
+        try:
+            joined = replace(self, lenient=False)._alike(old, new)
+        except JoinError:
+            joined = None
+        if joined is None:
+            self.keys, self.left, self.right, self.pairs = saved
+        return joined
+
+
+class _ItemJoiner(Joiner):
+    """Joins layouts of items of one list, whose arrays must have one shape."""
+
+    def _extent(self, x: Extent, y: Extent) -> Extent:
+        if x in self.bound and self.pairs.setdefault(x, y) == y:
+            return x
+        if x == y or self.same(x, y):
+            return x
+        if any(s.origin is Origin.RUNTIME for e in (x, y) for s in dims.symbols(e)):
+            return super()._extent(x, y)  # the program checks
+        raise JoinError(
+            LPlace(-1, "array", None, None), LPlace(-1, "array", None, None),
+            f"the shapes of its items differ: {dims.show(x)} and {dims.show(y)}",
+        )
+
+
+def join_items(
+    a: Layout, b: Layout, same: Callable[[Extent, Extent], bool] | None = None
+) -> Layout:
+    """The layout that fits two items of a list; extents of runtime origin may still differ.
+
+    Raises JoinError if none does.
+    """
+    return as_template(_ItemJoiner(same=same or operator.eq)(a, b))
+
+
+class NeedsPlace(Exception):
+    """Different objects meet: these roots, which exist before, need places of their own."""
+
+    def __init__(self, roots: Iterable[V.Root]) -> None:
+        super().__init__()
+        self.roots = frozenset(roots)
+
+
+def _as_view(layout: Layout) -> LView | None:
+    """A whole array as a view of all of itself."""
+    match layout:
+        case LView():
+            return layout
+        case LFixed(V.ArrayRef(view=(), type=ty)) | LPlace(content=TensorType() as ty):
+            everything = whole(ty.shape)
+            return LView(layout, everything.form, everything.starts, everything.sizes, ty)
+    return None
+
+
+def is_unread(layout: Layout) -> bool:
+    """True for a value that no path reads: it joins with anything."""
+    return isinstance(layout, LKnown) and layout.value is UNREAD
+
+
+def same_value(x: Any, y: Any) -> bool:
+    if isinstance(x, float) and isinstance(y, float):
+        return x.hex() == y.hex()
+    try:
+        return bool(x == y)
+    except Exception:
+        return False
+
+
+def same_reference(x: Any, y: Any) -> bool:
+    if type(x) is not type(y) or x.root is not y.root:
+        return False
+    return not isinstance(x, V.ArrayRef) or x.view == y.view
+
+
+def _number_type(layout: Layout) -> TensorType | None:
+    if isinstance(layout, LScalar):
+        return layout.type
+    return types.of_scalar(layout.value) if isinstance(layout, LKnown) else None
+
+
+def _may_be_union(a: Layout, b: Layout) -> bool:
+    """Unions are made of None, unset, strings, functions and objects; not of two kinds of data."""
+
+    def tells_apart(layout: Layout) -> bool:
+        match layout:
+            case LKnown(v):
+                return types.of_scalar(v) is None
+            case LNode(head, _):
+                return head[0] in ("closure", "method", "partial", "derivative", "text")
+            case LView():
+                return True
+            case LPlace(_, kind, _, _):
+                return kind == "object"
+            case LFixed(V.Ref(root)):
+                return root.kind == "object"
+        return False
+
+    return tells_apart(a) or tells_apart(b)
