@@ -7,6 +7,7 @@ Python.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -141,11 +142,16 @@ def apply(
                     lambda c, n=name: apply(it, fn, handler, args, {**keywords, n: c}),  # type: ignore[misc]
                 )
     try:
-        bound = inspect.signature(handler).bind(it, *args, **keywords)
+        bound = _signature(handler).bind(it, *args, **keywords)
     except TypeError as error:
         raise it.failure(errors.SignatureError, f"{_spell(fn)}(): {error}") from None
     result: V.Value = handler(*bound.args, **bound.kwargs)
     return result
+
+
+@functools.cache
+def _signature(handler: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(handler)
 
 
 def elementwise(op: str) -> Callable[..., V.Value]:

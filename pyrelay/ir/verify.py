@@ -231,10 +231,8 @@ class _Checker:
         if not self.typed:
             return
         for k, (left, right) in enumerate(zip(found, expected, strict=True)):
-            _require(
-                left is not None and right is not None and _agree(left, right),
-                f"{what}, position {k}: {left} where {right} is declared",
-            )
+            if left is None or right is None or not _agree(left, right):
+                raise _Fault(f"{what}, position {k}: {left} where {right} is declared")
 
     def op(self, let: Let, call: OpCall) -> None:
         attrs = dict(call.attrs)

@@ -19,19 +19,13 @@ from hypothesis import strategies as st
 
 import pyrelay
 from pyrelay import config
-from tests.property.writing import Drawn, Writer, function_of
+from tests.property.prelude import function_of
+from tests.property.writing import Drawn, Writer
 
-SMOOTH = '''
-
-def tame(v):
-    return np.tanh(v * 0.4)
-
-def tamed(v):
-    return np.tanh(v * 0.4)
-
+LOSS = '''
 def loss(x, y, n, a, b):
     value, count, array = program(x, y, n, a, b)
-    return value * 1.5 + np.sum(array * array)
+    return tame(value * 0.2) + 0.1 * np.sum(array * array)
 '''
 
 ARGUMENTS = (0.7, -1.3, 3, np.array([0.9, -0.4, 0.3]), np.array([-0.8, 0.6, 1.1]))
@@ -59,7 +53,7 @@ def difference(function: Callable[..., Any], step: float) -> float:
 
 def check(text: str, interpret: bool) -> bool:
     """Compare a program's gradient with differences; false if the program says nothing."""
-    function = function_of(text + SMOOTH, "loss")
+    function = function_of(text + LOSS, "loss", smooth=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:

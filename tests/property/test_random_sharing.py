@@ -10,8 +10,8 @@ import pytest
 
 import pyrelay
 from tests.infer.running import Outcome, assert_same_outcome, interpreted, plainly
+from tests.property.prelude import function_of
 from tests.property.sharing import Sharing
-from tests.property.writing import function_of
 
 
 def calls() -> list[tuple[Any, ...]]:
