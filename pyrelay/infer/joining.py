@@ -135,7 +135,7 @@ class Joiner:
         if isinstance(a, LGrown) or isinstance(b, LGrown):
             return self._grown(a, b)
         if a.head == b.head:
-            return self(a, b)
+            return self._alike(a, b)
         if kind == "list" and self.grows:
             return self._grown(a, b)
         raise JoinError(a, b, "their lengths or keys differ")
