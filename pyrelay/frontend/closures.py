@@ -23,7 +23,8 @@ def make(low: Lowering, node: FunctionNode) -> Work[Atom]:
     scope = low.names.functions[node]
     name = low.program.function_name(low.name, node)
     certain = {v for v in scope.cells if v not in low.env.unset and not v.deleted}
-    if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+    plain = isinstance(node, ast.FunctionDef) and not node.decorator_list
+    if plain and node in low.names.meaning:
         own = low.names.variable(node)  # set as soon as the function is there to be called
         if not own.deleted:
             certain.add(own)

@@ -2,9 +2,9 @@
 
 In: a comprehension node. Out: a list or dict under construction and nested loops that add to it.
 Its variables are fresh each time it runs, in fresh cells if a function in it captures them.
-A generator expression is only compiled where it is used up at once. As the argument of a call,
-`any` and `all` stop at the item that decides, `sum`, `min` and `max` keep what they have so far,
-and every other callee gets the items as a list.
+A generator expression that is kept is a function of its own (generators). As the argument of a
+call, `any` and `all` stop at the item that decides, `sum`, `min` and `max` keep what they have so
+far, and every other callee gets the items as a list.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from pyrelay.frontend import closures
 from pyrelay.frontend.assignment import assign
 from pyrelay.frontend.expressions import alternatives, call, condition
 from pyrelay.frontend.lowering import FALSE, NONE, NOT_READ, NOT_SET, Lowering, evaluate, lowers
@@ -52,7 +53,18 @@ def _smallest(best: Any) -> Any:
 _EXTREMES = {"max": (max, _larger, _largest), "min": (min, _smaller, _smallest)}
 
 
-@lowers(ast.ListComp, ast.GeneratorExp, ast.SetComp)
+@lowers(ast.GeneratorExp)
+def generator(low: Lowering, node: ast.GeneratorExp) -> Work[Atom]:
+    """A generator where it is kept, else the list of its items."""
+    function = low.names.generators.get(node)
+    if function is None:
+        return (yield items(low, node))
+    value = yield closures.make(low, function)
+    first = yield evaluate(low, node.generators[0].iter)
+    return low.py("call", (value, first), low.span(node), keywords=(None,))
+
+
+@lowers(ast.ListComp, ast.SetComp)
 def items(low: Lowering, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Work[Atom]:
     span = low.span(node)
     first = yield evaluate(low, node.generators[0].iter)

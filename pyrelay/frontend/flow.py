@@ -102,6 +102,8 @@ class Flow:
                 pending.append(node.value)
             elif isinstance(node, ast.Lambda):
                 pending += evaluated_defaults(node.args)
+            elif isinstance(node, ast.GeneratorExp) and node in self.names.generators:
+                pending.append(node.generators[0].iter)
             else:
                 pending += reversed(list(ast.iter_child_nodes(node)))
         return reads, assigned
@@ -182,7 +184,7 @@ class _Summaries:
                     managed.update(self.expressions(item.context_expr))
                     managed.update(self.flow.stored(item.optional_vars))
                 return self.after(managed, body)
-            case ast.Match():
+            case _ if node in self.names.rewritten:
                 return (yield self.statements(self.names.rewritten[node]))
         return Summary(self.simple(node))
 
@@ -271,7 +273,7 @@ class _Liveness:
                     live = yield self.targets([item.optional_vars], live)
                     live = yield self.expression(item.context_expr, live)
                 return live
-            case ast.Match():
+            case _ if node in self.names.rewritten:
                 return (yield self.statements(self.names.rewritten[node], after, exits))
             case ast.Break() | ast.Continue():
                 return exits[BREAK if isinstance(node, ast.Break) else CONTINUE]

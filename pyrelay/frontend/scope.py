@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrelay.frontend import patterns
+from pyrelay.frontend import generators, patterns
 from pyrelay.frontend.source import FunctionNode
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -90,14 +90,16 @@ class Names:
     """What the names of a function mean, and what was found on the way.
 
     meaning: by node; the node of a name is its `Name`, or the `FunctionDef`, `alias` or `arg`.
-    rewritten: the statements that stand for a `match`.
+    rewritten: the statements that stand for a `match` or a `yield`.
+    generators: the functions that stand for generator expressions.
     """
 
     class_name: str | None
     meaning: dict[ast.AST, Variable | Outside] = field(default_factory=dict)
     functions: dict[FunctionNode, FunctionScope] = field(default_factory=dict)
     comprehensions: dict[Comprehension, list[Variable]] = field(default_factory=dict)
-    rewritten: dict[ast.Match, list[ast.stmt]] = field(default_factory=dict)
+    rewritten: dict[ast.stmt, list[ast.stmt]] = field(default_factory=dict)
+    generators: dict[ast.AST, ast.FunctionDef] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def variable(self, node: ast.AST) -> Variable:
@@ -134,12 +136,13 @@ class _Level:
 
 def analyse(node: FunctionNode, class_name: str | None, free: Iterable[str]) -> Names:
     """Resolve all names in a function; `free` are the free variables of its code object."""
-    return _Analysis(Names(class_name), frozenset(free)).run(node)
+    lazy = generators.kept(node)
+    return _Analysis(Names(class_name), frozenset(free), lazy).run(node)
 
 
 class _Analysis:
-    def __init__(self, names: Names, free: frozenset[str]) -> None:
-        self.names, self.free = names, free
+    def __init__(self, names: Names, free: frozenset[str], lazy: frozenset[ast.AST]) -> None:
+        self.names, self.free, self.lazy = names, free, lazy
         self.uses: list[tuple[ast.AST, str, _Level, bool]] = []
         self.pending: list[tuple[ast.AST, _Level]] = []
         self.hidden = patterns.numbers()
@@ -194,6 +197,32 @@ class _Analysis:
     def anonymous(self, node: ast.Lambda, level: _Level) -> None:
         self.enter(node, level)
         self.later([*node.args.defaults, *node.args.kw_defaults], level)
+
+    def generator(self, node: ast.GeneratorExp, level: _Level) -> None:
+        if node not in self.lazy:
+            self.comprehension(node, level)
+            return
+        function = self.names.generators[node] = generators.as_function(node)
+        self.enter(function, level)
+        self.later([node.generators[0].iter], level)
+
+    def statement(self, node: ast.Expr, level: _Level) -> None:
+        if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+            self.names.rewritten[node] = generators.as_condition(node.value, self.hidden)
+            self.later(self.names.rewritten[node], level)
+        else:
+            self.later([node.value], level)
+
+    def call(self, node: ast.Call, level: _Level) -> None:
+        match node:
+            case ast.Call(func=ast.Name(id="super"), args=[], keywords=[]):
+                parameters = level.home().function.params
+                if parameters:  # as Python does it: super(__class__, <the first argument>)
+                    own = [ast.Name("__class__", ast.Load()), ast.Name(
+                        parameters[0][1].name, ast.Load()
+                    )]
+                    node.args.extend(ast.copy_location(name, node) for name in own)
+        self.others(node, level)
 
     def comprehension(self, node: Comprehension, level: _Level) -> None:
         inside = _Level(level.function, level, is_comprehension=True)
@@ -292,7 +321,9 @@ _VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.ListComp: _Analysis.comprehension,
     ast.SetComp: _Analysis.comprehension,
     ast.DictComp: _Analysis.comprehension,
-    ast.GeneratorExp: _Analysis.comprehension,
+    ast.GeneratorExp: _Analysis.generator,
+    ast.Expr: _Analysis.statement,
+    ast.Call: _Analysis.call,
     ast.NamedExpr: _Analysis.walrus,
     ast.Global: _Analysis.declaration,
     ast.Nonlocal: _Analysis.declaration,

@@ -86,7 +86,7 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
                 *others, (manager, span) = low.env.managers
                 low.env.managers = tuple(others)
                 low.act("exit", (manager,), span)
-            case ast.Match():
+            case _ if item in low.names.rewritten:
                 rest = (low.names.rewritten[item], 0, rest)
             case _:
                 yield _SIMPLE[type(item)](low, item)

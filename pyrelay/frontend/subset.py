@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pyrelay.frontend import generators
 from pyrelay.frontend.scope import Problem
 from pyrelay.frontend.source import FunctionNode
 
@@ -41,7 +42,7 @@ _COMMENT = "a comment for type checkers"
 _TYPE = "Python does not evaluate annotations of a function's variables"
 _CONTEXT = "says load, store or delete, which the place of the node says too"
 _ASYNC = Refused("async code", "compile an ordinary function and await around it")
-_YIELD = Refused("a generator", "build a list and return it")
+_YIELD = Refused("yield inside an expression", "write 'yield value' as a statement of its own")
 _TRY = Refused("try", "test the condition before the operation that would raise")
 _TEMPLATE = Refused("a template string", "write an f-string")
 _UNKNOWN = Refused("newer syntax", "write it in the syntax of an older Python")
@@ -97,6 +98,8 @@ LANGUAGE: dict[str, Read | Refused] = {
     "Subscript": _read("value slice", ctx=_CONTEXT),
     "Slice": _read("lower upper step"),
     "Starred": _read("value", ctx=_CONTEXT),
+    "Yield": _read("value"),
+    "YieldFrom": _read("value"),
     "Call": _read("func args keywords"),
     "keyword": _read("arg value"),
     "BoolOp": _read("op values"),
@@ -130,8 +133,6 @@ LANGUAGE: dict[str, Read | Refused] = {
     "AsyncFor": _ASYNC,
     "AsyncWith": _ASYNC,
     "Await": _ASYNC,
-    "Yield": _YIELD,
-    "YieldFrom": _YIELD,
     "Try": _TRY,
     "TryStar": _TRY,
     "ExceptHandler": Refused("except", "test the condition before the operation that would raise"),
@@ -150,22 +151,18 @@ LANGUAGE: dict[str, Read | Refused] = {
     "TypeIgnore": _read("lineno tag"),
 }
 
-#: Callees that take items one by one as they are asked for; a list would evaluate them all.
-_LAZY = frozenset({"iter", "next", "enumerate", "map", "filter", "zip", "reversed"})
-_GENERATOR = Refused(
-    "a generator kept for later", "write a list: [... for ... in ...]"
-)
-
-
 def scan(function: FunctionNode) -> list[Problem]:
     """All constructs in the body of a function that are not compiled, in order of the text."""
     problems: list[Problem] = []
-    consumed: set[ast.AST] = set()  # generator expressions that their place uses up at once
+    yields: set[ast.AST] = set()  # those that are statements
+    lazy = generators.kept(function)
     pending: list[ast.AST] = [function]
     while pending:
         node = pending.pop()
         treated = LANGUAGE.get(type(node).__name__, _UNKNOWN)
-        refusal = treated if isinstance(treated, Refused) else _refusal_here(node, consumed)
+        refusal = treated if isinstance(treated, Refused) else _refusal_here(
+            node, yields, lazy
+        )
         if refusal is None:
             pending += reversed(list(_parts(node, function)))
         else:
@@ -201,26 +198,17 @@ def _clauses(node: ast.AST) -> list[ast.AST]:
     return [statement for part in reversed(parts) for statement in reversed(part)]
 
 
-def _refusal_here(node: ast.AST, consumed: set[ast.AST]) -> Refused | None:
+def _refusal_here(
+    node: ast.AST, yields: set[ast.AST], lazy: frozenset[ast.AST]
+) -> Refused | None:
     """What is refused about a node of a kind that is compiled elsewhere."""
     match node:
-        case ast.Call(func=func, args=[ast.GeneratorExp() as only], keywords=keywords):
-            lazy = isinstance(func, ast.Name) and func.id in _LAZY
-            plain = all(_has_no_effect(k.value) for k in keywords)
-            if plain and not lazy:
-                consumed.add(only)
-        case ast.Call(
-            func=ast.Name(id="sum"), args=[ast.GeneratorExp() as only, start], keywords=[]
-        ) if _has_no_effect(start):
-            consumed.add(only)
-        case ast.Assign(targets=[ast.Tuple() | ast.List()], value=ast.GeneratorExp() as only):
-            consumed.add(only)
-        case ast.Starred(value=ast.GeneratorExp() as only):
-            consumed.add(only)
-        case ast.Call(func=ast.Name(id="super"), args=[], keywords=[]):
-            return Refused("super() without arguments", "write super(Class, self)")
-        case ast.GeneratorExp() if node not in consumed:
-            return _GENERATOR
+        case ast.Expr(value=ast.Yield() | ast.YieldFrom() as statement):
+            yields.add(statement)
+        case ast.Yield() | ast.YieldFrom() if node not in yields:
+            return _YIELD
+        case ast.GeneratorExp() if node in lazy and _assigns(node):
+            return Refused(":= in a generator kept for later", "assign before or after it")
         case ast.comprehension(is_async=1):
             return _ASYNC
         case ast.FunctionDef() if getattr(node, "type_params", ()):
@@ -232,7 +220,5 @@ def _refusal_here(node: ast.AST, consumed: set[ast.AST]) -> Refused | None:
     return None
 
 
-def _has_no_effect(node: ast.expr) -> bool:
-    """Whether it does not matter if an argument is evaluated before or after the items."""
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(inner, (ast.Constant, ast.Name, ast.Lambda))
+def _assigns(node: ast.GeneratorExp) -> bool:
+    return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))

@@ -13,7 +13,7 @@ import heapq
 import inspect
 import random
 import types as python_types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -272,10 +272,12 @@ def call_closure(
     it: Interpreter, closure: V.Closure, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """Call a function of the program or a Python function with source."""
-    from pyrelay.infer import specialisation
+    from pyrelay.infer import generators, specialisation
 
     bound = bind_arguments(it, closure, args, keywords)
     function = closure.function
+    if generators.is_generator_function(it, function):
+        return generators.make(it, closure, bound)
     if function in it.program.recursive:
         return specialisation.call_global(it, closure, bound)
     if function in it.active or len(it.active) > _DEEPEST_INLINE:
@@ -295,8 +297,11 @@ def call_closure(
         return specialisation.call_global(it, closure, bound)
 
 
-def in_line(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:
-    """Interpret the body of a function in the block at hand."""
+def in_line(
+    it: Interpreter, closure: V.Closure, bound: Sequence[V.Value],
+    consumer: Callable[[V.Value], V.Value] | None = None,
+) -> V.Value:
+    """Interpret the body of a function in the block at hand; `consumer` takes what it yields."""
     function = closure.function
     shown = ", ".join(
         f"{p.name}: {V.describe(v)}" for p, v in zip(function.signature, bound, strict=True)
@@ -306,7 +311,7 @@ def in_line(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.
     it.active.append(function)
     saved = it.let
     try:
-        return run_body(it, closure, bound, function.body)
+        return run_body(it, closure, bound, function.body, consumer)
     finally:
         it.let = saved
         if it.active and it.active[-1] is function:
@@ -316,11 +321,12 @@ def in_line(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.
 
 
 def run_body(
-    it: Interpreter, closure: V.Closure, bound: Sequence[V.Value], body: Block
+    it: Interpreter, closure: V.Closure, bound: Sequence[V.Value], body: Block,
+    consumer: Callable[[V.Value], V.Value] | None = None,
 ) -> V.Value:
     """Interpret a body with its parameters and cells bound; the returned value."""
     function = closure.function
-    frame = Frame(function, closure.home, closure.owner)
+    frame = Frame(function, closure.home, closure.owner, consumer=consumer)
     params: tuple[Var, ...] = function.params
     frame.env.update(zip(params, [*bound, *closure.cells], strict=True))
     it.frames.append(frame)

@@ -15,6 +15,7 @@ from pyrelay.infer import (
     attributes,
     calls,
     effects,
+    generators,
     lists,
     narrowing,
     operators,
@@ -356,6 +357,10 @@ def _positional(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return attributes.get_attribute(it, args[0], names[index])
 
 
+def _yield(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    return generators.hand_over(it, args[0])
+
+
 def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     target = args[0]
     assert isinstance(target, V.Ref)
@@ -412,6 +417,6 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
     "set_cell": _set_cell, "bound": _bound, "format": _format, "append": _append,
     "expect": _expect, "is_sequence": _by_case(_is_sequence, 0),
     "is_mapping": _by_case(_is_mapping, 0), "positional": _by_case(_positional, 0),
-    "raise": _raise, "enter": _enter, "exit": _exit,
+    "raise": _raise, "yield": _yield, "enter": _enter, "exit": _exit,
     "annotate": _annotate,
 }

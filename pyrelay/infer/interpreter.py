@@ -75,6 +75,7 @@ class Program:
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
+    generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
     splits: int = 0  # branches that what follows was put into
     unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
@@ -94,6 +95,7 @@ class Frame:
     home: Any  # ParsedFunction the function belongs to
     owner: Any  # Python function whose globals and closure it reads
     env: dict[Var, V.Value] = field(default_factory=dict)
+    consumer: Callable[[V.Value], V.Value] | None = None  # of a generator: takes what it yields
 
 
 @dataclass(frozen=True, slots=True)

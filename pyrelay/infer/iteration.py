@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import protocols
 from pyrelay.infer import values as V
+from pyrelay.infer.generators import collected, is_generator
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims
@@ -60,8 +62,14 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return Iteration(
                 V.Scalar.of_extent(ty.shape[0]), lambda i: get_item(it, value, i, checked=True)
             )
+        case _ if is_generator(value):
+            return _static(collected(it, value))
         case V.Lazy():
             return _lazy(it, value)
+        case V.Ref(_, cls) if cls is not None:
+            own = protocols.special(it, value, "__iter__")
+            if own is not None:
+                return iterate(it, own)
     if isinstance(value, V.Text):
         raise it.failure(
             errors.UnsupportedOperationError,

@@ -15,6 +15,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
+from pyrelay.infer.generators import consume, is_generator
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import Iteration, iterate
 from pyrelay.infer.truth import truth
@@ -34,6 +35,8 @@ def run_loop(it: Interpreter, let: Let) -> None:
     init = [it.value(a) for a in node.init]
 
     def over(iterable: V.Value | None) -> list[V.Value]:
+        if iterable is not None and is_generator(iterable):
+            return _over_generator(it, let, node, init, iterable)
         iteration = None if iterable is None else iterate(it, iterable)
         return Runner(it, let, node, iteration).run(init)
 
@@ -51,6 +54,24 @@ class _LengthChanges(Exception):
 
 class _LengthUnknown(Exception):
     """Unrolled or not, a loop makes a list whose length is known only at run time."""
+
+
+def _over_generator(
+    it: Interpreter, let: Let, node: Loop, init: list[V.Value], generator: V.Value
+) -> list[V.Value]:
+    """A loop over a generator: its body runs at every `yield`, what it carries lives in cells."""
+    cells = [it.new_ref("cell", value).root for value in init]
+    runner = Runner(it, let, node, Iteration(V.NONE, lambda item: item))
+
+    def each(item: V.Value) -> V.Value:
+        runner.enter([it.content(cell) for cell in cells])
+        leave, following = runner.body(item)
+        for cell, value in zip(cells, following, strict=True):
+            it.heap.write(cell, value, let.span)
+        return leave
+
+    consume(it, generator, each)
+    return [it.content(cell) for cell in cells]
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import identity, narrowing, text
+from pyrelay.infer import identity, narrowing, protocols, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -33,10 +33,6 @@ _OPS = {
     "%": "remainder", "**": "power", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
     "<<": "left_shift", ">>": "right_shift", "==": "equal", "!=": "not_equal", "<": "less",
     "<=": "less_equal", ">": "greater", ">=": "greater_equal",
-}
-_METHODS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
-    "@": "matmul", "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
 }
 _EXTENT_OPS: dict[str, Callable[[Extent, Extent], Extent]] = {
     "+": dims.add, "-": lambda a, b: dims.add(a, dims.multiply(-1, b)), "*": dims.multiply,
@@ -77,7 +73,7 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     exact = _on_extents(op, x, y)
     if exact is not None:
         return exact
-    special = _on_containers(it, op, x, y) or _overloaded(it, op, x, y)
+    special = _on_containers(it, op, x, y) or protocols.binary(it, op, x, y)
     if special is not None:
         return special
     tx, ty = V.tensor_type(x), V.tensor_type(y)
@@ -222,20 +218,6 @@ def _is_list(value: V.Value) -> bool:
     return isinstance(value, V.Ref) and value.root.kind == "list"
 
 
-def _overloaded(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
-    """The user's own `__add__` and so on."""
-    from pyrelay.infer.attributes import of_class
-    from pyrelay.infer.calls import call
-
-    name = _METHODS.get(op)
-    for value, other, prefix in ((x, y, ""), (y, x, "r")):
-        if isinstance(value, V.Ref) and value.cls is not None and name:
-            method = of_class(it, value.cls, f"__{prefix}{name}__")
-            if method is not None:
-                return call(it, V.Known(method), (value, other), {})
-    return None
-
-
 def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     """`x ** y`: small literal exponents become multiplications; int ** int as in Python."""
     tx, ty = it.tensor(x), it.tensor(y)
@@ -334,48 +316,10 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         if answer is not None:
             return V.Known(answer)
     if V.tensor_type(x) is None or V.tensor_type(y) is None:
-        return _compare_structures(it, op, x, y)
+        from pyrelay.infer.comparison import structures
+
+        return structures(it, op, x, y)
     return it.call(_OPS[op], x, y)
-
-
-def _compare_structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
-    from pyrelay.infer.truth import truth
-
-    if isinstance(x, V.Text) or isinstance(y, V.Text):
-        return text.compare(it, op, x, y)
-    if op not in ("==", "!="):
-        raise it.failure(
-            errors.TypeMismatchError,
-            f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}",
-        )
-    if _is_growing(it, x) or _is_growing(it, y):
-        if not (_is_list(x) and _is_list(y)):
-            return V.Known(op == "!=")
-        from pyrelay.infer.calls import call
-        from pyrelay.infer.in_python.lists import equal_lists
-
-        equal = truth(it, call(it, V.Known(equal_lists), (x, y), {}))
-        return equal if op == "==" else unary(it, "not", equal)
-    if isinstance(x, V.Data) or isinstance(y, V.Data):
-        from pyrelay.infer.trees import equals
-
-        result = equals(it, x, y)
-        return result if op == "==" else unary(it, "not", result)
-    items_x, items_y = _items(it, x), _items(it, y)
-    if items_x is not None and items_y is not None and len(items_x) == len(items_y):
-        result = V.Known(True)
-        for a, b in zip(items_x, items_y, strict=True):
-            same = truth(it, compare(it, "==", a, b))
-            result = both(it, result, same)
-    elif isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.root is y.root:
-        result = V.Known(True)
-    else:
-        result = V.Known(False)
-    return result if op == "==" else unary(it, "not", result)
-
-
-def _is_growing(it: Interpreter, value: V.Value) -> bool:
-    return _is_list(value) and isinstance(it.content(value.root), V.Growing)  # type: ignore[union-attr]
 
 
 def both(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
@@ -394,16 +338,6 @@ def either(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(y, V.Known):
         return y if y.value else x
     return it.call("logical_or", x, y)
-
-
-def _items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...] | None:
-    if isinstance(value, V.Tuple):
-        return value.items
-    if isinstance(value, V.Known) and isinstance(value.value, (tuple, list)):
-        return tuple(map(V.Known, value.value))
-    if _is_list(value):
-        return tuple(it.content(value.root))  # type: ignore[union-attr]
-    return None
 
 
 def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
@@ -450,11 +384,14 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     from pyrelay.infer.truth import truth
 
     if isinstance(container, V.ArrayRef):
-        return it.call("any", it.call("equal", container, item), axes=tuple(
+        found = it.emit("any", it.call("equal", container, item), axes=tuple(
             range(container.type.rank)), keepdims=False)
-    if isinstance(container, V.Range) and container.step == V.Known(1):
-        low = truth(it, compare(it, "<=", container.start, item))
-        return both(it, low, truth(it, compare(it, "<", item, container.stop)))
+        return it.result(it.builder.handle(it.builder.cast(found.atom, types.bool_, weak=True)))
+    if isinstance(container, V.Range) and isinstance(container.step, V.Known):
+        return _in_range(it, container, item)
+    own = protocols.special(it, container, "__contains__", item)
+    if own is not None:
+        return truth(it, own)
     items = iterate(it, container)
     if not isinstance(items.count, V.Known):
         from pyrelay.infer.calls import call
@@ -467,6 +404,20 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         same = truth(it, compare(it, "==", items.item(V.Known(k)), item))
         result = either(it, result, same)
     return result
+
+
+def _in_range(it: Interpreter, container: V.Range, item: V.Value) -> V.Value:
+    """`item in range(start, stop, step)` of a step whose sign is known."""
+    from pyrelay.infer.truth import truth
+
+    start, stop, step = container.start, container.stop, container.step
+    up = isinstance(step, V.Known) and step.value > 0
+    low, high = (start, stop) if up else (stop, start)
+    result = truth(it, compare(it, "<=" if up else "<", low, item))
+    result = both(it, result, truth(it, compare(it, "<" if up else "<=", item, high)))
+    distance = binary(it, "-", item, start)
+    rest = binary(it, "%", distance, step)
+    return both(it, result, truth(it, compare(it, "==", rest, V.Known(0))))
 
 
 def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
@@ -486,6 +437,9 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
             )
         write_whole(it, x, _same_kind(it, op, result, x.type))
         return x
+    changed = protocols.inplace(it, op, x, y)
+    if changed is not None:
+        return changed
     if _is_list(x) and op == "+":
         from pyrelay.infer.attributes import call_method
 

@@ -251,6 +251,7 @@ PY_KINDS: dict[str, str] = {
     "its source text)",
     "is_sequence": "whether a sequence pattern of `match` may match x, as Python judges (x)",
     "is_mapping": "whether a mapping pattern of `match` may match x, as Python judges (x)",
+    "yield": "hand x to who consumes the generator; whether it wants no more (x)",
     "positional": "the attribute that the index-th positional pattern of `case cls(...)` looks at "
     "(subject, cls; index)",
 }

@@ -1,0 +1,89 @@
+"""Generators: `yield` written as a condition, a generator expression as a generator function.
+
+In: an `ast.Yield` or `ast.YieldFrom` that is a statement, a generator expression that is not used
+up where it stands. Out: statements and a function without them: `yield v` hands `v` to the consumer
+and asks whether the consumer is done, in which case the generator returns.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeVar
+
+from pyrelay.frontend.patterns import Ask
+
+N = TypeVar("N", bound=ast.AST)
+
+#: Callees that use up an iterable before they return: to these a list is as good.
+_USE_UP = frozenset({
+    "all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple",
+})
+
+FIRST = ".0"
+"""The parameter of the function of a generator expression: the first iterable (as in CPython)."""
+
+
+def kept(function: ast.AST) -> frozenset[ast.AST]:
+    """The generator expressions that are not used up where they stand."""
+    found: set[ast.AST] = set()
+    used_up: set[ast.AST] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.GeneratorExp():
+                found.add(node)
+            case ast.Call(func=func, args=[ast.GeneratorExp() as only, *others], keywords=named):
+                known = not isinstance(func, ast.Name) or func.id in _USE_UP
+                if known and all(map(_has_no_effect, [*others, *(k.value for k in named)])):
+                    used_up.add(only)
+            case ast.Assign(targets=[ast.Tuple() | ast.List()], value=ast.GeneratorExp() as only):
+                used_up.add(only)
+            case ast.Starred(value=ast.GeneratorExp() as only):
+                used_up.add(only)
+    return frozenset(found - used_up)
+
+
+def _has_no_effect(node: ast.expr) -> bool:
+    """Whether it does not matter if an argument is evaluated before or after the items."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, (ast.Constant, ast.Name, ast.Lambda))
+
+
+def as_condition(node: ast.Yield | ast.YieldFrom, fresh: Iterator[int]) -> list[ast.stmt]:
+    """The statements that do what `yield value` or `yield from iterable` does."""
+
+    def at(made: N) -> N:
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    if isinstance(node, ast.YieldFrom):
+        name = f".item{next(fresh)}"
+        return [at(ast.For(
+            at(ast.Name(name, ast.Store())), node.value,
+            [_handed(at(ast.Name(name, ast.Load())), node)], [],
+        ))]
+    return [_handed(at(ast.Constant(None)) if node.value is None else node.value, node)]
+
+
+def _handed(value: ast.expr, node: ast.expr) -> ast.stmt:
+    """`if <the consumer of value is done>: return`."""
+    asked = ast.copy_location(Ask("yield", [value]), node)
+    left = ast.copy_location(ast.Return(None), node)
+    return ast.copy_location(ast.If(asked, [left], []), node)
+
+
+def as_function(node: ast.GeneratorExp) -> ast.FunctionDef:
+    """The generator function of a generator expression."""
+
+    def at(made: N) -> N:
+        return ast.copy_location(made, node)
+
+    body: ast.stmt = at(ast.Expr(at(ast.Yield(node.elt))))
+    for number, generator in reversed(list(enumerate(node.generators))):
+        for test in reversed(generator.ifs):
+            body = ast.copy_location(ast.If(test, [body], []), test)
+        iterable = generator.iter if number else at(ast.Name(FIRST, ast.Load()))
+        body = ast.copy_location(
+            ast.For(generator.target, iterable, [body], []), generator.target
+        )
+    parameters = ast.arguments([at(ast.arg(FIRST))], [], None, [], [], None, [])
+    return at(ast.FunctionDef("<genexpr>", parameters, [body], []))

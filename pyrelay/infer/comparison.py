@@ -1,0 +1,146 @@
+"""Comparison of what is no number: tuples, lists, dicts, sets, objects, and arrays with sequences.
+
+In: an operator and two values. Out: the truth of the comparison as Python defines it: item by item,
+the first difference decides an order; methods of a class before everything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import protocols, text, trees
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python.lists import equal_lists
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.operators import both, compare, unary
+from pyrelay.infer.truth import truth
+
+
+def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """`x op y` where not both are numbers or arrays."""
+    if isinstance(x, V.Text) or isinstance(y, V.Text):
+        return text.compare(it, op, x, y)
+    if isinstance(x, V.Data) or isinstance(y, V.Data):
+        if op in ("==", "!="):
+            same = trees.equals(it, x, y)
+            return same if op == "==" else unary(it, "not", same)
+    elif isinstance(x, V.ArrayRef) or isinstance(y, V.ArrayRef):
+        return _with_array(it, op, x, y)
+    fields = _fields(x, y, op)
+    if fields is not None:
+        return structures(it, op, *(_tuple_of(it, v, fields) for v in (x, y)))
+    own = protocols.compare(it, op, x, y)
+    if own is not None:
+        return own
+    if op in ("==", "!="):
+        same = _equal(it, x, y)
+        return same if op == "==" else unary(it, "not", same)
+    (kind, left), (other, right) = _items(it, x), _items(it, y)
+    grows = isinstance(left, V.Growing) or isinstance(right, V.Growing)
+    if kind is None or kind is not other or kind is dict or grows:
+        raise it.failure(
+            errors.TypeMismatchError, f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}"
+        )
+    return _ordered(it, op, left, right)
+
+
+def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """An array and a sequence are compared element by element, as in NumPy."""
+    from pyrelay.infer.adapters import to_array
+
+    if _items(it, y)[0] in (tuple, list) or _items(it, x)[0] in (tuple, list):
+        return compare(it, op, *(
+            v if isinstance(v, V.ArrayRef) else to_array(it, v) for v in (x, y)
+        ))
+    raise it.failure(
+        errors.TypeMismatchError,
+        f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)} element by element",
+        hints=("ask 'x is None' or 'isinstance(x, ...)' about the object",),
+    )
+
+
+def _fields(x: V.Value, y: V.Value, op: str) -> tuple[str, ...] | None:
+    """The fields that a dataclass's generated comparison looks at, None if it has none."""
+    if not (isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.cls is y.cls):
+        return None
+    cls: Any = x.cls
+    if cls is None or not dataclasses.is_dataclass(cls):
+        return None
+    name = {"==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__",
+            ">=": "__ge__"}[op]
+    method = getattr(cls, name, None)
+    code = getattr(method, "__code__", None)
+    if code is None or code.co_filename != "<string>":  # inherited from object, or the user's own
+        return None
+    return tuple(f.name for f in dataclasses.fields(cls) if f.compare)
+
+
+def _tuple_of(it: Interpreter, value: V.Value, names: tuple[str, ...]) -> V.Value:
+    assert isinstance(value, V.Ref)
+    content = it.content(value.root)
+    return V.Tuple(tuple(content[name] for name in names))
+
+
+def _items(it: Interpreter, value: V.Value) -> tuple[type | None, Any]:
+    """The builtin class of a container and its items; None for anything else."""
+    match value:
+        case V.Tuple(items):
+            return tuple, items
+        case V.Ref(root) if root.kind == "list":
+            return list, it.content(root)
+        case V.Ref(root) if root.kind == "dict":
+            return dict, it.content(root)
+        case V.Known(tuple() | list() as known):
+            return type(known) if type(known) is list else tuple, tuple(map(V.Known, known))
+        case V.Known(dict() as known):
+            return dict, {k: V.Known(v) for k, v in known.items()}
+    return None, ()
+
+
+def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    (kind, left), (other, right) = _items(it, x), _items(it, y)
+    if kind is other is list and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
+        return truth(it, call(it, V.Known(equal_lists), (x, y), {}))
+    if kind is None or kind is not other:
+        same = isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.root is y.root
+        if isinstance(x, V.Range) and isinstance(y, V.Range):
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "ranges cannot be compared in a compiled function",
+                hints=("compare their starts and lengths",),
+            )
+        return V.Known(same or x is y)
+    if len(left) != len(right):
+        return V.Known(False)
+    if kind is dict:
+        if left.keys() != right.keys():
+            return V.Known(False)
+        left, right = left.values(), [right[k] for k in left]
+    result: V.Value = V.Known(True)
+    for a, b in zip(left, right, strict=True):
+        result = both(it, result, truth(it, compare(it, "==", a, b)))
+    return result
+
+
+def _ordered(
+    it: Interpreter, op: str, left: tuple[V.Value, ...], right: tuple[V.Value, ...]
+) -> V.Value:
+    """The order of two sequences: that of the first items that differ, else of the lengths."""
+    from pyrelay.infer.control import branch
+
+    if not left or not right:
+        return compare(it, op, V.Known(len(left)), V.Known(len(right)))
+    same = truth(it, compare(it, "==", left[0], right[0]))
+
+    def rest() -> V.Value:
+        return _ordered(it, op, left[1:], right[1:])
+
+    def first() -> V.Value:
+        return truth(it, compare(it, op, left[0], right[0]))
+
+    if isinstance(same, V.Known):
+        return rest() if same.value else first()
+    return branch(it, it.atom(same), lambda: [rest()], lambda: [first()])[0]

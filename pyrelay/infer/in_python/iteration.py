@@ -1,0 +1,222 @@
+"""Builtins and itertools that give their items one by one, as generators in plain Python.
+
+In and out: what the function of the same meaning takes and gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+# -- of one generator ------------------------------------------------------------------------------
+
+
+def numbered(items: Iterable[Any], start: Any) -> Iterator[Any]:
+    """enumerate(items, start)."""
+    number = start
+    for item in items:
+        yield number, item
+        number += 1
+
+
+def mapped(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+    """map(function, items)."""
+    for item in items:
+        yield function(item)
+
+
+def star_mapped(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+    """itertools.starmap(function, items)."""
+    for item in items:
+        yield function(*item)
+
+
+def zipped(before: tuple[Any, ...], items: Iterable[Any], after: tuple[Any, ...]) -> Iterator[Any]:
+    """zip(*before, items, *after), where all but `items` can be indexed."""
+    for each in before:
+        if len(each) == 0:
+            return
+    for number, item in enumerate(items):
+        for each in after:
+            if number >= len(each):
+                return
+        yield *[each[number] for each in before], item, *[each[number] for each in after]
+        for each in before:
+            if number + 1 >= len(each):
+                return
+
+
+# -- builtins --------------------------------------------------------------------------------------
+
+
+def filtered(function: Callable[..., Any] | None, items: Iterable[Any]) -> Iterator[Any]:
+    """filter(function, items)."""
+    for item in items:
+        if item if function is None else function(item):
+            yield item
+
+
+def total(items: Iterable[Any], start: Any) -> Any:
+    """sum(items, start)."""
+    result = start
+    for item in items:
+        result = result + item
+    return result
+
+
+def product(items: Iterable[Any], start: Any) -> Any:
+    """math.prod(items, start=start)."""
+    result = start
+    for item in items:
+        result = result * item
+    return result
+
+
+def any_true(items: Iterable[Any]) -> bool:
+    """any(items)."""
+    return any(True for item in items if item)
+
+
+def all_true(items: Iterable[Any]) -> bool:
+    """all(items)."""
+    return not any(True for item in items if not item)
+
+
+def smallest(items: Iterable[Any], key: Any, default: tuple[Any, ...]) -> Any:
+    """min(items, key=key), or the default of no items."""
+    best = None
+    rank = None
+    for item in items:
+        own = item if key is None else key(item)
+        if rank is None or own < rank:
+            best, rank = item, own
+    if rank is None:
+        if len(default) == 0:
+            raise ValueError("min() arg is an empty sequence")
+        return default[0]
+    return best
+
+
+def largest(items: Iterable[Any], key: Any, default: tuple[Any, ...]) -> Any:
+    """max(items, key=key), or the default of no items."""
+    best = None
+    rank = None
+    for item in items:
+        own = item if key is None else key(item)
+        if rank is None or own > rank:
+            best, rank = item, own
+    if rank is None:
+        if len(default) == 0:
+            raise ValueError("max() arg is an empty sequence")
+        return default[0]
+    return best
+
+
+def reduced(function: Callable[..., Any], items: Iterable[Any], initial: tuple[Any, ...]) -> Any:
+    """functools.reduce(function, items, *initial)."""
+    result = None
+    empty = True
+    for start in initial:
+        result, empty = start, False
+    for item in items:
+        result = item if empty else function(result, item)
+        empty = False
+    if empty:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    return result
+
+
+def first(items: Iterable[Any], default: tuple[Any, ...]) -> Any:
+    """next(items, *default) of a generator."""
+    for item in items:
+        return item
+    if len(default) == 0:
+        raise StopIteration
+    return default[0]
+
+
+# -- itertools -------------------------------------------------------------------------------------
+
+
+def counted(start: Any = 0, step: Any = 1) -> Iterator[Any]:
+    """itertools.count(start, step)."""
+    number = start
+    while True:
+        yield number
+        number += step
+
+
+def repeated(item: Any) -> Iterator[Any]:
+    """itertools.repeat(item)."""
+    while True:
+        yield item
+
+
+def cycled(items: Any) -> Iterator[Any]:
+    """itertools.cycle(items) of items that can be gone through again."""
+    while len(items) > 0:
+        yield from items
+
+
+def chained(iterables: Iterable[Any]) -> Iterator[Any]:
+    """itertools.chain.from_iterable(iterables)."""
+    for items in iterables:
+        yield from items
+
+
+def accumulated(items: Iterable[Any], function: Any, initial: Any) -> Iterator[Any]:
+    """itertools.accumulate(items, function, initial=initial)."""
+    result = initial
+    if initial is not None:
+        yield initial
+    for item in items:
+        if result is None:
+            result = item
+        else:
+            result = result + item if function is None else function(result, item)
+        yield result
+
+
+def taken_while(predicate: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """itertools.takewhile(predicate, items)."""
+    for item in items:
+        if not predicate(item):
+            return
+        yield item
+
+
+def dropped_while(predicate: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """itertools.dropwhile(predicate, items)."""
+    dropping = True
+    for item in items:
+        if dropping and predicate(item):
+            continue
+        dropping = False
+        yield item
+
+
+def filtered_out(predicate: Callable[[Any], Any] | None, items: Iterable[Any]) -> Iterator[Any]:
+    """itertools.filterfalse(predicate, items)."""
+    for item in items:
+        if not (item if predicate is None else predicate(item)):
+            yield item
+
+
+def compressed(items: Iterable[Any], selectors: Iterable[Any]) -> Iterator[Any]:
+    """itertools.compress(items, selectors)."""
+    for item, selected in zip(items, selectors, strict=False):
+        if selected:
+            yield item
+
+
+def sliced(items: Iterable[Any], start: int, stop: int | None, step: int) -> Iterator[Any]:
+    """itertools.islice(items, start, stop, step)."""
+    wanted = start
+    if stop is not None and stop <= start:
+        return
+    for number, item in enumerate(items):
+        if number == wanted:
+            yield item
+            wanted += step
+        if stop is not None and number + 1 >= stop:
+            return

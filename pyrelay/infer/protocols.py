@@ -1,0 +1,82 @@
+"""What classes of the user's say about operators: Python's special methods.
+
+In: an operator and values, one of them an object of the program. Out: what the class's method
+gives, or None where the class has none, so that the operator is looked up elsewhere. The order in
+which methods are asked is that of Python's data model (language reference, 3.3.8).
+"""
+
+from __future__ import annotations
+
+from pyrelay.infer import values as V
+from pyrelay.infer.attributes import of_class
+from pyrelay.infer.calls import call
+from pyrelay.infer.interpreter import Interpreter
+
+_BINARY = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "@": "matmul", "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+}
+_COMPARISONS = {
+    "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__"), "<": ("__lt__", "__gt__"),
+    "<=": ("__le__", "__ge__"), ">": ("__gt__", "__lt__"), ">=": ("__ge__", "__le__"),
+}
+
+
+def is_object(value: V.Value) -> bool:
+    """True for an object of a class of the user's, whose methods decide."""
+    return isinstance(value, V.Ref) and value.cls is not None and value.root.kind == "object"
+
+
+def special(it: Interpreter, value: V.Value, name: str, *args: V.Value) -> V.Value | None:
+    """`type(value).name(value, *args)`; None if there is none, or it gives NotImplemented."""
+    if not (isinstance(value, V.Ref) and is_object(value)):
+        return None
+    assert value.cls is not None
+    method = of_class(it, value.cls, name)
+    if method is None or method is getattr(object, name, None):
+        return None
+    found = call(it, V.Known(method), (value, *args), {})
+    return None if found == V.Known(NotImplemented) else found
+
+
+def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op y`: the left one's method, then the reflected one of the right one."""
+    name = _BINARY.get(op)
+    if name is None:
+        return None
+    mine = (x, f"__{name}__", y)
+    theirs = (y, f"__r{name}__", x)
+    ordered = (theirs, mine) if _derives(y, x) else (mine, theirs)
+    for value, method, other in ordered:
+        found = special(it, value, method, other)
+        if found is not None:
+            return found
+    return None
+
+
+def _derives(y: V.Value, x: V.Value) -> bool:
+    """True if the right one is of a class derived from the left one's: it is asked first."""
+    if not (isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.cls and y.cls):
+        return False
+    return y.cls is not x.cls and issubclass(y.cls, x.cls)
+
+
+def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op= y` by the method that changes x."""
+    return special(it, x, f"__i{_BINARY[op]}__", y)
+
+
+def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op y` by the methods of the class; `!=` may be the opposite of `==`."""
+    mine, theirs = _COMPARISONS[op]
+    for value, name, other in ((x, mine, y), (y, theirs, x)):
+        found = special(it, value, name, other)
+        if found is not None:
+            return found
+    if op == "!=":
+        equal = compare(it, "==", x, y)
+        if equal is not None:
+            from pyrelay.infer.operators import unary
+
+            return unary(it, "not", equal)
+    return None
