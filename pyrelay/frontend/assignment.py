@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 
 from pyrelay.errors import Span
-from pyrelay.frontend.lowering import TEMPORARY, Lowering, evaluate
+from pyrelay.frontend.lowering import Lowering, evaluate
 from pyrelay.frontend.operators import BINARY
 from pyrelay.frontend.recursion import Work
-from pyrelay.ir.nodes import Atom, Attrs, PyCall
+from pyrelay.ir.nodes import TEMPORARY, Atom, Attrs, PyCall
 
 
 def assign(low: Lowering, target: ast.expr, value: Atom, span: Span) -> Work[None]:

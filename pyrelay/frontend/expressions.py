@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pyrelay.errors import Span
 from pyrelay.frontend import closures
 from pyrelay.frontend.flow import always_true
-from pyrelay.frontend.lowering import FALSE, NONE, TEMPORARY, TRUE, Lowering, evaluate, lowers
+from pyrelay.frontend.lowering import FALSE, NONE, TRUE, Lowering, evaluate, lowers
 from pyrelay.frontend.operators import BINARY, COMPARE, UNARY
 from pyrelay.frontend.patterns import Ask, Bind
 from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.regions import DONE, FALL, BranchRegion
-from pyrelay.ir.nodes import Atom, Const
+from pyrelay.ir.nodes import TEMPORARY, Atom, Const
 
 _CONVERSIONS = {-1: "", 115: "s", 114: "r", 97: "a"}
 

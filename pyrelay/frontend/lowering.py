@@ -21,6 +21,7 @@ from pyrelay.frontend.scope import FunctionScope, Names, Outside, Variable
 from pyrelay.frontend.source import FunctionNode, FunctionSource
 from pyrelay.ir.nodes import (
     NO_ATTRS,
+    TEMPORARY,
     UNREAD,
     UNSET,
     Atom,
@@ -35,7 +36,7 @@ from pyrelay.ir.nodes import (
 )
 
 NONE, TRUE, FALSE, NOT_SET, NOT_READ = map(Const, (None, True, False, UNSET, UNREAD))
-TEMPORARY = "v"
+
 
 @dataclass(slots=True)
 class Pending:

@@ -70,7 +70,7 @@ def to_array(it: Interpreter, value: V.Value) -> V.Value:
 
 def nested_items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
     """The items of a list, tuple or range."""
-    from pyrelay.infer.dispatch import sequence_of
+    from pyrelay.infer.iteration import sequence_of
 
     if isinstance(value, V.Ref) and value.root.kind in ("dict", "object", "cell"):
         raise it.failure(

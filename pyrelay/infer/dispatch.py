@@ -25,6 +25,7 @@ from pyrelay.infer import (
 )
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute, distribute_all, sample
 from pyrelay.ir.nodes import UNSET
@@ -116,15 +117,6 @@ def _set_item(it: Interpreter, args: Args, attrs: Any) -> None:
 
 def _del_item(it: Interpreter, args: Args, attrs: Any) -> None:
     subscripts.del_item(it, *args)
-
-
-def sequence_of(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
-    """The items of an iterable whose number is known."""
-    from pyrelay.infer.iteration import iterate
-
-    items = iterate(it, value)
-    count = it.static(items.count, "the number of items")
-    return tuple(items.item(V.Known(k)) for k in range(count))
 
 
 def _call(it: Interpreter, args: Args, attrs: Any) -> V.Value:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pyrelay.infer.loops import Runner
 
 
+_FLAG = "left_by_"
+"""What the names of flags begin with that say how a loop was left (frontend/regions.py)."""
+
+
 class TestHasEffects(Exception):
     """The test of a loop changes an object."""
 
@@ -101,9 +105,18 @@ class Fixpoint:
     def _describe_entry(self) -> None:
         self.base = self.it.heap
         describer = self._describer(self.base)
-        self.layouts = [describer(v) for v in self.init]
+        self.layouts = self._layouts(describer, self.init)
         for root in self.changed:
             self.changed[root] = describer.content(root)
+
+    def _layouts(self, describer: L.Describer, values: Sequence[V.Value]) -> list[L.Layout]:
+        """Layouts of carried values; flags that say how a loop was left stay known if they can."""
+        found = []
+        for var, value in zip(self.runner.node.carried, values, strict=True):
+            flag = var.name.startswith(_FLAG) and var.name not in self.visits.left
+            known = flag and isinstance(value, V.Known)
+            found.append(L.LKnown(value.value) if known else describer(value))  # type: ignore[union-attr]
+        return found
 
     @property
     def everything(self) -> list[Any]:
@@ -267,8 +280,12 @@ class Fixpoint:
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
         joiner = J.Joiner(self.mixed, True, bound, same=self.it.program.guards.same)
-        back = [describer(v) for v in result.following]
+        back = self._layouts(describer, result.following)
         names = [v.name for v in self.runner.node.carried]
+        self.visits.left |= {
+            name for name, old, new in zip(names, self.layouts, back, strict=True)
+            if name.startswith(_FLAG) and old != new
+        }
         layouts = []
         for name, old, new, was, now in zip(
             names, self.layouts, back, result.header, result.following, strict=True
@@ -356,7 +373,7 @@ class Fixpoint:
             count = it.atom(self._count())
         loop = Loop(
             result.carried, tuple(init.atoms), body, result.test, result.handed, count,
-            result.index, self.runner.exits, tuple(symbols),
+            result.index, self._exits(result), tuple(symbols),
             tuple(init.extents[s] for s in symbols),
         )
         outer = {s: Symbol(s.name, s.origin) for s in symbols}
@@ -389,8 +406,13 @@ class Fixpoint:
         for root, layout in self.changed.items():
             encoder.content(root, layout)
 
+    def _exits(self, result: _Pass) -> bool:
+        """True if the body may leave the loop."""
+        never = result.following is not None and result.leave == V.Known(False)
+        return self.runner.exits and not never
+
     def _body(self, result: _Pass, symbols: list[Symbol]) -> Block:
-        it, exits = self.it, self.runner.exits
+        it, exits = self.it, self._exits(result)
         if result.following is None:  # the body always raises
             none: dict[Symbol, Extent] = {s: dims.of(s) for s in symbols}
             with it.inside(result.builder, result.heap):

@@ -1,7 +1,7 @@
 """Generators: the body of the generator runs where it is consumed, each `yield` runs the consumer.
 
-In: a generator (a `Ref` of kind "generator", whose content is the function and its arguments, and
-nothing once it has run) and what is done with each item. Out: the generator's body in line, with
+In: a generator (a `Ref` of kind "generator", whose content is how far it has run, the function and
+its arguments) and what is done with each item. Out: the generator's body in line, with
 the consumer's body at every `yield`. What the consumer carries from item to item lives in cells, so
 that loops and branches of the generator carry it along; where the consumer leaves, the generator
 returns. Other iterables that go with a generator in `zip`, `enumerate` or `map` are indexed by
@@ -16,13 +16,13 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.ir.nodes import Function, PyCall
+from pyrelay.ir.nodes import Function, Loop, PyCall
 from pyrelay.ir.walk import nested_lets
 
 Each = Callable[[V.Value], V.Value]
 """What is done with an item; true if no more are wanted."""
 
-_STARTED = V.Known("started")
+_FRESH, _STARTED, _DONE = V.Known("fresh"), V.Known("started"), V.Known("done")
 _DEEPEST = 100
 
 
@@ -39,7 +39,7 @@ def is_generator_function(it: Interpreter, function: Function) -> bool:
 
 def make(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.Value:
     """The generator that a call of a generator function gives."""
-    return it.new_ref("generator", (closure, *bound))
+    return it.new_ref("generator", (_FRESH, closure, *bound))
 
 
 def is_generator(value: V.Value) -> bool:
@@ -51,21 +51,28 @@ def is_generator(value: V.Value) -> bool:
 
 def consume(it: Interpreter, value: V.Value, each: Each) -> None:
     """Run a generator to its end, or until `each` wants no more."""
+    from pyrelay.infer.protocols import special
+
     ref = as_generator(it, value)
-    content = it.content(ref.root)
-    if content == (_STARTED,):
+    state, closure, *bound = it.content(ref.root)
+    if isinstance(state, V.Ref):  # an iterator over its items stands for it by now
+        rest = special(it, state, "__iter__")
+        assert rest is not None
+        consume(it, rest, each)
+        return
+    if state == _DONE:
+        return
+    if state != _FRESH:
         raise it.failure(
             errors.UnsupportedOperationError,
-            "this generator was left before its end, and going on with it is not compiled",
+            "this generator may have been left before its end, and going on with it is not "
+            "compiled",
             hints=("do all that needs its items in one loop, or make the generator anew",),
         )
-    if not content:
-        return
     span = it.let.span if it.let else None
-    it.heap.write(ref.root, (_STARTED,), span)
-    closure, *bound = content
+    it.heap.write(ref.root, (_STARTED, closure, *bound), span)
     if _run(it, closure, bound, each):
-        it.heap.write(ref.root, (), span)
+        it.heap.write(ref.root, (_DONE, closure, *bound), span)
 
 
 def _run(it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each) -> bool:
@@ -103,8 +110,8 @@ def hand_over(it: Interpreter, item: V.Value) -> V.Value:
     return consumer(item)
 
 
-def collected(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
-    """All items of a generator that yields a known number of them."""
+def collected(it: Interpreter, value: V.Value) -> V.Ref:
+    """All items of a generator as a list."""
     from pyrelay.infer.attributes import call_method
 
     found = it.new_ref("list", ())
@@ -114,10 +121,75 @@ def collected(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
         return V.Known(False)
 
     consume(it, value, each)
-    return tuple(it.content(found.root))
+    return found
+
+
+def list_as_iterator(it: Interpreter, value: V.Value) -> V.Ref:
+    """The iterator over all items of a generator, which stands for the generator from now on."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python import iteration
+
+    ref = as_generator(it, value)
+    state, closure, *bound = it.content(ref.root)
+    if not isinstance(state, V.Ref):
+        state = call(it, V.Known(iteration.Items), (listed(it, ref),), {})
+        it.heap.write(ref.root, (state, closure, *bound), it.let.span if it.let else None)
+    assert isinstance(state, V.Ref)
+    return state
+
+
+def listed(it: Interpreter, value: V.Value) -> V.Ref:
+    """All items of a generator as a list, ahead of when Python computes them.
+
+    Raises UnsupportedOperationError if that would show: the generator changes other objects.
+    """
+    before = it.heap.copy()
+    found = collected(it, value)
+    ref = as_generator(it, value)
+    if any(r is not ref.root for r in it.heap.changed_since(before)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "this generator changes objects while others are asked for items in turn",
+            hints=("write one loop that does what both do",),
+        )
+    return found
 
 
 # -- zip, enumerate and map of a generator ---------------------------------------------------------
+
+
+def _all_but_one_listed(
+    it: Interpreter, value: V.Lazy
+) -> tuple[tuple[V.Value, ...], int]:
+    """Sources of which one is a generator, and which: of several all but one are made lists.
+
+    Raises UnsupportedOperationError where more than one never end, or nobody knows if they do.
+    """
+    sources = list(value.sources)
+    *others, last = [k for k, source in enumerate(sources) if is_generator(source)]
+    for k in others:
+        if never_ends(it, sources[k]):
+            last, k = k, last
+        if never_ends(it, sources[k]):
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"{value.kind} of several generators without an end cannot be compiled",
+                hints=("write one loop that computes what both give",),
+            )
+        sources[k] = listed(it, sources[k])
+    return tuple(sources), last
+
+
+def never_ends(it: Interpreter, value: V.Value) -> bool:
+    """True for a generator with a loop that only its consumer ends."""
+    if isinstance(value, V.Lazy):
+        return all(never_ends(it, s) for s in value.sources if is_generator(s))
+    assert isinstance(value, V.Ref)
+    function = it.content(value.root)[1].function
+    return any(
+        isinstance(let.rhs, Loop) and let.rhs.iterable is None and let.rhs.test is None
+        for let in nested_lets(function.body)
+    )
 
 
 def as_generator(it: Interpreter, value: V.Value) -> V.Ref:
@@ -128,16 +200,15 @@ def as_generator(it: Interpreter, value: V.Value) -> V.Ref:
     if isinstance(value, V.Ref):
         return value
     assert isinstance(value, V.Lazy)
-    at = [k for k, source in enumerate(value.sources) if is_generator(source)]
-    if len(at) > 1 or value.kind in ("product", "reversed"):
+    if value.kind in ("product", "reversed"):
         raise it.failure(
             errors.UnsupportedOperationError,
-            f"{value.kind} of {'several generators' if len(at) > 1 else 'a generator'} cannot be "
-            "compiled",
-            hints=("make lists of their items first, or write one loop",),
+            f"{value.kind} of a generator cannot be compiled",
+            hints=("make a list of its items first: list(...)",),
         )
-    generator = as_generator(it, value.sources[at[0]])
-    before, after = value.sources[: at[0]], value.sources[at[0] + 1 :]
+    sources, at = _all_but_one_listed(it, value)
+    generator = as_generator(it, sources[at])
+    before, after = sources[:at], sources[at + 1 :]
     args: tuple[Any, ...]
     made: Callable[..., Any]
     match value.kind:

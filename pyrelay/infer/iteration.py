@@ -63,7 +63,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
                 V.Scalar.of_extent(ty.shape[0]), lambda i: get_item(it, value, i, checked=True)
             )
         case _ if is_generator(value):
-            return _static(collected(it, value))
+            return iterate(it, collected(it, value))
         case V.Lazy():
             return _lazy(it, value)
         case V.Ref(_, cls) if cls is not None:
@@ -81,6 +81,13 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
     raise it.failure(
         errors.TypeMismatchError, f"{V.describe(value)} is not iterable", hints=hints
     )
+
+
+def sequence_of(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
+    """The items of an iterable whose number is known."""
+    items = iterate(it, value)
+    count = it.static(items.count, "the number of items")
+    return tuple(items.item(V.Known(k)) for k in range(count))
 
 
 def _list(it: Interpreter, ref: V.Ref) -> Iteration:

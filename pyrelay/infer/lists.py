@@ -70,8 +70,11 @@ def must_grow(it: Interpreter, ref: V.Ref, key: V.Value) -> bool:
 
 def has_known_length(it: Interpreter, iterable: V.Value) -> bool:
     """Whether the number of items of an iterable is known while compiling."""
+    from pyrelay.infer.generators import is_generator
     from pyrelay.infer.iteration import iterate
 
+    if is_generator(iterable):
+        return False
     return isinstance(iterate(it, iterable).count, V.Known)
 
 

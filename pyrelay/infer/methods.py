@@ -10,9 +10,10 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import lists, names, text
 from pyrelay.infer import values as V
-from pyrelay.infer.adapters import cast, nested_items
+from pyrelay.infer.adapters import cast
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -202,7 +203,7 @@ def _tolist(it: Interpreter, x: V.Value) -> V.Value:
     ty = it.tensor(x)
     if not ty.shape:
         return _item(it, x)
-    return it.new_ref("list", tuple(_tolist(it, i) for i in nested_items(it, x)))
+    return it.new_ref("list", tuple(_tolist(it, i) for i in sequence_of(it, x)))
 
 
 def _view_same(it: Interpreter, x: V.Value) -> V.Value:
@@ -264,7 +265,7 @@ def _list_extend(it: Interpreter, x: V.Ref, items: V.Value) -> V.Value:
     if lists.growing_content(it, x) is not None or not lists.has_known_length(it, items):
         call_function(it, V.Known(in_python.add_items), (x, items), {})
         return V.NONE
-    it.heap.write(x.root, (*it.content(x.root), *nested_items(it, items)), _span(it))
+    it.heap.write(x.root, (*it.content(x.root), *sequence_of(it, items)), _span(it))
     return V.NONE
 
 
@@ -369,8 +370,8 @@ def _dict_update(
     if isinstance(other, V.Ref) and other.root.kind == "dict":
         content.update(it.content(other.root))
     elif other != V.NONE:
-        for pair in nested_items(it, other):
-            key, value = nested_items(it, pair)
+        for pair in sequence_of(it, other):
+            key, value = sequence_of(it, pair)
             content[it.static(key, "the key of a dict")] = value
     it.heap.write(x.root, {**content, **named}, _span(it))
     return V.NONE

@@ -23,6 +23,7 @@ from pyrelay.infer.unions import distribute, sample
 
 _entered: list[Any] = []  # optional libraries whose functions are in the table
 _TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
+_OF_CLASSES: dict[Any, Callable[..., Any]] = {}  # class methods, made anew by every look
 _TAKES_UNIONS: set[Callable[..., Any]] = set()
 _loaded = False
 _complete = False
@@ -36,7 +37,10 @@ def handles(*objects: Any) -> Callable[[H], H]:
 
     def enter(handler: H) -> H:
         for obj in objects:
-            _TABLE[id(obj)] = (obj, handler)
+            if isinstance(getattr(obj, "__self__", None), type):
+                _OF_CLASSES[obj] = handler
+            else:
+                _TABLE[id(obj)] = (obj, handler)
         return handler
 
     return enter
@@ -58,6 +62,7 @@ def _load() -> None:
             names_composed,
             names_creation,
             names_effects,
+            names_iteration,
             names_numpy,
             names_reduction,
             names_shape,
@@ -91,6 +96,8 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
         from pyrelay.infer.names_composed import ufunc_method
 
         return ufunc_method(ufunc, obj.__name__)
+    if isinstance(ufunc, type) and obj in _OF_CLASSES:
+        return _OF_CLASSES[obj]
     if ufunc is not None:
         from pyrelay.infer.names_effects import bound_effect
 

@@ -11,13 +11,16 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import lists
 from pyrelay.infer import values as V
-from pyrelay.infer.adapters import cast, nested_items
+from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call
+from pyrelay.infer.generators import collected, is_generator
+from pyrelay.infer.in_python import iteration
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.iteration import iterate, sequence_of
 from pyrelay.infer.names import handles, keeps_unions
-from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, unary
+from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, raised, unary
 from pyrelay.infer.text import ask, text
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
@@ -112,15 +115,14 @@ def map_(it: Interpreter, function: V.Value, *iterables: V.Value) -> V.Value:
 @handles(tuple)
 def tuple_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """tuple(iterable)."""
-    return V.Tuple(nested_items(it, iterable))
+    return V.Tuple(sequence_of(it, iterable))
 
 
 @handles(list)
 def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """list(iterable)."""
-    from pyrelay.infer.dispatch import sequence_of
-    from pyrelay.infer.iteration import iterate
-
+    if is_generator(iterable):
+        return collected(it, iterable)
     content = lists.growing_content(it, iterable)
     if content is not None:
         return lists.new(it, content)
@@ -140,8 +142,8 @@ def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value
     if isinstance(pairs, V.Ref) and pairs.root.kind == "dict":
         content.update(it.content(pairs.root))
     elif pairs != V.NONE:
-        for pair in nested_items(it, pairs):
-            key, value = nested_items(it, pair)
+        for pair in sequence_of(it, pairs):
+            key, value = sequence_of(it, pair)
             content[it.static(key, "the key of a dict")] = value
     return it.new_ref("dict", {**content, **named})
 
@@ -298,7 +300,9 @@ def _extreme(
                     f"{word}() of {only.type} would compare whole rows: use np.{word}",
                 )
             return it.call(word, only, axes=(0,), keepdims=False)
-        items = nested_items(it, only)
+        if not lists.has_known_length(it, only):
+            return _extreme(it, word, (list_(it, only),), key, default)
+        items = sequence_of(it, only)
     if not items:
         if default is not V.NONE:
             return default
@@ -349,10 +353,10 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
         total = it.call("sum", lists.to_array(it, content), axes=(0,), keepdims=False)
         total = lists.as_item_kind(it, content, total)
         return total if start == ZERO else binary(it, "+", start, total)
-    if content is not None:
+    if content is not None or not lists.has_known_length(it, iterable):
         return call(it, V.Known(in_python.total_of), (iterable, start), {})
     total = start
-    for item in nested_items(it, iterable):
+    for item in sequence_of(it, iterable):
         total = binary(it, "+", total, item)
     return total
 
@@ -365,7 +369,7 @@ def any_(it: Interpreter, iterable: V.Value) -> V.Value:
     if not lists.has_known_length(it, iterable):
         return call(it, V.Known(in_python.any_of), (iterable,), {})
     result: V.Value = V.Known(False)
-    for item in nested_items(it, iterable):
+    for item in sequence_of(it, iterable):
         result = either(it, result, truth(it, item))
     return result
 
@@ -378,7 +382,7 @@ def all_(it: Interpreter, iterable: V.Value) -> V.Value:
     if not lists.has_known_length(it, iterable):
         return call(it, V.Known(in_python.all_of), (iterable,), {})
     result: V.Value = V.Known(True)
-    for item in nested_items(it, iterable):
+    for item in sequence_of(it, iterable):
         result = both(it, result, truth(it, item))
     return result
 
@@ -503,8 +507,6 @@ def sorted_(
     reverse: V.Value = V.Known(False),
 ) -> V.Value:
     """sorted(iterable) of known items."""
-    from pyrelay.infer.dispatch import sequence_of
-
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
         raise it.failure(
             errors.UnsupportedOperationError, "sorted() of an array would give a list",
@@ -534,7 +536,13 @@ def reduce_(
     it: Interpreter, function: V.Value, iterable: V.Value, initial: V.Value = V.NONE
 ) -> V.Value:
     """functools.reduce(function, iterable[, initial])."""
-    items = list(nested_items(it, iterable))
+    given = V.Tuple(() if initial is V.NONE else (initial,))
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(iteration.reduced), (function, iterable, given), {})
+    items = list(sequence_of(it, iterable))
+    if not items and not given.items:
+        error = TypeError("reduce() of empty iterable with no initial value")
+        raise raised(it, error)
     result = items.pop(0) if initial is V.NONE else initial
     for item in items:
         result = call(it, function, (result, item), {})
@@ -642,8 +650,10 @@ def math_isfinite(it: Interpreter, x: V.Value) -> V.Value:
 @handles(math.prod)
 def math_prod(it: Interpreter, iterable: V.Value, *, start: V.Value = ONE) -> V.Value:
     """math.prod(iterable)."""
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(iteration.product), (iterable, start), {})
     total = start
-    for item in nested_items(it, iterable):
+    for item in sequence_of(it, iterable):
         total = binary(it, "*", total, item)
     return total
 

@@ -1,4 +1,4 @@
-"""Names whose meaning is plain Python (the package in_python), methods of ufuncs, itertools.
+"""Names whose meaning is plain Python (the package in_python), methods of ufuncs.
 
 In: NumPy and `math` objects. Out: entries in the table of names. An error inside of a composed
 function is reported at the user's call.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -335,56 +334,3 @@ def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
     content = it.content(obj.root)
     given = {f.name: content[f.name] for f in dataclasses.fields(obj.cls) if f.init}
     return calls.call(it, V.Known(obj.cls), (), {**given, **changes})
-
-
-# -- itertools -------------------------------------------------------------------------------------
-
-
-@handles(itertools.product)
-def product(it: Interpreter, *iterables: V.Value, repeat: V.Value = V.Known(1)) -> V.Value:
-    """itertools.product: the last iterable runs fastest."""
-    return V.Lazy("product", iterables * it.static(repeat, "repeat"))
-
-
-@handles(itertools.chain)
-def chain(it: Interpreter, *iterables: V.Value) -> V.Value:
-    """itertools.chain of iterables of known length."""
-    from pyrelay.infer.dispatch import sequence_of
-
-    return V.Tuple(tuple(item for each in iterables for item in sequence_of(it, each)))
-
-
-def _arrangements(fn: Any) -> Callable[..., V.Value]:
-    def handler(it: Interpreter, iterable: V.Value, r: V.Value = V.NONE) -> V.Value:
-        from pyrelay.infer.dispatch import sequence_of
-
-        items = sequence_of(it, iterable)
-        given = () if r == V.NONE else (it.static(r, "the length"),)
-        return V.Tuple(tuple(map(V.Tuple, fn(items, *given))))
-
-    return handler
-
-
-handles(itertools.combinations)(_arrangements(itertools.combinations))
-handles(itertools.permutations)(_arrangements(itertools.permutations))
-handles(itertools.pairwise)(_arrangements(itertools.pairwise))
-
-
-@handles(itertools.accumulate)
-def accumulate(
-    it: Interpreter, iterable: V.Value, func: V.Value = V.NONE, *, initial: V.Value = V.NONE
-) -> V.Value:
-    """itertools.accumulate of an iterable of known length."""
-    from pyrelay.infer.dispatch import sequence_of
-    from pyrelay.infer.operators import binary
-
-    items = list(sequence_of(it, iterable))
-    if initial != V.NONE:
-        items.insert(0, initial)
-    results = items[:1]
-    for item in items[1:]:
-        results.append(
-            binary(it, "+", results[-1], item) if func == V.NONE
-            else calls.call(it, func, (results[-1], item), {})
-        )
-    return V.Tuple(tuple(results))

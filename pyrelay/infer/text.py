@@ -162,7 +162,7 @@ def method(
 ) -> V.Value:
     """Call a method of a string."""
     if name == "join" and args:
-        from pyrelay.infer.dispatch import sequence_of
+        from pyrelay.infer.iteration import sequence_of
 
         items = sequence_of(it, args[0])
         args = (V.Tuple(items), *args[1:])

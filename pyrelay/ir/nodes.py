@@ -89,6 +89,9 @@ class Const:
 
 Atom = Var | Const
 
+TEMPORARY = "v"
+"""The name of a value that the user gave none."""
+
 
 class _Unset:
     """The value of a local variable on a path that has not assigned it."""

@@ -830,6 +830,21 @@ def generator_arguments(n):
     return tuple(i + 1 for i in range(n)), max((i for i in range(n)), default=-1) if n < 0 else 5
 
 
+@case(0, 1, 5)
+def generators(n):
+    def items(m):
+        """Yields from a loop, from another generator, and nothing."""
+        for i in range(m):
+            if i == 3:
+                return
+            yield i * n
+        yield from (j + n for j in range(2) if j != n)
+        yield
+
+    lazy = (i + j for i in range(n) for j in range(i))
+    return list(items(n)), [v for v in items(1)], list(lazy), [w for w in lazy]
+
+
 @case(2)
 def returns_nothing(n):
     n += 1

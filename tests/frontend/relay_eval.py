@@ -12,8 +12,10 @@ import operator
 import types
 from typing import Any
 
+from pyrelay.frontend.generators import FIRST
 from pyrelay.frontend.parse import parse
 from pyrelay.ir.nodes import UNREAD, UNSET, Block, Const, Function, If, Loop, PyCall, Var
+from pyrelay.ir.walk import nested_lets
 
 UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": operator.not_}
 BINARY = {
@@ -47,6 +49,7 @@ class Run:
     def __init__(self, function: types.FunctionType) -> None:
         self.python = function
         self.module = parse(function).module
+        self.yielded: list[list[Any]] = []  # by the generators that run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         main = self.module.main
@@ -60,6 +63,14 @@ class Run:
         stub = make_binder(function, defaults)
         bound = stub(*args, **kwargs)
         env = dict(zip(function.params, [*bound, *cells], strict=True))
+        yields = any(
+            isinstance(let.rhs, PyCall) and let.rhs.kind == "yield"
+            for let in nested_lets(function.body)
+        )
+        if yields:  # all items at once: programs of the tests are finite and without effects
+            self.yielded.append([])
+            self.block(function.body, env)
+            return iter(self.yielded.pop())
         (result,) = self.block(function.body, env)
         assert result is not UNREAD
         assert result is not UNSET
@@ -119,6 +130,10 @@ class Run:
                 return state
 
     # -- what Python does, by kind ---------------------------------------------------------------
+
+    def hand_over(self, item):
+        self.yielded[-1].append(item)
+        return False
 
     def name(self, scope, name):
         if scope == "free":
@@ -286,6 +301,9 @@ SILENT = {
 }
 
 
+setattr(Run, "yield", Run.hand_over)
+
+
 def make_binder(function: Function, defaults: dict[str, Any]) -> Any:
     """A Python function with the same signature, which returns the values in order."""
     parts, seen_star = [], False
@@ -305,5 +323,6 @@ def make_binder(function: Function, defaults: dict[str, Any]) -> Any:
     names = ", ".join(p.name for p in function.signature)
     scope = {"_defaults": defaults}
     source = f"def bind({', '.join(parts)}):\n    return [{names}]\n"
+    source = source.replace(FIRST, "_first")  # the parameter of a generator expression
     exec(source, scope)
     return scope["bind"]

@@ -34,7 +34,7 @@ REFUSED = {
             try:
                 return 1 / x
             except ZeroDivisionError:
-                yield x
+                y = yield x
             finally:
                 print(x)
         """,
@@ -47,10 +47,10 @@ REFUSED = {
         """,
     "generators": """
         def f(x):
-            g = (i for i in x)
-            yield g
+            g = ((y := i) for i in x)
+            got = yield g
             for a, b in zip((i for i in x), x):
-                yield from a
+                got = yield from a
             return sum(i for i in x)
         """,
     "globals": """
@@ -83,7 +83,7 @@ REFUSED = {
     "one": "f = lambda x: (yield x)",
     "wide": """
         def f(größe):
-            名前 = "日本語"; y = (i for i in größe)
+            名前 = "日本語"; y = yield größe
             return 名前
         """,
 }

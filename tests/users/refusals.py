@@ -23,14 +23,6 @@ def try_except(x, y):
         return 0.0
 
 
-@refuse((5,), "a generator", "build a list")
-def fibonacci_generator(n):
-    a, b = 0, 1
-    for _ in range(n):
-        yield a
-        a, b = b, a + b
-
-
 @refuse((X,), "random numbers", "outside")
 def random_noise(x):
     return x + np.random.randn(3)

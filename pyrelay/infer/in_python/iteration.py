@@ -56,60 +56,12 @@ def filtered(function: Callable[..., Any] | None, items: Iterable[Any]) -> Itera
             yield item
 
 
-def total(items: Iterable[Any], start: Any) -> Any:
-    """sum(items, start)."""
-    result = start
-    for item in items:
-        result = result + item
-    return result
-
-
 def product(items: Iterable[Any], start: Any) -> Any:
     """math.prod(items, start=start)."""
     result = start
     for item in items:
         result = result * item
     return result
-
-
-def any_true(items: Iterable[Any]) -> bool:
-    """any(items)."""
-    return any(True for item in items if item)
-
-
-def all_true(items: Iterable[Any]) -> bool:
-    """all(items)."""
-    return not any(True for item in items if not item)
-
-
-def smallest(items: Iterable[Any], key: Any, default: tuple[Any, ...]) -> Any:
-    """min(items, key=key), or the default of no items."""
-    best = None
-    rank = None
-    for item in items:
-        own = item if key is None else key(item)
-        if rank is None or own < rank:
-            best, rank = item, own
-    if rank is None:
-        if len(default) == 0:
-            raise ValueError("min() arg is an empty sequence")
-        return default[0]
-    return best
-
-
-def largest(items: Iterable[Any], key: Any, default: tuple[Any, ...]) -> Any:
-    """max(items, key=key), or the default of no items."""
-    best = None
-    rank = None
-    for item in items:
-        own = item if key is None else key(item)
-        if rank is None or own > rank:
-            best, rank = item, own
-    if rank is None:
-        if len(default) == 0:
-            raise ValueError("max() arg is an empty sequence")
-        return default[0]
-    return best
 
 
 def reduced(function: Callable[..., Any], items: Iterable[Any], initial: tuple[Any, ...]) -> Any:
@@ -127,8 +79,33 @@ def reduced(function: Callable[..., Any], items: Iterable[Any], initial: tuple[A
 
 
 def first(items: Iterable[Any], default: tuple[Any, ...]) -> Any:
-    """next(items, *default) of a generator."""
+    """next(items, *default) of a generator that has not begun."""
     for item in items:
+        return item
+    if len(default) == 0:
+        raise StopIteration
+    return default[0]
+
+
+class Items:
+    """The iterator over a sequence: `iter(sequence)`."""
+
+    def __init__(self, sequence: Any) -> None:
+        self.sequence = sequence
+        self.position = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        while self.position < len(self.sequence):
+            item = self.sequence[self.position]
+            self.position += 1
+            yield item
+
+
+def following(items: Items, default: tuple[Any, ...]) -> Any:
+    """next(items, *default)."""
+    if items.position < len(items.sequence):
+        item = items.sequence[items.position]
+        items.position += 1
         return item
     if len(default) == 0:
         raise StopIteration
@@ -144,6 +121,11 @@ def counted(start: Any = 0, step: Any = 1) -> Iterator[Any]:
     while True:
         yield number
         number += step
+
+
+def constant(item: Any, _: Any) -> Any:
+    """The item, whatever the number."""
+    return item
 
 
 def repeated(item: Any) -> Iterator[Any]:

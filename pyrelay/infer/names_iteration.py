@@ -1,0 +1,185 @@
+"""`iter`, `next`, `filter` and itertools as handlers.
+
+In: iterables. Out: tuples where all items are at hand, else generators (in_python/iteration.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.generators import is_generator, list_as_iterator, never_ends
+from pyrelay.infer.in_python import iteration
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import handles
+from pyrelay.ir.nodes import TEMPORARY
+
+
+def _items(it: Interpreter, iterable: V.Value) -> tuple[V.Value, ...] | None:
+    """The items of an iterable that are all at hand, else None."""
+    from pyrelay.infer.iteration import iterate
+
+    if is_generator(iterable) or isinstance(iterable, V.ArrayRef):
+        return None
+    found = iterate(it, iterable)
+    if not isinstance(found.count, V.Known) or not found.static:
+        return None
+    return tuple(found.item(V.Known(k)) for k in range(found.count.value))
+
+
+def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
+    def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        return call(it, V.Known(fn), args, keywords)
+
+    return handler
+
+
+@handles(filter)
+def filter_(it: Interpreter, function: V.Value, iterable: V.Value) -> V.Value:
+    """filter(function, iterable)."""
+    return call(it, V.Known(iteration.filtered), (function, iterable), {})
+
+
+@handles(iter)
+def iter_(it: Interpreter, iterable: V.Value, *sentinel: V.Value) -> V.Value:
+    """iter(iterable): a generator of its items."""
+    if sentinel:
+        raise it.failure(
+            errors.UnsupportedOperationError, "iter() with a sentinel cannot be compiled",
+            hints=("write 'while (item := function()) != sentinel'",),
+        )
+    if isinstance(iterable, V.Ref) and is_generator(iterable):
+        return iterable
+    if isinstance(iterable, V.Ref) and iterable.cls is iteration.Items:
+        return iterable
+    return call(it, V.Known(iteration.Items), (iterable,), {})
+
+
+def _has_name(it: Interpreter, value: V.Value) -> bool:
+    """True if a variable holds a generator, which may then be asked for more."""
+    return isinstance(value, V.Lazy) or any(
+        isinstance(held, V.Ref) and isinstance(value, V.Ref) and held.root is value.root
+        for var, held in it.frame.env.items() if var.name != TEMPORARY
+    )
+
+
+@handles(next)
+def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
+    """next(iterator[, default])."""
+    if isinstance(iterator, V.Ref) and iterator.cls is iteration.Items:
+        return call(it, V.Known(iteration.following), (iterator, V.Tuple(default)), {})
+    if is_generator(iterator):
+        if _has_name(it, iterator) and not never_ends(it, iterator):
+            items = list_as_iterator(it, iterator)
+            return call(it, V.Known(iteration.following), (items, V.Tuple(default)), {})
+        return call(it, V.Known(iteration.first), (iterator, V.Tuple(default)), {})
+    raise it.failure(
+        errors.TypeMismatchError, f"next() cannot take {V.describe(iterator)}",
+        hints=("give it an iterator: iter(...)",),
+    )
+
+
+@handles(itertools.product)
+def product(it: Interpreter, *iterables: V.Value, repeat: V.Value = V.Known(1)) -> V.Value:
+    """itertools.product: the last iterable runs fastest."""
+    return V.Lazy("product", iterables * it.static(repeat, "repeat"))
+
+
+@handles(itertools.chain)
+def chain(it: Interpreter, *iterables: V.Value) -> V.Value:
+    """itertools.chain(*iterables)."""
+    return chain_all(it, V.Tuple(iterables))
+
+
+@handles(itertools.chain.from_iterable)
+def chain_all(it: Interpreter, iterables: V.Value) -> V.Value:
+    """itertools.chain.from_iterable(iterables)."""
+    parts = _items(it, iterables)
+    if parts is not None:
+        known = [_items(it, part) for part in parts]
+        if all(k is not None for k in known):
+            return V.Tuple(tuple(item for each in known for item in each or ()))
+        iterables = V.Tuple(parts)
+    return call(it, V.Known(iteration.chained), (iterables,), {})
+
+
+def _arrangements(fn: Any) -> Callable[..., V.Value]:
+    def handler(it: Interpreter, iterable: V.Value, r: V.Value = V.NONE) -> V.Value:
+        from pyrelay.infer.iteration import sequence_of
+
+        items = sequence_of(it, iterable)
+        given = () if r == V.NONE else (it.static(r, "the length"),)
+        return V.Tuple(tuple(map(V.Tuple, fn(items, *given))))
+
+    return handler
+
+
+handles(itertools.combinations)(_arrangements(itertools.combinations))
+handles(itertools.permutations)(_arrangements(itertools.permutations))
+handles(itertools.pairwise)(_arrangements(itertools.pairwise))
+
+
+@handles(itertools.accumulate)
+def accumulate(
+    it: Interpreter, iterable: V.Value, func: V.Value = V.NONE, *, initial: V.Value = V.NONE
+) -> V.Value:
+    """itertools.accumulate(iterable, func, initial=initial)."""
+    return call(it, V.Known(iteration.accumulated), (iterable, func, initial), {})
+
+
+@handles(itertools.repeat)
+def repeat(it: Interpreter, object: V.Value, times: V.Value | None = None) -> V.Value:
+    """itertools.repeat(object[, times])."""
+    if times is None:
+        return call(it, V.Known(iteration.repeated), (object,), {})
+    return V.Lazy("map", (V.Range(V.Known(0), times, V.Known(1)),), V.Partial(
+        V.Known(iteration.constant), (object,), ()
+    ))
+
+
+@handles(itertools.islice)
+def islice(it: Interpreter, iterable: V.Value, *bounds: V.Value) -> V.Value:
+    """itertools.islice(iterable, [start,] stop[, step])."""
+    start: V.Value = V.Known(0)
+    stop: V.Value = V.NONE
+    step: V.Value = V.Known(1)
+    match bounds:
+        case (only,):
+            stop = only
+        case (first, last, *more) if len(more) <= 1:
+            start = first if first != V.NONE else start
+            stop = last
+            step = more[0] if more and more[0] != V.NONE else step
+        case _:
+            raise it.failure(errors.SignatureError, "islice() takes from 2 to 4 arguments")
+    return call(it, V.Known(iteration.sliced), (iterable, start, stop, step), {})
+
+
+@handles(itertools.zip_longest)
+def zip_longest(
+    it: Interpreter, *iterables: V.Value, fillvalue: V.Value = V.NONE
+) -> V.Value:
+    """itertools.zip_longest of iterables whose items are at hand."""
+    columns = [_items(it, each) for each in iterables]
+    if any(column is None for column in columns):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "zip_longest() needs iterables whose length is known when compiling",
+            hints=("go through range(max(len(a), len(b))) and test the index",),
+        )
+    rows = itertools.zip_longest(*(c or () for c in columns), fillvalue=fillvalue)
+    return V.Tuple(tuple(map(V.Tuple, rows)))
+
+
+_MEANINGS: dict[Any, Callable[..., Any]] = {
+    itertools.count: iteration.counted, itertools.cycle: iteration.cycled,
+    itertools.starmap: iteration.star_mapped, itertools.takewhile: iteration.taken_while,
+    itertools.dropwhile: iteration.dropped_while, itertools.filterfalse: iteration.filtered_out,
+    itertools.compress: iteration.compressed,
+}
+for _fn, _meaning in _MEANINGS.items():
+    handles(_fn)(_in_python(_meaning))

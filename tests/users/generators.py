@@ -1,0 +1,298 @@
+"""Generators: functions that yield, generator expressions, itertools, `iter` and `next`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+
+import numpy as np
+
+from tests.users.corpus import refuse, use
+
+X = np.array([3.0, 1.0, 2.5])
+
+
+def squares(x):
+    for v in x:
+        yield v * v
+
+
+def countdown(n):
+    while n > 0:
+        yield n
+        n -= 1
+
+
+def fibonacci():
+    a, b = 0, 1
+    while True:
+        yield a
+        a, b = b, a + b
+
+
+def chained(*iterables):
+    for each in iterables:
+        yield from each
+
+
+@use((X,), wrt=(0,))
+def items_one_by_one(x):
+    s = 0.0
+    for k, v in enumerate(squares(x)):
+        s = s * 0.5 + k * v
+    return s, sum(squares(x)), max(squares(x)), any(v > 8 for v in squares(x))
+
+
+@use((5,), (0,))
+def generator_with_a_test(n):
+    s = 0
+    for k in countdown(n):
+        s = s * 2 + k
+    return s, max(countdown(n), default=-1), any(k == 3 for k in countdown(n)), list(countdown(n))
+
+
+@use((50,), (0,))
+def without_an_end(limit):
+    s = 0
+    for k in fibonacci():
+        if k > limit:
+            break
+        s += k
+    else:
+        s = -1
+    return s, next(fibonacci())
+
+
+@use((X, [1.0, 2.0]), wrt=(0,))
+def listed(x, pair):
+    return (
+        list(squares(pair)), tuple(squares((x[2],))), [g + 1 for g in squares(pair)],
+        {k: v for k, v in enumerate(squares(pair))}, [*squares(pair)], list(squares(x)),
+        functools.reduce(operator.add, squares(x)), math.prod(squares(x)),
+    )  # fmt: skip
+
+
+@use((X,), wrt=(0,))
+def in_step_with_others(x):
+    s = 0.0
+    for a, b in zip(squares(x), countdown(3), strict=True):
+        s += a * b
+    for a, f in zip(x, fibonacci(), strict=False):
+        s += a * f
+    for a, b, c in zip(x, squares(x), x[:2], strict=False):
+        s += a * b * c
+    return s, sum(map(operator.mul, squares(x), x))
+
+
+@use((X,), wrt=(0,))
+def generators_of_generators(x):
+    def twice(v):
+        yield v
+        yield v + 1
+
+    def all_of(y):
+        for v in y:
+            yield from twice(v)
+
+    s = 0.0
+    for v in chained(x, squares(x), [1.0], all_of(x)):
+        s = s * 0.5 + v
+    return s
+
+
+@use((X,), wrt=(0,))
+def flattened(x):
+    def flat(t):
+        for u in t:
+            if isinstance(u, (tuple, list)):
+                yield from flat(u)
+            else:
+                yield u
+
+    return list(flat((x[0], [x[1], (x[2], 2.0)], ())))
+
+
+@use((X,), wrt=(0,))
+def left_early(x):
+    def until(y, limit):
+        for v in y:
+            if v < limit:
+                return
+            yield v
+        yield 100.0
+
+    return sum(until(x, 1.5)), sum(until(x, 0.0))
+
+
+@use((2.0, 5), wrt=(0,))
+def newton(x, n):
+    def iterates(a):
+        g = a
+        while True:
+            yield g
+            g = 0.5 * (g + a / g)
+
+    for k, g in enumerate(iterates(x)):
+        if k >= n:
+            return g
+    return 0.0
+
+
+@use((2.0,), wrt=(0,))
+def newton_to_a_tolerance(x):
+    def iterates(a):
+        g = a
+        while True:
+            yield g
+            g = 0.5 * (g + a / g)
+
+    for g in iterates(x):
+        if abs(g * g - x) < 1e-10:
+            break
+    return g
+
+
+@use((X,), wrt=(0,))
+def pairs_of_pairs(x):
+    def pairs(n):
+        for i in range(n):
+            for j in range(i + 1, n):
+                yield i, j
+
+    s = 0.0
+    for i, j in pairs(3):
+        for k, m in pairs(3):
+            s += x[i] * x[j] * x[k] + x[m]
+    return s, sum((x[i] - x[j]) ** 2 for i, j in pairs(3))
+
+
+@use((X,), wrt=(0,))
+def closures_and_effects(x):
+    log = np.zeros(4)
+    count = 0
+
+    def noted(y):
+        nonlocal count
+        for v in y:
+            count += 1
+            log[count] = v
+            yield v * 2
+
+    s = sum(noted(x))
+    return s, log, count
+
+
+@use((X,), wrt=(0,), joins=True)
+def one_at_a_time(x):
+    g = squares(x)
+    a = next(g)
+    b = next(g)
+    rest = [v for v in g]
+    it = iter([x[0], x[1], x[2]])
+    first = next(it)
+    others = 0.0
+    for v in it:
+        others += v
+    return a - b, rest, next(g, -1.0), first, others, next(it, None)
+
+
+@use((X,), (X * 0,), wrt=(0,), joins=True)
+def first_that_fits(x):
+    return next((v for v in x if v > 2), -1.0), next((i for i, v in enumerate(x) if v > 2), None)
+
+
+@use(([],), ([1.0],))
+def next_of_nothing(items):
+    return next(iter(items))
+
+
+@use((X,), wrt=(0,))
+def used_up(x):
+    g = squares(x)
+    return sum(g), sum(g)
+
+
+@use((X, 5), wrt=(0,))
+def itertools_names(x, n):
+    s = 0.0
+    for i, j in itertools.product(range(3), repeat=2):
+        s += x[i] * x[j]
+    for a, b in itertools.combinations(range(3), 2):
+        s += (x[a] - x[b]) ** 2
+    for k, v in zip(itertools.count(1), x, strict=False):
+        s += k * v
+    for a, b in itertools.zip_longest((1, 2), (3,), fillvalue=0):
+        s += a * b
+    for a in itertools.repeat(2.0, 3):
+        s += a * x[0]
+    for a, b in zip(x, itertools.cycle((1.0, -1.0)), strict=False):
+        s += a * b
+    for a in itertools.islice(range(10), 2, 8, 2):
+        s += a * x[1]
+    for a in itertools.takewhile(lambda t: t < 3, itertools.count()):
+        s += a
+    for a in itertools.chain.from_iterable([[1, 2], (3,), x]):
+        s += a
+    for f in itertools.starmap(lambda p, q: p * q, [(1, 2), (3, 4)]):
+        s += f
+    for i in itertools.count(1):
+        if i > n:
+            break
+        s += x[i % 3] / i
+    for v in itertools.accumulate(x):
+        s += v * v
+    return s, list(itertools.accumulate([1, 2, 3], operator.mul)), list(
+        itertools.accumulate((x[0], x[1]), initial=1.0)
+    )
+
+
+@use((X, 6), (X - 2.5, 0), wrt=(0,))
+def filters(x, n):
+    return (
+        sum(filter(lambda v: v > 0, x)), [v for v in filter(lambda k: k % 2 == 0, range(6))],
+        sum(filter(None, [0, 1, 2])), sum(k for k in filter(lambda k: k % 3, range(n))),
+    )  # fmt: skip
+
+
+class Bag:
+    """An object that is gone through."""
+
+    def __init__(self, *items):
+        self.items = items
+
+    def __iter__(self):
+        yield from self.items
+
+
+@use((2.0,), wrt=(0,))
+def object_with_iter(x):
+    bag = Bag(x, 3.0, x * x)
+    a, *others = bag
+    return a, others, sum(bag), max(bag), [v + 1 for v in bag], x in bag
+
+
+@refuse((X,), "left before its end", "one loop")
+def goes_on_with_a_generator(x):
+    g = fibonacci()
+    return next(g) * x, next(g)
+
+
+@refuse((X,), "without an end")
+def two_without_an_end(x):
+    s = 0.0
+    for a, b in zip(fibonacci(), fibonacci(), strict=False):
+        if a > 10:
+            break
+        s += a * b
+    return s * x
+
+
+@refuse((X,), "yield inside an expression", "statement of its own")
+def sent_to_a_generator(x):
+    def g():
+        got = yield 1.0
+        yield got
+
+    return sum(g()) * x
