@@ -45,6 +45,7 @@ def is_record_class(cls: Any) -> bool:
         isinstance(cls, type)
         and cls.__module__ not in ("builtins", "numpy", "typing", "collections", "functools", "abc")
         and not issubclass(cls, (enum.Enum, BaseException))
+        and isinstance(cls.__module__, str)  # classes of extension modules may have none
         and not cls.__module__.startswith(("numpy.", "pyrelay."))
         and (dataclasses.is_dataclass(cls) or hasattr(cls, "_fields")
              or not issubclass(cls, (tuple, list, dict, str, int, float, complex)))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
@@ -36,6 +37,7 @@ def is_constant_object(value: Any) -> bool:
              functools.partial, property),
         )
         or is_writer(value)
+        or (callable(value) and hasattr(type(value), "__get__") and hasattr(value, "__name__"))
         or (callable(value) and not dataclasses.is_dataclass(value)
             and not isinstance(value, (list, dict, tuple, np.ndarray))
             and not is_plain_object(value))
@@ -161,6 +163,8 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
             return trees.attribute(it, obj, name)
         case V.Known(v) if types.of_scalar(v) is None:
             return _known_attribute(it, v, name)
+        case V.Ref(_, cls) if cls in random_state.CLASSES:
+            pass  # a generator: only the methods that `names_random` has
         case V.Ref(root, cls) if cls is not None:
             content = it.content(root)
             if name in content:

@@ -120,8 +120,9 @@ def call_known(
 
 _BUILTIN = (python_types.BuiltinFunctionType, type)
 _RANDOM = (
-    "random numbers cannot be drawn inside a compiled function",
-    "draw them outside and pass the array",
+    "random numbers of this kind cannot be drawn inside a compiled function",
+    "draw them outside and pass the array, or use rng = np.random.default_rng(seed) and its "
+    "normal, uniform, integers, choice, permutation, ...",
 )
 _REFUSED: dict[Any, tuple[str, str]] = {
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),

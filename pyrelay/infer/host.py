@@ -64,7 +64,7 @@ def _emitted(
     it: Interpreter, op: str, function: Callable[..., Any], args: Sequence[V.Value],
     keywords: Mapping[str, V.Value], result: TensorType | None,
 ) -> V.Value:
-    taken = _Operands(it)
+    taken = Operands(it)
     trees = tuple(map(taken.tree, args))
     named = tuple((k, taken.tree(v)) for k, v in keywords.items())
     invocation = Invocation(function, trees, named)
@@ -75,7 +75,7 @@ def _emitted(
 
 
 @dataclass
-class _Operands:
+class Operands:
     """The operands of a call, and the trees of what is made of them."""
 
     it: Interpreter

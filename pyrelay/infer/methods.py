@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import lists, names, text
+from pyrelay.infer import lists, names, random_state, text
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
 from pyrelay.infer.in_python import lists as in_python
@@ -127,6 +127,10 @@ def call(
 
 def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
     match obj:
+        case V.Ref(_, cls) if cls in random_state.CLASSES:
+            from pyrelay.infer.names_random import METHODS
+
+            return METHODS[cls]
         case V.Ref(root, None):
             return {"list": _LIST, "dict": _DICT}.get(root.kind, {})
         case V.Text():

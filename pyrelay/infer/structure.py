@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
+from pyrelay.infer import random_state
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.attributes import is_constant_object
 from pyrelay.infer.datatypes import Schema, declare, family_of
@@ -231,7 +232,9 @@ def _inside(cls: type, into: Flattened) -> Iterator[None]:
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """The attributes of a dataclass instance or plain object, in order."""
+    """The attributes of a dataclass instance or plain object, in order; a generator's state."""
+    if isinstance(value, random_state.CLASSES):
+        return {"words": random_state.words_of(value)}
     if hasattr(value, "__dict__"):
         return dict(vars(value))
     slots = [s for cls in type(value).__mro__ for s in getattr(cls, "__slots__", ())]
@@ -458,6 +461,8 @@ def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any
         return slice(*parts)
     if kind == "range":
         return range(*parts)
+    if cls in random_state.CLASSES:
+        return random_state.made(parts[0])
     made = cls.__new__(cls)
     for name, part in zip(names, parts, strict=True):
         object.__setattr__(made, name, part)
@@ -473,6 +478,8 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
     elif kind == "dict":
         container.clear()
         container.update(zip(names, parts, strict=True))
+    elif isinstance(container, random_state.CLASSES):
+        random_state.store(container, parts[0])
     else:
         for name, part in zip(names, parts, strict=True):
             object.__setattr__(container, name, part)

@@ -11,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyrelay.errors import GradientError
 from pyrelay.ir import types
+from pyrelay.ir.build import Handle
 from pyrelay.ir.op import Effect, Fusion, Op, Sample, define, not_differentiable
 from pyrelay.ir.types import Type
+
+_FROM_OUTSIDE = not_differentiable("what it returns comes from outside of the program")
 
 
 def _typed(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
@@ -26,13 +30,23 @@ def _called(*values: Any, function: Callable[..., Any], types: tuple[Type, ...])
     return result if types else ()
 
 
-def _call(name: str, effect: Effect, doc: str) -> Op:
+def _no_derivative(y: Any, g: Any, *args: Handle, **attrs: Any) -> tuple[Any, ...]:
+    raise GradientError(
+        "random numbers of this distribution have no derivative by its parameters.",
+        span=args[0].builder.span,
+        hints=("use pyrelay.nn.stop_gradient(...) on the parameters if none is meant",),
+    )
+
+
+def _call(name: str, effect: Effect, doc: str, vjp: Any = _FROM_OUTSIDE) -> Op:
     return define(
         name, relation=_typed, numpy=_called, fusion=Fusion.OPAQUE, schedule="host", effect=effect,
-        vjp=not_differentiable("what it returns comes from outside of the program"), doc=doc,
+        vjp=vjp, doc=doc,
         samples=(
-            Sample((3, 4.5), {"function": divmod, "types": (types.PY_FLOAT, types.PY_FLOAT)}),
-            Sample((2.5,), {"function": abs, "types": (types.PY_FLOAT,)}),
+            Sample(
+                (3, 4.5), {"function": divmod, "types": (types.PY_FLOAT, types.PY_FLOAT)}, False
+            ),
+            Sample((2.5,), {"function": abs, "types": (types.PY_FLOAT,)}, False),
             Sample((), {"function": tuple, "types": ()}),
         ),
     )
@@ -45,4 +59,9 @@ host_call = _call(
 host_value = _call(
     "host_value", Effect.RAISES,
     "what `function`, which only computes, gives for the operands; its results have `types`",
+)
+host_draw = _call(
+    "host_draw", Effect.RAISES,
+    "as `host_value`, of numbers that depend on the operands in a way without a derivative rule",
+    _no_derivative,
 )

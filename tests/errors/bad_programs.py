@@ -90,7 +90,7 @@ def f(x):
         "\ndef f(n):\n    return sum(int(digit) for digit in str(n))\n", (12,),
     ),
     "text_split": ("\ndef f(x):\n    return f'{x} m'.split()\n", (1.5,)),
-    "random_inside": ("\ndef f(x):\n    return x + np.random.randn(4)\n", (X,)),
+    "random_inside": ("\ndef f(x):\n    return x + np.random.dirichlet(x)\n", (X,)),
     "recursion_without_base_case": (
         """
 def f(n):

@@ -381,6 +381,22 @@ def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     return np.trace(x, offset, -2, -1, dtype)
 
 
+def spread_by_covariance(
+    x: Array, mean: Array, cov: Array, method: str, legacy: bool
+) -> Array:
+    """Independent normal numbers made into vectors with a mean and a covariance."""
+    c = _float(cov)
+    if method == "cholesky":
+        factor = _cholesky(c, False)
+    elif method == "eigh":
+        s, u = _eigh(c, False)
+        factor = u * np.sqrt(np.abs(s))
+    else:
+        u, s, vt = _svd(c, True)
+        factor = (vt.T if legacy else u) * np.sqrt(s)
+    return mean + x @ factor.T
+
+
 # -- polynomials -----------------------------------------------------------------------------------
 
 

@@ -1,0 +1,112 @@
+"""The state of a random number generator as words, so that a program can carry it.
+
+In: an `np.random.Generator` or `np.random.RandomState`. Out: an array of uint64: the kind of the
+bit generator, its state, what it has kept of the last draw. `drawn` is what a program calls through
+the host gate: words and arguments in, words afterwards and numbers out. Nothing else changes, so a
+draw may be repeated (in a derivative) and gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import Any
+
+import numpy as np
+
+Words = np.ndarray[Any, Any]
+CLASSES = (np.random.Generator, np.random.RandomState)
+
+_LOW = 2**64 - 1
+_KINDS: tuple[Any, ...] = (
+    np.random.PCG64, np.random.MT19937, np.random.PCG64DXSM, np.random.SFC64, np.random.Philox,
+)
+_LEGACY = len(_KINDS)
+_local = threading.local()
+
+
+def words_of(generator: Any) -> Words:
+    """The state. Raises TypeError for a bit generator that NumPy does not have itself."""
+    if isinstance(generator, np.random.RandomState):
+        legacy: Any = generator.get_state(legacy=True)
+        _, key, place, has_gauss, gauss = legacy
+        (bits,) = struct.unpack("<Q", struct.pack("<d", gauss))
+        return np.array([_LEGACY, *key.tolist(), place, has_gauss, bits], np.uint64)
+    bits_of = generator.bit_generator
+    if type(bits_of) not in _KINDS:
+        raise TypeError(f"generators with {type(bits_of).__name__} cannot be passed to a program")
+    kind = _KINDS.index(type(bits_of))
+    state = bits_of.state
+    inner = state["state"]
+    match kind:
+        case 0 | 2:
+            numbers = [n for v in (inner["state"], inner["inc"]) for n in (v & _LOW, v >> 64)]
+        case 1:
+            return np.array([kind, *inner["key"].tolist(), inner["pos"]], np.uint64)
+        case 3:
+            numbers = inner["state"].tolist()
+        case _:
+            numbers = [
+                *inner["counter"].tolist(), *inner["key"].tolist(), *state["buffer"].tolist(),
+                state["buffer_pos"],
+            ]
+    return np.array([kind, *numbers, state["has_uint32"], state["uinteger"]], np.uint64)
+
+
+def store(generator: Any, words: Words) -> None:
+    """Give a generator this state."""
+    kind, *numbers = words.tolist()
+    if kind == _LEGACY:
+        *key, place, has_gauss, bits = numbers
+        (gauss,) = struct.unpack("<d", struct.pack("<Q", bits))
+        generator.set_state(("MT19937", np.array(key, np.uint32), place, has_gauss, gauss))
+        return
+    state: dict[str, Any] = {"bit_generator": _KINDS[kind].__name__}
+    if kind == 1:
+        state["state"] = {"key": np.array(numbers[:-1], np.uint32), "pos": numbers[-1]}
+    else:
+        *numbers, state["has_uint32"], state["uinteger"] = numbers
+        if kind in (0, 2):
+            a, b, c, d = numbers
+            state["state"] = {"state": a | b << 64, "inc": c | d << 64}
+        elif kind == 3:
+            state["state"] = {"state": np.array(numbers, np.uint64)}
+        else:
+            state["state"] = {
+                "counter": np.array(numbers[:4], np.uint64),
+                "key": np.array(numbers[4:6], np.uint64),
+            }
+            state["buffer"] = np.array(numbers[6:10], np.uint64)
+            state["buffer_pos"] = numbers[10]
+    generator.bit_generator.state = state
+
+
+def made(words: Words) -> Any:
+    """A new generator with this state."""
+    kind = int(words[0])
+    generator: Any
+    if kind == _LEGACY:
+        generator = np.random.RandomState(0)
+    else:
+        generator = np.random.Generator(_KINDS[kind](0))
+    store(generator, words)
+    return generator
+
+
+def seeded(legacy: bool, seed: Any) -> Words:
+    """The state that a seed gives."""
+    return words_of(np.random.RandomState(seed) if legacy else np.random.default_rng(seed))
+
+
+def drawn(method: str, words: Words, scale: Any, args: tuple[Any, ...], keywords: Any) -> Any:
+    """The state after a draw, and what it gave. Raises ValueError for a negative scale."""
+    if scale is not None and np.any(np.less(scale, 0)):
+        raise ValueError("scale < 0")
+    kept = _local.__dict__.setdefault("generators", {})
+    kind = int(words[0])
+    if kind in kept:
+        store(kept[kind], words)
+    else:
+        kept[kind] = made(words)
+    found = getattr(kept[kind], method)(*args, **keywords)
+    return words_of(kept[kind]), found

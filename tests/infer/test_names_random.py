@@ -1,0 +1,155 @@
+"""Random numbers drawn inside a program are NumPy's, and the caller's generator moves on."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.infer.random_state import made, store, words_of
+
+X = np.array([0.3, 2.1, 1.2])
+GLOBAL = np.random.default_rng(11)
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [
+        np.random.default_rng(1), np.random.Generator(np.random.MT19937(1)),
+        np.random.Generator(np.random.Philox(1)), np.random.Generator(np.random.SFC64(1)),
+        np.random.Generator(np.random.PCG64DXSM(1)), np.random.RandomState(1),
+    ],
+    ids=lambda g: type(getattr(g, "bit_generator", g)).__name__,
+)
+def test_the_words_of_a_generator_are_its_whole_state(generator: Any) -> None:
+    generator.standard_normal(3)
+    if isinstance(generator, np.random.Generator):
+        generator.integers(5, dtype=np.int32)  # keeps half of a word
+    words = words_of(generator)
+    twin = made(words)
+    np.testing.assert_array_equal(generator.standard_normal(5), twin.standard_normal(5))
+    store(generator, words)
+    again = made(words)
+    np.testing.assert_array_equal(generator.permutation(9), again.permutation(9))
+
+
+def walk(rng, n):
+    x = 0.0
+    for _ in range(n):
+        if rng.random() < 0.5:
+            x += rng.normal(0.0, 2.0)
+        else:
+            x -= rng.exponential()
+    return x
+
+
+def split(rng, depth):
+    if depth == 0:
+        return rng.standard_normal()
+    return split(rng, depth - 1) + 0.5 * split(rng, depth - 1)
+
+
+def minibatches(rng, x):
+    order = rng.permutation(len(x))
+    total = np.zeros(2)
+    for k in order:
+        total = total * 0.5 + x[k] * rng.uniform(size=2)
+    rng.shuffle(x)
+    return total
+
+
+PROGRAMS = [
+    pytest.param(walk, (20,), id="loop"), pytest.param(split, (4,), id="recursion"),
+    pytest.param(minibatches, (X,), id="array"),
+]
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize(("program", "args"), PROGRAMS)
+def test_a_program_draws_what_plain_python_draws_and_the_generator_moves_on(
+    program: Any, args: tuple[Any, ...], make: Any
+) -> None:
+    plain, own = make(5), make(5)
+    wanted_args, got_args = copy.deepcopy(args), copy.deepcopy(args)
+    compiled = pyrelay.jit(program)
+    for _ in range(2):
+        wanted = program(plain, *wanted_args)
+        got = compiled(own, *got_args)
+        assert type(got) is type(wanted)
+        np.testing.assert_allclose(got, wanted, 1e-13)
+    for a, b in zip(got_args, wanted_args, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert own.standard_normal() == plain.standard_normal()
+
+
+@pyrelay.jit
+def noisy(x):
+    return x + GLOBAL.normal(size=x.shape)
+
+
+def test_a_generator_of_the_module_is_read_and_moved() -> None:
+    twin = copy.deepcopy(GLOBAL)
+    for _ in range(2):
+        np.testing.assert_array_equal(noisy(X), X + twin.normal(size=3))
+    assert GLOBAL.random() == twin.random()
+
+
+def test_the_shared_generator_of_numpy_is_seeded_and_moved() -> None:
+    def program(n):
+        np.random.seed(n)
+        return np.random.rand(2), np.random.randint(0, 10, 3)
+
+    wanted = (*program(3), np.random.rand())
+    got = (*pyrelay.jit(program)(3), np.random.rand())
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_generator_made_without_a_seed_is_another_one_every_time() -> None:
+    program = pyrelay.jit(lambda: np.random.default_rng().random(3))
+    assert not np.array_equal(program(), program())
+
+
+def test_a_generator_made_inside_can_be_returned() -> None:
+    def program(seed):
+        rng = np.random.default_rng(seed)
+        rng.random()
+        return rng
+
+    assert pyrelay.jit(program)(4).random() == program(4).random()
+
+
+def sampled_loss(mu, sigma, rng):
+    z = rng.normal(mu, sigma, size=50)
+    u = rng.uniform(mu, 2.0, 10)
+    return np.mean(z**2) + np.sum(rng.choice(u, 3)) + rng.laplace(mu, sigma)
+
+
+def test_derivatives_go_through_locations_and_scales() -> None:
+    def at(mu: float, sigma: float) -> float:
+        return sampled_loss(mu, sigma, np.random.default_rng(7))
+
+    step = 1e-6
+    got = pyrelay.grad(sampled_loss, argnums=(0, 1))(0.3, 1.5, np.random.default_rng(7))
+    wanted = (
+        (at(0.3 + step, 1.5) - at(0.3 - step, 1.5)) / (2 * step),
+        (at(0.3, 1.5 + step) - at(0.3, 1.5 - step)) / (2 * step),
+    )
+    np.testing.assert_allclose(got, wanted, 1e-6)
+
+
+def test_a_distribution_without_a_derivative_says_so_only_if_one_is_asked_for() -> None:
+    def program(shape, x, seed):
+        return np.random.default_rng(seed).gamma(shape) * x
+
+    assert pyrelay.grad(program, argnums=1)(2.0, 3.0, 1) == program(2.0, 1.0, 1)
+    with pytest.raises(pyrelay.GradientError, match="no derivative by its parameters"):
+        pyrelay.grad(program)(2.0, 3.0, 1)
+
+
+def test_a_negative_scale_raises_as_in_numpy() -> None:
+    with pytest.raises(ValueError, match="scale < 0"):
+        pyrelay.jit(lambda s: np.random.default_rng(0).normal(0.0, s))(-1.0)
