@@ -415,7 +415,7 @@ def _tuple_count(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
 _TUPLE: dict[str, Callable[..., Any]] = {"index": _tuple_index, "count": _tuple_count}
 
 
-def _namedtuple_replace(it: Interpreter, x: V.Tuple, **changes: V.Value) -> V.Value:
+def _namedtuple_replace(it: Interpreter, x: V.Tuple, /, **changes: V.Value) -> V.Value:
     fields: tuple[str, ...] = x.cls._fields  # type: ignore[union-attr]
     return V.Tuple(tuple(changes.get(f, v) for f, v in zip(fields, x.items, strict=True)), x.cls)
 

@@ -66,16 +66,12 @@ def product(items: Iterable[Any], start: Any) -> Any:
 
 def reduced(function: Callable[..., Any], items: Iterable[Any], initial: tuple[Any, ...]) -> Any:
     """functools.reduce(function, items, *initial)."""
-    result = None
-    empty = True
-    for start in initial:
-        result, empty = start, False
+    held = None if len(initial) == 0 else (initial[0],)  # a tuple, since a value may be None
     for item in items:
-        result = item if empty else function(result, item)
-        empty = False
-    if empty:
+        held = (item,) if held is None else (function(held[0], item),)
+    if held is None:
         raise TypeError("reduce() of empty iterable with no initial value")
-    return result
+    return held[0]
 
 
 def first(items: Iterable[Any], default: tuple[Any, ...]) -> Any:

@@ -1,0 +1,412 @@
+"""Python's constructs, each with a small program."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+from collections import defaultdict, namedtuple
+from dataclasses import dataclass
+
+import numpy as np
+
+import pyrelay
+from tests.language.rows import compiled, refused, section
+
+X = np.array([3.0, 1.0, 2.0])
+M = np.arange(6.0).reshape(2, 3)
+
+# ------------------------------------------------------------------------------------------------
+section(
+    "Control flow",
+    "Conditions, counts and exits may depend on values. Loops are compiled as loops; a loop is "
+    "unrolled only where its body needs the index while compiling, as for items of a tuple.",
+)
+
+
+@compiled("if, elif, else", 2.0)
+def branches(x):
+    if x > 1:
+        y = x * 2
+    elif x > 0:
+        y = x
+    else:
+        y = 0.0
+    return y
+
+
+@compiled("A conditional expression, `and`, `or`, `not`, chained comparison", 2.0)
+def conditions(x):
+    inside = (0 < x <= 3 and not x > 2) or x == 9
+    return x if inside else -x
+
+
+@compiled("for over a range, an array, zip, enumerate, reversed; break, continue, else", X)
+def for_loops(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += i * x[i]
+    for k, (u, v) in enumerate(zip(x, reversed(x), strict=True)):
+        if u == v:
+            continue
+        total += k * v
+    for v in x:
+        if v < 0:
+            break
+    else:
+        total += 1
+    return total
+
+
+@compiled("while, with any condition; return from anywhere", 2.0, 1.0)
+def while_loops(square, guess):
+    while True:
+        better = 0.5 * (guess + square / guess)
+        if abs(better - guess) < 1e-12:
+            return better
+        guess = better
+
+
+@compiled("match: values, sequences, mappings, classes, guards, `|`, `as`, `*rest`", X, 3)
+def matching(x, n):
+    match n % 4:
+        case 0 | 1:
+            kind = (0, 1.0)
+        case m if m > 2:
+            kind = (m, 2.0)
+        case _:
+            kind = (-1, 0.0)
+    match (x, kind):
+        case (a, (0, _)):
+            return a
+        case (a, [_, *rest]):
+            return a * rest[0]
+
+
+@compiled("match on a class, a mapping, a literal", 2.0)
+def matching_classes(x):
+    match {"kind": "scaled", "by": Scale(x)}:
+        case {"kind": "scaled", "by": Scale(factor=f) as s, **others}:
+            return f * len(others) + s.factor
+        case {"kind": None | True}:
+            return 0.0
+
+
+@compiled("Recursion, of any depth", 10)
+def factorial(n):
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+@compiled("Variables set on some paths only, None that becomes a value", X)
+def perhaps(x):
+    best = None
+    for v in x:
+        if best is None or v > best:
+            best = v
+    return best
+
+
+@compiled("assert, raise with run-time text, pass", X)
+def checks(x):
+    assert x.ndim == 1, "a vector"
+    for i, v in enumerate(x):
+        if v < 0:
+            raise ValueError(f"negative value {v} at {i}") from None
+        elif v == 0:
+            pass
+    return np.sqrt(x)
+
+
+# ------------------------------------------------------------------------------------------------
+section("Assignment and names")
+
+
+@compiled("Several targets, tuples, stars, swaps, `+=` and the like, `:=`, annotations, del", X)
+def assignments(x):
+    a = b = x[0]
+    c, (d, *rest) = x[1], [x[2], a, b]
+    a, c = c, a
+    a += 1
+    a **= 2
+    scale: float = 2.0
+    if (top := max(rest)) > 1:
+        del c
+        return a * scale + d + top
+    return a
+
+
+@compiled("Operators of numbers: / // % ** and, on ints, << >> & | ^ ~", 13, 4)
+def operators(n, k):
+    signs = n <= k, n != k, n >= k, n is not None, n not in (k, 2)
+    return signs, n / k, n // k, n % k, n**2, n << 1, n >> 1, n & k, n | k, n ^ k, ~n, +n, -n
+
+
+@compiled("Functions inside functions: closures, nonlocal, defaults, lambda", X)
+def closures(x, start=1.0):
+    count = 0
+
+    def step(v, by=start):
+        nonlocal count
+        count += 1
+        return v * by
+
+    twice = lambda v: 2 * v  # noqa: E731
+    return step(twice(x)) + step(x, by=3.0), count
+
+
+@compiled("Parameters of every kind, `*` and `**` in calls", X)
+def parameters(x):
+    def scaled(v, /, by, *rest, shift=0.0, **named):
+        return v * by + shift + sum(rest) + named["extra"]
+
+    options = {"shift": 1.0, "extra": 2.0}
+    return scaled(x, *(2.0, 3.0), **options)
+
+
+@compiled("Functions as values, partial, functions chosen by data, map, functools.reduce", X)
+def functions_as_values(x):
+    steps = [np.sin, functools.partial(np.maximum, 0.5)]
+    for f in steps:
+        x = f(x)
+    chosen = np.tanh if x[0] > 0 else np.exp
+    return functools.reduce(lambda a, b: a + b, map(chosen, x))
+
+
+@compiled("import inside a function, names of modules", 0.5)
+def imports(x):
+    import math as m
+    from math import pi
+
+    return m.sin(x) * pi + math.tau
+
+
+@compiled("Reading globals and attributes; a change is seen by the next call", 2.0)
+def globals_read(x):
+    global LIMIT
+    return x * LIMIT + Mode.FAST.value
+
+
+@refused("Assigning a global", 1.0)
+def assigns_a_global(x):
+    global LIMIT
+    LIMIT = x
+    return x
+
+
+# ------------------------------------------------------------------------------------------------
+section("Data")
+
+
+@compiled("Tuples, lists, dicts, sets of known keys; slices, `in`, comprehensions", X)
+def containers(x):
+    pair = (x[0], "name")
+    items = [v * 2 for v in (x[0], x[1]) if v is not None]
+    items.append(pair[0])
+    table = {f"k{i}": v for i, v in enumerate(items[1:])}
+    table["k0"] += 1
+    known = {1, 2}
+    return [*items, len(known)], {**table, "n": 3 in known}, pair
+
+
+@compiled("Lists that grow: append, pop, extend, in loops and branches", X)
+def growing(x):
+    kept = []
+    for v in x:
+        if v > 1.5:
+            kept.append(v)
+    if kept:
+        kept.pop()
+    return kept, len(kept), [v * 2 for v in x if v < 2.5]
+
+
+@compiled("Objects of your classes: attributes, methods, properties, operators", 2.0)
+def objects(x):
+    s = Scale(x)
+    s.factor += 1
+    return s.applied(3.0) + s.double, (s + s).factor
+
+
+@compiled("Dataclasses, named tuples, enums", 2.0)
+def records(x):
+    p = Point(x, y=1.0)
+    q = p._replace(x=3.0)
+    mode = Mode.FAST if x == 2.0 else Mode.SLOW
+    return q.x + p.y, mode is Mode.FAST
+
+
+@compiled("Text known while compiling, f-strings", X, "mean")
+def text(x, how):
+    if how.upper().startswith("M"):
+        name = f"{how}-{3:03d}"
+        return x.mean() if name == "mean-003" else x.sum()
+    return x
+
+
+@compiled("Generator expressions that are used up at once, any, all, sum, min, max", X)
+def generator_expressions(x):
+    return sum(v * v for v in x), any(v > 2 for v in x), max(abs(v) for v in x)
+
+
+@compiled("Generators that are used up in the same program", 5)
+def generators(n):
+    def odd(start):
+        k = start
+        while True:
+            if k % 2:
+                yield k
+            k += 1
+
+    def two(values):
+        yield from values
+        yield from values
+
+    total = 0
+    for k in odd(n):
+        if k > 4 * n:
+            break
+        total += k
+    return total, sum(two((n, n + 1)))
+
+
+@refused("A dict whose keys are known only at run time", np.array([1, 2, 1]))
+def counts(x):
+    found = {}
+    for v in x:
+        found[v] = found.get(v, 0) + 1
+    return found
+
+
+@refused("Sets that are computed", 3)
+def computed_set(n):
+    return len({k % 2 for k in (n, n + 1)})
+
+
+@refused("Containers of collections that grow", np.array([1, 2, 1]))
+def default_dict(x):
+    found = defaultdict(int)
+    for v in x:
+        found[v] += 1
+    return found
+
+
+@refused("Arrays of text or of objects", np.array(["a", "b"]))
+def array_of_text(x):
+    return x.shape
+
+
+# ------------------------------------------------------------------------------------------------
+section(
+    "Arrays",
+    "NumPy's meaning, promotion (NEP 50) and aliasing: writing into a view or through another "
+    "name is seen wherever Python would show it, arguments of the caller included.",
+)
+
+
+@compiled("Indexing, slices, None, Ellipsis, masks, lists of indices", M)
+def indexing(m):
+    return m[1, -1], m[:, ::2], m[..., 0], m[None], m[m > 2], m[:, [2, 0]]
+
+
+@compiled("Writing: elements, slices, masks, `+=`, views, other names", X)
+def writing(x):
+    view = x[1:]
+    view[0] = 5.0
+    x[x > 4] += 1.0
+    x[:2] = x[1:]
+    y = x
+    y *= 2.0
+    return view
+
+
+@compiled("Broadcasting, `@`, reductions, shapes of run-time sizes", M)
+def array_operations(m):
+    n = m.shape[0]
+    centred = m - m.mean(axis=1, keepdims=True)
+    return (centred @ centred.T).reshape(n * n), np.zeros((n, n // 2)), m.T.sum(0)
+
+
+@compiled("Derivatives inside a function", X)
+def derivative_inside(x):
+    return x - 0.1 * pyrelay.grad(lambda v: np.sum(v**3))(x)
+
+
+@refused("Shapes that do not fit, with both of them and the line", M)
+def wrong_shapes(m):
+    return m @ m
+
+
+# ------------------------------------------------------------------------------------------------
+section("Other statements")
+
+
+@refused("except*", X, 2.0)
+def tries_groups(x, y):
+    try:
+        return x[0] / y
+    except* ZeroDivisionError:
+        x[0] = 0.0
+    return x
+
+
+@refused("try", X, 2.0)
+def tries(x, y):
+    try:
+        return x[0] / y
+    except ZeroDivisionError:
+        return 0.0
+
+
+@refused("Context managers", X)
+def opens_a_file(x):
+    with open("data.txt") as handle:
+        return x, handle.read()
+
+
+@refused("A class definition", 3)
+def local_class(n):
+    class Pair:
+        first = 1
+
+    return n + Pair.first
+
+
+@refused("async code", X)
+async def waits(x):
+    async with x:
+        await x
+    async for _ in x:
+        pass
+    return x
+
+
+@refused("Deleting an attribute", 2.0)
+def deletes_an_attribute(x):
+    s = Scale(x)
+    del s.factor
+    return x
+
+
+LIMIT = 4.0
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+
+Point = namedtuple("Point", "x y")
+
+
+@dataclass
+class Scale:
+    factor: float
+
+    def applied(self, x):
+        return self.factor * x
+
+    @property
+    def double(self):
+        return self.factor * 2
+
+    def __add__(self, other):
+        return Scale(self.factor + other.factor)
