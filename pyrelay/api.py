@@ -341,7 +341,10 @@ class Compiled:
             return self.__qualname__
         kind, function, options = self.__pyrelay__
         if _pickled_by_value() and isinstance(function, python_types.FunctionType):
-            return Compiled.__new__, (Compiled,), (kind, function, options, _text_of(function))
+            from pyrelay.frontend import source
+
+            texts = source.texts_without_files(function)
+            return Compiled.__new__, (Compiled,), (kind, function, options, texts)
         if isinstance(function, python_types.FunctionType) and found is not function:
             raise pickle.PicklingError(
                 f"{self!r} cannot be pickled: {self.__qualname__} is not found by that name in "
@@ -350,11 +353,11 @@ class Compiled:
         return _rebuilt, (kind, function, options)
 
     def __setstate__(self, state: Any) -> None:
-        kind, function, options, text = state
-        if text is not None:
-            from pyrelay.frontend import source
+        from pyrelay.frontend import source
 
-            source.keep(function, text)
+        kind, function, options, texts = state
+        for name, lines in texts.items():
+            source.keep_text(name, lines)
         self.__init__(kind, function, options)  # type: ignore[misc]
 
     def _call_text(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
@@ -506,15 +509,6 @@ def _positional(function: Any) -> list[inspect.Parameter]:
         return []
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p for p in parameters if p.kind in kinds]
-
-
-def _text_of(function: python_types.FunctionType) -> list[str] | None:
-    """The lines of a notebook cell, which other processes cannot read; None for a file."""
-    from pyrelay.frontend import source
-
-    if os.path.exists(function.__code__.co_filename):
-        return None
-    return source.text_of(function)
 
 
 def _pickled_by_value() -> bool:

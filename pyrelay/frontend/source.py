@@ -13,6 +13,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import inspect
 import linecache
 import os
@@ -120,16 +121,18 @@ def of(function: types.FunctionType) -> FunctionSource:
     raise _changed(code) if known else _unavailable(code)
 
 
-def keep(function: types.FunctionType, lines: list[str] | None = None) -> None:
+def keep(function: types.FunctionType) -> None:
     """Keep the text of the function's file as it is now, so that a later edit does not matter.
 
-    For the moment a function is defined; all functions of its file profit. `lines` is the text
-    where this process cannot read it.
+    For the moment a function is defined; all functions of its file profit.
     """
     name = function.__code__.co_filename
-    if lines is None:
-        linecache.checkcache(name)
-        lines = _cached_lines(function)
+    linecache.checkcache(name)
+    keep_text(name, _cached_lines(function))
+
+
+def keep_text(name: str, lines: list[str]) -> None:
+    """Keep a text of a file or cell."""
     with _lock:
         versions = _kept.setdefault(name, [])
         if lines and not any(lines is known for known in versions):
@@ -137,12 +140,38 @@ def keep(function: types.FunctionType, lines: list[str] | None = None) -> None:
             del versions[_VERSIONS_KEPT:]
 
 
-def text_of(function: types.FunctionType) -> list[str] | None:
-    """The lines of the file or cell a function stands in, None if they are not known."""
-    for lines in _versions(function):
-        if lines and _find(function.__code__, _split(lines)) is not None:
-            return lines
-    return None
+def texts_without_files(function: types.FunctionType) -> dict[str, list[str]]:
+    """The lines of a function's notebook cell, and of those of all functions that it may call.
+
+    By file name, for another process, which can read files but not cells.
+    """
+    texts: dict[str, list[str]] = {}
+    pending, seen = [function], {id(function)}
+    while pending:
+        one = pending.pop()
+        if not os.path.exists(one.__code__.co_filename):
+            for lines in _versions(one):
+                if lines and _find(one.__code__, _split(lines)) is not None:
+                    texts[one.__code__.co_filename] = lines
+        for value in _read_by(one):
+            while hasattr(value, "__pyrelay__"):
+                value = value.__pyrelay__[1]
+            if isinstance(value, types.FunctionType) and id(value) not in seen:
+                seen.add(id(value))
+                pending.append(value)
+    return texts
+
+
+def _read_by(function: types.FunctionType) -> Iterator[Any]:
+    """The values of the globals and of the variables around that a function names."""
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        yield from (function.__globals__[n] for n in code.co_names if n in function.__globals__)
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # not set yet
+            yield cell.cell_contents
 
 
 def _versions(function: types.FunctionType) -> Iterator[list[str]]:

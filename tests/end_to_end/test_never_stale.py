@@ -553,6 +553,32 @@ if __name__ == "__main__":
 """
 
 
+IN_A_NOTEBOOK = """
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+for cell in (
+    "import numpy as np, pyrelay, joblib",
+    "def helper(x):\n    return x * 3.0",
+    "def layer(x):\n    return helper(x) + 1.0",
+    "@pyrelay.jit\ndef total(x):\n    return np.sum(layer(x))",
+    "f = (joblib.delayed(total)(np.ones(k)) for k in (1, 2))\nfound = joblib.Parallel(2)(f)",
+    "assert found == [4.0, 8.0], found\nprint('done')",
+):
+    shell.run_cell(cell).raise_error()
+"""
+
+
+def test_functions_of_a_notebook_run_in_workers_that_cannot_read_its_cells(tmp_path: Path) -> None:
+    path = tmp_path / "session.py"
+    path.write_text(IN_A_NOTEBOOK)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=120, check=False,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout.endswith("done\n"), done.stdout + done.stderr
+
+
 def test_functions_of_a_script_run_in_workers_of_every_kind(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(IN_MAIN)

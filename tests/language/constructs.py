@@ -110,10 +110,10 @@ def perhaps(x):
 def checks(x):
     assert x.ndim == 1, "a vector"
     for i, v in enumerate(x):
-        if v < 0:
-            raise ValueError(f"negative value {v} at {i}") from None
-        elif v == 0:
+        if v == 0:
             pass
+        elif v < 0:
+            raise ValueError(f"negative value {v} at {i}") from None
     return np.sqrt(x)
 
 

@@ -70,8 +70,8 @@ def test_the_document_is_as_generated(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden"):
         DOCUMENT.write_text(text, encoding="utf-8")
     written = DOCUMENT.read_text(encoding="utf-8")
-    constructs, _, names = written.partition(NAMES)
-    assert constructs == text.partition(NAMES)[0], "run pytest tests/language --update-golden"
+    rows, _, names = written.partition(NAMES)
+    assert rows == text.partition(NAMES)[0], "run pytest tests/language --update-golden"
     missing = set(re.findall(r"`(\w+)`", names)) - set(re.findall(r"`(\w+)`", text))
     assert not missing, f"the document names {missing}, which are known no more"
 
