@@ -130,8 +130,8 @@ def distinct_metadata(module: llvm.Module) -> _Distinct:
     return _Distinct(module, [], str(len(module.metadata)))
 
 
-#: The loops that an access promises to be parallel in: all, all but the outermost ones.
-EVERY_LOOP, INNER_LOOPS = "every loop", "inner loops"
+#: The loops that an access promises to be parallel in: all, those without a loop inside.
+EVERY_LOOP, INNERMOST_LOOPS = "every loop", "innermost loops"
 
 _groups: weakref.WeakKeyDictionary[llvm.Module, dict[str, _Distinct]] = (
     weakref.WeakKeyDictionary()

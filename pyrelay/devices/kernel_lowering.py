@@ -7,8 +7,8 @@ which cost more than the kernel, are left out.
 
 Every loop's back edge carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the
 access groups of ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers
-whose addresses are plain integers, the same buffer read and written included. The outermost loops
-leave out those that are parallel inside one of their iterations only.
+whose addresses are plain integers, the same buffer read and written included. Loops around
+other loops leave out those that are parallel in innermost loops only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from numba.core.typed_passes import type_inference_stage
 from pyrelay.devices.kernel_language import (
     BOOL,
     EVERY_LOOP,
-    INNER_LOOPS,
+    INNERMOST_LOOPS,
     LLVM_TYPES,
     WORD,
     Intrinsic,
@@ -147,9 +147,9 @@ class _Lower(lowering.Lower):
         super().pre_lower()
         self._offsets = {block: offset for offset, block in self.blocks.items()}
         loops = compute_cfg_from_blocks(self.blocks).loops().values()
-        inner = {each.header for each in loops for other in loops
-                 if each is not other and each.header in other.body}  # fmt: skip
-        self._outermost = {each.header for each in loops} - inner
+        around = {other.header for each in loops for other in loops
+                  if each is not other and each.header in other.body}  # fmt: skip
+        self._innermost = {each.header for each in loops} - around
 
     def lower_inst(self, inst: Any) -> None:
         super().lower_inst(inst)
@@ -162,8 +162,8 @@ class _Lower(lowering.Lower):
         header = min(targets)
         if header <= self._offset:
             groups = [access_group(self.module, EVERY_LOOP)]
-            if header not in self._outermost:
-                groups.append(access_group(self.module, INNER_LOOPS))
+            if header in self._innermost:
+                groups.append(access_group(self.module, INNERMOST_LOOPS))
             parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])
             loop = distinct_metadata(self.module)
             loop.operands = (loop, parallel)

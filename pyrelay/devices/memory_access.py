@@ -6,7 +6,7 @@ dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
     param_T(block, k)             parameter k of the kernel's block, from its bit pattern
     load_T(address, i)            element i, where no other iteration of any loop around the load
     store_T(address, i, value)    writes it: the promise by which loops are vectorised
-    load_row_T, store_row_T       the same promise for all loops but the outermost ones
+    load_inner_T, store_inner_T   the same promise for the innermost loops only
     load_ordered_T, store_ordered_T   the same without the promise: x[i] = x[i - 1] + y[i]
     local_T(n)                    address of n elements in the kernel's own frame; n is a literal
     store_slot_T(address, k, value)   bit pattern into word k: scalar results, error records
@@ -43,7 +43,7 @@ from pyrelay.devices.kernel_language import (
     COMPLEX,
     EVERY_LOOP,
     FLOATS,
-    INNER_LOOPS,
+    INNERMOST_LOOPS,
     INTEGERS,
     LLVM_TYPES,
     SHORT_NAMES,
@@ -331,8 +331,8 @@ poll = define("poll", fixed(_I64, _I64), _emit_poll)
 _MAKERS: dict[str, Callable[[str, types.Type], Intrinsic]] = {
     "load_{}": lambda name, ty: _load(name, ty, EVERY_LOOP),
     "store_{}": lambda name, ty: _store(name, ty, EVERY_LOOP),
-    "load_row_{}": lambda name, ty: _load(name, ty, INNER_LOOPS),
-    "store_row_{}": lambda name, ty: _store(name, ty, INNER_LOOPS),
+    "load_inner_{}": lambda name, ty: _load(name, ty, INNERMOST_LOOPS),
+    "store_inner_{}": lambda name, ty: _store(name, ty, INNERMOST_LOOPS),
     "load_ordered_{}": lambda name, ty: _load(name, ty, None),
     "store_ordered_{}": lambda name, ty: _store(name, ty, None),
     "param_{}": _param,

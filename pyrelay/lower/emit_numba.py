@@ -185,9 +185,10 @@ def _breaks(body: Body) -> bool:
 
 def _order(access: Load | Store) -> str:
     """The part of an access's name that tells which loops may be vectorised over it."""
-    if isinstance(access.array, Parameter) and access.array.role == ROW:
-        return "row_"
-    return "" if access.parallel else "ordered_"
+    if not access.parallel:
+        return "ordered_"
+    own = isinstance(access.array, LocalArray) or access.array.role == ROW
+    return "inner_" if own else ""
 
 
 # -- statements ----------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ scheduler may cut it anywhere. Statements:
 
 A `Local` is bound once, unless it is a `variable`: then `Assign` sets it, and it is read as it is
 at that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked
-`parallel` touches no element that another iteration of a loop around it writes, so that loops may
-be vectorised.
+`parallel` touches no element that another iteration of a loop around it writes (of the innermost
+loop around it, in a `LocalArray` or a ROW), so that loops may be vectorised.
 
 `Lowering` is what becomes of one fused group: kernels in order, and what the planner must know of
 its buffers. Parameters of a kernel are listed in the order in which they stand in its block.

@@ -3,9 +3,10 @@
 In: the closed function of a `KernelCall`: ops with element rules, or scalar control flow with
 element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner must know.
 
-Results made of reductions of the last axes share one kernel over rows (`row_schedule.py`). The
-others are sorted by the space that computes them (`schedule.py`): those of one space share a
-kernel. Scalar programs, loops included, become one serial kernel (`scalar_program.py`).
+Results that depend on reductions of rows or of columns share one kernel (`row_schedule.py`,
+`column_schedule.py`). The others are sorted by the space that computes them (`schedule.py`): those
+of one space share a kernel. Scalar programs, loops included, become one serial kernel
+(`scalar_program.py`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.cleaning import finish, shared_buffers
+from pyrelay.lower.column_schedule import ColumnSchedule, own_size
 from pyrelay.lower.elements import Elements
 from pyrelay.lower.kernel import Kernel, Lowering
 from pyrelay.lower.reductions import RuleEmitter, partial_dtype
-from pyrelay.lower.row_phases import row_plan
-from pyrelay.lower.row_schedule import write_rows
+from pyrelay.lower.row_schedule import RowSchedule
 from pyrelay.lower.scalar_program import is_scalar_program, scalar_program
 from pyrelay.lower.schedule import (
     CHUNK,
@@ -35,6 +36,7 @@ from pyrelay.lower.schedule import (
     full_reductions,
     one_by_one,
 )
+from pyrelay.lower.slice_phases import slice_plan
 from pyrelay.opt.places import updated_part
 
 Shape = tuple[Extent, ...]
@@ -46,7 +48,7 @@ def kernelise(function: Function) -> Lowering:
     if is_scalar_program(function):
         return scalar_program(function)
     group = _Group(function)
-    kernels = group.by_rows()
+    kernels = group.by_slices()
     for results in group.by_space():
         kernels += group.lower(results)
     aliases = tuple(group.buffer(r) for r in group.results)
@@ -85,20 +87,25 @@ class _Group:
         assert isinstance(base, Var)
         return self.function.params.index(base)
 
-    # -- row by row ----------------------------------------------------------------------------
+    # -- slice by slice ------------------------------------------------------------------------
 
-    def by_rows(self) -> list[Kernel]:
-        """The kernel of the results that are made of reductions of last axes, if there are any."""
-        plan = row_plan(self.function, self.results, self._pure)
+    def by_slices(self) -> list[Kernel]:
+        """The kernel of the results that depend on reductions of rows or columns, if any do."""
+        plan = slice_plan(self.function, self.results, self._pure)
         if plan is None:
             return []
         self.pending = [r for r in self.results if r not in plan.results]
         arrays, base = _array_shapes(self.function.params), len(self.scratch)
-        for dtype, extents in plan.own:
-            self.scratch.append(dims.product((*plan.outer, *extents, dtype.size)))
+        axes = plan.kept.axes
+        kind = ColumnSchedule if plan.kept.columns else RowSchedule
+        for dtype, inner in plan.own:
+            whole = own_size(inner, axes, dtype.size) if plan.kept.columns else (
+                dims.product((*axes, *inner, dtype.size))
+            )
+            self.scratch.append(whole)
         for divided in (False, True):
             schedule = Schedule(self._elements())
-            extent = write_rows(schedule, plan, arrays, base, divided=divided)
+            extent = kind(schedule, plan, arrays, base, divided=divided).write()
             if not schedule.taken_apart:
                 break
         return [finish(schedule, extent, self.spans)]

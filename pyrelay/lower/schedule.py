@@ -7,7 +7,8 @@ In: a fused group whose results share one space. Out: the statements of one or t
   trailing axes is a loop inside.
 * *Chunks*: everything is reduced to scalars. A first kernel reduces chunks of a fixed size in
   parallel, a second one combines the chunks in order: the result depends on no thread count.
-* *Rows*: several reductions of trailing axes and what depends on them, see `row_schedule.py`.
+* *Slices*: several reductions and what depends on them, see `row_schedule.py` and
+  `column_schedule.py`.
 * *Columns*: leading axes are reduced and the last one stays. Rows are added into a small array, one
   column block at a time; for many rows, chunks of rows first, in parallel.
 
@@ -384,12 +385,11 @@ class _ColumnBlock:
         s = self.schedule.s
         array = s.local_array(dtype, COLUMNS)
         with s.loop(0, self.width, trips=self._columns_hint()) as j:
-            s.store(array, j, s.const(identity(op, dtype), dtype), parallel=False)
+            s.store(array, j, s.const(identity(op, dtype), dtype))
         with s.loop(start, stop) as row, s.loop(0, self.width) as j:
             value = s.cast(element(row, j), dtype)
-            total = s.load(array, j, parallel=False)
-            s.store(array, j, combine(s, op, total, value), parallel=False)
-        return lambda j: s.load(array, j, parallel=False)
+            s.store(array, j, combine(s, op, s.reload(array, j), value))
+        return lambda j: s.reload(array, j)
 
     def _sum_source(
         self, start: Value, stop: Value, dtype: DType, op: str

@@ -27,7 +27,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt import linear, places
 from pyrelay.opt.kernel_calls import kernel_call
 from pyrelay.opt.linear import is_array
-from pyrelay.opt.rows import Rows, kept_axes, rows_of
+from pyrelay.opt.slices import Slices, kept_axes, slices_of
 
 #: Ops so cheap that computing them again costs less than storing and loading their result.
 CHEAP = frozenset([
@@ -59,7 +59,7 @@ class _Group:
     views: list[Let] = field(default_factory=list)  # of arrays in memory, for its kernel
     reduces_rows: bool = False  # holds a reduction that keeps the last axis
     updated: OpCall | None = None  # the update that it makes in place
-    rows: Rows | None = None  # where members stand, once one reduces the last axes
+    slices: Slices | None = None  # where members stand, once one reduces rows or columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Grouping:
     def _sibling(self, k: int) -> _Group | None:
         """A group over the same axes that reads an array which this Let reads too.
 
-        Beside rows, one number per row is computed as well as one per element.
+        Beside slices, one number per slice is computed as well as one per element.
         """
         rhs, shape = self.lets[k].rhs, self._space(self.lets[k])
         if self.lets[k] in self.scalar or self.effects[k] is not Effect.PURE:
@@ -169,8 +169,8 @@ class Grouping:
             group = self.latest_reader.get(atom)
             if group is None or group.scalar or group.updated or earliest <= group.runs_at:
                 continue
-            rows = group.rows
-            if rows is not None and (rows.is_row_shape(shape) or shape == rows.full):
+            slices = group.slices
+            if slices is not None and (slices.kept.is_slice(shape) or shape == slices.full):
                 fits = True
             else:
                 fits = atom in direct and tuple(group.space) == tuple(shape)
@@ -209,8 +209,8 @@ class Grouping:
         self.evaluations[k], self.moves[k] = factor, self._moved(k)
         for group in readers:
             group.members.append(k)
-            if group.rows is not None:
-                group.rows.add(self.lets, k, self._readers(k, group))
+            if group.slices is not None:
+                group.slices.add(self.lets, k, self._readers(k, group))
             self._note_operands(k, group)
         return True
 
@@ -218,10 +218,10 @@ class Grouping:
         let = self.lets[k]
         first = not group.members
         self.aligned[k] = first or self._is_aligned(k, group)
-        group.rows = self._rows(k, group)
+        group.slices = self._slices(k, group)
         placed = self._has_place(k, group)
-        if group.rows is not None:
-            group.rows.add(self.lets, k, self._readers(k, group))
+        if group.slices is not None:
+            group.slices.add(self.lets, k, self._readers(k, group))
         self.evaluations[k] = 1 if first or placed else self._factor(k)
         self.moves[k] = self._moved(k)
         self.groups[k] = group
@@ -317,10 +317,10 @@ class Grouping:
         """Whether the elements of an array are computed where the group needs them."""
         aligned = self._is_aligned(k, group)
         if rhs.op.fusion is Fusion.REDUCTION:
-            rows = self._rows(k, group)
-            if rows is not None and kept_axes(self.lets[k]) == rows.outer:
-                return rows.joins_row(self.lets, k, self._readers(k, group))
-            if _reduces_rows(rhs) and (group.reduces_rows or group.rows is not None):
+            slices = self._slices(k, group)
+            if slices is not None and kept_axes(self.lets[k]) == slices.kept:
+                return slices.joins_slice(self.lets, k, self._readers(k, group))
+            if _reduces_rows(rhs) and (group.reduces_rows or group.slices is not None):
                 return False
             return aligned
         placed = aligned or self._has_place(k, group)
@@ -332,26 +332,43 @@ class Grouping:
             return False
         return self._factor(k) <= (1 if self._weight(k) else _MOST_EVALUATIONS)
 
-    def _rows(self, k: int, group: _Group) -> Rows | None:
-        """The rows of a group once Let `k` is a member."""
-        if group.rows is not None or group.scalar or group.reduces_rows or group.updated:
-            return group.rows
-        rows = rows_of(self.lets[k], group.space)
-        if rows is None:
-            return None
-        for member in group.members:
-            rows.add(self.lets, member, self._readers(member, group))
-        return rows
+    def _slices(self, k: int, group: _Group) -> Slices | None:
+        """The slices of a group once Let `k` is a member."""
+        if group.slices is not None or group.scalar or group.reduces_rows or group.updated:
+            return group.slices
+        found = self._foreseen(k, group)
+        if found is not None:
+            for member in group.members:
+                found.add(self.lets, member, self._readers(member, group))
+        return found
+
+    def _foreseen(self, k: int, group: _Group) -> Slices | None:
+        """The slices that Let `k`, or a reduction which it is computed from, gives the group."""
+        shape, found = self._space(self.lets[k]), slices_of(self.lets[k], group.space)
+        if found is not None or not shape or shape == group.space:
+            return found
+        pending = [k]
+        for step in pending:
+            let = self.lets[step]
+            if not isinstance(let.rhs, OpCall) or self.effects[step] is not Effect.PURE:
+                continue
+            found = slices_of(let, group.space)
+            if found is not None and found.kept.is_slice(shape):
+                return found
+            if _shape(let.outs[0]) == group.space:
+                continue
+            made = [self.position[a] for a in self.reads[step] if a in self.position]
+            pending += [m for m in made if m not in pending][: _NEAREST - len(pending)]
+        return None
 
     def _readers(self, k: int, group: _Group) -> list[int]:
         """The members of a group that read a Let."""
         return [u.reader for u in self.uses[k] if u.group is group]
 
     def _has_place(self, k: int, group: _Group) -> bool:
-        """Whether a Let is computed once per row or once per element of a group that has rows."""
-        if group.rows is None:
-            return False
-        return group.rows.joins(self.lets, k, self._readers(k, group))
+        """Whether a Let is computed once per slice or once per element of a group with slices."""
+        slices = self._slices(k, group)
+        return slices is not None and slices.joins(self.lets, k, self._readers(k, group))
 
     def _is_aligned(self, k: int, group: _Group) -> bool:
         """Whether every reader in the group wants the element at the index of the results."""

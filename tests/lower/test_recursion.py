@@ -123,7 +123,8 @@ def test_calls_that_nest_deeper_than_the_native_stack_are_made_by_the_plan() -> 
     assert math.isclose(fast(10**6, 0.5), 2.0)
 
 
-def test_a_recursion_without_an_end_is_python_s_error() -> None:
+def test_a_recursion_without_an_end_is_python_s_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyrelay.devices.entry.STACK_LIMIT", 1 << 22)
     with pytest.raises(RecursionError):
         pyrelay.jit(endless)(0)
 

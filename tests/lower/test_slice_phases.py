@@ -1,4 +1,4 @@
-"""The loops of kernels over rows: how many, what is kept between them, and where."""
+"""The loops of kernels over rows or columns: how many, what is kept between them, and where."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pyrelay.ir.types import TensorType, f32
 from pyrelay.lower.emit_numba import emit
 from pyrelay.lower.kernel import OUTPUT, ROW
 from pyrelay.lower.kernelise import kernelise
-from pyrelay.lower.row_phases import RowPlan, row_plan
 from pyrelay.lower.schedule import Result
+from pyrelay.lower.slice_phases import SlicePlan, slice_plan
 
 N, M, K = Symbol("n"), Symbol("m"), Symbol("k")
 n, m, k = dims.of(N), dims.of(M), dims.of(K)
@@ -40,18 +40,29 @@ def entropy(b: Any, x: Any) -> Any:
     return OPS["sum"](p * OPS["log"](p), axes=(1,), keepdims=False)
 
 
+def normal(b: Any, x: Any) -> Any:
+    """Columns with mean 0 and variance 1."""
+    d = x - reduced(x, 0) * 0.25
+    return d / OPS["sqrt"](reduced(d * d, 0) + 1.0)
+
+
+def spread(b: Any, x: Any) -> Any:
+    e = OPS["exp"](x - reduced(x, 0, name="max"))
+    return e * OPS["tanh"](reduced(e, 0)), OPS["sum"](OPS["tanh"](e), axes=(0,), keepdims=False)
+
+
 def group(body: Any, *shapes: Any) -> Function:
     symbols = [s for s in (M, N, K) if any(s in dims.symbols(d) for e in shapes for d in e)]
     return function_of([TensorType(f32, s) for s in shapes], body, symbols)
 
 
-def plan_of(body: Any, *shapes: Any) -> RowPlan:
+def plan_of(body: Any, *shapes: Any) -> SlicePlan:
     function = group(body, *shapes)
     results = [
         Result(position, atom, atom.type.shape)
         for position, atom in enumerate(function.body.results)
     ]
-    plan = row_plan(function, results, lambda let: True)
+    plan = slice_plan(function, results, lambda let: True)
     assert plan is not None
     return plan
 
@@ -107,7 +118,7 @@ def test_sibling_reductions_share_a_loop() -> None:
 
     plan = plan_of(moments, (m, n))
     assert [len(p.reductions) for p in plan.phases] == [3]
-    assert len(plan.row_results) == 3
+    assert len(plan.slice_results) == 3
 
 
 BODIES = {
@@ -120,6 +131,16 @@ BODIES = {
     "element, row and sum": (
         lambda b, x: (e := OPS["exp"](x), s := reduced(e, 1), e / s),
         [(m, n)],
+    ),
+    "normal columns": (normal, [(m, n)]),
+    "spread columns": (spread, [(m, n)]),
+    "columns of two axes": (
+        lambda b, x: OPS["tanh"](x - reduced(x, 0)) * reduced(OPS["exp"](x), 0),
+        [(m, n, k)],
+    ),
+    "columns of one axis": (
+        lambda b, x, w: (x * OPS["exp"](w) - reduced(x * w, 0, 1), reduced(x, 0, 1)),
+        [(m, n, k), (k,)],
     ),
     "two inner axes": (
         lambda b, x, w: OPS["tanh"](x - reduced(x, 1, 2)) * w + reduced(x * w, 1, 2),
@@ -134,7 +155,7 @@ def test_kernels_over_rows_compute_what_the_interpreter_computes(
     name: str, extents: tuple[int, int, int]
 ) -> None:
     body, shapes = BODIES[name]
-    if extents[1] == 0 and name in ("softmax", "entropy"):
+    if 0 in extents[:2] and name in ("softmax", "entropy", "spread columns"):
         return  # the maximum of nothing is refused before
     function = group(body, *shapes)
     known = dict(zip((M, N, K), extents, strict=True))
@@ -158,12 +179,32 @@ def test_rows_of_a_few_elements_do_not_meet_in_the_kernel_s_row() -> None:
     np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("body", [softmax, entropy], ids=["softmax", "entropy"])
+@pytest.mark.parametrize("body", [softmax, entropy, normal, spread], ids=lambda f: f.__name__)
 def test_every_phase_is_vector_code(body: Any) -> None:
     (kernel,) = kernelise(group(body, (m, n))).kernels
     text = str(optimised_module(emit(kernel), "rows"))
     labels = [line for line in text.splitlines() if line.startswith("vector.body")]
     assert len(labels) >= len(plan_of(body, (m, n)).phases)
+
+
+def test_a_reduction_in_two_shapes_is_computed_once() -> None:
+    def twice(b: Any, x: Any) -> Any:
+        flat = OPS["expand_dims"](OPS["sum"](x, axes=(1,), keepdims=False), axes=(1,))
+        return x * reduced(x, 1) + flat
+
+    plan = plan_of(twice, (m, n))
+    assert [len(p.reductions) for p in plan.phases] == [1, 0]
+    ((_, twins),) = plan.phases[0].twins.items()
+    assert len(twins) == 2
+
+
+def test_what_a_column_has_once_is_computed_between_the_phases() -> None:
+    (kernel,) = kernelise(group(normal, (m, n))).kernels
+    text = emit(kernel)
+    assert text.count("sqrt(") == 1
+    loops = [line for line in text.splitlines() if "sqrt(" in line or "for " in line]
+    position = next(k for k, line in enumerate(loops) if "sqrt(" in line)
+    assert len(loops[position]) - len(loops[position].lstrip()) == 12  # in a loop over columns only
 
 
 def test_a_result_that_serves_as_a_row_takes_no_argument_s_buffer() -> None:

@@ -1,13 +1,14 @@
-"""Which loops a kernel takes over the elements of each row, and what it keeps between them.
+"""Which loops a kernel takes over the elements of each slice, and what it keeps between them.
 
-In: a fused group and its results. Out: `RowPlan`: the rows, the phases in order, and the variables
-that are stored in one phase and loaded in a later one, each with its buffer.
+In: a fused group and its results. Out: `SlicePlan`: the slices (rows or columns), the phases in
+order, and the variables that are stored in one phase and loaded in a later one, each with its
+buffer.
 
-A reduction of a row's elements is known after the phase that makes it, so what depends on it
+A reduction of a slice's elements is known after the phase that makes it, so what depends on it
 belongs to the next one (a softmax has three phases: maximum; exponentials and their sum;
 quotients). An element that two phases need is computed again if that is cheap. Otherwise it is
-stored: in the buffer of a result that is written later, else in a row of the kernel's own. Buffers
-are given out by linear scan (Poletto and Sarkar, TOPLAS 21, 1999) over the phases.
+stored: in the buffer of a result that is written later, else in a slice of the kernel's own.
+Buffers are given out by linear scan (Poletto and Sarkar, TOPLAS 21, 1999) over the phases.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from dataclasses import dataclass, field
 
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
-from pyrelay.ir.op import Fusion
+from pyrelay.ir.op import Fusion, Op
 from pyrelay.ir.types import DType, TensorType, Type
 from pyrelay.lower.schedule import Result
 from pyrelay.opt.grouping import CHEAP
-from pyrelay.opt.rows import is_row_shape, kept_axes
+from pyrelay.opt.slices import Kept, kept_axes
 
 Shape = tuple[Extent, ...]
 
@@ -31,99 +32,125 @@ _MOST_REPEATED = 8
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Where a variable is kept between phases: a result's array, or a row of the kernel's own."""
+    """Where a variable is kept between phases: a result's array, or a slice of the kernel's own."""
 
     result: Result | None
-    number: int = 0  # of the kernel's own row
+    number: int = 0  # of the kernel's own slice
     dtype: DType | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Phase:
-    """One loop over the elements `inner` of a row."""
+    """One loop over the elements `inner` of a slice; `level` reductions come before it.
+
+    `twins` are the Lets, by the reduction that is computed for them: they differ in shape only.
+    """
 
     inner: Shape
+    level: int
     reductions: list[Let] = field(default_factory=list)
+    twins: dict[Let, list[Let]] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     saved: list[Var] = field(default_factory=list)
     loaded: list[Var] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class RowPlan:
-    """The loops of a kernel over rows. `own` are the kernel's own rows: element type and axes."""
+class SlicePlan:
+    """The loops of a kernel over slices.
 
-    outer: Shape
+    slice_results  results with one number per slice.
+    own            the kernel's own slices: element type and axes.
+    levels         how many reductions in a row a variable depends on.
+    """
+
+    kept: Kept
     phases: tuple[Phase, ...]
-    row_results: tuple[Result, ...]
+    slice_results: tuple[Result, ...]
     buffers: dict[Var, Buffer]
     own: tuple[tuple[DType, Shape], ...]
+    levels: dict[Atom, int]
 
     @property
     def results(self) -> tuple[Result, ...]:
         """All results that the kernel writes."""
-        return (*self.row_results, *(r for phase in self.phases for r in phase.results))
+        return (*self.slice_results, *(r for phase in self.phases for r in phase.results))
 
 
-def row_plan(
+def slice_plan(
     function: Function, results: Sequence[Result], is_pure: Callable[[Let], bool]
-) -> RowPlan | None:
-    """How to compute results row by row; None if no reduction of last axes makes them."""
+) -> SlicePlan | None:
+    """How to compute results slice by slice; None if no reductions of rows or columns make them.
+
+    A reduction of columns that no element depends on is left to another schedule.
+    """
     axes = {let: kept_axes(let) for let in function.body.lets}
     reductions = [let for let, kept in axes.items() if kept is not None]
-    outer = axes[reductions[0]] if reductions else None
-    if outer is None or any(axes[let] != outer for let in reductions):
+    kept = axes[reductions[0]] if reductions else None
+    if kept is None or any(axes[let] != kept for let in reductions):
         return None
-    if all(extent == 1 for extent in outer) or not all(map(is_pure, reductions)):
+    if all(extent == 1 for extent in kept.axes) or not all(map(is_pure, reductions)):
         return None
-    return _Planner(function, outer, reductions).plan(results)
+    plan = _Planner(function, kept, reductions).plan(results)
+    if plan is not None and kept.columns and not any(p.level and p.results for p in plan.phases):
+        return None
+    return plan
 
 
 class _Planner:
-    def __init__(self, function: Function, outer: Shape, reductions: Sequence[Let]) -> None:
-        self.function, self.outer = function, outer
+    def __init__(self, function: Function, kept: Kept, reductions: Sequence[Let]) -> None:
+        self.function, self.kept = function, kept
         self.lets = {out: let for let in function.body.lets for out in let.outs}
         self.reductions = set(reductions)
-        self.inners = {_shape(_operand(let))[len(outer) :] for let in reductions}
+        self.inners = {kept.reduced(_shape(_operand(let))) for let in reductions}
         self.level: dict[Atom, int] = {}
         for let in function.body.lets:
             assert isinstance(let.rhs, OpCall)
             level = max((self.level.get(a, 0) for a in let.rhs.args), default=0)
             self.level.update(dict.fromkeys(let.outs, level + (let in self.reductions)))
 
-    def plan(self, results: Sequence[Result]) -> RowPlan | None:
+    def plan(self, results: Sequence[Result]) -> SlicePlan | None:
         phases: dict[tuple[int, Shape], Phase] = {}
 
         def phase(atom: Atom) -> Phase:
-            inner = _shape(atom)[len(self.outer) :]
-            return phases.setdefault((self.level.get(atom, 0), inner), Phase(inner))
+            inner, level = self.kept.reduced(_shape(atom)), self.level.get(atom, 0)
+            assert inner is not None
+            return phases.setdefault((level, inner), Phase(inner, level))
 
         for let in self.function.body.lets:
             if let in self.reductions:
                 phase(_operand(let)).reductions.append(let)
-        row_results: list[Result] = []
+        slice_results: list[Result] = []
         for result in results:
             if result.update is not None:
                 continue
-            if is_row_shape(result.shape, self.outer):
-                row_results.append(result)
+            if self.kept.is_slice(result.shape):
+                slice_results.append(result)
             elif self._is_full(result.source):
                 phase(result.source).results.append(result)
         ordered = [phases[key] for key in sorted(phases, key=lambda key: key[0])]
         # What is not needed for these results is not computed: another kernel does it.
-        ordered = self._needed(ordered, row_results)
+        ordered = self._needed(ordered, slice_results)
         if not any(p.reductions for p in ordered):
             return None
         lives = self._lives(ordered)
         buffers, own = _placed(lives, ordered)
-        return RowPlan(self.outer, tuple(ordered), tuple(row_results), buffers, own)
+        return SlicePlan(
+            self.kept, tuple(ordered), tuple(slice_results), buffers, own, self.level
+        )
 
-    def _needed(self, phases: list[Phase], row_results: Sequence[Result]) -> list[Phase]:
+    def _needed(self, phases: list[Phase], slice_results: Sequence[Result]) -> list[Phase]:
         """The phases with the reductions that the results depend on."""
-        roots = [r.source for p in phases for r in p.results] + [r.source for r in row_results]
+        roots = [r.source for p in phases for r in p.results] + [r.source for r in slice_results]
         read = set(self._behind(roots))
         for phase in phases:
-            phase.reductions = [let for let in phase.reductions if let in read]
+            alike: dict[tuple[Op, Atom], list[Let]] = {}
+            for let in phase.reductions:
+                if let in read:
+                    assert isinstance(let.rhs, OpCall)
+                    alike.setdefault((let.rhs.op, _operand(let)), []).append(let)
+            phase.twins = {lets[0]: lets for lets in alike.values()}
+            phase.reductions = list(phase.twins)
         return [p for p in phases if p.reductions or p.results]
 
     def _behind(self, roots: Sequence[Atom]) -> Iterator[Let]:
@@ -142,11 +169,12 @@ class _Planner:
     # -- what is kept between phases -----------------------------------------------------------
 
     def _is_full(self, atom: Atom) -> bool:
-        """Whether an atom is computed here, with an element per element of some row."""
-        shape, rank = _shape(atom), len(self.outer)
-        if atom not in self.lets or shape[:rank] != self.outer:
+        """Whether an atom is computed here, with an element per element of some slice."""
+        shape = _shape(atom)
+        inner = self.kept.reduced(shape)
+        if atom not in self.lets or inner is None:
             return False
-        return shape[rank:] in self.inners and not is_row_shape(shape, self.outer)
+        return inner in self.inners and not self.kept.is_slice(shape)
 
     def _lives(self, phases: Sequence[Phase]) -> dict[Var, tuple[int, int]]:
         """Variables to keep: the phase that computes them, and the last that reads them."""
@@ -195,8 +223,8 @@ class _Planner:
             atom = pending.pop()
             if not isinstance(atom, Var) or atom not in self.lets:
                 continue
-            if is_row_shape(_shape(atom), self.outer):
-                continue  # once per row
+            if self.kept.is_slice(_shape(atom)):
+                continue  # once per slice
             let = self.lets[atom]
             yield let
             assert isinstance(let.rhs, OpCall)
@@ -232,10 +260,10 @@ def _placed(
             free[lent] = end
             buffers[var] = Buffer(lent)
             continue
-        row = ty.dtype, ty.shape[len(ty.shape) - len(phases[start].inner) :]
-        number = next((k for k, r in enumerate(own) if r == row and last[k] <= start), len(own))
+        piece = ty.dtype, phases[start].inner
+        number = next((k for k, p in enumerate(own) if p == piece and last[k] <= start), len(own))
         if number == len(own):
-            own.append(row)
+            own.append(piece)
             last.append(end)
         last[number] = end
         buffers[var] = Buffer(None, number, ty.dtype)

@@ -1,4 +1,4 @@
-"""Which Lets stand at the row and which at its elements, and what becomes one kernel of rows."""
+"""Which Lets stand at the slice, which at its elements, and what becomes one kernel of slices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Let, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, f32
-from pyrelay.opt.rows import Rows, kept_axes, rows_of
+from pyrelay.opt.slices import Kept, Slices, kept_axes, slices_of
 
 N, M, K = Symbol("n"), Symbol("m"), Symbol("k")
 n, m, k = dims.of(N), dims.of(M), dims.of(K)
@@ -31,28 +31,38 @@ def reduced(x: Any, *axes: int, keepdims: bool = False, name: str = "sum") -> An
     return OPS[name](x, axes=axes, keepdims=keepdims)
 
 
-def test_only_reductions_of_all_last_axes_have_rows() -> None:
+def test_slices_are_kept_by_reductions_of_all_last_or_all_leading_axes() -> None:
     def kept(*axes: int, name: str = "sum") -> Any:
         (let,) = lets_of(lambda x: reduced(x, *axes, name=name), (m, n, k))
         return kept_axes(let)
 
-    assert kept(2) == (m, n)
-    assert kept(1, 2) == (m,)
-    assert kept(0, 1, 2) == ()
+    assert kept(2) == Kept((m, n), columns=False)
+    assert kept(1, 2) == Kept((m,), columns=False)
+    assert kept(0, 1, 2) == Kept((), columns=False)
+    assert kept(0) == Kept((n, k), columns=True)
+    assert kept(0, 1) == Kept((k,), columns=True)
     assert kept(1) is None
-    assert kept(0, 1) is None
+    assert kept(0, 2) is None
     assert kept(2, name="argmax") is None  # it reads its operand twice
 
 
-def test_a_group_over_elements_or_over_rows_gets_the_same_rows() -> None:
+def test_a_group_over_elements_or_over_rows_gets_the_same_slices() -> None:
     (let,) = lets_of(lambda x: reduced(x, 1), (m, n))
     for space in ((m, n), (m,), (m, 1)):
-        rows = rows_of(let, space)
-        assert rows is not None
-        assert (rows.outer, rows.full) == ((m,), (m, n))
-    assert rows_of(let, (n, m)) is None
+        slices = slices_of(let, space)
+        assert slices is not None
+        assert (slices.kept.axes, slices.full) == ((m,), (m, n))
+    assert slices_of(let, (n, m)) is None
     (alone,) = lets_of(lambda x: reduced(x, 1), (1, n))
-    assert rows_of(alone, (1, n)) is None  # one row: nothing to do in parallel
+    assert slices_of(alone, (1, n)) is None  # one row: nothing to do in parallel
+
+
+def test_columns_have_slices_only_where_elements_depend_on_them() -> None:
+    (let,) = lets_of(lambda x: reduced(x, 0), (m, n))
+    slices = slices_of(let, (m, n))
+    assert slices is not None
+    assert slices.kept == Kept((n,), columns=True)
+    assert slices_of(let, (n,)) is None
 
 
 def test_lets_are_placed_by_who_reads_them() -> None:
@@ -60,19 +70,20 @@ def test_lets_are_placed_by_who_reads_them() -> None:
         e = OPS["exp"](x)
         return e / OPS["expand_dims"](reduced(e, 1), axes=(1,))
 
+    rows = Kept((m,), columns=False)
     lets = lets_of(softmax, (m, n))  # exp, sum, expand_dims, divide
-    rows = Rows((m,), (m, n))
+    slices = Slices(rows, (m, n))
     for place, readers in ((3, []), (2, [3]), (1, [2]), (0, [1, 3])):
-        rows.add(lets, place, readers)
-    assert rows.per_element == {0, 3}
-    assert rows.per_row == {1, 2}
+        slices.add(lets, place, readers)
+    assert slices.per_element == {0, 3}
+    assert slices.per_slice == {1, 2}
 
     reverse = {"starts": (0, n - 1), "sizes": (m, n), "steps": (1, -1)}
     lets = lets_of(lambda x: OPS["slice"](OPS["exp"](x), **reverse) * 2, (m, n))
-    rows = Rows((m,), (m, n), per_element={2})
-    assert rows.joins_elements(lets, 1, [2])
-    rows.add(lets, 1, [2])
-    assert not rows.joins(lets, 0, [1])  # it is wanted at another element
+    slices = Slices(rows, (m, n), per_element={2})
+    assert slices.joins_elements(lets, 1, [2])
+    slices.add(lets, 1, [2])
+    assert not slices.joins(lets, 0, [1])  # it is wanted at another element
 
 
 # -- whole programs ------------------------------------------------------------------------------
@@ -120,13 +131,27 @@ def soft_gelu(x: Any) -> Any:
     return h + softmax(h)
 
 
+def batch_norm(x: Any) -> Any:
+    return np.maximum((x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 1e-5), 0)
+
+
+def softmax_of_columns(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=0))
+    return e / e.sum(axis=0)
+
+
+def spread_of_columns(x: Any) -> Any:
+    low, high = x.min(axis=0), x.max(axis=0)
+    return (x - low) / (high - low)
+
+
 def moments(x: Any) -> Any:
     return x.mean(axis=1), x.var(axis=1), x.max(axis=1)
 
 
 FAMILY = [
     softmax, log_softmax, log_sum_exp, layer_norm, rms_norm, unit_rows, deviation, entropy,
-    soft_gelu,
+    soft_gelu, batch_norm, softmax_of_columns, spread_of_columns,
 ]  # fmt: skip
 
 
@@ -136,7 +161,7 @@ def launches(f: Any, *args: Any) -> int:
 
 @pytest.mark.parametrize("f", [*FAMILY, moments], ids=lambda f: f.__name__)
 def test_a_family_of_normalisations_takes_one_launch(f: Any) -> None:
-    x = np.linspace(-1, 1, 35).reshape(5, 7)
+    x = np.sin(np.arange(35) * 1.3).reshape(5, 7)
     fast = pyrelay.jit(f)
     assert launches(fast, x) == 1
     for got, expected in zip(np.atleast_2d(fast(x)), np.atleast_2d(f(x)), strict=True):
@@ -148,13 +173,13 @@ def test_their_gradients_take_one_launch_as_well(f: Any) -> None:
     def loss(x: Any, w: Any) -> Any:
         return (f(x) * w).sum()
 
-    x = np.linspace(-1, 1, 35).reshape(5, 7)
+    x = np.sin(np.arange(35) * 1.3).reshape(5, 7)
     w = np.cos(np.arange(np.size(f(x)))).reshape(np.shape(f(x)))
     assert launches(pyrelay.grad(loss), x, w) == 1
     pyrelay.check_grads(loss, (x, w), order=1)
 
 
-def test_a_reduction_of_columns_does_not_join_rows() -> None:
+def test_rows_and_columns_do_not_share_a_kernel() -> None:
     def both(x: Any) -> Any:
         return x.sum(axis=1, keepdims=True) * x + x.sum(axis=0)
 
