@@ -183,3 +183,111 @@ def test_weights_that_reach_beyond_the_image_are_refused() -> None:
             g(*args)
     with pytest.raises(ValueError, match="the image has 3 channels, the weights take 2"):
         pyrelay.jit(f)(np.ones((1, 3, 5, 5)), np.ones((4, 2, 3, 3)))
+
+
+# -- closed forms ----------------------------------------------------------------------------------
+
+RANDOM = np.random.default_rng(0)
+IMAGE = RANDOM.standard_normal((2, 4, 5, 6))
+Y = RANDOM.standard_normal((2, 3))
+TARGETS = np.array([[0.0, 1.0, 0.25], [1.0, 0.5, 0.0]])
+
+
+def pooled(image, window, stride, padding, pick, fill):
+    """Pooling by two loops over the positions."""
+    padded = np.pad(image, ((0, 0), (0, 0), *((p, p) for p in padding)), constant_values=fill)
+    rows, columns = (
+        (padded.shape[2 + k] - window[k]) // stride[k] + 1 for k in range(2)
+    )
+    out = np.zeros((*image.shape[:2], rows, columns))
+    for r in range(rows):
+        for c in range(columns):
+            top, left = r * stride[0], c * stride[1]
+            part = padded[:, :, top : top + window[0], left : left + window[1]]
+            out[:, :, r, c] = pick(part, axis=(2, 3))
+    return out
+
+
+def test_pooling_is_what_loops_over_the_windows_give() -> None:
+    for window, stride, padding in (((2, 3), (1, 2), (0, 0)), ((3, 3), (2, 2), (1, 1))):
+        for function, pick, fill in (
+            (nn.max_pool, np.max, -np.inf), (nn.avg_pool, np.mean, 0.0)
+        ):
+            wanted = pooled(IMAGE, window, stride, padding, pick, fill)
+            got = function(IMAGE, window, stride, padding)
+            np.testing.assert_allclose(got, wanted, 1e-12)
+            last = function(np.moveaxis(IMAGE, 1, -1), window, stride, padding, channels_last=True)
+            np.testing.assert_allclose(np.moveaxis(last, -1, 1), wanted, 1e-12)
+    kept = nn.avg_pool(np.ones((1, 1, 4, 4)), 3, 2, 1, count_include_pad=False)
+    np.testing.assert_allclose(kept, np.ones((1, 1, 2, 2)))
+
+
+def test_adaptive_pooling_takes_bins_from_floor_to_ceiling() -> None:
+    row = np.arange(5.0).reshape(1, 1, 5)
+    np.testing.assert_allclose(nn.adaptive_avg_pool(row, 2)[0, 0], [1.0, 3.0])
+    np.testing.assert_allclose(nn.adaptive_max_pool(row, 3)[0, 0], [1.0, 3.0, 4.0])
+    whole = nn.adaptive_avg_pool(IMAGE, 1)[:, :, 0, 0]
+    np.testing.assert_allclose(whole, nn.global_avg_pool(IMAGE))
+
+
+def test_norms_of_images_have_mean_0_and_variance_1_where_they_say() -> None:
+    parts = nn.group_norm(IMAGE, 2, epsilon=0.0).reshape(2, 2, -1)
+    np.testing.assert_allclose(parts.mean(-1), 0, atol=1e-12)
+    np.testing.assert_allclose(parts.var(-1), 1)
+    np.testing.assert_allclose(nn.instance_norm(IMAGE, epsilon=0.0).var((2, 3)), 1)
+    mean, variance = np.zeros(4), np.ones(4)
+    y, moved_mean, moved_variance = nn.batch_norm(IMAGE, mean, variance, training=True, epsilon=0)
+    np.testing.assert_allclose(y.var((0, 2, 3)), 1)
+    np.testing.assert_allclose(moved_mean, 0.1 * IMAGE.mean((0, 2, 3)))
+    np.testing.assert_allclose(moved_variance, 0.9 + 0.1 * IMAGE.var((0, 2, 3), ddof=1))
+    still, _, _ = nn.batch_norm(IMAGE, mean, variance + 3.0, epsilon=0.0)
+    np.testing.assert_allclose(still, IMAGE / 2)
+    np.testing.assert_allclose((nn.rms_norm(Y, epsilon=0.0) ** 2).mean(-1), 1)
+
+
+def test_losses_are_their_definitions() -> None:
+    p = scipy.special.expit(Y)
+    wanted = -(TARGETS * np.log(p) + (1 - TARGETS) * np.log(1 - p))
+    np.testing.assert_allclose(nn.bce_with_logits(Y, TARGETS, reduction="none"), wanted, 1e-12)
+    weighted = -(3.0 * TARGETS * np.log(p) + (1 - TARGETS) * np.log(1 - p))
+    np.testing.assert_allclose(nn.bce_with_logits(Y, TARGETS, 3.0), weighted.mean(), 1e-12)
+    np.testing.assert_allclose(
+        nn.huber(Y, TARGETS, 0.7, reduction="sum"), scipy.special.huber(0.7, Y - TARGETS).sum()
+    )
+    logs = scipy.special.log_softmax(Y, -1)
+    hot = nn.one_hot(LABELS, 3, float)
+    np.testing.assert_allclose(nn.cross_entropy(Y, hot), nn.cross_entropy(Y, LABELS), 1e-12)
+    smooth = -((0.8 * hot + 0.2 / 3) * logs).sum(-1).mean()
+    np.testing.assert_allclose(nn.cross_entropy(Y, LABELS, label_smoothing=0.2), smooth, 1e-12)
+    np.testing.assert_allclose(
+        nn.cross_entropy(Y, np.array([2, -1]), ignore_index=-1), -logs[0, 2], 1e-12
+    )
+    with pytest.raises(ValueError, match="reduction is"):
+        nn.mse(Y, Y, reduction="max")
+
+
+def test_attention_is_a_weighted_mean_of_the_values_that_take_part() -> None:
+    q, k, v = RANDOM.standard_normal((3, 2, 4, 5))
+    weights = scipy.special.softmax(q @ np.swapaxes(k, -1, -2) / np.sqrt(5), -1)
+    np.testing.assert_allclose(nn.scaled_dot_product_attention(q, k, v), weights @ v, 1e-12)
+    causal = nn.scaled_dot_product_attention(q, k, v, causal=True)
+    np.testing.assert_allclose(causal[:, 0], v[:, 0])
+    np.testing.assert_allclose(causal[:, -1], (weights @ v)[:, -1], 1e-12)
+    nothing = nn.scaled_dot_product_attention(q, k, v, np.zeros((4, 4), bool))
+    np.testing.assert_array_equal(nothing, np.zeros_like(v))
+
+
+def test_dropout_keeps_the_mean_and_draws_one_number_for_each_element() -> None:
+    x = np.ones((300, 200), np.float32)
+    y = nn.dropout(x, 0.25, np.random.default_rng(3))
+    assert y.dtype == np.float32
+    assert set(np.unique(y).tolist()) == {0.0, float(np.float32(1 / 0.75))}
+    assert y.mean() == pytest.approx(1.0, abs=0.02)
+    np.testing.assert_array_equal(y == 0, np.random.default_rng(3).random(x.shape) < 0.25)
+
+
+def test_the_exact_gelu_and_units_with_slopes() -> None:
+    exact = 0.5 * X * (1 + scipy.special.erf(X / np.sqrt(2)))
+    np.testing.assert_allclose(nn.gelu(X, approximate=False), exact, 1e-12)
+    np.testing.assert_allclose(nn.leaky_relu(X, 0.1), np.maximum(X, 0.1 * X))
+    np.testing.assert_allclose(nn.elu(X, 2.0), np.where(X > 0, X, 2 * np.expm1(X)))

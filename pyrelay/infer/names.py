@@ -105,7 +105,8 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
         writes = bound_effect(obj)
         if writes is not None:
             return writes
-    ours = getattr(obj, "__module__", None) in ("pyrelay.api", "pyrelay.nn")
+    home = getattr(obj, "__module__", None)
+    ours = home == "pyrelay.api" or (isinstance(home, str) and home.startswith("pyrelay.nn."))
     if ours and not hasattr(obj, "__pyrelay__"):
         from pyrelay.infer.names_pyrelay import HANDLERS
 

@@ -92,7 +92,7 @@ handles(fourier.transform)(_primitive("fft", ("inverse",)))
 handles(np.i0)(in_python("np.i0", special.i0))
 handles(np.spacing)(of_ufunc(np.spacing, in_python("np.spacing", elements.spacing)))
 for _name in ("erf", "erfc", "gamma", "lgamma"):
-    handles(getattr(special, f"_{_name}"))(elementwise(_name))
+    handles(getattr(special, _name))(elementwise(_name))
 
 #: functions of scipy.special that are an op, or NumPy's function, of this name
 _SCIPY_OPS = {

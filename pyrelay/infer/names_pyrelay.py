@@ -57,6 +57,6 @@ HANDLERS = {
     ("pyrelay.api", "jit"): jit,
     ("pyrelay.api", "grad"): _derivative("grad"),
     ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
-    ("pyrelay.nn", "stop_gradient"): stop_gradient,
-    ("pyrelay.nn", "_convolve"): convolve,
+    ("pyrelay.nn.activations", "stop_gradient"): stop_gradient,
+    ("pyrelay.nn.convolution", "_convolve"): convolve,
 }

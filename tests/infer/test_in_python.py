@@ -25,6 +25,7 @@ _M = _RANDOM.randn(2, 3, 3)
 VALUES: dict[str, Any] = {
     "S": np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]),
     "BS": 3.0 * np.eye(3) + 0.3 * (_M + np.swapaxes(_M, 1, 2)),
+    "IM": _RANDOM.randn(2, 4, 5, 6), "W": _RANDOM.randn(6, 4, 3, 3),
     "Z": _RANDOM.randn(3, 3) + 1j * _RANDOM.randn(3, 3),
     "x": np.array([0.3, 2.1, 1.2, 0.7, 3.4]), "y": np.array([-0.5, 1.5, 0.25, -2.0, 0.8]),
     "w": np.array([0.1, -0.9, 0.55, 0.33]),
@@ -797,10 +798,83 @@ np.fft.fft(f)
 np.sum(np.abs(np.fft.rfft(x)) ** 2)
 """
 
+NETWORKS = """
+nn.relu(y)
+nn.leaky_relu(y)
+nn.leaky_relu(y, 0.2)
+nn.elu(y)
+nn.gelu(y)
+nn.gelu(y, approximate=False)
+nn.gelu(f, False)
+nn.silu(y) + nn.softplus(y) + nn.sigmoid(y)
+nn.softmax(A)
+nn.softmax(A, axis=0)
+nn.softmax(A, where=A > 0)
+nn.softmax(A, where=np.zeros((3, 4), dtype=bool))
+nn.log_softmax(A)
+nn.log_softmax(A, axis=None)
+nn.logsumexp(A, axis=1)
+nn.layer_norm(A)
+nn.layer_norm(A, v, v)
+nn.rms_norm(A)
+nn.rms_norm(A, v)
+nn.group_norm(IM, 2)
+nn.group_norm(IM, 2, v, v)
+nn.group_norm(np.moveaxis(IM, 1, -1), 2, v, v, channels_last=True)
+nn.instance_norm(IM)
+nn.batch_norm(IM, v, v + 3.0)
+nn.batch_norm(IM, v, v + 3.0, v, v, training=True)
+nn.batch_norm(A, v, v + 3.0, training=True)
+nn.batch_norm(np.moveaxis(IM, 1, -1), v, v + 3.0, v, v, training=True, channels_last=True)
+nn.dropout(A, 0.3, np.random.default_rng(0))
+nn.dropout(A, 0.3, None, training=False)
+nn.one_hot(i, 4)
+nn.embedding(A, np.array([[0, 2], [1, 1]]))
+nn.dense(A, B, np.ones(3))
+nn.cross_entropy(A, np.array([0, 3, 1]))
+nn.cross_entropy(A, np.array([0, 3, 1]), label_smoothing=0.1)
+nn.cross_entropy(A, np.array([0, -100, 1]), ignore_index=-100)
+nn.cross_entropy(A, np.array([0, -100, 1]), ignore_index=-100, label_smoothing=0.1)
+nn.cross_entropy(A, np.array([0, 3, 1]), reduction='none')
+nn.cross_entropy(A, nn.softmax(A * 2.0))
+nn.cross_entropy(A, nn.softmax(A * 2.0), label_smoothing=0.2)
+nn.cross_entropy(T, np.array([[0, 1, 2], [3, 0, 1]]))
+nn.nll(nn.log_softmax(A), np.array([0, 3, 1]))
+nn.mse(x, y)
+nn.mse(x, y, reduction='sum')
+nn.mae(x, y)
+nn.huber(x, y)
+nn.huber(x, y, 0.5, reduction='none')
+nn.bce_with_logits(y, x / 4)
+nn.bce_with_logits(y, x / 4, pos_weight=2.0)
+nn.scaled_dot_product_attention(T, T * 0.5, T + 1.0)
+nn.scaled_dot_product_attention(T, T * 0.5, T + 1.0, causal=True)
+nn.scaled_dot_product_attention(T, T * 0.5, T + 1.0, np.array([True, False, True]))
+nn.scaled_dot_product_attention(T, T * 0.5, T + 1.0, np.zeros((3, 3)) - 0.5, scale=0.3)
+nn.max_pool(IM, 2)
+nn.max_pool(IM, 2, 1)
+nn.max_pool(IM, (2, 3), padding=(1, 0))
+nn.max_pool(np.moveaxis(IM, 1, -1), 2, channels_last=True)
+nn.avg_pool(IM, 2)
+nn.avg_pool(IM, 3, 2, 1)
+nn.avg_pool(IM, 3, 2, 1, count_include_pad=False)
+nn.avg_pool(T, 2)
+nn.adaptive_avg_pool(IM, 2)
+nn.adaptive_avg_pool(IM, (3, 2))
+nn.adaptive_max_pool(IM, 3)
+nn.global_avg_pool(IM)
+nn.global_max_pool(IM, keepdims=True)
+nn.conv2d(IM, W)
+nn.conv2d(IM, W, stride=2, padding='same')
+nn.conv2d(IM, W[:, :2], groups=2)
+nn.conv1d(T, np.ones((2, 3, 2)) * s)
+"""
+
 EXPRESSIONS = [
     line
     for table in (
         ARRANGEMENT, ELEMENTS_AND_STATISTICS, SEARCH_AND_PRODUCTS, MATH, SPECIAL, LINEAR_ALGEBRA,
+        NETWORKS,
     )
     for line in table.strip().splitlines()
 ]
@@ -814,7 +888,7 @@ def made(expression: str) -> tuple[Any, tuple[Any, ...], list[str]]:
     text = "\n".join([*lines, f"    return {last}\n"])
     filename = f"<expression {expression}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {"np": np, "math": math, "sp": scipy.special}
+    scope: dict[str, Any] = {"np": np, "math": math, "sp": scipy.special, "nn": pyrelay.nn}
     exec(compile(text, filename, "exec"), scope)
     return scope["program"], tuple(copy.deepcopy(VALUES[k]) for k in names), names
 
@@ -908,6 +982,22 @@ np.abs(np.fft.fft(x)) ** 2
 np.fft.irfft(np.fft.rfft(x), 5)
 np.fft.ifft(np.fft.fft(x) * np.fft.fft(y)).real
 np.abs(np.fft.rfftn(T))
+nn.elu(y)
+nn.gelu(y, approximate=False)
+nn.softmax(A, where=A > 0)
+nn.rms_norm(A, v)
+nn.group_norm(IM, 2, v, v)
+nn.batch_norm(IM, v, v + 3.0, v, v, training=True)
+nn.dropout(A, 0.3, np.random.default_rng(0))
+nn.embedding(A, np.array([[0, 2], [1, 1]]))
+nn.cross_entropy(A, np.array([0, -100, 1]), ignore_index=-100, label_smoothing=0.1)
+nn.cross_entropy(A, nn.softmax(A * 2.0), label_smoothing=0.2)
+nn.huber(x, y, 0.5, reduction='none')
+nn.bce_with_logits(y, x / 4, pos_weight=2.0)
+nn.scaled_dot_product_attention(T, T * 0.5, T + 1.0, causal=True)
+nn.max_pool(IM, (2, 3), padding=(1, 0))
+nn.avg_pool(IM, 3, 2, 1, count_include_pad=False)
+nn.adaptive_avg_pool(IM, (3, 2))
 """
 
 

@@ -134,7 +134,7 @@ def pseudo_huber(delta: Array, r: Array) -> Array:
 def betaln(a: Array, b: Array) -> Array:
     """The logarithm of |beta(a, b)|."""
     x, y = _float(a), _float(b)
-    return _lgamma(x) + _lgamma(y) - _lgamma(x + y)
+    return lgamma(x) + lgamma(y) - lgamma(x + y)
 
 
 def beta(a: Array, b: Array) -> Array:
@@ -142,7 +142,7 @@ def beta(a: Array, b: Array) -> Array:
     x, y = _float(a), _float(b)
     small = np.abs(x) + np.abs(y) < 100.0
     near_x, near_y = np.where(small, x, 1.0), np.where(small, y, 1.0)
-    near = _gamma(near_x) / _gamma(near_x + near_y) * _gamma(near_y)
+    near = gamma(near_x) / gamma(near_x + near_y) * gamma(near_y)
     return np.where(small, near, np.exp(betaln(x, y)))[()]
 
 
@@ -151,7 +151,7 @@ def beta(a: Array, b: Array) -> Array:
 
 def ndtr(x: Array) -> Array:
     """The normal distribution function."""
-    return 0.5 * _erfc(_float(x) * -math.sqrt(0.5))
+    return 0.5 * erfc(_float(x) * -math.sqrt(0.5))
 
 
 def log_ndtr(x: Array) -> Array:
@@ -167,8 +167,8 @@ def log_ndtr(x: Array) -> Array:
     tail = -0.5 * a * a - np.log(np.where(far, -a, 20.0)) - 0.5 * math.log(2.0 * math.pi)
     return np.where(
         far, tail + np.log(series),
-        np.where(right, np.log1p(-0.5 * _erfc(np.where(right, a, 0.0) * math.sqrt(0.5))),
-                 np.log(0.5 * _erfc(middle * -math.sqrt(0.5)))),
+        np.where(right, np.log1p(-0.5 * erfc(np.where(right, a, 0.0) * math.sqrt(0.5))),
+                 np.log(0.5 * erfc(middle * -math.sqrt(0.5)))),
     )[()]
 
 
@@ -209,7 +209,7 @@ def erfinv(x: Array) -> Array:
     size = np.abs(safe)
     y = _guess(size, (1.0 - size) * (1.0 + size))
     for _ in range(3):
-        error = np.where(size < 0.5, _erf(y) - size, (1.0 - size) - _erfc(y))
+        error = np.where(size < 0.5, erf(y) - size, (1.0 - size) - erfc(y))
         y = _improved(y, error)
     edge = np.where(np.abs(a) == 1, a * math.inf, math.nan)
     return np.where(inside, np.where(a < 0, -y, y), edge)[()]
@@ -223,7 +223,7 @@ def erfcinv(x: Array) -> Array:
     small = np.where(safe > 1, 2.0 - safe, safe)
     y = _guess(1.0 - small, small * (2.0 - small))
     for _ in range(4):
-        y = _improved(y, small - _erfc(y))
+        y = _improved(y, small - erfc(y))
     edge = np.where(a == 0, math.inf, np.where(a == 2, -math.inf, math.nan))
     return np.where(inside, np.where(safe > 1, -y, y), edge)[()]
 
@@ -283,19 +283,19 @@ def i1(x: Array) -> Array:
 # -- C's functions, for the ones above -------------------------------------------------------------
 
 
-def _erf(x: Array) -> Array:
+def erf(x: Array) -> Array:
     return _of_each(math.erf, x)
 
 
-def _erfc(x: Array) -> Array:
+def erfc(x: Array) -> Array:
     return _of_each(math.erfc, x)
 
 
-def _gamma(x: Array) -> Array:
+def gamma(x: Array) -> Array:
     return _of_each(math.gamma, x)
 
 
-def _lgamma(x: Array) -> Array:
+def lgamma(x: Array) -> Array:
     return _of_each(math.lgamma, x)
 
 
