@@ -174,6 +174,13 @@ class Encoder:
         if root.kind == "array":
             self._tensor(content, layout)
             return
+        if isinstance(layout, LNode) and layout.head[0] in ("part", "lost"):
+            # Its owner was made a growing list, before or by its own encoding.
+            if layout.children:
+                position = layout.children[0]
+                known = V.Known(position.value) if isinstance(position, LKnown) else None
+                self(known or content.position, position)
+            return
         if isinstance(layout, LGrown):
             self._grown(root, layout)
             return
@@ -402,16 +409,16 @@ class Decoder:
             count, *rows = (next(self.outs) for _ in layout.leaves)
             return V.Growing(
                 V.Scalar(types.PY_INT, count), tuple(rows), typed_by_rows(layout.template, rows),
-                layout.loops,
+                layout.loops, (), object() if layout.slots == "moved" else layout.slots,
             )
         return rebuild_content(layout.head, [self(c) for c in layout.children])
 
 
-def typed_by_rows(template: Layout, rows: Sequence[Atom]) -> Layout:
-    """The template with the shapes of the items that these rows hold."""
+def typed_by_rows(template: Layout, rows: Sequence[Atom], lead: int = 1) -> Layout:
+    """The template with the shapes of the items that these rows hold, behind `lead` extents."""
     def leaf(row: Atom) -> TensorType:
         assert isinstance(row.type, TensorType)
-        return TensorType(row.type.dtype, row.type.shape[1:])
+        return TensorType(row.type.dtype, row.type.shape[lead:])
 
     return retyped(template, map(leaf, rows))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyrelay.infer import coding, identity, narrowing
+from pyrelay.infer import coding, growing, identity, narrowing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -170,8 +170,20 @@ class _Merge:
                 continue
             more = [r for r in self._unsettled() if r not in self.changed]
             if not more:
-                return found
+                return self._with_moved(*found)
             self.changed += dict.fromkeys(more)
+
+    def _with_moved(
+        self, results: list[L.Layout], contents: list[Any]
+    ) -> tuple[list[L.Layout], list[Any]]:
+        """The same with the lists that come to live in lists which grow."""
+        found = dict(zip(self.changed, contents, strict=True))
+        for path in self.alive:
+            for root, layout in zip(tuple(self.changed), contents, strict=True):
+                inner = growing.moving(path.heap, root, layout)
+                found.update({r: x for r, x in inner.items() if r in self.base.contents})
+        self.changed = list(found)
+        return results, list(found.values())
 
     def _unsettled(self) -> Iterator[V.Root]:
         for path, describer in zip(self.alive, self.describers, strict=True):
@@ -246,7 +258,7 @@ class _Merge:
             return path.builder.block(atoms, [0] * len(symbols))
         with it.inside(path.builder, path.heap):
             for root in self.changed:
-                it.content(root)
+                it.settle(root)
             encoder = coding.Encoder(
                 path.builder, path.heap, it.atom,
                 number=identity.Numberer(path.builder, self.numbers),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import coding, identity, narrowing
+from pyrelay.infer import coding, growing, identity, narrowing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _FLAG = "left_by_"
 """What the names of flags begin with that say how a loop was left (frontend/regions.py)."""
+#: The count of a loop that ends by itself.
+ENDLESS = 1 << 62
 
 
 class TestHasEffects(Exception):
@@ -207,7 +209,7 @@ class Fixpoint:
         self.symbol = Symbol("i", dims.Origin.RUNTIME)
         last = None
         if self.runner.iteration is not None:
-            count = poly_of(self.runner.iteration.count)
+            count = None if self.runner.dynamic else poly_of(self.runner.iteration.count)
             last = None if count is None else dims.add(count, -1 - self.start)
         self.it.program.guards.ranges[self.symbol] = (0, last)
         plain = V.Scalar(types.PY_INT, index, None, self, dims.of(self.symbol))
@@ -305,6 +307,9 @@ class Fixpoint:
                 joiner, root, self.changed[root], describer.content(root)
             )
         outer = self.base.contents.__contains__
+        for root in list(self.changed):
+            for inner, moved in growing.moving(self.base, root, self.changed[root]).items():
+                self.changed[inner] = moved
         for root in identity.unsettled(result.heap, outer, describer.holds):
             if root not in self.changed:
                 self.changed[root] = entry.content(root)
@@ -364,13 +369,13 @@ class Fixpoint:
         it = self.it
         symbols = coding.layout_symbols(self.everything, self.mark)
         for root in self.changed:
-            it.content(root)
+            it.settle(root)
         init = self._encoder(it.builder, self.base)
         self._encode(init, self.init)
         body = self._body(result, symbols)
         count = None
-        if self.runner.iteration is not None and not self.runner.dynamic:
-            count = it.atom(self._count())
+        if self.runner.iteration is not None:
+            count = constant(ENDLESS) if self.runner.dynamic else it.atom(self._count())
         loop = Loop(
             result.carried, tuple(init.atoms), body, result.test, result.handed, count,
             result.index, self._exits(result), tuple(symbols),
@@ -425,7 +430,7 @@ class Fixpoint:
             return result.builder.block([*leave, *atoms], [dims.of(s) for s in symbols])
         with it.inside(result.builder, result.heap):
             for root in self.changed:
-                it.content(root)
+                it.settle(root)
             encoder = self._encoder(result.builder, result.heap)
             self._encode(encoder, result.following)
             leaves = [it.atom(result.leave)] if exits else []

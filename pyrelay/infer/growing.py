@@ -18,10 +18,10 @@ from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
-from pyrelay.ir import dims
+from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import Atom, Const, If
+from pyrelay.ir.nodes import UNREAD, Atom, Const, If
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 
@@ -36,20 +36,17 @@ Read = Callable[[V.Value], Atom]
 
 def template_of(heap: Heap, items: Sequence[V.Value]) -> L.Layout:
     """The common layout of items. Raises JoinError if they have none."""
-    layouts = []
+    joined: L.Layout = L.LKnown(UNREAD)
     for item in items:
         describer = L.Describer(heap, lambda root: False, 1 << 62, loosen=True)
-        layouts.append(L.as_template(describer(item)))
-    joined = layouts[0]
-    for other in layouts[1:]:
-        joined = J.join_items(joined, other)
+        joined = J.join_items(joined, L.as_template(describer(item)))
     return joined
 
 
 def item_atoms(
     builder: Builder, heap: Heap, read: Read, item: V.Value, template: L.Layout
 ) -> list[Atom]:
-    """The leaves of an item, in the order of the rows."""
+    """The leaves of an item, in the order of the rows; lists in it keep their own capacities."""
     encoder = coding.Encoder(builder, heap, read)
     encoder(item, template)
     return encoder.atoms
@@ -60,18 +57,75 @@ def from_items(
 ) -> V.Growing:
     """The growing content of these items, with no room to spare."""
     leaves = tuple(L.template_types(template))
+    inner = capacity_leaves(template)
     parts = [item_atoms(builder, heap, read, item, template) for item in items]
-    rows = tuple(
-        _stacked(builder, [p[k] for p in parts], leaf) for k, leaf in enumerate(leaves)
+    rows = []
+    for k, leaf in enumerate(leaves):
+        column = [p[k] for p in parts]
+        if k in inner and column:
+            widest: Extent = 0
+            for atom in column:
+                widest = dims.maximum(widest, atom.type.shape[0])  # type: ignore[union-attr]
+            column = [wide(builder, atom, 0, widest) for atom in column]
+        rows.append(_stacked(builder, column, leaf))
+    return V.Growing(
+        V.Known(len(items)), tuple(rows), coding.typed_by_rows(template, rows), slots=object()
     )
-    return V.Growing(V.Known(len(items)), rows, coding.typed_by_rows(template, rows))
+
+
+def capacity_leaves(template: L.Layout) -> frozenset[int]:
+    """The numbers of the leaves that hold the items of lists inside the items."""
+    return frozenset(
+        k for first, inner in inner_lists(template).values()
+        for k in range(first + 1, first + len(inner.leaves))
+    )
+
+
+def inner_lists(template: L.Layout) -> dict[tuple[int, ...], tuple[int, L.LGrown]]:
+    """The lists inside an item by their paths: the number of the first leaf, and the layout."""
+    found: dict[tuple[int, ...], tuple[int, L.LGrown]] = {}
+    first = 0
+
+    def visit(here: L.Layout, path: tuple[int, ...]) -> None:
+        nonlocal first
+        match here:
+            case L.LPlace(_, "list", _, L.LGrown() as inner):
+                found[path] = (first, inner)
+            case L.LNode(_, children):
+                for k, child in enumerate(children):
+                    visit(child, (*path, k))
+                return
+        first += len(tuple(L.template_types(here)))
+
+    visit(template, ())
+    return found
+
+
+def value_at(value: V.Value, path: Sequence[int]) -> V.Value:
+    """The part of an item at a path."""
+    for k in path:
+        assert isinstance(value, V.Tuple)
+        value = value.items[k]
+    return value
+
+
+def wide(builder: Builder, row: Atom, axis: int, capacity: Extent) -> Atom:
+    """The rows with more room along an axis."""
+    assert isinstance(row.type, TensorType)
+    extra = dims.add(capacity, dims.multiply(-1, row.type.shape[axis]))
+    if extra == 0:
+        return row
+    none = (0,) * row.type.rank
+    after = (*none[:axis], extra, *none[axis + 1 :])
+    zero = constant(0, TensorType(row.type.dtype))
+    padded: Handle = builder.call(OPS["pad"], row, zero, before=none, after=after)
+    return padded.atom
 
 
 def _stacked(builder: Builder, items: Sequence[Atom], leaf: TensorType) -> Atom:
     """The rows of one leaf."""
     if not items:
-        nothing = {s: 0 for d in leaf.shape for s in dims.symbols(d)}
-        shape = tuple(_known_outside(d, nothing) for d in leaf.shape)
+        shape = tuple(map(_known_outside, leaf.shape))
         return builder.full(0, (0, *shape), leaf.dtype).atom
     items = [builder.cast(i, leaf.dtype) for i in items]
     first = items[0]
@@ -89,8 +143,9 @@ def _alike(a: Atom, b: Atom) -> bool:
     return isinstance(a, Const) and isinstance(b, Const) and repr(a.value) == repr(b.value)
 
 
-def _known_outside(extent: Extent, nothing: dict[Symbol, int]) -> Extent:
+def _known_outside(extent: Extent) -> Extent:
     """The extent of items that a list without any will have; 0 where that is not known yet."""
+    nothing = dict.fromkeys(dims.symbols(extent), 0)
     bound = any(s.name == "d" and s.origin is Origin.RUNTIME for s in dims.symbols(extent))
     return dims.substitute(extent, nothing) if bound else extent
 
@@ -101,22 +156,73 @@ def fitted(
     """The content of a list as a growing one of this template, which the heap holds from now on."""
     content = heap.contents[root]
     if not isinstance(content, V.Growing):
-        for item in content:
-            keep(item, root.span)
-        content = from_items(builder, heap, read, content, template)
+        items = content
+        content = from_items(builder, heap, read, items, template)
+        for k, item in enumerate(items):
+            moved(heap, root, content, V.Known(k), item, root.span)
     else:
         content = cast_rows(builder, content, template)
     heap.contents[root] = content
     return content
 
 
+def moved(
+    heap: Heap, owner: V.Root, content: V.Growing, position: V.Value, item: V.Value, span: object
+) -> None:
+    """An item was put at a position: lists in it live there from now on, arrays are copies."""
+    keep(item, span)
+    for path in inner_lists(content.template):
+        inner = value_at(item, path)
+        assert isinstance(inner, V.Ref)
+        heap.contents[inner.root] = V.Part(owner, position, path, content.slots)
+
+
 def cast_rows(builder: Builder, content: V.Growing, template: L.Layout) -> V.Growing:
-    """The content with the numbers of a template that joined its own with others."""
-    leaves = L.template_types(template)
-    rows = tuple(
-        builder.cast(row, leaf.dtype) for row, leaf in zip(content.rows, leaves, strict=True)
-    )
-    return replace(content, rows=rows, template=coding.typed_by_rows(template, rows))
+    """The content with the leaves of a template that joined its own with others."""
+    own = iter(content.rows)
+    lead = len(content.prefix) + 1
+    around: tuple[Extent, ...] = ()
+    if content.rows:
+        around = content.rows[0].type.shape[:lead]  # type: ignore[union-attr]
+    rows: list[Atom] = []
+
+    def convert(old: L.Layout, new: L.Layout) -> None:
+        match old, new:
+            case (L.LKnown(v), _) if v is UNREAD and not isinstance(new, L.LKnown):
+                for leaf in L.template_types(new):  # no list has such items yet
+                    shape = tuple(_known_outside(d) for d in leaf.shape)
+                    rows.append(builder.full(0, (*around, 0, *shape), leaf.dtype).atom)
+            case L.LPlace(_, "list", _, L.LGrown(x)), L.LPlace(_, "list", _, L.LGrown(y)):
+                rows.append(next(own))
+                convert(x, y)
+            case L.LNode(_, xs), L.LNode(_, ys):
+                for x, y in zip(xs, ys, strict=True):
+                    convert(x, y)
+            case _:
+                for leaf in L.template_types(new):
+                    rows.append(builder.cast(next(own), leaf.dtype))
+
+    if isinstance(content.template, L.LKnown) and content.template.value is UNREAD:
+        around = (*around[: len(content.prefix)],)
+    convert(content.template, template)
+    return replace(content, rows=tuple(rows), template=coding.typed_by_rows(template, rows))
+
+
+def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
+    """The layouts of the lists in a static list that is to become a growing one of this layout."""
+    content = heap.contents[root]
+    if not isinstance(layout, L.LGrown) or not isinstance(content, tuple):
+        return {}
+    found: dict[V.Root, L.LNode] = {}
+    for k, item in enumerate(content):
+        for path in inner_lists(layout.template):
+            inner = value_at(item, path)
+            assert isinstance(inner, V.Ref)
+            part = V.Part(root, V.Known(k), path, layout.slots)
+            known = inner.root not in found and layout.slots != "moved"
+            head = L.content_head(part) if known else ("lost",)
+            found[inner.root] = L.LNode(head, (L.LKnown(k),) if known else ())
+    return found
 
 
 def keep(item: V.Value, span: object) -> None:
@@ -135,48 +241,88 @@ def with_room(
     """The content with room for `more` items behind its `count` first ones."""
     if not content.rows:
         return content
-    capacity = content.capacity
-    needed = count + more
-    short = needed > builder.extent(capacity)
-    symbol = Symbol("d", Origin.RUNTIME)
-    then = builder.nested()
     if isinstance(more, int):
-        larger: Extent = dims.add(dims.multiply(2, capacity), max(SPARE, more))
-    else:
-        _, (extra,) = then.call(OPS["as_extent"], Handle(then, more.atom), name="n")
-        larger = dims.add(dims.add(dims.multiply(2, capacity), extra), SPARE)
-    grown = [_extended(then, row, larger) for row in content.rows]
-    orelse = builder.nested()
+        larger = dims.add(dims.multiply(2, content.capacity), max(SPARE, more))
+        short = count + more > builder.extent(content.capacity)
+        return _widened(builder, content, short, larger)
+    needed = count + more
+    short = needed > builder.extent(content.capacity)
+    _, (least,) = builder.call(OPS["as_extent"], needed, name="n")
+    larger = dims.add(dims.add(least, content.capacity), SPARE)
+    return _widened(builder, content, short, larger)
+
+
+def _widened(
+    builder: Builder, content: V.Growing, short: Handle, larger: Extent
+) -> V.Growing:
+    """The content, with a larger capacity if it is short of room."""
+    axis = len(content.prefix)
+    rows = widened(builder, content.rows, axis, short, larger)
+    return replace(content, rows=rows, template=_typed(content, rows))
+
+
+def widened(
+    builder: Builder, rows: Sequence[Atom], axis: int, short: Handle, larger: Extent
+) -> tuple[Atom, ...]:
+    """The rows, with a larger extent along an axis if they are short of room."""
+    symbol = Symbol("d", Origin.RUNTIME)
+    then, orelse = builder.nested(), builder.nested()
+    grown = [wide(then, row, axis, larger) for row in rows]
     out_types = []
-    for row in content.rows:
+    for row in rows:
         assert isinstance(row.type, TensorType)
-        out_types.append(TensorType(row.type.dtype, (dims.of(symbol), *row.type.shape[1:])))
-    node = If(
-        short.atom, then.block(grown, (larger,)), orelse.block(content.rows, (capacity,))
+        shape = row.type.shape
+        out_types.append(
+            TensorType(row.type.dtype, (*shape[:axis], dims.of(symbol), *shape[axis + 1 :]))
+        )
+    before = rows[0].type.shape[axis]  # type: ignore[union-attr]
+    node = If(short.atom, then.block(grown, (larger,)), orelse.block(rows, (before,)))
+    return tuple(h.atom for h in builder.bind(node, out_types, dims=(symbol,)))
+
+
+def _typed(content: V.Growing, rows: Sequence[Atom]) -> L.Layout:
+    return coding.typed_by_rows(content.template, rows, len(content.prefix) + 1)
+
+
+def plain(builder: Builder, content: V.Growing) -> V.Growing:
+    """The content in rows of its own."""
+    if not content.prefix:
+        return content
+    axes = tuple(range(len(content.prefix)))
+    rows = tuple(
+        builder.call(OPS["index"], row, *content.prefix, axes=axes).atom for row in content.rows
     )
-    rows = tuple(h.atom for h in builder.bind(node, out_types, dims=(symbol,)))
-    return replace(content, rows=rows)
-
-
-def _extended(builder: Builder, row: Atom, capacity: Extent) -> Atom:
-    assert isinstance(row.type, TensorType)
-    extra = dims.add(capacity, dims.multiply(-1, row.type.shape[0]))
-    before = (0,) * row.type.rank
-    after = (extra, *before[1:])
-    zero = constant(0, TensorType(row.type.dtype))
-    padded: Handle = builder.call(OPS["pad"], row, zero, before=before, after=after)
-    return padded.atom
+    return replace(content, rows=rows, prefix=())
 
 
 def read_row(
-    builder: Builder, heap: Heap, content: V.Growing, position: Atom, span: object = None
+    builder: Builder, heap: Heap, content: V.Growing, position: Atom, span: object = None,
+    owner: V.Root | None = None,
 ) -> V.Value:
-    """The item at a checked position; arrays in it are fresh ones, marked as items."""
+    """The item at a checked position; arrays in it are fresh ones, marked as items.
+
+    Lists in it stay where they are, in the list `owner`; without one they are copied.
+    """
+    axes = tuple(range(len(content.prefix) + 1))
+    types_ = tuple(L.template_types(content.template))
+    kept = inner_lists(content.template) if owner is not None else {}
+    skipped = {
+        k for first, inner in kept.values() for k in range(first, first + len(inner.leaves))
+    }
     leaves: list[Atom] = []
-    for row, ty in zip(content.rows, L.template_types(content.template), strict=True):
-        element: Handle = builder.call(OPS["index"], row, position, axes=(0,))
+    for k, (row, ty) in enumerate(zip(content.rows, types_, strict=True)):
+        if k in skipped:
+            leaves.append(row)
+            continue
+        element: Handle = builder.call(OPS["index"], row, *content.prefix, position, axes=axes)
         leaves.append(builder.cast(element, ty.dtype, weak=ty.weak))
     item = coding.Decoder(iter(leaves), heap)(content.template)
+    for path in kept:
+        inner = value_at(item, path)
+        assert isinstance(inner, V.Ref)
+        assert owner is not None
+        place = V.Scalar(types.PY_INT, position)
+        heap.contents[inner.root] = V.Part(owner, place, path, content.slots)
     keep(item, span)
     return item
 
@@ -185,11 +331,98 @@ def write_row(
     builder: Builder, content: V.Growing, position: Atom, leaves: Sequence[Atom]
 ) -> V.Growing:
     """The content with other leaves in one row."""
+    axes = tuple(range(len(content.prefix) + 1))
     rows = tuple(
-        builder.call(OPS["index_update"], row, leaf, position, axes=(0,)).atom
+        builder.call(
+            OPS["index_update"], row, leaf, *content.prefix, position, axes=axes
+        ).atom
         for row, leaf in zip(content.rows, leaves, strict=True)
     )
     return replace(content, rows=rows)
+
+
+def fit_inner(
+    builder: Builder, content: V.Growing, leaves: Sequence[Atom]
+) -> tuple[V.Growing, list[Atom]]:
+    """Room for the lists in an item that is about to be written: theirs, and its own."""
+    leaves, rows = list(leaves), list(content.rows)
+    axis = len(content.prefix) + 1
+    for first, inner in inner_lists(content.template).values():
+        numbers = range(first + 1, first + len(inner.leaves))
+        if not numbers:
+            continue
+        own = leaves[first + 1].type.shape[0]  # type: ignore[union-attr]
+        there = rows[first + 1].type.shape[axis]  # type: ignore[union-attr]
+        if own == there:
+            continue
+        short = builder.extent(own) > builder.extent(there)
+        new = widened(builder, [rows[k] for k in numbers], axis, short, own)
+        room = new[0].type.shape[axis]  # type: ignore[union-attr]
+        for k, row in zip(numbers, new, strict=True):
+            rows[k] = row
+            leaf = leaves[k]
+            assert isinstance(leaf.type, TensorType)
+            rest = leaf.type.shape[1:]
+            none = (0,) * len(rest)
+            blank = builder.full(0, (room, *rest), leaf.type.dtype)
+            leaves[k] = builder.call(
+                OPS["slice_update"], blank, leaf, starts=(0, *none), sizes=(own, *rest),
+                steps=(1, *(1 for _ in rest)),
+            ).atom
+    return replace(content, rows=tuple(rows), template=_typed(content, rows)), leaves
+
+
+def inner_content(
+    builder: Builder, content: V.Growing, path: tuple[int, ...], position: Atom
+) -> V.Growing:
+    """The content of the list at a path in the item at a position."""
+    first, inner = inner_lists(content.template)[path]
+    axes = tuple(range(len(content.prefix) + 1))
+    prefix = (*content.prefix, position)
+    count: Handle = builder.call(OPS["index"], content.rows[first], *prefix, axes=axes)
+    number = V.Scalar(types.PY_INT, builder.cast(count, types.i64, weak=True))
+    rows = content.rows[first + 1 : first + len(inner.leaves)]
+    return V.Growing(number, rows, inner.template, frozenset(), prefix)
+
+
+def with_inner(
+    builder: Builder, content: V.Growing, path: tuple[int, ...], inner: V.Growing
+) -> V.Growing:
+    """The content after one of its lists, whose rows are of this content, was changed."""
+    first, old = inner_lists(content.template)[path]
+    axes = tuple(range(len(inner.prefix)))
+    number = builder.cast(_atom(builder, inner.count), types.i64)
+    counts = builder.call(
+        OPS["index_update"], content.rows[first], number, *inner.prefix, axes=axes
+    ).atom
+    rows = (*content.rows[:first], counts, *inner.rows, *content.rows[first + len(old.leaves) :])
+    template = replaced(content.template, path, inner.template)
+    content = replace(content, rows=rows, template=template)
+    return replace(content, template=_typed(content, rows))
+
+
+def _atom(builder: Builder, count: V.Value) -> Atom:
+    match count:
+        case V.Known(n):
+            return constant(n)
+        case V.Scalar(_, None, extent):
+            assert extent is not None
+            return builder.extent(extent).atom
+        case V.Scalar(_, atom):
+            assert atom is not None
+            return atom
+    raise AssertionError(count)
+
+
+def replaced(template: L.Layout, path: Sequence[int], item: L.Layout) -> L.Layout:
+    """The template with another item of the list at a path."""
+    if isinstance(template, L.LPlace):
+        return replace(template, content=replace(template.content, template=item))
+    assert isinstance(template, L.LNode)
+    k = path[0]
+    children = list(template.children)
+    children[k] = replaced(children[k], path[1:], item)
+    return replace(template, children=tuple(children))
 
 
 def items_array(builder: Builder, row: Atom, count: Extent) -> Handle:

@@ -346,13 +346,23 @@ class Interpreter:
 
     def content(self, root: V.Root) -> Any:
         """What an object contains now. Raises AliasError if that cannot be known."""
+        self.settle(root)
+        content = self.heap.contents[root]
+        if isinstance(content, (V.Part, V.Lost)):
+            from pyrelay.infer.lists import part_content
+
+            return part_content(self, content)
+        return content
+
+    def settle(self, root: V.Root) -> None:
+        """Make sure that the heap says what an object contains. Raises as `content`."""
         if root in self.heap.torn:
             raise self.varied(root, self.heap.torn[root])
         sources = self.heap.stale.get(root)
         if sources is not None:
             if identity.told_apart(root, sources):
                 identity.settle(self, root)
-                return self.heap.contents[root]
+                return
             related = [(s, "written here") for s in reversed(list(sources.values())) if s][:1]
             choices = [r.span for r in self.heap.contents if root.may_alias(r) and r.join]
             related += [(s, "here a name may come to mean it") for s in choices if s][:1]
@@ -368,7 +378,6 @@ class Interpreter:
                 ),
             )
             raise V.NeedsIdentity(root, failure)
-        return self.heap.contents[root]
 
     def varied(self, root: V.Root, span: Span | None) -> PyrelayError:
         """The error for an object whose structure depends on a branch."""

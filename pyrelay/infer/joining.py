@@ -27,6 +27,7 @@ from pyrelay.infer.layout import (
     LUnion,
     LView,
     as_template,
+    inner_list,
     same_structure,
 )
 from pyrelay.infer.windows import whole
@@ -50,6 +51,7 @@ class Joiner:
     left: set[tuple[int, int]] = field(default_factory=set)  # places that may be one, on the left
     right: set[tuple[int, int]] = field(default_factory=set)
     pairs: dict[Any, Extent] = field(default_factory=dict)
+    lists: dict[int, Any] = field(default_factory=dict)  # contents by the key of the place
     #: Whether two extents are equal, by a guard if need be.
     same: Callable[[Extent, Extent], bool] = operator.eq
 
@@ -120,9 +122,11 @@ class Joiner:
         if a.kind == "array":
             content: Any = self.array_type(a, b)
         elif known or a.content is None or b.content is None:
-            content = None
+            content = self.lists.get(key)
         else:
             content = self.content(a.kind, a.content, b.content)
+            if a.kind == "list":
+                self.lists[key] = content
         return LPlace(
             key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, a.numbered and b.numbered,
             a.stored or b.stored,
@@ -132,10 +136,14 @@ class Joiner:
         """The join of two contents of an object; lists of different lengths make a growing one."""
         if isinstance(a, TensorType):
             return self.array_type(LPlace(-1, "array", None, a), LPlace(-1, "array", None, b))
+        if isinstance(a, LNode) and isinstance(b, LNode) and a.head == b.head:
+            return self._alike(a, b)
+        moved = [x for x in (a, b) if isinstance(x, LNode) and x.head[0] in ("part", "lost")]
+        if moved:  # of a list, on one path an item of another one
+            always = moved[0].head[-1] == "from the start"
+            return moved[0] if len(moved) == 1 and always else LNode(("lost",), ())
         if isinstance(a, LGrown) or isinstance(b, LGrown):
             return self._grown(a, b)
-        if a.head == b.head:
-            return self._alike(a, b)
         if kind == "list" and self.grows:
             return self._grown(a, b)
         raise JoinError(a, b, "their lengths or keys differ")
@@ -148,18 +156,24 @@ class Joiner:
                 as_template, side.children
             )
             templates += items
-        joined = templates[0]
+        joined = templates[0] if templates else LKnown(UNREAD)
         for other in templates[1:]:
             joined = as_template(inner(joined, other))
         for side in (a, b):
             if isinstance(side, LGrown) and not same_structure(side.template, joined):
                 raise JoinError(side.template, joined, "the items of a list differ in structure")
-        if isinstance(a, LGrown) and isinstance(b, LGrown):
-            return LGrown(joined, self._extent(a.capacity, b.capacity), a.loops | b.loops)
-        if isinstance(a, LGrown) and a.capacity in self.bound:
-            return LGrown(joined, a.capacity, a.loops)
         loops = getattr(a, "loops", frozenset()) | getattr(b, "loops", frozenset())
-        return LGrown(joined, dims.fresh("d", Origin.RUNTIME), loops)
+        slots = [x.slots for x in (a, b) if isinstance(x, LGrown)]
+        kept = slots[0] if slots else object()
+        if any(s is not kept for s in slots):
+            kept = "moved"
+        if isinstance(a, LGrown) and isinstance(b, LGrown):
+            capacity = Joiner._extent(self, a.capacity, b.capacity)
+        elif isinstance(a, LGrown) and a.capacity in self.bound:
+            capacity = a.capacity
+        else:
+            capacity = dims.fresh("d", Origin.RUNTIME)
+        return LGrown(joined, capacity, loops, kept)
 
     def _view(self, a: Layout, b: Layout) -> Layout | None:
         """The join of two views, one of which may be a whole array; None if they differ in form."""
@@ -263,7 +277,16 @@ class Joiner:
 
 
 class _ItemJoiner(Joiner):
-    """Joins layouts of items of one list, whose arrays must have one shape."""
+    """Joins layouts of items of one list, whose arrays must have one shape.
+
+    Lists among them may have any lengths.
+    """
+
+    def content(self, kind: str, a: Any, b: Any) -> Any:
+        """As of a Joiner; lists have run-time lengths."""
+        if kind == "list":
+            return self._grown(inner_list(a), inner_list(b))
+        return Joiner.content(self, kind, a, b)
 
     def _extent(self, x: Extent, y: Extent) -> Extent:
         if x in self.bound and self.pairs.setdefault(x, y) == y:

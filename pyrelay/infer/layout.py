@@ -11,7 +11,7 @@ content of its own, shared by every mention of it in one layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
@@ -20,6 +20,7 @@ from pyrelay.infer.identity import numbered
 from pyrelay.infer.windows import Form, window_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
+from pyrelay.ir.nodes import UNREAD
 from pyrelay.ir.types import TensorType
 
 
@@ -108,6 +109,7 @@ class LGrown:
     template: Layout  # of one item
     capacity: Extent
     loops: frozenset[Any] = field(default=frozenset(), compare=False)  # as of a `Growing`
+    slots: Any = None
 
     @property
     def leaves(self) -> tuple[TensorType, ...]:
@@ -232,6 +234,11 @@ def content_head(content: Any) -> tuple[Any, ...]:
         return ("items", len(content))
     if isinstance(content, V.Growing):
         return ("growing",)
+    if isinstance(content, V.Part):
+        start = "from the start" if isinstance(content.position, V.Known) else "moved"
+        return ("part", content.owner, content.path, content.slots, start)
+    if isinstance(content, V.Lost):
+        return ("lost",)
     return ("cell",)
 
 
@@ -243,6 +250,10 @@ def content_children(content: Any) -> tuple[V.Value, ...]:
         return content
     if isinstance(content, V.Growing):
         return ()  # its items are copies, in arrays of its own
+    if isinstance(content, V.Part):
+        return (content.position,)
+    if isinstance(content, V.Lost):
+        return ()
     return (content,)
 
 
@@ -253,6 +264,10 @@ def rebuild_content(head: tuple[Any, ...], children: Sequence[V.Value]) -> Any:
             return dict(zip(keys, children, strict=True))
         case ("items", _):
             return tuple(children)
+        case ("part", owner, path, slots, _):
+            return V.Part(owner, children[0], path, slots)
+        case ("lost",):
+            return V.Lost()
     return children[0]
 
 
@@ -271,6 +286,8 @@ def template_types(template: Layout) -> Iterator[TensorType]:
             yield ty
         case LPlace(_, _, _, TensorType() as ty):
             yield ty
+        case LPlace(_, "list", _, LGrown() as inner):
+            yield from inner.leaves
         case LNode(_, children):
             for child in children:
                 yield from template_types(child)
@@ -287,6 +304,12 @@ def retyped(template: Layout, leaves: Iterator[TensorType]) -> Layout:
             return LScalar(TensorType(next(leaves).dtype, (), ty.weak))
         case LPlace(key, kind, cls, TensorType()):
             return LPlace(key, kind, cls, next(leaves))
+        case LPlace(key, "list", cls, LGrown(item) as inner):
+            next(leaves)
+            rows = [next(leaves) for _ in template_types(item)]
+            capacity = rows[0].shape[0] if rows else 0
+            items = retyped(item, iter(TensorType(r.dtype, r.shape[1:]) for r in rows))
+            return LPlace(key, "list", cls, replace(inner, template=items, capacity=capacity))
         case LNode(head, children):
             return LNode(head, tuple(retyped(c, leaves) for c in children))
         case LUnion(cases):
@@ -313,18 +336,59 @@ def as_template(layout: Layout) -> Layout:
             case LFixed(V.ArrayRef(type=array)) | LPlace(_, "array", _, array):
                 count += 1
                 return LPlace(count, "array", None, array)
+            case LView(type=array):
+                count += 1
+                return LPlace(count, "array", None, array)
             case LNode(("tuple", _, _) as head, children):
                 return LNode(head, tuple(map(convert, children)))
-            case LUnion(cases):
+            case LUnion(cases) if not _holds_lists(here):
                 return LUnion(tuple(map(convert, cases)))
+            case LPlace(_, "list", _, (LGrown() | LNode(("items", _))) as content):
+                count += 1
+                return LPlace(count, "list", None, inner_list(content))
+        if isinstance(here, LFixed) and here.value.root.kind == "list":
+            from pyrelay.infer.joining import NeedsPlace
+
+            raise NeedsPlace([here.value.root])
         raise JoinError(here, here, "a list of a length known only at run time cannot hold it")
 
     return convert(layout)
 
 
+def _holds_lists(layout: Layout) -> bool:
+    match layout:
+        case LPlace(_, kind):
+            return kind == "list"
+        case LNode(_, children) | LUnion(children):
+            return any(map(_holds_lists, children))
+    return False
+
+
+def inner_list(content: Any) -> LGrown:
+    """The layout of a list as an item of a growing one: it grows, and its items are no lists."""
+    if isinstance(content, LGrown):
+        inner = replace(content, loops=frozenset(), slots=None)
+    else:
+        from pyrelay.infer.joining import join_items
+
+        joined: Layout = LKnown(UNREAD)  # of an empty list: its items may become anything
+        for child in content.children:
+            joined = join_items(joined, as_template(child))
+        inner = LGrown(joined, len(content.children))
+    if _holds_lists(inner.template):
+        raise JoinError(
+            inner.template, inner.template, "lists in lists in lists grow at run time"
+        )
+    return inner
+
+
 def same_structure(a: Layout, b: Layout) -> bool:
     """Whether two templates have the same leaves, up to types of numbers and shapes."""
     match a, b:
+        case LKnown(v), _ if v is UNREAD:
+            return True  # of no items
+        case LPlace(_, "list", _, LGrown(x)), LPlace(_, "list", _, LGrown(y)):
+            return same_structure(x, y)
         case (LScalar(), LScalar()) | (LPlace(), LPlace()):
             return True
         case (LNode(_, xs), LNode(_, ys)) | (LUnion(xs), LUnion(ys)):
@@ -350,6 +414,7 @@ class Describer:
     place_roots: frozenset[V.Root] = frozenset()  # outer roots that get a place all the same
     keys: dict[Any, int] = field(default_factory=dict)
     rivals: dict[int, frozenset[int]] = field(default_factory=dict)
+    lists: dict[int, Any] = field(default_factory=dict)  # contents: each mention tells the items
     exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
     renamed: dict[Extent, Extent] = field(default_factory=dict)
 
@@ -380,7 +445,9 @@ class Describer:
                     return LFixed(value)
                 known = (root, ()) in self.keys
                 key = self._key(root, ())
-                content = None if known else self.content(root)
+                content = self.lists.get(key) if known else self.content(root)
+                if root.kind == "list":
+                    self.lists[key] = content
                 return LPlace(key, root.kind, cls, content, self._may_be(root), self.rivals[key])
             case V.Data() | V.Union() if (node := V.node_of(value)) is not None:
                 pool, kinds, _, row = node
@@ -427,9 +494,23 @@ class Describer:
             return self._type(content.type)
         if isinstance(content, V.Growing):
             leaves = map(self._type, template_types(content.template))
+            if content.prefix:
+                raise AssertionError("an inner list is described where its owner is")
             template = retyped(content.template, leaves)
-            return LGrown(template, self._extent(content.capacity), content.loops)
+            return LGrown(
+                template, self._extent(content.capacity), content.loops, content.slots
+            )
+        if isinstance(content, V.Part):
+            return self._part(content)
         return LNode(content_head(content), tuple(self(c) for c in content_children(content)))
+
+    def _part(self, content: V.Part) -> LNode:
+        """A list that is an item of another one: known if that is the same on all paths."""
+        if not self.outer(content.owner) or content.owner in self.place_roots:
+            return LNode(("lost",), ())
+        position = content.position
+        known = LKnown(position.value) if isinstance(position, V.Known) else LScalar(types.PY_INT)
+        return LNode(content_head(content), (known,))
 
     def _visible(self, extent: Extent) -> bool:
         return all(s.serial < self.mark for s in dims.symbols(extent))

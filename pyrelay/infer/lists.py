@@ -108,8 +108,72 @@ def new(it: Interpreter, content: V.Growing) -> V.Ref:
     return it.new_ref("list", content)
 
 
-def _write(it: Interpreter, root: V.Root, content: V.Growing) -> None:
-    it.heap.write(root, content, it.let.span if it.let else None)
+def part_content(it: Interpreter, part: V.Part | V.Lost) -> V.Growing:
+    """The content of a list that is an item of another one. Raises AliasError if it moved."""
+    owner = it.content(part.owner) if isinstance(part, V.Part) else None
+    if not isinstance(part, V.Part) or not isinstance(owner, V.Growing) or (
+        owner.slots is not part.slots
+    ):
+        raise it.failure(
+            errors.AliasError,
+            "this list became an item of another list, in which it may have moved since",
+            hints=("read it again from the list that it is in: row = rows[i]",
+                   "or put a copy there: rows.append(row.copy())"),
+        )
+    return growing.inner_content(it.builder, owner, part.path, it.atom(part.position))
+
+
+def _write(it: Interpreter, root: V.Root, content: V.Growing, *, moves: bool = False) -> None:
+    """Change the content of a list; with `moves` items may have other positions now."""
+    span = it.let.span if it.let else None
+    held = it.heap.contents[root]
+    if not isinstance(held, V.Part):
+        if moves:
+            content = replace(content, slots=object())
+        it.heap.write(root, content, span)
+        return
+    owner = it.content(held.owner)
+    if not content.prefix:  # in rows of its own
+        position = it.atom(held.position)
+        before = growing.inner_content(it.builder, owner, held.path, position)
+        leaves = [it.atom(content.count), *content.rows]
+        content = _put_inside(it, before, leaves)
+    it.heap.written[root] = span
+    _write(it, held.owner, growing.with_inner(it.builder, owner, held.path, content))
+
+
+def _put_inside(it: Interpreter, before: V.Growing, leaves: Sequence[Atom]) -> V.Growing:
+    """The inner list with other rows, for which there is room then."""
+    count, *own = leaves
+    number = it.result(it.builder.handle(count))
+    if not own:
+        return replace(before, count=number)
+    b, axis = it.builder, len(before.prefix)
+    size = own[0].type.shape[0]  # type: ignore[union-attr]
+    there = before.capacity
+    short = b.extent(size) > b.extent(there)
+    rows = growing.widened(b, before.rows, axis, short, size)
+    written = []
+    for row, part in zip(rows, own, strict=True):
+        prefix = before.prefix
+        old = b.call(OPS["index"], row, *prefix, axes=tuple(range(axis))).atom
+        new = _put_part(it, old, part, 0, size)
+        written.append(
+            b.call(OPS["index_update"], row, new, *prefix, axes=tuple(range(axis))).atom
+        )
+    return replace(before, count=number, rows=tuple(written))
+
+
+def clear(it: Interpreter, ref: V.Ref) -> None:
+    """`lst.clear()`."""
+    content = it.content(ref.root)
+    _write(it, ref.root, replace(content, count=V.Known(0)), moves=True)
+
+
+def reverse(it: Interpreter, ref: V.Ref) -> None:
+    """`lst.reverse()`."""
+    content = growing.plain(it.builder, it.content(ref.root))
+    _write(it, ref.root, reversed_items(it, content), moves=True)
 
 
 def _count(it: Interpreter, content: V.Growing) -> Handle:
@@ -144,11 +208,53 @@ def _admit(
             notes=("a list whose length is known only at run time holds items of one structure",),
             hints=("give the items one type and shape, or keep them in lists of their own",),
         ) from None
+    _refuse_parts(it, item, joined)
+    content = _with_template(it, root, content, joined)
     growing.keep(item, span)
-    if joined != content.template:
-        content = growing.fitted(it.builder, it.heap, it.atom, root, joined)
     leaves = growing.item_atoms(it.builder, it.heap, it.atom, item, content.template)
+    content, leaves = growing.fit_inner(it.builder, content, leaves)
     return _shaped(it, content, leaves)
+
+
+def _with_template(
+    it: Interpreter, root: V.Root, content: V.Growing, template: L.Layout
+) -> V.Growing:
+    """The content of a list with a template that takes more; of an inner list, in its owner."""
+    if template == content.template:
+        return content
+    held = it.heap.contents[root]
+    if not isinstance(held, V.Part):
+        content = growing.cast_rows(it.builder, content, template)
+        it.heap.contents[root] = content
+        return content
+    owner = it.content(held.owner)
+    wanted = growing.replaced(owner.template, held.path, template)
+    _with_template(it, held.owner, owner, wanted)
+    return part_content(it, held)
+
+
+def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
+    """Refuse an item with a list that is an item of another list already, or is there twice."""
+    roots: set[V.Root] = set()
+    for path in growing.inner_lists(template):
+        inner = growing.value_at(item, path)
+        assert isinstance(inner, V.Ref)
+        elsewhere = isinstance(it.heap.contents[inner.root], (V.Part, V.Lost))
+        if elsewhere or inner.root in roots:
+            raise it.failure(
+                errors.AliasError,
+                "one list would be an item in two places, and a change of one would have to show "
+                "in the other",
+                hints=("put a copy there: rows.append(row.copy())",),
+            )
+        roots.add(inner.root)
+
+
+def _moved(it: Interpreter, ref: V.Ref, position: V.Value, item: V.Value) -> None:
+    content = it.heap.contents[ref.root]
+    span = it.let.span if it.let else None
+    if isinstance(content, V.Growing):
+        growing.moved(it.heap, ref.root, content, position, item, span)
 
 
 def _shaped(
@@ -159,19 +265,25 @@ def _shaped(
     The first item of an empty list says the extents of all items.
     """
     unequal: list[tuple[Extent, Extent]] = []
+    lead = len(content.prefix) + 1
     for leaf, row in zip(leaves, content.rows, strict=True):
         assert isinstance(leaf.type, TensorType)
         assert isinstance(row.type, TensorType)
-        for own, other in zip(leaf.type.shape, row.type.shape[1:], strict=True):
+        for own, other in zip(leaf.type.shape, row.type.shape[lead:], strict=True):
             if it.program.guards.equal(own, other) is None and (own, other) not in unequal:
                 unequal.append((own, other))
     if not unequal:
         return content, leaves
+    if content.prefix:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "arrays of a shape known only at run time cannot be items of a list in a list",
+        )
     content = _adopting(it, content, leaves, unequal)
     rows = content.rows
     refined = []
     for leaf, row in zip(leaves, rows, strict=True):
-        shape = row.type.shape[1:]  # type: ignore[union-attr]
+        shape = row.type.shape[lead:]  # type: ignore[union-attr]
         if leaf.type.shape != shape:  # type: ignore[union-attr]
             leaf = it.builder.call(OPS["refine"], leaf, shape=shape).atom
         refined.append(leaf)
@@ -244,7 +356,8 @@ def get_item(
     if isinstance(key, V.Slice):
         return _slice(it, content, key)
     place = position(it, content, key, "list index out of range", checked=checked)
-    return growing.read_row(it.builder, it.heap, content, place, it.let.span if it.let else None)
+    span = it.let.span if it.let else None
+    return growing.read_row(it.builder, it.heap, content, place, span, ref.root)
 
 
 def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
@@ -258,7 +371,9 @@ def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
         )
     content, leaves = _admit(it, ref.root, content, value)
     place = position(it, content, key, "list assignment index out of range")
-    _write(it, ref.root, growing.write_row(it.builder, content, place, leaves))
+    moves = bool(growing.inner_lists(content.template))
+    _write(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
+    _moved(it, ref, V.Scalar(types.PY_INT, place), value)
 
 
 def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
@@ -268,6 +383,7 @@ def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
     content = growing.with_room(it.builder, content, count)
     content = growing.write_row(it.builder, content, count.atom, leaves)
     _write(it, ref.root, _counting(it, content, count + 1))
+    _moved(it, ref, it.result(count), item)
 
 
 def _counting(it: Interpreter, content: V.Growing, count: Handle) -> V.Growing:
@@ -282,8 +398,10 @@ def pop(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
     if key == V.Known(-1):
         place = it.builder.call(OPS["check_item"], -1, count, text="pop from empty list").atom
         item = growing.read_row(it.builder, it.heap, content, place, span)
-        _write(it, ref.root, _counting(it, content, it.builder.handle(place)))
+        moves = bool(growing.inner_lists(content.template))
+        _write(it, ref.root, _counting(it, content, it.builder.handle(place)), moves=moves)
         return item
+    content = growing.plain(it.builder, content)
     place = position(it, content, key, "pop index out of range")
     item = growing.read_row(it.builder, it.heap, content, place, span)
     at = _extent(it, place)
@@ -292,7 +410,8 @@ def pop(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
     for row in content.rows:
         moved = _part(it, row, dims.add(at, 1), behind)
         rows.append(_put_part(it, row, moved, at, behind))
-    _write(it, ref.root, replace(content, count=it.result(count - 1), rows=tuple(rows)))
+    changed = replace(content, count=it.result(count - 1), rows=tuple(rows))
+    _write(it, ref.root, changed, moves=True)
     return item
 
 
@@ -300,7 +419,7 @@ def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     """`lst.insert(key, item)`: positions beyond the ends mean the ends."""
     content, leaves = _admit(it, ref.root, it.content(ref.root), item)
     count, b = _count(it, content), it.builder
-    content = growing.with_room(b, content, count)
+    content = growing.with_room(b, growing.plain(b, content), count)
     raw = b.handle(b.cast(it.atom(key), types.i64, weak=True))
     wrapped = b.call(OPS["where"], raw < 0, raw + count, raw)
     place = b.call(OPS["minimum"], b.call(OPS["maximum"], wrapped, 0), count)
@@ -311,7 +430,8 @@ def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
         moved = _part(it, row, at, behind)
         rows.append(_put_part(it, row, moved, dims.add(at, 1), behind))
     content = growing.write_row(b, replace(content, rows=tuple(rows)), place.atom, leaves)
-    _write(it, ref.root, _counting(it, content, count + 1))
+    _write(it, ref.root, _counting(it, content, count + 1), moves=True)
+    _moved(it, ref, it.result(place), item)
 
 
 # -- several items ---------------------------------------------------------------------------------
@@ -346,9 +466,21 @@ def _put_part(it: Interpreter, row: Atom, part: Atom, start: Extent, size: Exten
 def _slice(it: Interpreter, content: V.Growing, key: V.Slice) -> V.Value:
     from pyrelay.infer.subscripts import slice_bounds
 
+    content = copied(it, content)
     start, size, step = slice_bounds(it, key, count_extent(it, content))
     rows = tuple(_part(it, row, start, size, step) for row in content.rows)
     return new(it, replace(content, count=V.Scalar.of_extent(size), rows=rows))
+
+
+def copied(it: Interpreter, content: V.Growing) -> V.Growing:
+    """The content for another list. Raises AliasError for lists of lists, which would be shared."""
+    if growing.inner_lists(content.template):
+        raise it.failure(
+            errors.AliasError,
+            "this list holds lists, which the new list would share with it",
+            hints=("copy the inner lists as well: [row.copy() for row in rows]",),
+        )
+    return growing.plain(it.builder, content)
 
 
 def reversed_items(it: Interpreter, content: V.Growing) -> V.Growing:
@@ -360,10 +492,13 @@ def reversed_items(it: Interpreter, content: V.Growing) -> V.Growing:
 
 def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
     """`lst.extend(other)` by the content of another growing list."""
+    content = copied(it, content)
     own = it.content(ref.root)
+    if isinstance(own, V.Growing):
+        own = growing.plain(it.builder, own)
     if not isinstance(own, V.Growing):
         if not own:
-            _write(it, ref.root, replace(content))
+            it.heap.write(ref.root, content, it.let.span if it.let else None)
             return
         found = grow(it, ref.root)
         if found is None:
@@ -377,7 +512,7 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
         raise it.failure(
             errors.TypeMismatchError, f"the items of the two lists differ: {error.what}",
         ) from None
-    own = growing.fitted(it.builder, it.heap, it.atom, ref.root, joined)
+    own = growing.cast_rows(it.builder, own, joined)
     content = growing.cast_rows(it.builder, content, joined)
     count, more = _count(it, own), _count(it, content)
     own = growing.with_room(it.builder, own, count, more)
@@ -452,16 +587,20 @@ def to_array(it: Interpreter, content: V.Growing) -> V.Value:
     """`np.array(lst)`."""
     from pyrelay.infer.adapters import stack
 
+    content = growing.plain(it.builder, content)
     size = count_extent(it, content)
     rows = [growing.items_array(it.builder, row, size) for row in content.rows]
     remaining = iter(rows)
 
     def built(template: L.Layout) -> V.Value:
         match template:
-            case L.LScalar() | L.LPlace(_, "array", _, _):
+            case L.LScalar() | L.LPlace(_, "array"):
                 return it.new_array(next(remaining).atom)
             case L.LNode(("tuple", _, _), children):
                 return stack(it, [built(c) for c in children], 1)
+            case L.LPlace(_, "list", _, L.LGrown(inner)):
+                counts = next(remaining)
+                return _of_one_length(it, counts, built(inner))
         raise it.failure(
             errors.TypeMismatchError, "the items of this list cannot be made one array"
         )
@@ -469,11 +608,28 @@ def to_array(it: Interpreter, content: V.Growing) -> V.Value:
     return built(content.template)
 
 
-def numbers(it: Interpreter, content: V.Growing) -> V.Value | None:
-    """The items as an array if they are numbers or arrays, else None."""
-    if not isinstance(content.template, (L.LScalar, L.LPlace)):
-        return None
-    return to_array(it, content)
+def _of_one_length(it: Interpreter, counts: Handle, rows: V.Value) -> V.Value:
+    """The rows of inner lists as an array; ValueError if the lists differ in length."""
+    from pyrelay.infer.control import branch
+    from pyrelay.infer.operators import raised
+
+    b = it.builder
+    least = b.call(OPS["minimum"], b.call(OPS["min"], counts, axes=(0,), keepdims=False), 1 << 62)
+    most = b.call(OPS["max"], counts, axes=(0,), keepdims=False)
+
+    def complain() -> list[V.Value]:
+        raise raised(it, ValueError(
+            "setting an array element with a sequence. The requested array has an inhomogeneous "
+            "shape after 1 dimensions."
+        ))
+
+    branch(it, b.call(OPS["not_equal"], least, most).atom, complain, list)
+    ty = it.tensor(rows)
+    rest = ty.shape[2:]
+    sizes = (ty.shape[0], _extent(it, most.atom), *rest)
+    return it.call(
+        "slice", rows, starts=(0,) * ty.rank, sizes=sizes, steps=(1,) * ty.rank
+    )
 
 
 def item_rank(it: Interpreter, content: V.Growing) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import growing
 from pyrelay.infer import values as V
 from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.generators import consume, is_generator
@@ -280,10 +281,18 @@ class Runner:
     def _lengths(self) -> list[Any]:
         """What tells how long the lists are that this loop goes through."""
         refs = self.iteration.lists if self.iteration is not None else ()
-        contents = [self.it.heap.contents[ref.root] for ref in refs]
-        return [
-            self.it.atom(c.count) if isinstance(c, V.Growing) else len(c) for c in contents
-        ]
+        found: list[Any] = []
+        for ref in refs:
+            content = self.it.heap.contents[ref.root]
+            if isinstance(content, V.Growing):
+                found.append(self.it.atom(content.count))
+            elif isinstance(content, V.Part):
+                owner = self.it.content(content.owner)
+                first, _ = growing.inner_lists(owner.template)[content.path]
+                found.append(owner.rows[first])  # the lengths of all lists in it
+            else:
+                found.append(len(self.it.content(ref.root)))
+        return found
 
     # -- unrolled and peeled -----------------------------------------------------------------------
 

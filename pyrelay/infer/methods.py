@@ -300,19 +300,24 @@ def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.
 
 
 def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:
-    content = lists.growing_content(it, x)
-    if content is not None:
-        it.heap.write(x.root, lists.reversed_items(it, content), _span(it))
+    if lists.growing_content(it, x) is not None:
+        lists.reverse(it, x)
         return V.NONE
     it.heap.write(x.root, tuple(reversed(it.content(x.root))), _span(it))
     return V.NONE
 
 
 def _list_copy(it: Interpreter, x: V.Ref) -> V.Value:
-    return it.new_ref("list", it.content(x.root))
+    content = it.content(x.root)
+    if isinstance(content, V.Growing):
+        content = lists.copied(it, content)
+    return it.new_ref("list", content)
 
 
 def _list_clear(it: Interpreter, x: V.Ref) -> V.Value:
+    if lists.growing_content(it, x) is not None:
+        lists.clear(it, x)
+        return V.NONE
     it.heap.write(x.root, (), _span(it))
     return V.NONE
 

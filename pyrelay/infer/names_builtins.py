@@ -125,7 +125,7 @@ def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
         return collected(it, iterable)
     content = lists.growing_content(it, iterable)
     if content is not None:
-        return lists.new(it, content)
+        return lists.new(it, lists.copied(it, content))
     items = iterate(it, iterable)
     short = isinstance(items.count, V.Known) and items.count.value <= lists.MOST_STATIC
     if items.static or short:

@@ -196,7 +196,12 @@ def _joined_lists(it: Interpreter, x: V.Ref, y: V.Ref) -> V.Value:
         return it.new_ref("list", contents[0] + contents[1])
     from pyrelay.infer.attributes import call_method
 
-    result = it.new_ref("list", contents[0])
+    first = contents[0]
+    if isinstance(first, V.Growing):
+        from pyrelay.infer.lists import copied
+
+        first = copied(it, first)
+    result = it.new_ref("list", first)
     call_method(it, V.Method(result, "extend"), (y,), {})
     return result
 

@@ -394,7 +394,7 @@ def _numbered(
                 found[number] = mine
             if isinstance(given, V.Ref):
                 contents = outer.heap.contents[given.root], inner.heap.contents[mine.root]
-                if any(isinstance(c, V.Growing) for c in contents):
+                if any(isinstance(c, (V.Growing, V.Part, V.Lost)) for c in contents):
                     continue
                 pending.extend(zip(*map(L.content_children, contents), strict=True))
         else:
@@ -523,7 +523,7 @@ def _note_places(
             places[x.key] = v
             if x.kind != "array" and isinstance(v, V.Ref):
                 content = L.content_children(it.heap.contents[v.root])
-                if isinstance(x.content, L.LNode):
+                if isinstance(x.content, L.LNode) and x.content.head != ("lost",):
                     inner = list(zip(content, x.content.children, strict=True))
         elif isinstance(x, L.LNode):
             inner = list(zip(L.children_of(v), x.children, strict=True))

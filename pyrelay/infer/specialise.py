@@ -471,27 +471,33 @@ class _Close:
     def _grown(self, content: V.Growing, key: int = -1) -> GrownResult:
         """The items of a growing list: its rows without the room to spare."""
         it = self.it
+        content = growing.plain(it.builder, content)
         size = lists.count_extent(it, content)
         rows = tuple(
             self._result(growing.items_array(it.builder, row, size).atom) for row in content.rows
         )
         count = self._result(it.atom(content.count))
-        leaves = iter(range(len(rows)))
+        tree = _item_tree(content.template, iter(range(len(rows))))
+        return GrownResult(rows, count, tree, key)
 
-        def item(template: L.Layout) -> ResultTree:
-            match template:
-                case L.LKnown(v):
-                    return ConstantResult(v)
-                case L.LScalar(ty) | L.LPlace(_, _, _, ty):
-                    return LeafResult(next(leaves), ty)
-                case L.LNode(("tuple", cls, _), children):
-                    return NodeResult("tuple", cls, (), tuple(map(item, children)))
-                case L.LUnion(cases):
-                    tag = next(leaves)
-                    return CaseResult(tag, tuple(map(item, cases)))
-            raise AssertionError(template)
 
-        return GrownResult(rows, count, item(content.template), key)
+def _item_tree(template: L.Layout, leaves: Iterator[int]) -> ResultTree:
+    """The tree of one item of a growing list, whose leaves have these numbers."""
+    match template:
+        case L.LKnown(v):
+            return ConstantResult(v)
+        case L.LPlace(_, "list", _, L.LGrown(inner)):
+            number = next(leaves)
+            mine = tuple(next(leaves) for _ in L.template_types(inner))
+            return GrownResult(mine, number, _item_tree(inner, iter(range(len(mine)))))
+        case L.LScalar(ty) | L.LPlace(_, _, _, ty):
+            return LeafResult(next(leaves), ty)
+        case L.LNode(("tuple", cls, _), children):
+            return NodeResult("tuple", cls, (), tuple(_item_tree(c, leaves) for c in children))
+        case L.LUnion(cases):
+            tag = next(leaves)
+            return CaseResult(tag, tuple(_item_tree(c, leaves) for c in cases))
+    raise AssertionError(template)
 
 
 def _conditions(guards: Guards) -> tuple[ExtentGuard, ...]:

@@ -399,10 +399,10 @@ def assemble(
 
 def grown_items(tree: GrownResult, results: Any, flat: Flattened) -> list[Any]:
     """The items of a list of run-time length, as a new list."""
-    columns = _columns(tree.item, [results[k] for k in tree.rows])
-    return [
-        assemble(tree.item, leaves, flat, {}) for leaves in zip(*columns, strict=True)
-    ] if columns else [assemble(tree.item, (), flat, {}) for _ in range(int(results[tree.count]))]
+    count = int(results[tree.count])
+    columns = _columns(tree.item, [results[k][:count] for k in tree.rows])
+    rows = zip(*columns, strict=True) if columns else [()] * count
+    return [assemble(tree.item, leaves, flat, {}) for leaves in rows]
 
 
 def _columns(item: ResultTree, rows: list[Any]) -> list[Any]:

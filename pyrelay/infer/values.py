@@ -237,17 +237,37 @@ class Growing:
     `template` is the layout of one item; `rows` holds one array per leaf of it, with the capacity
     as its first extent, of which the first `count` rows are items (see growing.py). Unrolling the
     loops of Relay in `loops` may keep the length known.
+
+    Where items are lists, the same of the inner list at a position of an outer one, whose rows
+    these are: `prefix` is the position. `slots` changes where items may have moved.
     """
 
     count: Value
     rows: tuple[Atom, ...]
     template: Any
     loops: frozenset[Let] = frozenset()
+    prefix: tuple[Atom, ...] = ()
+    slots: Any = None
 
     @property
     def capacity(self) -> Extent:
         """How many items there is room for."""
-        return self.rows[0].type.shape[0] if self.rows else 0  # type: ignore[union-attr]
+        return self.rows[0].type.shape[len(self.prefix)] if self.rows else 0  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The content of a list that is (at `path` in) the item at a position of another list."""
+
+    owner: Root
+    position: Value
+    path: tuple[int, ...]
+    slots: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lost:
+    """The content of a list that became an item of another one, which is not known here."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

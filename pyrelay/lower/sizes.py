@@ -42,7 +42,20 @@ class Sizes:
         for symbol, value in values.items():
             self._symbols[symbol] = value
             if isinstance(value, Slot):
+                if value.index in self._points:
+                    self._forget(value.index)
                 self._points[value.index] = point
+
+    def _forget(self, slot: int) -> None:
+        """Share no longer what was computed from a slot: it has another value from here on.
+
+        A loop's carried extents and those that it leaves behind are in the same slots.
+        """
+        changed: set[Value] = {Slot(slot)}
+        for (op, a, b), result in list(self._shared.items()):
+            if a in changed or b in changed:
+                changed.add(result)
+                del self._shared[op, a, b]
 
     def value(self, extent: Extent) -> Value:
         """The extent as an operand."""

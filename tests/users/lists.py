@@ -225,3 +225,92 @@ def table_as_a_list(amount):
     for a in range(1, amount + 1):
         dp[a] = dp[a - 1] + 1
     return dp[amount]
+
+
+# -- lists of lists --------------------------------------------------------------------------------
+
+
+@use((4, 3), (0, 2))
+def paths_through_a_table(n, m):
+    dp = [[0] * (m + 1) for _ in range(n + 1)]
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            dp[i][j] = dp[i - 1][j] + dp[i][j - 1] + 1
+    return dp, dp[n][m]
+
+
+EDGES = np.array([[0, 1], [1, 2], [0, 3], [3, 4], [2, 4]])
+
+
+def visit(u, neighbours, seen, order):
+    seen[u] = True
+    order.append(u)
+    for v in neighbours[u]:
+        if not seen[v]:
+            visit(v, neighbours, seen, order)
+
+
+@use((EDGES, 5))
+def depth_first_search(edges, n):
+    neighbours = [[] for _ in range(n)]
+    for k in range(len(edges)):
+        u, v = int(edges[k, 0]), int(edges[k, 1])
+        neighbours[u].append(v)
+        neighbours[v].append(u)
+    seen = [False] * n
+    order = []
+    visit(0, neighbours, seen, order)
+    return order
+
+
+@use((5,), (1,))
+def rows_of_pascal(n):
+    rows = [[1]]
+    for i in range(1, n):
+        before = rows[-1]
+        row = [1]
+        for j in range(1, i):
+            row.append(before[j - 1] + before[j])
+        row.append(1)
+        rows.append(row)
+    return rows
+
+
+@use((X, 3), wrt=(0,))
+def table_of_numbers(x, m):
+    n = len(x)
+    t = [[0.0] * m for _ in range(n)]
+    for i in range(n):
+        for j in range(m):
+            t[i][j] = x[i] * (j + 1)
+            if i > 0:
+                t[i][j] += t[i - 1][j] * x[j]
+    return t[n - 1][m - 1] + t[1][0]
+
+
+@use((4,))
+def rows_gone_through(n):
+    rows = [[i * j for j in range(n)] for i in range(n)]
+    s = 0
+    for row in rows:
+        for v in row:
+            s += v
+        row.append(100)
+    taken = rows.pop()
+    taken.append(7)
+    rows[0] = [5] * (n + 1)
+    rows[1][0] = 77
+    return s, [sum(row) for row in rows], np.array(rows), len(rows[0]), taken, rows
+
+
+@use((6,))
+def paths_on_a_stack(n):
+    stack = [(0, [0])]
+    best = 0
+    while stack:
+        node, path = stack.pop()
+        best = max(best, len(path))
+        if node < n:
+            stack.append((node + 1, path + [node + 1]))
+            stack.append((node + 2, path + [node + 2]))
+    return best
