@@ -25,14 +25,14 @@ def _split(
     arrays: list[V.Value] = []
     axes: list[int] = []
     basic: list[V.Value] = []
-    axis = 0
+    axis = 0  # of the array; the view with new axes has one for each item of `basic`
     for item in items:
         if isinstance(item, V.ArrayRef):
             if item.type.dtype is types.bool_:
                 _require_fit(it, array, item, axis)
                 found = true_positions(it, item)
                 arrays.extend(found)
-                axes.extend(range(axis, axis + len(found)))
+                axes.extend(range(len(basic), len(basic) + len(found)))
                 basic.extend([full] * len(found))
                 axis += len(found)
                 continue
@@ -42,24 +42,18 @@ def _split(
                     f"arrays used as indices must be of integers or bools, not {item.type}",
                 )
             arrays.append(item)
-            axes.append(axis)
+            axes.append(len(basic))
             basic.append(full)
             axis += 1
         elif V.number_type(item) is not None:
             arrays.append(item)  # an int among index arrays broadcasts with them
-            axes.append(axis)
+            axes.append(len(basic))
             basic.append(full)
             axis += 1
         else:
             basic.append(item)
-            axis += 1
-    steps = _basic(it, array.type, [b for b in basic if b != V.NONE], False)
-    if V.NONE in basic:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "None together with index arrays is not supported in one index",
-            hints=("index first, then add the axis: x[idx][None]",),
-        )
+            axis += item != V.NONE
+    steps = _basic(it, array.type, basic, False)
     view = V.ArrayRef(array.root, array.view + steps.steps, steps.type)
     return view, arrays, tuple(axes)
 
@@ -111,6 +105,20 @@ def gather(it: Interpreter, array: V.ArrayRef, items: Sequence[V.Value]) -> V.Va
     return it.call("gather", it.atom(view), *indices, axes=axes)
 
 
+_UNDER_A_MASK = (
+    "NumPy boolean array indexing assignment cannot assign {0} input values to the {1} output "
+    "values where the mask is true"
+)
+_AT_INDICES = (
+    "shape mismatch: value array of shape ({0},)  could not be broadcast to indexing result of "
+    "shape ({1},)"
+)
+
+
+def _is_mask(item: V.Value) -> bool:
+    return isinstance(item, V.ArrayRef) and item.type.dtype is types.bool_
+
+
 def scatter(
     it: Interpreter, array: V.ArrayRef, items: Sequence[V.Value], value: V.Value,
     *, add: bool = False,
@@ -118,17 +126,15 @@ def scatter(
     """`array[items] = value` (np.add.at with `add`): the last write of an element wins."""
     from pyrelay.infer.subscripts import fitted, write_whole
 
-    if len(items) == 1 and not add:
-        item = items[0]
-        masked = isinstance(item, V.ArrayRef) and item.type.dtype is types.bool_
-        if masked and V.number_type(value) is not None:
-            assert isinstance(item, V.ArrayRef)
-            _masked(it, array, item, value)
-            return
+    if len(items) == 1 and not add and _is_mask(items[0]) and V.number_type(value) is not None:
+        assert isinstance(items[0], V.ArrayRef)
+        _masked(it, array, items[0], value)
+        return
     view, arrays, axes = _split(it, array, items)
     indices = [it.builder.cast(it.atom(a), types.i64) for a in arrays]
     part = it.emit("gather", it.atom(view), *indices, axes=axes).type
-    stored = fitted(it, value, part)
+    alone = len(items) == 1 and _is_mask(items[0])
+    stored = fitted(it, value, part, _UNDER_A_MASK if alone else _AT_INDICES)
     op = "scatter_add" if add else "scatter_update"
     write_whole(it, view, it.emit(op, it.atom(view), stored, *indices, axes=axes).atom)
 

@@ -259,6 +259,11 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
 
         trees.set_attribute(it, obj, name, value)
         return
+    if isinstance(obj, V.ArrayRef):
+        from pyrelay.infer import methods
+
+        if methods.set_attribute(it, obj, name, value):
+            return
     raise it.failure(
         errors.UnsupportedOperationError,
         f"attributes of {V.describe(obj)} cannot be assigned in a compiled function",

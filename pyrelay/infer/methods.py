@@ -10,7 +10,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import lists, names, random_state, text
 from pyrelay.infer import values as V
-from pyrelay.infer.adapters import cast
+from pyrelay.infer.adapters import cast, dtype_of
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
@@ -25,7 +25,7 @@ _FUNCTIONS: dict[str, Any] = {
         "sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin", "all", "any",
         "cumsum", "cumprod", "reshape", "ravel", "transpose", "squeeze", "swapaxes", "clip",
         "dot", "take", "repeat", "round", "conj", "conjugate", "diagonal", "trace", "nonzero",
-        "argsort", "searchsorted",
+        "argsort", "searchsorted", "choose", "put",
     )
     if hasattr(np.ndarray, name)
 }
@@ -60,12 +60,40 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
             whole = TensorType(ty.dtype, (ty.size,))
             return view(it, obj, "reshape", whole, shape=whole.shape)
         case "real":
-            return it.call("real", obj) if ty.dtype.kind == "c" else obj
+            return _part(it, obj, "real") if ty.dtype.kind == "c" else obj
         case "imag":
             if ty.dtype.kind == "c":
-                return it.call("imag", obj)
+                return _part(it, obj, "imag")
             return it.result(it.builder.zeros(ty))
     return None
+
+
+def _part(it: Interpreter, x: V.Value, kind: str) -> V.Value:
+    """The real or imaginary part of a complex value, a view of an array."""
+    from pyrelay.infer.names_shape import view
+
+    ty = it.tensor(x)
+    dtype = types.f32 if ty.dtype is types.c64 else types.f64
+    return view(it, x, kind, TensorType(dtype, ty.shape))
+
+
+def set_attribute(it: Interpreter, array: V.ArrayRef, name: str, value: V.Value) -> bool:
+    """`array.name = value`; False if the attribute is not one that elements are written through."""
+    from pyrelay.infer.subscripts import set_item
+
+    part = name in ("real", "imag") and (name == "real" or array.type.dtype.kind == "c")
+    if not part and name != "flat":
+        return False
+    target = _tensor_attribute(it, array, name)
+    assert target is not None
+    if name == "flat" and V.tensor_type(value) is not None and it.tensor(value).shape:
+        from pyrelay.infer.calls import call as call_value
+        from pyrelay.infer.in_python.placement import refilled
+
+        call_value(it, V.Known(refilled), (target, value), {})
+    else:
+        set_item(it, target, V.Known(Ellipsis), value)
+    return True
 
 
 def attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
@@ -158,7 +186,9 @@ _TEXT = {name: _text_method(name) for name in text.methods()}
 
 
 def _astype(it: Interpreter, x: V.Value, dtype: V.Value, copy: V.Value = V.Known(True)) -> V.Value:
-    """x.astype(dtype): a fresh array."""
+    """x.astype(dtype): a fresh array, unless copy=False and there is nothing to change."""
+    if it.tensor(x).dtype is dtype_of(it, dtype) and not it.static(copy, "copy"):
+        return x
     result = cast(it, x, dtype)
     if result is x and isinstance(x, V.ArrayRef):
         return it.new_array(it.atom(x))
@@ -215,9 +245,30 @@ def _view_same(it: Interpreter, x: V.Value) -> V.Value:
     return x
 
 
+def _compress(
+    it: Interpreter, x: V.Value, condition: V.Value, axis: V.Value = V.NONE
+) -> V.Value:
+    """x.compress(condition): the elements where it holds."""
+    return call_function(it, V.Known(np.compress), (condition, x, axis), {})
+
+
+def _in_place(fn: Any) -> Callable[..., V.Value]:
+    """x.sort() and x.partition(): the elements of the array put in another order."""
+
+    def method(it: Interpreter, x: V.Value, *args: V.Value, **keywords: V.Value) -> V.Value:
+        from pyrelay.infer.subscripts import set_item
+
+        ordered = call_function(it, V.Known(fn), (x, *args), keywords)
+        set_item(it, x, V.Known(Ellipsis), ordered)
+        return V.NONE
+
+    return method
+
+
 _ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
     "astype": _astype, "copy": _copy, "flatten": _flatten, "item": _item, "fill": _fill,
-    "tolist": _tolist, "view": _view_same,
+    "tolist": _tolist, "view": _view_same, "sort": _in_place(np.sort),
+    "partition": _in_place(np.partition), "compress": _compress,
 }
 
 

@@ -150,12 +150,20 @@ def apply(
                     it, value,
                     lambda c, n=name: apply(it, fn, handler, args, {**keywords, n: c}),  # type: ignore[misc]
                 )
+    if "out" in keywords and any(fn is f for f in _WITHOUT_OUT):
+        others = {k: v for k, v in keywords.items() if k != "out"}
+        result = apply(it, fn, handler, args, others)
+        return result if keywords["out"] == V.NONE else stored(it, fn, keywords["out"], result)
     try:
         bound = _signature(handler).bind(it, *args, **keywords)
     except TypeError as error:
         raise it.failure(errors.SignatureError, f"{_spell(fn)}(): {error}") from None
-    result: V.Value = handler(*bound.args, **bound.kwargs)
-    return result
+    answer: V.Value = handler(*bound.args, **bound.kwargs)
+    return answer
+
+
+#: Functions with an `out` that their handlers need not know: it is written with their result.
+_WITHOUT_OUT = (np.dot, np.matmul, np.einsum, np.concatenate, np.stack)
 
 
 @functools.cache
@@ -208,15 +216,36 @@ def of_ufunc(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.
                 f"np.{ufunc.__name__} with where= leaves elements unset that out= does not give",
                 hints=("give out=, e.g. out=np.zeros_like(x)",),
             )
-        from pyrelay.infer.subscripts import set_item
-
         if isinstance(out, V.Tuple) and len(out.items) == 1:
             (out,) = out.items
         if where != V.Known(True):
             select = lookup(np.where)
             assert select is not None
             result = select(it, where, result, out)
-        set_item(it, out, V.Known(Ellipsis), result)
-        return out
+        return stored(it, ufunc, out, result)
 
     return handler
+
+
+def stored(it: Interpreter, fn: Any, out: V.Value, result: V.Value) -> V.Value:
+    """The array `out` of a call of `fn`, after the result was written to it."""
+    from pyrelay.infer.subscripts import set_item
+
+    if not isinstance(out, V.ArrayRef):
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"{_spell(fn)}(): out= must be an array, not {V.describe(out)}",
+        )
+    given = it.tensor(result)
+    if not np.can_cast(given.dtype.numpy, out.type.dtype.numpy, "same_kind"):
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"{_spell(fn)}() gives {given}, which NumPy does not cast to the {out.type} of out=",
+            hints=("give an array of the result's type, or write out[...] = result",),
+        )
+    if len(given.shape) != len(out.type.shape) and not isinstance(fn, np.ufunc):
+        raise it.failure(
+            errors.ShapeError, f"{_spell(fn)}() gives {given}, and out= is {out.type}"
+        )
+    set_item(it, out, V.Known(Ellipsis), result)
+    return out

@@ -23,6 +23,7 @@ from pyrelay.infer.in_python import (
     elements,
     fourier,
     linear_algebra,
+    placement,
     products,
     python_math,
     sorting,
@@ -62,7 +63,7 @@ def _enter(owner: Any, spelling: str, module: Any) -> None:
         handles(known)(handler)
 
 
-for _module in (arrangement, elements, products, sorting, statistics):
+for _module in (arrangement, elements, placement, products, sorting, statistics):
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
 _enter(np.linalg, "np.linalg", linear_algebra)
@@ -272,6 +273,11 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
         return functools.partial(_outer, plain)
     if method == "at" and name == "add":
         return _add_at
+    if method == "at" and name == "subtract":
+        return in_python("np.subtract.at", placement.subtracted_at)
+    if method == "at" and ufunc.nin <= 2 and ufunc.nout == 1:
+        handler = in_python(f"np.{name}.at", placement.applied_at)
+        return functools.partial(_with_ufunc, handler, ufunc)
     return None
 
 

@@ -436,6 +436,8 @@ def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
             return np.expand_dims(array, attrs["axes"])
         case "squeeze":
             return np.squeeze(array, attrs["axes"])
+        case "real" | "imag":
+            return getattr(array, step.kind)
     return array.reshape(numbers(attrs["shape"]))
 
 

@@ -40,6 +40,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             it, key, lambda case: get_item(it, obj, case), lambda c: sample(it, obj)[c]
         )
     match obj:
+        case V.ArrayRef() if _is_flag(key):
+            return it.new_array(it.atom(_if_true(it, obj, key)))
         case V.ArrayRef():
             return _index_array(it, obj, key, checked)
         case V.Tuple(items):
@@ -229,6 +231,17 @@ def _index_array(it: Interpreter, array: V.ArrayRef, key: V.Value, checked: bool
     if basic.type.shape:
         return view if basic.steps else V.ArrayRef(array.root, array.view, array.type)
     return it.result(it.builder.handle(it.atom(view)))
+
+
+def _is_flag(key: V.Value) -> bool:
+    ty = V.number_type(key)
+    return ty is not None and ty.dtype is types.bool_
+
+
+def _if_true(it: Interpreter, array: V.ArrayRef, flag: V.Value) -> V.Value:
+    """The array with a new first axis of one element, or of none if a bool is false."""
+    count = it.result(it.builder.handle(it.builder.cast(it.atom(flag), types.i64, weak=True)))
+    return get_item(it, get_item(it, array, V.NONE), V.Slice(V.NONE, count, V.NONE))
 
 
 def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
@@ -430,6 +443,9 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
 
             distribute_all(it, value, stored)
             return
+        case V.ArrayRef() if _is_flag(key):
+            set_item(it, _if_true(it, obj, key), V.Known(Ellipsis), value)
+            return
         case V.ArrayRef():
             _write_array(it, obj, key, value)
             return
@@ -521,8 +537,16 @@ def _with_steps(it: Interpreter, ty: TensorType, items: list[V.Value]) -> list[V
     return result
 
 
-def fitted(it: Interpreter, value: V.Value, target: TensorType) -> Atom:
-    """A value cast and broadcast to the type of what it is assigned to."""
+_INTO_A_PART = "could not broadcast input array from shape ({0},) into shape ({1},)"
+
+
+def fitted(
+    it: Interpreter, value: V.Value, target: TensorType, unequal: str = _INTO_A_PART
+) -> Atom:
+    """A value cast and broadcast to the type of what it is assigned to.
+
+    `unequal` is the text of the error for two lengths that the running program finds unequal.
+    """
     if (isinstance(value, V.Ref) and value.root.kind == "list") or isinstance(value, V.Tuple):
         from pyrelay.infer.adapters import to_array
 
@@ -545,6 +569,11 @@ def fitted(it: Interpreter, value: V.Value, target: TensorType) -> Atom:
         it.program.guards.equal(a, b) for a, b in zip(shape, target.shape, strict=True)
     )
     atom = it.builder.cast(it.atom(value), target.dtype)
+    if not same and len(shape) == len(target.shape) == 1 and it.program.guards.equal(
+        shape[0], target.shape[0]
+    ) is None and shape != (1,):
+        it.emit("check_equal", left=shape[0], right=target.shape[0], text=unequal)
+        return it.emit("refine", atom, shape=target.shape).atom  # type: ignore[no-any-return]
     if same or not target.shape:
         return atom if same else it.emit("broadcast_to", atom, shape=target.shape).atom
     _check_broadcast(it, ty, target)
@@ -595,6 +624,10 @@ def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Ato
             result = call("squeeze", value, axes=attrs["axes"])
         case "squeeze":
             result = call("expand_dims", value, axes=attrs["axes"])
+        case "real":
+            result = call("make_complex", value, call("imag", parent))
+        case "imag":
+            result = call("make_complex", call("real", parent), value)
         case "reshape" | "refine":
             result = call(step.kind, value, shape=parent.shape)
         case _:

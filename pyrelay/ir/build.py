@@ -112,6 +112,15 @@ def constant(value: Any, ty: TensorType | None = None) -> Const:
         return Const(np.asarray(value).astype(ty.dtype.numpy)[()], ty)
 
 
+def _fits(number: Const, dtype: DType) -> bool:
+    """False for a Python int beyond an integer dtype: the running program raises OverflowError."""
+    own = number.type
+    if not (isinstance(own, TensorType) and own.weak and own.dtype.is_integer and dtype.is_integer):
+        return True
+    bounds = np.iinfo(dtype.numpy)
+    return bool(bounds.min <= number.value <= bounds.max)
+
+
 def _computed_in(promotion: Promotion, operands: Sequence[TensorType]) -> tuple[DType, bool]:
     """The type to which operands are cast, and whether it is weak."""
     dtype, weak = types.promote(operands)
@@ -221,7 +230,7 @@ class Builder:
         target = TensorType(dtype, atom.type.shape, weak and not atom.type.shape)
         if atom.type == target:
             return atom
-        if isinstance(atom, Const):
+        if isinstance(atom, Const) and _fits(atom, dtype):
             return constant(atom.value, target)
         handle: Handle = self.call(OPS["cast"], atom, dtype=dtype, weak=target.weak)
         return handle.atom

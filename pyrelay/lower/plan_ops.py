@@ -28,6 +28,7 @@ from pyrelay.lower.instructions import (
     Unary,
 )
 from pyrelay.lower.memory import ALIASES, is_array
+from pyrelay.ops.program import pieces
 
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner
@@ -107,7 +108,8 @@ def _check_equal(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     same, after = p.frame.slot(), p.frame.label("equal")
     p.frame.emit(Binary("eq.i64", same, left, right))
     p.frame.emit(JumpIf(Slot(same), after))
-    p.frame.emit(Raise(p.program.site("ValueError", (call.attrs["text"],), (), let.span), ()))
+    site = p.program.site("ValueError", pieces(call.attrs["text"]), (i64, i64), let.span)
+    p.frame.emit(Raise(site, (left, right)))
     p.frame.place(after)
 
 

@@ -7,6 +7,7 @@ and pop are each other's adjoint, and the tape of cotangents holds floating valu
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,8 +55,18 @@ def _as_extent(n: Any) -> tuple[tuple[()], tuple[int]]:
 
 def _check_equal(*, left: int, right: int, text: str) -> tuple[()]:
     if left != right:
-        raise ValueError(text)
+        raise exception_of("ValueError", pieces(text), (left, right))
     return ()
+
+
+def pieces(text: str) -> tuple[str | int, ...]:
+    """The parts of the text of a `check_equal`: {0} and {1}, or two {}, stand for its extents."""
+    found: list[str | int] = []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        found.append(literal)
+        if name is not None:
+            found.append(int(name) if name else sum(isinstance(p, int) for p in found))
+    return tuple(found)
 
 
 extent = _instruction(
@@ -69,7 +80,8 @@ as_extent = _instruction(
 check_equal = _instruction(
     "check_equal", lambda args, attrs: (), _check_equal, _CHECK,
     (Sample((), {"left": 3, "right": 3, "text": "3 is not 3"}),),
-    "ValueError with `text` unless the extents `left` and `right` are equal", Effect.RAISES,
+    "ValueError with `text` (see `pieces`) unless the extents `left` and `right` are equal",
+    Effect.RAISES,
 )
 
 # -- placeholders and exceptions ----------------------------------------------------------------

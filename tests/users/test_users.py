@@ -29,6 +29,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     motion,
     networks,
     refusals,
+    positions,
     roots,
     sharing,
     signals,

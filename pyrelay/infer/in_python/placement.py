@@ -1,0 +1,92 @@
+"""NumPy's functions that read and write at given positions, in plain Python.
+
+In and out: what the NumPy function of the same name takes and gives; `applied_at` is the method
+`at` of ufuncs. Positions are checked as all indices are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+__all__ = ["ix_", "put", "put_along_axis", "take_along_axis"]
+
+
+def applied_at(ufunc: Any, a: Array, indices: Any, b: Any = None) -> None:
+    """a[indices] = ufunc(a[indices], b), one position after the other, so that repeats count."""
+    places = np.arange(a.size).reshape(a.shape)[indices]
+    where = np.ravel(places)
+    flat = a.reshape(-1)
+    if b is None:
+        for k in range(where.shape[0]):
+            flat[where[k]] = ufunc(flat[where[k]])
+    else:
+        given = np.ravel(np.broadcast_to(b, np.shape(places)))
+        for k in range(where.shape[0]):
+            flat[where[k]] = ufunc(flat[where[k]], given[k])
+
+
+def subtracted_at(a: Array, indices: Any, b: Any) -> None:
+    """np.subtract.at: what np.add.at does with the opposite."""
+    np.add.at(a, indices, -np.asarray(b))
+
+
+def ix_(*args: Any) -> Any:
+    """Indices of the rows, columns, ... given, which broadcast to those of all combinations."""
+    grids = []
+    for axis, given in enumerate(args):
+        line = np.asarray(given)
+        if line.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if line.dtype == np.bool_:
+            line = np.nonzero(line)[0]
+        shape = [1] * len(args)
+        shape[axis] = line.shape[0]
+        grids.append(np.reshape(line, shape))
+    return tuple(grids)
+
+
+def _along(shape: Any, indices: Array, axis: int) -> Any:
+    """The key that has `indices` in one axis and in each other one its own positions."""
+    rank = len(shape)
+    if indices.ndim != rank:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    key = []
+    for k in range(rank):
+        if k == axis % rank:
+            key.append(indices)
+        else:
+            grid = [1] * rank
+            grid[k] = shape[k]
+            key.append(np.reshape(np.arange(shape[k]), grid))
+    return tuple(key)
+
+
+def take_along_axis(arr: Array, indices: Array, axis: Any = -1) -> Array:
+    """Along an axis the elements at positions that differ from line to line."""
+    if axis is None:
+        return np.ravel(arr)[_along((arr.size,), indices, 0)]
+    return arr[_along(arr.shape, indices, axis)]
+
+
+def put_along_axis(arr: Array, indices: Array, values: Any, axis: Any) -> None:
+    """Along an axis, writes at positions that differ from line to line."""
+    if axis is None:
+        arr.reshape(-1)[_along((arr.size,), indices, 0)] = values
+    else:
+        arr[_along(arr.shape, indices, axis)] = values
+
+
+def put(a: Array, ind: Any, v: Any) -> None:
+    """Writes at positions of the flattened array; values are repeated if there are too few."""
+    where, given = np.ravel(np.asarray(ind)), np.ravel(np.asarray(v))
+    a.reshape(-1)[where] = given[np.arange(where.shape[0]) % given.shape[0]]
+
+
+def refilled(flat: Array, v: Array) -> None:
+    """The assignment a.flat = v: values are repeated if there are too few."""
+    given = np.ravel(v)
+    flat[:] = given[np.arange(flat.shape[0]) % given.shape[0]]

@@ -1,0 +1,77 @@
+"""Reading and writing at positions: index arrays, masks, ufuncs' `at`, parts of complex arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.array([1.0, -2.0, 3.0, 0.5, 0.25])
+A = np.sin(np.arange(12.0)).reshape(3, 4)
+K = np.array([2, 0, 2, 1])
+
+
+@use((X, K, np.array([0.5, 1.5, 2.0, -1.0])), wrt=(0, 2))
+def ufuncs_at_repeated_positions(x, k, v):
+    np.add.at(x, k, v)
+    np.multiply.at(x, k, v + 2.0)
+    np.subtract.at(x, [0, 0], v[:2])
+    np.maximum.at(x, k[1:], 0.7)
+    return x
+
+
+@use((A,), wrt=(0,))
+def the_top_of_each_row(a):
+    order = np.argsort(a, axis=1)
+    top = np.take_along_axis(a, order[:, -2:], axis=1)
+    np.put_along_axis(a, order[:, :1], top.sum(axis=1, keepdims=True), axis=1)
+    return top, a
+
+
+@use((A, np.array([0, 2]), np.array([1, 3])), wrt=(0,))
+def a_block_of_rows_and_columns(a, rows, columns):
+    a[np.ix_(rows, columns)] *= a[np.ix_(columns[:1], rows)] + 2.0
+    return a, a[None, :, columns].sum()
+
+
+@use((X, 1.5), wrt=(0, 1))
+def sorted_and_put_in_place(x, v):
+    x[1:].sort()
+    np.put(x, [0, 1], [v, v * x[2]])
+    x.put([4], x[3] ** 2)
+    return x
+
+
+@use((X, np.array([0.3, 0.1, 0.2])), wrt=(0, 1))
+def values_under_a_mask(x, v):
+    positive = x > 0.3
+    x[positive] = v * x[positive]
+    x[~positive] -= x[positive].sum()
+    return x[x > -5.0]
+
+
+@use((X, 1), (X, 0), wrt=(0,))
+def written_if_a_flag_holds(x, k):
+    x[k > 0] = x[::-1] * 2.0
+    return x
+
+
+@use((X, K), wrt=(0,))
+def parts_of_a_complex_array(x, k):
+    z = x + 2j * x[::-1]
+    z.real[1:] += x[1:] ** 2
+    z.imag = z.imag * 0.5
+    return np.abs(z) + (z * z.conj()).real
+
+
+@use((np.array([250, 3], dtype=np.uint8), 4), (np.array([250, 3], dtype=np.uint8), 300))
+def a_byte_that_overflows(u, k):
+    u += 10
+    u[0] = k
+    return u
+
+
+@use((X, np.array([1.0, 2.0])), (X[:3], np.array([1.0, 2.0])))
+def as_many_values_as_places(x, v):
+    x[x > 0.6] = v
+    return x
