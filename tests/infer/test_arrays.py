@@ -12,7 +12,7 @@ import pytest
 import pyrelay
 from tests.infer.array_programs import EXPRESSIONS, NAMES, STATEMENTS
 from tests.infer.running import assert_same_outcome, interpreted, plainly
-from tests.property.writing import function_of
+from tests.property.prelude import function_of
 
 
 def program(body: str) -> tuple[Any, tuple[Any, ...]]:
