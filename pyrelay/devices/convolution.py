@@ -1,26 +1,30 @@
 """Convolutions: source texts of kernels that read patches of an image and multiply them.
 
-In: a dtype, and which of two products is wanted; out: one kernel's text (ABI of
-``kernel_compiler``) for images of one to three axes, of every size, stride, dilation and number of
-groups. Patches never lie in memory as a whole (implicit GEMM; Chetlur et al., *cuDNN: Efficient
-Primitives for Deep Learning*, 2014): a block of them is gathered into the frame of the kernel,
-where the register tiles of ``matmul_blocks`` read it. Convolutions of single channels, where that
-would be a product with one row, are sums of shifted lines. Parameters:
+In: a dtype, and which of the three products of ``ops.convolution`` is wanted; out: one kernel's
+text (ABI of ``kernel_compiler``) for images of one to three axes, of every size, stride, dilation
+and number of groups. Patches never lie in memory as a whole (implicit GEMM; Chetlur et al., *cuDNN:
+Efficient Primitives for Deep Learning*, 2014): a block of them lies in the frame of the kernel,
+gathered there for the register tiles of ``matmul_blocks`` to read, or written there by them and
+then added to the image. Convolutions of single channels, where that would be a product with one
+row, are sums of shifted lines. Parameters:
 
-    block[1..3]      addresses of the image x, the second factor and the result
-    block[4..7]      batch N, groups G, channels of a group in x (C) and in the result (O)
-    block[8 ...]     seven words for each of three axes: extent of x, of the weights, of the output;
-                     stride, dilation, spread (zeros between elements of x, plus one), and how many
-                     zeros come before x
+    block[1..3]      addresses of the first operand, the second one and the result
+    block[4..7]      batch N, groups G, channels of a group in the image (C) and in the outputs (O)
+    block[8 ...]     six words for each of three axes: extent of the image, of the weights, of the
+                     outputs; stride, dilation, and how many zeros come before the image
 
-    x        [N, G, C, *extents], or [N, *extents, G, C] with the channels last
+    image    [N, G, C, *extents], or [N, *extents, G, C] with the channels last
     weights  [G, O, C, *extents], or [*extents, C, G, O]
     outputs  [N, G, O, *extents], or [N, *extents, G, O]
 
-``forward``: the second factor is the weights, the result the outputs; the parallel axis counts
-blocks of ``PIXELS`` positions (of one image; of all of them with the channels last) by groups by
-blocks of ``COLUMNS`` channels. ``weights``: the second factor is outputs, the result weights; it
-counts groups by blocks of ``ROWS`` of C and the extents by blocks of ``COLUMNS`` channels.
+The parallel axis counts blocks of work by groups by blocks of ``COLUMNS`` channels of the result:
+
+    forward  image, weights -> outputs: blocks of ``PIXELS`` positions, of one image, or of all of
+             them with the channels last
+    weights  image, outputs -> weights: blocks of ``ROWS`` channels and taps
+    back     outputs, weights -> image: images (here the channels of the result are the C)
+
+Only innermost loops are vectorised, and no element is written twice in one of those.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ import textwrap
 
 from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
+from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 
 PIXELS = 240
 ROWS = 240
@@ -43,22 +48,19 @@ from pyrelay.devices.vocabulary import *
 
 
 def kernel(block, begin, end):
-    x, factor, result = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+    {first}, factor, result = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     batch, groups = param_i64(block, 4), param_i64(block, 5)
     channels, outputs = param_i64(block, 6), param_i64(block, 7)
-    extent0, extent1, extent2 = param_i64(block, 8), param_i64(block, 15), param_i64(block, 22)
-    taps0, taps1, taps2 = param_i64(block, 9), param_i64(block, 16), param_i64(block, 23)
-    out0, out1, out2 = param_i64(block, 10), param_i64(block, 17), param_i64(block, 24)
-    stride0, stride1, stride2 = param_i64(block, 11), param_i64(block, 18), param_i64(block, 25)
-    step0, step1, step2 = param_i64(block, 12), param_i64(block, 19), param_i64(block, 26)
-    spread0, spread1, spread2 = param_i64(block, 13), param_i64(block, 20), param_i64(block, 27)
-    before0, before1, before2 = param_i64(block, 14), param_i64(block, 21), param_i64(block, 28)
+    extent0, extent1, extent2 = param_i64(block, 8), param_i64(block, 14), param_i64(block, 20)
+    taps0, taps1, taps2 = param_i64(block, 9), param_i64(block, 15), param_i64(block, 21)
+    out0, out1, out2 = param_i64(block, 10), param_i64(block, 16), param_i64(block, 22)
+    stride0, stride1, stride2 = param_i64(block, 11), param_i64(block, 17), param_i64(block, 23)
+    step0, step1, step2 = param_i64(block, 12), param_i64(block, 18), param_i64(block, 24)
+    before0, before1, before2 = param_i64(block, 13), param_i64(block, 19), param_i64(block, 25)
     image = extent0 * extent1 * extent2
     pixels = out0 * out1 * out2
     depth_all = taps0 * taps1 * taps2 * channels
-    last0, last1 = (extent0 - 1) * spread0, (extent1 - 1) * spread1
-    last2 = (extent2 - 1) * spread2
-    column_blocks = (outputs + {columns_most}) // {columns}
+    column_blocks = ({of_result} + {columns_most}) // {columns}
     nothing = {dtype}(0)
     patches = local_{dtype}({scratch})
     product = local_i64(14)
@@ -66,7 +68,7 @@ def kernel(block, begin, end):
         column_block = unit % column_blocks
         rest = unit // column_blocks
         o0 = column_block * {columns}
-        o_count = outputs - o0 if outputs - o0 < {columns} else {columns}
+        o_count = {of_result} - o0 if {of_result} - o0 < {columns} else {columns}
 """
 
 _PRODUCT = """\
@@ -92,7 +94,7 @@ product_{vectors}(product, 0, row_units * (({n} + {column_unit_most}) // {column
 # position's values side by side. Of adjacent taps, channels and all, the values are adjacent in x.
 _GATHER_LAST = """\
 line = groups * channels
-merged = groups == 1 and spread2 == 1 and step2 == 1
+merged = groups == 1 and step2 == 1
 run_all = taps2 * channels if merged else channels
 runs = 1 if merged else taps2
 first_run, first_at = k0 // run_all, k0 % run_all
@@ -111,10 +113,7 @@ for r in range(p_count):
         t0 = q0 * stride0 + tap0 * step0 - before0
         t1 = q1 * stride1 + tap1 * step1 - before1
         t2 = q2 * stride2 + tap2 * step2 - before2
-        inside = t0 >= 0 and t0 <= last0 and t1 >= 0 and t1 <= last1
-        if spread0 != 1 or spread1 != 1:
-            inside = inside and t0 % spread0 == 0 and t1 % spread1 == 0
-            t0, t1 = t0 // spread0, t1 // spread1
+        inside = t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1
         run = run_all - at if run_all - at < left else left
         low = at
         high = at
@@ -122,8 +121,7 @@ for r in range(p_count):
             if merged:
                 low = -t2 * line
                 high = (extent2 - t2) * line
-            elif t2 >= 0 and t2 <= last2 and t2 % spread2 == 0:
-                t2 = t2 // spread2
+            elif t2 >= 0 and t2 < extent2:
                 low = 0
                 high = channels
             low = at if low < at else (at + run if low > at + run else low)
@@ -176,14 +174,11 @@ for r in range(k_count):
         t1 = q1 * stride1 + tap1 * step1 - before1
         t2 = q2 * stride2 + tap2 * step2 - before2
         run = out2 - q2 if out2 - q2 < left else left
-        inside = t0 >= 0 and t0 <= last0 and t1 >= 0 and t1 <= last1
-        if spread0 != 1 or spread1 != 1:
-            inside = inside and t0 % spread0 == 0 and t1 % spread1 == 0
-            t0, t1 = t0 // spread0, t1 // spread1
+        inside = t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1
         source = plane + channel * image + (t0 * extent1 + t1) * extent2 + t2
         low = 0
         high = 0
-        if inside and spread2 == 1:
+        if inside:
             if stride2 == 1:
                 low = -t2 if t2 < 0 else 0
                 high = extent2 - t2
@@ -192,25 +187,16 @@ for r in range(k_count):
                 high = (extent2 - t2 + stride2 - 1) // stride2
             low = run if low > run else low
             high = low if high < low else (run if high > run else high)
-        if inside and spread2 != 1:
-            line = plane + channel * image + (t0 * extent1 + t1) * extent2
-            for j in range(run):
-                t = t2 + j * stride2
-                value = nothing
-                if t >= 0 and t <= last2 and t % spread2 == 0:
-                    value = load_{dtype}(x, line + t // spread2)
-                store_{dtype}(patches, target + j, value)
+        for j in range(low):
+            store_{dtype}(patches, target + j, nothing)
+        if stride2 == 1:
+            for j in range(low, high):
+                store_{dtype}(patches, target + j, load_{dtype}(x, source + j))
         else:
-            for j in range(low):
-                store_{dtype}(patches, target + j, nothing)
-            if stride2 == 1:
-                for j in range(low, high):
-                    store_{dtype}(patches, target + j, load_{dtype}(x, source + j))
-            else:
-                for j in range(low, high):
-                    store_{dtype}(patches, target + j, load_{dtype}(x, source + j * stride2))
-            for j in range(high, run):
-                store_{dtype}(patches, target + j, nothing)
+            for j in range(low, high):
+                store_{dtype}(patches, target + j, load_{dtype}(x, source + j * stride2))
+        for j in range(high, run):
+            store_{dtype}(patches, target + j, nothing)
         target += run
         left -= run
         q2 = 0
@@ -245,14 +231,13 @@ if group == 0:
             t0 = q0 * stride0 + tap_rest // taps1 * step0 - before0
             t1 = q1 * stride1 + tap_rest % taps1 * step1 - before1
             t2 = q2 * stride2 + tap % taps2 * step2 - before2
-            if t0 >= 0 and t0 <= last0 and t1 >= 0 and t1 <= last1 and t2 >= 0 and t2 <= last2:
-                s0, s1, s2 = t0 // spread0, t1 // spread1, t2 // spread2
-                if s0 * spread0 == t0 and s1 * spread1 == t1 and s2 * spread2 == t2:
-                    source = (((entry * extent0 + s0) * extent1 + s1) * extent2 + s2) * groups
-                    weights = tap * groups
-                    for c in range(groups):
-                        term = load_{dtype}(x, source + c) * load_{dtype}(factor, weights + c)
-                        store_{dtype}(result, target + c, load_{dtype}(result, target + c) + term)
+            inside = t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1
+            if inside and t2 >= 0 and t2 < extent2:
+                source = (((entry * extent0 + t0) * extent1 + t1) * extent2 + t2) * groups
+                weights = tap * groups
+                for c in range(groups):
+                    term = load_{dtype}(x, source + c) * load_{dtype}(factor, weights + c)
+                    store_{dtype}(result, target + c, load_{dtype}(result, target + c) + term)
         q2 += 1
         if q2 == out2:
             q2 = 0
@@ -339,35 +324,173 @@ while entry == 0 or entry < batch:
         entry += 1
 """
 
+# The columns of channels and taps by positions p0 ... p0 + p_count of an image are added to it.
+_SCATTER_FIRST = """\
+first_q2, q_rest = p0 % out2, p0 // out2
+first_q1, first_q0 = q_rest % out1, q_rest // out1
+for r in range(rows):
+    channel, tap = r // taps, r % taps
+    tap2, tap_rest = tap % taps2, tap // taps2
+    tap1, tap0 = tap_rest % taps1, tap_rest // taps1
+    q0, q1, q2 = first_q0, first_q1, first_q2
+    source = r * p_count
+    left = p_count
+    while left > 0:
+        t0 = q0 * stride0 + tap0 * step0 - before0
+        t1 = q1 * stride1 + tap1 * step1 - before1
+        t2 = q2 * stride2 + tap2 * step2 - before2
+        run = out2 - q2 if out2 - q2 < left else left
+        if t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1:
+            low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
+            high = (extent2 - t2 + stride2 - 1) // stride2
+            low = run if low > run else low
+            high = low if high < low else (run if high > run else high)
+            target = ((plane + channel) * extent0 + t0) * extent1 + t1
+            target = target * extent2 + t2
+            if stride2 == 1:
+                for j in range(low, high):
+                    term = load_{dtype}(patches, source + j)
+                    store_{dtype}(result, target + j, load_{dtype}(result, target + j) + term)
+            else:
+                for j in range(low, high):
+                    at = target + j * stride2
+                    term = load_{dtype}(patches, source + j)
+                    store_{dtype}(result, at, load_{dtype}(result, at) + term)
+        source += run
+        left -= run
+        q2 = 0
+        q1 += 1
+        if q1 == out1:
+            q1 = 0
+            q0 += 1
+"""
+
+_BACK_FIRST = """\
+group, entry = rest % groups, rest // groups
+taps = taps0 * taps1 * taps2
+share = {pixels} // taps if taps < {pixels} else 1
+plane_all = (entry * groups + group) * channels
+for j in range((plane_all + o0) * image, (plane_all + o0 + o_count) * image):
+    store_{dtype}(result, j, nothing)
+c0 = o0
+while c0 < o0 + o_count:
+    c_count = o0 + o_count - c0 if o0 + o_count - c0 < share else share
+    rows = c_count * taps
+    p_most = {scratch} // rows if rows > 0 else 1
+    p_most = p_most if p_most < {depth} else {depth}
+    plane = plane_all + c0
+    p0 = 0
+    while p0 < pixels:
+        p_count = pixels - p0 if pixels - p0 < p_most else p_most
+        if channels == 1 and outputs == 1:
+{single}
+        else:
+{product}
+{scatter}
+        p0 += p_most
+    c0 += share
+"""
+
+# Of a single channel, the columns are the outputs times a weight each.
+_SINGLE_BACK_FIRST = """\
+for r in range(rows):
+    weight = load_{dtype}(factor, group * taps + r)
+    columns = r * p_count
+    outputs_at = (entry * groups + group) * pixels + p0
+    for p in range(p_count):
+        store_{dtype}(patches, columns + p, load_{dtype}(y, outputs_at + p) * weight)
+"""
+
+_BACK_LAST = """\
+group, entry = rest % groups, rest // groups
+line = groups * channels
+single = channels == 1 and outputs == 1
+width = groups if single else o_count
+first = entry * image * line + group * channels + o0
+if single and group != 0:
+    continue
+for pixel in range(image):
+    for c in range(width):
+        store_{dtype}(result, first + pixel * line + c, nothing)
+p0 = 0
+while p0 < pixels:
+    p_count = pixels - p0 if pixels - p0 < {depth} else {depth}
+    for tap in range(taps0 * taps1 * taps2):
+        if not single:
+{product}
+        tap2, tap_rest = tap % taps2, tap // taps2
+        tap1, tap0 = tap_rest % taps1, tap_rest // taps1
+        q2, q_rest = p0 % out2, p0 // out2
+        q1, q0 = q_rest % out1, q_rest // out1
+        for r in range(p_count):
+            t0 = q0 * stride0 + tap0 * step0 - before0
+            t1 = q1 * stride1 + tap1 * step1 - before1
+            t2 = q2 * stride2 + tap2 * step2 - before2
+            inside = t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1
+            if inside and t2 >= 0 and t2 < extent2:
+                target = first + ((t0 * extent1 + t1) * extent2 + t2) * line
+                if single:
+                    source, weights = (entry * pixels + p0 + r) * groups, tap * groups
+                    for c in range(width):
+                        term = load_{dtype}(y, source + c) * load_{dtype}(factor, weights + c)
+                        store_{dtype}(result, target + c, load_{dtype}(result, target + c) + term)
+                else:
+                    for c in range(width):
+                        term = load_{dtype}(patches, r * width + c)
+                        store_{dtype}(result, target + c, load_{dtype}(result, target + c) + term)
+            q2 += 1
+            if q2 == out2:
+                q2 = 0
+                q1 += 1
+                if q1 == out1:
+                    q1 = 0
+                    q0 += 1
+    p0 += {depth}
+"""
+
 #: (what, channels last) -> the loop, and its product: addresses (in elements), sizes and lines.
 _FORMS: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {
-    ("forward", True): (_FORWARD_LAST, {
+    (FORWARD, True): (_FORWARD_LAST, {
         "a": "patches", "a_line": "k_count", "a_turned": "0", "added": "1 if k0 > 0 else 0",
         "b": "factor + ((k0 * groups + group) * outputs + o0) * {size}",
         "b_line": "groups * outputs", "b_turned": "0",
         "c": "result + ((p0 * groups + group) * outputs + o0) * {size}",
         "c_line": "groups * outputs", "m": "p_count", "n": "o_count", "k": "k_count",
     }),
-    ("forward", False): (_FORWARD_FIRST, {
+    (FORWARD, False): (_FORWARD_FIRST, {
         "a": "factor + ((group * outputs + o0) * depth_all + k0) * {size}",
         "a_line": "depth_all", "a_turned": "0", "added": "1 if k0 > 0 else 0",
         "b": "patches", "b_line": "p_count", "b_turned": "0",
         "c": "result + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size}",
         "c_line": "pixels", "m": "o_count", "n": "p_count", "k": "k_count",
     }),
-    ("weights", True): (_WEIGHTS_LAST, {
+    (WEIGHTS, True): (_WEIGHTS_LAST, {
         "a": "patches", "a_line": "k_count", "a_turned": "1", "added": "1 if p0 > 0 else 0",
         "b": "factor + ((p0 * groups + group) * outputs + o0) * {size}",
         "b_line": "groups * outputs", "b_turned": "0",
         "c": "result + ((k0 * groups + group) * outputs + o0) * {size}",
         "c_line": "groups * outputs", "m": "k_count", "n": "o_count", "k": "p_count",
     }),
-    ("weights", False): (_WEIGHTS_FIRST, {
+    (WEIGHTS, False): (_WEIGHTS_FIRST, {
         "a": "factor + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size}",
         "a_line": "pixels", "a_turned": "0", "added": "1 if p0 + entry > 0 else 0",
         "b": "patches", "b_line": "p_count", "b_turned": "1",
         "c": "result + ((group * outputs + o0) * depth_all + k0) * {size}",
         "c_line": "depth_all", "m": "o_count", "n": "k_count", "k": "p_count",
+    }),
+    (BACK, True): (_BACK_LAST, {
+        "a": "y + (((entry * pixels + p0) * groups + group) * outputs) * {size}",
+        "a_line": "groups * outputs", "a_turned": "0", "added": "0",
+        "b": "factor + (((tap * channels + o0) * groups + group) * outputs) * {size}",
+        "b_line": "groups * outputs", "b_turned": "1",
+        "c": "patches", "c_line": "width", "m": "p_count", "n": "width", "k": "outputs",
+    }),
+    (BACK, False): (_BACK_FIRST, {
+        "a": "factor + (group * outputs * channels + c0) * taps * {size}",
+        "a_line": "channels * taps", "a_turned": "1", "added": "0",
+        "b": "y + ((entry * groups + group) * outputs * pixels + p0) * {size}",
+        "b_line": "pixels", "b_turned": "0",
+        "c": "patches", "c_line": "p_count", "m": "rows", "n": "p_count", "k": "outputs",
     }),
 }  # fmt: skip
 
@@ -376,7 +499,7 @@ _FORMS: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {
 def convolution_kernel(
     dtype: DType, what: str, channels_last: bool, vector_bits: int | None = None
 ) -> str:
-    """The text of a kernel. ``what``: ``forward`` or ``weights``; ``dtype``: ``f32`` or ``f64``."""
+    """The text of a kernel for ``f32`` or ``f64``; ``what``: one of ``lower.target``."""
     bits = native_vector_bits() if vector_bits is None else vector_bits
     names = {
         "dtype": dtype.name, "size": dtype.size,
@@ -386,12 +509,23 @@ def convolution_kernel(
         "row_unit_most": ROW_UNIT - 1, "column_unit": COLUMN_UNIT,
         "column_unit_most": COLUMN_UNIT - 1,
     }  # fmt: skip
+    names["first"] = "y" if what == BACK else "x"
+    names["of_result"] = "channels" if what == BACK else "outputs"
     loop, operands = _FORMS[what, channels_last]
-    gather = (_GATHER_LAST if channels_last else _GATHER_FIRST).format(**names)
-    single = _SINGLE_LAST if channels_last else _SINGLE_FIRST
     product = _PRODUCT.format(**{k: v.format(**names) for k, v in operands.items()}, **names)
+    gather = (_GATHER_LAST if channels_last else _GATHER_FIRST).format(**names)
+    scatter = _SCATTER_FIRST.format(**names)
+    single = _SINGLE_LAST if channels_last else _SINGLE_FIRST
+    if what == BACK:
+        single = _SINGLE_BACK_FIRST
+    single = single.format(gather=gather, **names)
+    # What each loop names, indented as deep as it stands there.
+    depth = {"gather": 1, "product": 1, "single": 1, "scatter": 2}
+    if what == BACK:
+        depth.update(product=3, single=3)
+    parts = {"gather": gather, "product": product, "single": single, "scatter": scatter}
     body = loop.format(
-        gather=textwrap.indent(gather, "    "), product=textwrap.indent(product, "    "),
-        single=textwrap.indent(single.format(gather=gather, **names), "    "), **names,
-    )  # fmt: skip
+        **{name: textwrap.indent(text, "    " * depth[name]) for name, text in parts.items()},
+        **names,
+    )
     return _START.format(**names) + textwrap.indent(body, "        ") + "    return 0\n"

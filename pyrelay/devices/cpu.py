@@ -15,8 +15,7 @@ def _matmul(dtype: DType) -> MatmulKernel:
     )
 
 
-def _convolution(dtype: DType, forward: bool, channels_last: bool) -> ConvolutionKernel:
-    what = "forward" if forward else "weights"
+def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:
     return ConvolutionKernel(
         convolution.convolution_kernel(dtype, what, channels_last), convolution.PIXELS,
         convolution.ROWS, convolution.COLUMNS, round(matmul.picoseconds_per_product(dtype)),

@@ -38,18 +38,21 @@ def stop_gradient(it: Interpreter, x: V.Value) -> V.Value:
     return it.call("stop_gradient", x)
 
 
-def convolve(
-    it: Interpreter, x: V.Value, w: V.Value, stride: V.Value, dilation: V.Value, spread: V.Value,
-    before: V.Value, size: V.Value, groups: V.Value, channels_last: V.Value,
-) -> V.Value:
-    """pyrelay.nn's convolution: the op, its numbers known except those of zeros and positions."""
-    known = {"stride": stride, "dilation": dilation, "spread": spread}
-    return it.call(
-        "convolve", x, w, before=shape_of(it, before), size=shape_of(it, size),
-        groups=it.static(groups, "groups"),
-        channels_last=bool(it.static(channels_last, "channels_last")),
-        **{name: tuple(it.static(value, name)) for name, value in known.items()},
-    )
+def _convolution(op: str) -> Any:
+    def handler(
+        it: Interpreter, x: V.Value, w: V.Value, stride: V.Value, dilation: V.Value,
+        before: V.Value, size: V.Value, groups: V.Value, channels_last: V.Value,
+    ) -> V.Value:
+        """pyrelay.nn's convolutions: an op, its numbers known except those of zeros and sizes."""
+        return it.call(
+            op, x, w, before=shape_of(it, before), size=shape_of(it, size),
+            stride=tuple(it.static(stride, "stride")),
+            dilation=tuple(it.static(dilation, "dilation")),
+            groups=it.static(groups, "groups"),
+            channels_last=bool(it.static(channels_last, "channels_last")),
+        )
+
+    return handler
 
 
 #: by module and name
@@ -58,5 +61,6 @@ HANDLERS = {
     ("pyrelay.api", "grad"): _derivative("grad"),
     ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
     ("pyrelay.nn.activations", "stop_gradient"): stop_gradient,
-    ("pyrelay.nn.convolution", "_convolve"): convolve,
+    ("pyrelay.nn.convolution", "_convolve"): _convolution("convolve"),
+    ("pyrelay.nn.convolution", "_convolve_back"): _convolution("convolve_back"),
 }

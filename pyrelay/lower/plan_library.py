@@ -15,6 +15,7 @@ from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import TensorType
 from pyrelay.lower import host
 from pyrelay.lower.instructions import Launch, Slot, Value
+from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
 _AXES = 3  # of the images that convolutions take
+_PRODUCTS = {"convolve": FORWARD, "convolve_weights": WEIGHTS, "convolve_back": BACK}
 
 
 def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
@@ -71,34 +73,37 @@ def _batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]
 
 
 def convolution(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan a convolution or its product for the weights, as `ConvolutionKernel` says."""
-    attrs = call.attrs
-    x, other = (arg.type for arg in call.args)
+    """Plan one of the products of a convolution: parameters as `ConvolutionKernel` says."""
+    attrs, what = call.attrs, _PRODUCTS[call.op.name]
     (out,) = let.outs
-    y = out.type
-    assert isinstance(x, TensorType)
-    assert isinstance(other, TensorType)
-    assert isinstance(y, TensorType)
+    left, right = (arg.type for arg in call.args)
+    result = out.type
+    assert isinstance(left, TensorType)
+    assert isinstance(right, TensorType)
+    assert isinstance(result, TensorType)
+    x, w, y = {
+        FORWARD: (left, right, result), WEIGHTS: (left, result, right), BACK: (result, right, left)
+    }[what]
     last, groups = attrs["channels_last"], attrs["groups"]
-    forward = call.op.name == "convolve"
-    kernel = p.program.target.convolution(x.dtype, forward, last)
-    address = p.allocate(y)
+    kernel = p.program.target.convolution(result.dtype, what, last)
+    address = p.allocate(result)
     operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
     entries, channels, extents = _image(x, last)
-    outputs, sizes = _image(y if forward else other, last)[1:]
-    taps = tuple(attrs["size"]) if not forward else _taps(other, last)
+    _, outputs, positions = _image(y, last)
+    taps = w.shape[:-2] if last else w.shape[2:]
     share, own = dims.quotient(channels, groups), dims.quotient(outputs, groups)
     operands += p.sizes.values((entries, groups, share, own))
-    padding = _AXES - len(extents)
-    operands += p.sizes.values((1, 1, 1, 1, 1, 1, 0) * padding)
+    operands += p.sizes.values((1, 1, 1, 1, 1, 0) * (_AXES - len(extents)))
     for along in zip(
-        extents, taps, sizes, attrs["stride"], attrs["dilation"], attrs["spread"], attrs["before"],
-        strict=True,
-    ):  # fmt: skip
+        extents, taps, positions, attrs["stride"], attrs["dilation"], attrs["before"], strict=True
+    ):
         operands += p.sizes.values(along)
-    values = dims.product((share, *taps))
-    pixels = dims.product(sizes)
-    if not forward:
+    values, pixels = dims.product((share, *taps)), dims.product(positions)
+    columns: Extent = own
+    if what == BACK:
+        blocks, work = entries, dims.product((own, pixels, *taps))
+        columns = share
+    elif what == WEIGHTS:
         blocks, work = _blocks(values, kernel.rows), dims.product((entries, pixels, kernel.rows))
     elif last:
         blocks = _blocks(dims.multiply(entries, pixels), kernel.pixels)
@@ -106,12 +111,12 @@ def convolution(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     else:
         blocks = dims.multiply(entries, _blocks(pixels, kernel.pixels))
         work = dims.multiply(values, dims.minimum(pixels, kernel.pixels))
-    columns = dims.minimum(own, kernel.columns)
+    width = dims.minimum(columns, kernel.columns)
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, call.op.name), tuple(operands),
-            p.sizes.value(dims.product((blocks, groups, _blocks(own, kernel.columns)))),
-            p.sizes.value(dims.product((work, columns, kernel.picoseconds))),
+            p.sizes.value(dims.product((blocks, groups, _blocks(columns, kernel.columns)))),
+            p.sizes.value(dims.product((work, width, kernel.picoseconds))),
         )
     )
     p.define(out, (address,))
@@ -122,10 +127,6 @@ def _image(ty: TensorType, last: bool) -> tuple[Extent, Extent, tuple[Extent, ..
     if last:
         return ty.shape[0], ty.shape[-1], ty.shape[1:-1]
     return ty.shape[0], ty.shape[1], ty.shape[2:]
-
-
-def _taps(weights: TensorType, last: bool) -> tuple[Extent, ...]:
-    return weights.shape[:-2] if last else weights.shape[2:]
 
 
 def _blocks(extent: Extent, unit: int) -> Extent:

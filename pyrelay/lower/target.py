@@ -29,17 +29,23 @@ class MatmulKernel:
     picoseconds: int
 
 
+# The products of a convolution: of an image and weights, of an image and outputs, of outputs and
+# weights; results are outputs, weights, an image.
+FORWARD, WEIGHTS, BACK = "forward", "weights", "back"
+
+
 @dataclass(frozen=True, slots=True)
 class ConvolutionKernel:
-    """A convolution, or the product of an image and outputs that has the form of its weights.
+    """One of the three products of a convolution.
 
-    Parameters in order: addresses of the image, the second operand and the result; entries, groups,
-    channels and outputs of a group; for each of three axes: extents of the image, of the weights
-    and of the outputs, stride, dilation, spread and how many zeros come before.
+    Parameters in order: addresses of the operands and the result; entries, groups, channels and
+    outputs of a group; for each of three axes: extents of the image, of the weights and of the
+    outputs, stride, dilation, and how many zeros come before the image.
 
-    The parallel axis counts groups by blocks of `columns` outputs by blocks of `pixels` positions
-    (of each entry; of all of them with the channels last), or, in the product for the weights, of
-    `rows` channels and taps. One multiplication takes about `picoseconds` on a core.
+    The parallel axis counts groups by blocks of `columns` outputs (in `BACK`: channels) by blocks
+    of `pixels` positions of each entry, or of all of them with the channels last (in `WEIGHTS`: of
+    `rows` channels and taps; in `BACK`: by entries). One multiplication takes about `picoseconds`
+    on a core.
     """
 
     source: str
@@ -55,10 +61,9 @@ class Target:
 
     emit         kernel IR -> source text.
     matmul       element type -> the kernel of its products.
-    convolution  element type, whether it is the convolution itself, whether channels come last ->
-                 the kernel.
+    convolution  element type, which product, whether channels come last -> the kernel.
     """
 
     emit: Callable[[Kernel], str]
     matmul: Callable[[DType], MatmulKernel]
-    convolution: Callable[[DType, bool, bool], ConvolutionKernel]
+    convolution: Callable[[DType, str, bool], ConvolutionKernel]

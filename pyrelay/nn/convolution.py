@@ -51,7 +51,7 @@ def conv(
             raise ValueError(f"the weights reach beyond axis {k} of the image")
         before += (low,)
         size += (left // strides[k] + 1,)
-    y = _convolve(x, w, strides, dilations, (1,) * axes, before, size, groups, channels_last)
+    y = _convolve(x, w, strides, dilations, before, size, groups, channels_last)
     if bias is None:
         return y
     return y + (bias if channels_last else np.reshape(bias, (-1, *(1,) * axes)))
@@ -93,32 +93,38 @@ def conv_transpose(
     """
     axes = x.ndim - 2
     strides = stride if isinstance(stride, tuple) else (stride,) * axes
-    paddings = padding if isinstance(padding, tuple) else (padding,) * axes
+    before = padding if isinstance(padding, tuple) else (padding,) * axes
     extra = output_padding if isinstance(output_padding, tuple) else (output_padding,) * axes
     dilations = dilation if isinstance(dilation, tuple) else (dilation,) * axes
-    before: tuple[int, ...] = ()
     size: tuple[int, ...] = ()
     for k in range(axes):
         reach = dilations[k] * (w.shape[2 + k] - 1)
-        before += (reach - paddings[k],)
-        size += ((x.shape[2 + k] - 1) * strides[k] - 2 * paddings[k] + reach + extra[k] + 1,)
-    channels, outputs = w.shape[0], w.shape[1]
-    parts = np.reshape(w, (groups, channels // groups, outputs, *w.shape[2:]))
-    turned = np.reshape(np.swapaxes(parts, 1, 2), (groups * outputs, -1, *w.shape[2:]))
-    turned = np.flip(turned, tuple(range(2, axes + 2)))
-    y = _convolve(x, turned, (1,) * axes, dilations, strides, before, size, groups, False)
+        size += ((x.shape[2 + k] - 1) * strides[k] - 2 * before[k] + reach + extra[k] + 1,)
+    y = _convolve_back(x, w, strides, dilations, before, size, groups, False)
     return y if bias is None else y + np.reshape(bias, (-1, *(1,) * axes))
 
 
 def _convolve(
     x: Array, w: Array, stride: tuple[int, ...], dilation: tuple[int, ...],
-    spread: tuple[int, ...], before: tuple[int, ...], size: tuple[int, ...], groups: int,
-    channels_last: bool,
+    before: tuple[int, ...], size: tuple[int, ...], groups: int, channels_last: bool,
 ) -> Array:
     """`pyrelay.ops.convolution`, which says what everything means; compiled, it is that op."""
     from pyrelay.ops.convolution import convolve
 
     return convolve.numpy(
-        x, w, stride=stride, dilation=dilation, spread=spread, before=before, size=size,
-        groups=groups, channels_last=channels_last,
+        x, w, stride=stride, dilation=dilation, before=before, size=size, groups=groups,
+        channels_last=channels_last,
+    )
+
+
+def _convolve_back(
+    x: Array, w: Array, stride: tuple[int, ...], dilation: tuple[int, ...],
+    before: tuple[int, ...], size: tuple[int, ...], groups: int, channels_last: bool,
+) -> Array:
+    """The same of the transposed convolution."""
+    from pyrelay.ops.convolution import convolve_back
+
+    return convolve_back.numpy(
+        x, w, stride=stride, dilation=dilation, before=before, size=size, groups=groups,
+        channels_last=channels_last,
     )

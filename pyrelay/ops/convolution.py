@@ -1,21 +1,21 @@
 """Convolutions, as neural networks define them: sums of products, the weights not turned around.
 
 In: an image of one to three axes, `x` [N, C, *extents] (or [N, *extents, C] with the channels
-last), and weights [O, C / groups, *taps] (or [*taps, C / groups, O]). Out: [N, O, *size] (or
-[N, *size, O]) with
+last), and weights [O, C / groups, *taps] (or [*taps, C / groups, O]). Out: y [N, O, *positions]
+(or [N, *positions, O]) with
 
-    y[n, o, p] = sum over c and t of w[o, c, t] * x[n, c, q / spread]
-    q = p * stride + t * dilation - before
+    y[n, o, p] = sum over c and t of w[o, c, t] * x[n, c, p * stride + t * dilation - before]
 
-along every axis, where x counts as 0 outside and between its elements. `convolve_weights` is the
-other product of three: of x and y's cotangent, of the form of the weights. Each op is linear in
-both operands and its derivatives are these two ops again (Dumoulin and Visin, *A guide to
-convolution arithmetic for deep learning*, 2016), so that every order exists.
+along every axis, where x counts as 0 outside. This is linear in x and in w, and so are its two
+derivatives, `convolve_back` of y's form and w to x's form, and `convolve_weights` of x and y's
+form to w's form: the derivatives of each of the three are the other two (Dumoulin and Visin, *A
+guide to convolution arithmetic for deep learning*, 2016). `size` is the extents of an op's result:
+positions, extents of the image, or taps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,10 @@ import numpy as np
 from pyrelay.ir import dims
 from pyrelay.ir.build import Handle
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.op import Fusion, Promotion, RelationError, Sample, define
+from pyrelay.ir.op import Fusion, Op, Promotion, RelationError, Sample, define
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.ops.relations import common_dtype, require_kind, same_extent, tensors
 from pyrelay.ops.samples import floats
-from pyrelay.ops.shape import reshape, slice_, transpose
 
 Attributes = Mapping[str, Any]
 Shape = tuple[Extent, ...]
@@ -58,7 +57,7 @@ def _ranks(args: tuple[Type, ...], attrs: Attributes) -> tuple[TensorType, Tenso
         )
     if other.rank != x.rank:
         raise RelationError(f"cannot combine {x} and {other}", arg=1)
-    for name in ("stride", "dilation", "spread", "before", "size"):
+    for name in ("stride", "dilation", "before", "size"):
         if len(attrs[name]) != x.rank - 2:
             raise RelationError(f"needs one {name} for each of {x.rank - 2} axes", kind="value")
     return x, other
@@ -106,6 +105,23 @@ def _weights_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]
     return (TensorType(x.dtype, shape),)
 
 
+def _back_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    g, w = _ranks(args, attrs)
+    last, groups = attrs["channels_last"], attrs["groups"]
+    entries, others, _ = _image(g, last)
+    outputs, own, _ = _weights(w, last)
+    if same_extent(outputs, others) is None:
+        raise RelationError(
+            f"cannot combine {g} and {w}", arg=1,
+            note=f"the image has {dims.show(others)} channels, the weights take "
+            f"{dims.show(outputs)}.",
+        )
+    _group(outputs, groups, w, 1)
+    size, channels = tuple(attrs["size"]), dims.multiply(own, groups)
+    shape = (entries, *size, channels) if last else (entries, channels, *size)
+    return (TensorType(g.dtype, shape),)
+
+
 # -- meaning ---------------------------------------------------------------------------------------
 
 
@@ -114,60 +130,71 @@ def _split(x: Any, axis: int, groups: int) -> Any:
     return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
 
-def _patches(x: Any, taps: Sequence[int], out: Sequence[int], attrs: Attributes) -> Any:
-    """Pairs of a tap and what it sees, [N, groups, C, *out]; `x` is [N, groups, C, *extents]."""
-    lead, rank = x.shape[:3], len(taps)
-    apart = attrs["spread"]
-    spread = tuple(max((n - 1) * e + 1, 0) for n, e in zip(x.shape[3:], apart, strict=True))
-    wide = np.zeros((*lead, *spread), x.dtype)
-    wide[(slice(None),) * 3 + tuple(slice(None, None, e) for e in apart)] = x
+def _seen(
+    extents: Sequence[int], taps: Sequence[int], out: Sequence[int], attrs: Attributes
+) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+    """For every tap: the tap, the positions it sees something from, and the places it sees."""
     for tap in np.ndindex(*taps):
-        seen = wide
-        outside = np.zeros(tuple(out), bool)
-        for axis in range(rank):
+        places, positions = [], []
+        for axis, extent in enumerate(extents):
             at = (
                 np.arange(out[axis]) * attrs["stride"][axis] + tap[axis] * attrs["dilation"][axis]
                 - attrs["before"][axis]
             )  # fmt: skip
-            off = (at < 0) | (at >= spread[axis])
-            outside |= off.reshape(-1, *(1,) * (rank - 1 - axis))
-            if spread[axis]:
-                seen = np.take(seen, np.where(off, 0, at), axis=3 + axis)
-            else:
-                lines = (*seen.shape[: 3 + axis], len(at), *seen.shape[4 + axis :])
-                seen = np.zeros(lines, x.dtype)
-        yield tap, np.where(outside, np.zeros((), x.dtype), seen)
+            inside = (at >= 0) & (at < extent)
+            positions.append(np.flatnonzero(inside))
+            places.append(at[inside])
+        yield tap, (..., *np.ix_(*positions)), (..., *np.ix_(*places))
 
 
-def _first(x: Any, last: bool) -> Any:
-    """An image with its channels first."""
-    return np.moveaxis(x, -1, 1) if last else x
+def _image_of(x: Any, last: bool, groups: int) -> Any:
+    """An image as [N, groups, C, *extents]."""
+    return _split(np.moveaxis(x, -1, 1) if last else x, 1, groups)
+
+
+def _weights_of(w: Any, last: bool, groups: int) -> Any:
+    """Weights as [groups, O, C, *taps]."""
+    return _split(np.moveaxis(w, (-1, -2), (0, 1)) if last else w, 0, groups)
+
+
+def _joined(image: Any, last: bool) -> Any:
+    """An image in its own form, of [N, groups, C, *extents]."""
+    whole = image.reshape(image.shape[0], image.shape[1] * image.shape[2], *image.shape[3:])
+    return np.ascontiguousarray(np.moveaxis(whole, 1, -1)) if last else whole
 
 
 def _convolve(x: Any, w: Any, **attrs: Any) -> Any:
     last, groups = attrs["channels_last"], attrs["groups"]
-    x = _split(_first(x, last), 1, groups)
-    if last:
-        w = np.moveaxis(w, (-1, -2), (0, 1))
-    w = _split(w, 0, groups)
-    entries, outputs = x.shape[0], w.shape[0] * w.shape[1]
-    total = np.zeros((entries, groups, w.shape[1], *attrs["size"]), x.dtype)
+    x, w = _image_of(x, last, groups), _weights_of(w, last, groups)
+    total = np.zeros((x.shape[0], groups, w.shape[1], *attrs["size"]), x.dtype)
     with np.errstate(all="ignore"):
-        for tap, seen in _patches(x, w.shape[3:], attrs["size"], attrs):
-            total += np.einsum("ngc...,goc->ngo...", seen, w[(..., *tap)])
-    total = total.reshape(entries, outputs, *attrs["size"])
-    return np.ascontiguousarray(np.moveaxis(total, 1, -1)) if last else total
+        for tap, positions, places in _seen(x.shape[3:], w.shape[3:], attrs["size"], attrs):
+            total[positions] += np.einsum("ngc...,goc->ngo...", x[places], w[(..., *tap)])
+    return _joined(total, last)
+
+
+def _convolve_back(g: Any, w: Any, **attrs: Any) -> Any:
+    last, groups = attrs["channels_last"], attrs["groups"]
+    g, w = _image_of(g, last, groups), _weights_of(w, last, groups)
+    total = np.zeros((g.shape[0], groups, w.shape[2], *attrs["size"]), g.dtype)
+    with np.errstate(all="ignore"):
+        for tap, positions, places in _seen(attrs["size"], w.shape[3:], g.shape[3:], attrs):
+            total[places] += np.einsum("ngo...,goc->ngc...", g[positions], w[(..., *tap)])
+    return _joined(total, last)
 
 
 def _convolve_weights(x: Any, g: Any, **attrs: Any) -> Any:
     last, groups = attrs["channels_last"], attrs["groups"]
-    x, g = (_split(_first(a, last), 1, groups) for a in (x, g))
+    x, g = _image_of(x, last, groups), _image_of(g, last, groups)
     result = np.zeros((groups, g.shape[2], x.shape[2], *attrs["size"]), x.dtype)
-    flat = g.reshape(*g.shape[:3], -1)
     with np.errstate(all="ignore"):
-        for tap, seen in _patches(x, attrs["size"], g.shape[3:], attrs):
-            values = seen.reshape(*seen.shape[:3], -1)
-            result[(..., *tap)] = np.einsum("ngcp,ngop->goc", values, flat)
+        for tap, positions, places in _seen(x.shape[3:], attrs["size"], g.shape[3:], attrs):
+            values, weights = x[places], g[positions]
+            at: Any = (..., *tap)
+            result[at] = np.einsum(
+                "ngcp,ngop->goc", values.reshape(*values.shape[:3], -1),
+                weights.reshape(*weights.shape[:3], -1),
+            )
     result = result.reshape(-1, *result.shape[2:])
     return np.ascontiguousarray(np.moveaxis(result, (0, 1), (-1, -2))) if last else result
 
@@ -175,101 +202,83 @@ def _convolve_weights(x: Any, g: Any, **attrs: Any) -> Any:
 # -- derivatives -----------------------------------------------------------------------------------
 
 
-def _turned(w: Handle, groups: int, last: bool) -> Handle:
-    """Weights from outputs to channels: both exchanged within each group, taps reversed."""
-    outputs, own, taps = _weights(w.type, last)
-    share = dims.quotient(outputs, groups)
-    rank = len(taps)
-    if last:
-        parts = reshape(w, shape=(*taps, own, groups, share))
-        swapped = transpose(parts, axes=(*range(rank), rank + 2, rank + 1, rank))
-        whole = reshape(swapped, shape=(*taps, share, dims.multiply(own, groups)))
-        places = range(rank)
-    else:
-        parts = reshape(w, shape=(groups, share, own, *taps))
-        swapped = transpose(parts, axes=(0, 2, 1, *range(3, rank + 3)))
-        whole = reshape(swapped, shape=(dims.multiply(own, groups), share, *taps))
-        places = range(2, rank + 2)
-    reverse = [k in places for k in range(rank + 2)]
-    ends = (dims.add(extent, -1) for extent in whole.shape)
-    return slice_(
-        whole, starts=tuple(end if r else 0 for end, r in zip(ends, reverse, strict=True)),
-        sizes=whole.shape, steps=tuple(-1 if r else 1 for r in reverse),
-    )
+def _extents(image: Handle, attrs: Attributes) -> Shape:
+    return _image(image.type, attrs["channels_last"])[2]
 
 
-def _image_cotangent(g: Handle, w: Handle, extents: Shape, attrs: Attributes) -> Handle:
-    """What the outputs' cotangent `g` is for the image: a convolution with the turned weights."""
-    _, _, taps = _weights(w.type, attrs["channels_last"])
-    before = tuple(
-        dims.add(dims.multiply(d, dims.add(t, -1)), dims.multiply(-1, lo))
-        for d, t, lo in zip(attrs["dilation"], taps, attrs["before"], strict=True)
-    )
-    turned = _turned(w, attrs["groups"], attrs["channels_last"])
-    return convolve(g, turned, **{
-        **attrs, "stride": attrs["spread"], "spread": attrs["stride"], "before": before,
-        "size": extents,
-    })  # fmt: skip
+def _taps(weights: Handle, attrs: Attributes) -> Shape:
+    return _weights(weights.type, attrs["channels_last"])[2]
 
 
 def _cotangents(y: Handle, g: Handle, x: Handle, w: Handle, **attrs: Any) -> tuple[Any, ...]:
-    last = attrs["channels_last"]
-    extents, taps = _image(x.type, last)[2], _weights(w.type, last)[2]
     return (
-        _image_cotangent(g, w, extents, attrs),
-        convolve_weights(x, g, **{**attrs, "size": taps}),
+        convolve_back(g, w, **{**attrs, "size": _extents(x, attrs)}),
+        convolve_weights(x, g, **{**attrs, "size": _taps(w, attrs)}),
+    )
+
+
+def _cotangents_of_back(
+    x: Handle, h: Handle, g: Handle, w: Handle, **attrs: Any
+) -> tuple[Any, ...]:
+    return (
+        convolve(h, w, **{**attrs, "size": _extents(g, attrs)}),
+        convolve_weights(h, g, **{**attrs, "size": _taps(w, attrs)}),
     )
 
 
 def _cotangents_of_weights(
-    y: Handle, g: Handle, x: Handle, other: Handle, **attrs: Any
+    w: Handle, h: Handle, x: Handle, g: Handle, **attrs: Any
 ) -> tuple[Any, ...]:
-    last = attrs["channels_last"]
-    extents, size = (_image(h.type, last)[2] for h in (x, other))
     return (
-        _image_cotangent(other, g, extents, attrs),
-        convolve(x, g, **{**attrs, "size": size}),
+        convolve_back(g, h, **{**attrs, "size": _extents(x, attrs)}),
+        convolve(x, h, **{**attrs, "size": _extents(g, attrs)}),
     )
 
 
-def _attrs(**changed: Any) -> dict[str, Any]:
-    rank = len(changed["size"])
-    plain = {
-        "stride": (1,) * rank, "dilation": (1,) * rank, "spread": (1,) * rank,
-        "before": (0,) * rank, "groups": 1, "channels_last": False,
-    }
-    return {**plain, **changed}
+# -- records ---------------------------------------------------------------------------------------
 
 
-def _samples(weights: bool) -> tuple[Sample, ...]:
-    """Shapes of x, w and y with attributes; the second operand is w or y."""
+def _samples(operands: tuple[int, int], result: int) -> tuple[Sample, ...]:
+    """Arguments of the forms 0 (x), 1 (w) and 2 (y)."""
     found = []
-    for x, w, y, attrs in (
+    for *shapes, changed in (
         ((2, 3, 7), (4, 3, 3), (2, 4, 5), {}),
         ((1, 2, 5, 6), (3, 2, 3, 2), (1, 3, 3, 3), {"stride": (2, 2), "before": (1, 0)}),
         ((1, 4, 5, 4), (6, 2, 2, 2), (1, 6, 3, 3), {"groups": 2, "dilation": (2, 1)}),
         ((2, 5, 4, 3), (3, 3, 3, 2), (2, 5, 4, 2), {"channels_last": True, "before": (1, 1)}),
-        ((1, 3, 3, 4), (2, 2, 1, 4), (1, 4, 6, 4),
-         {"channels_last": True, "groups": 4, "spread": (1, 2), "before": (1, 1)}),
+        ((1, 3, 5, 4), (2, 2, 1, 4), (1, 3, 2, 4),
+         {"channels_last": True, "groups": 4, "stride": (1, 3), "before": (1, 0)}),
         ((1, 2, 3, 3, 3), (2, 2, 2, 2, 2), (1, 2, 2, 2, 2), {}),
     ):  # fmt: skip
-        last = attrs.get("channels_last", False)
-        of_w = w[:-2] if last else w[2:]
-        of_y = y[1:-1] if last else y[2:]
-        found.append(floats(
-            x, y if weights else w, attrs=_attrs(size=of_w if weights else of_y, **attrs)
-        ))  # fmt: skip
+        last, rank = changed.get("channels_last", False), len(shapes[0]) - 2
+        form = shapes[result]
+        inner = form[:-2] if last and result == 1 else form[1:-1] if last else form[2:]
+        attrs = {
+            "stride": (1,) * rank, "dilation": (1,) * rank, "before": (0,) * rank, "groups": 1,
+            "channels_last": False, **changed, "size": inner,
+        }
+        found.append(floats(*(shapes[k] for k in operands), attrs=attrs))
     return tuple(found)
 
 
-convolve = define(
-    "convolve", relation=_convolved, numpy=_convolve, fusion=Fusion.OPAQUE,
-    schedule="convolution", vjp=_cotangents, promotion=Promotion.COMMON, samples=_samples(False),
-    doc="the convolution of an image; `before`: zeros before it, `size`: extents of the result",
+def _record(
+    name: str, relation: Any, numpy: Any, vjp: Any, samples: tuple[Sample, ...], doc: str
+) -> Op:
+    return define(
+        name, relation=relation, numpy=numpy, fusion=Fusion.OPAQUE, schedule="convolution",
+        vjp=vjp, promotion=Promotion.COMMON, samples=samples, doc=doc,
+    )  # fmt: skip
+
+
+convolve = _record(
+    "convolve", _convolved, _convolve, _cotangents, _samples((0, 1), 2),
+    "the convolution of an image; `before`: zeros before it",
 )
-convolve_weights = define(
-    "convolve_weights", relation=_weights_type, numpy=_convolve_weights, fusion=Fusion.OPAQUE,
-    schedule="convolution", vjp=_cotangents_of_weights, promotion=Promotion.COMMON,
-    samples=_samples(True),
-    doc="the sum over positions of what each tap sees times an image of the outputs' form",
+convolve_back = _record(
+    "convolve_back", _back_type, _convolve_back, _cotangents_of_back, _samples((2, 1), 0),
+    "what every position adds to the places that it sees: a transposed convolution",
+)
+convolve_weights = _record(
+    "convolve_weights", _weights_type, _convolve_weights, _cotangents_of_weights,
+    _samples((0, 2), 1), "the sum over positions of what each tap sees times an image of y's form",
 )

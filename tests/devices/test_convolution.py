@@ -27,19 +27,17 @@ class Case:
     outputs: int = 1
     stride: tuple[int, int, int] = (1, 1, 1)
     step: tuple[int, int, int] = (1, 1, 1)
-    spread: tuple[int, int, int] = (1, 1, 1)
     before: tuple[int, int, int] = (0, 0, 0)
     after: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def out(self) -> tuple[int, ...]:
         return tuple(
-            ((n - 1) * e + 1 + lo + hi - d * (k - 1) - 1) // s + 1
-            for n, k, s, d, e, lo, hi in zip(
-                self.extent, self.taps, self.stride, self.step, self.spread, self.before,
-                self.after, strict=True,
+            (n + lo + hi - d * (k - 1) - 1) // s + 1
+            for n, k, s, d, lo, hi in zip(
+                self.extent, self.taps, self.stride, self.step, self.before, self.after, strict=True
             )
-        )  # fmt: skip
+        )
 
 
 CASES = [
@@ -47,11 +45,12 @@ CASES = [
     Case((1, 8, 9), (1, 3, 3), 2, 1, 3, 6, before=(0, 1, 1), after=(0, 1, 1)),
     Case((1, 30, 31), (1, 7, 7), 1, 1, 3, 20, stride=(1, 2, 2), before=(0, 3, 3), after=(0, 3, 3)),
     Case((1, 17, 15), (1, 3, 2), 2, 2, 40, 150, stride=(1, 1, 2), step=(1, 2, 3), before=(0, 2, 0)),
-    Case((1, 6, 5), (1, 3, 3), 2, 3, 2, 4, spread=(1, 2, 3), before=(0, 2, 1), after=(0, 1, 3)),
+    Case((1, 6, 5), (1, 3, 3), 2, 3, 2, 4, stride=(1, 2, 3), before=(0, 2, 1), after=(0, 1, 3)),
     Case((4, 5, 6), (2, 3, 2), 2, 1, 2, 3, before=(1, 0, 1), stride=(2, 1, 1)),
     Case((1, 19, 21), (1, 3, 3), 2, 6, 1, 1, before=(0, 1, 1), after=(0, 1, 1)),
     Case((1, 19, 21), (1, 3, 3), 1, 5, 1, 1, stride=(1, 2, 2), step=(1, 1, 2)),
-    Case((1, 5, 5), (1, 3, 3), 1, 3, 1, 1, spread=(1, 1, 2), before=(0, 2, 2), after=(0, 2, 2)),
+    Case((1, 5, 5), (1, 3, 3), 1, 3, 1, 1, stride=(1, 1, 2), before=(0, 2, 2), after=(0, 2, 2)),
+    Case((1, 2, 40), (1, 1, 17), 1, 1, 17, 2, before=(0, 0, 8), after=(0, 0, 8)),
     Case((1, 7, 7), (1, 1, 1), 3, 1, 300, 130),
     Case((1, 3, 3), (1, 2, 2), 1, 1, 0, 2),
     Case((1, 4, 4), (1, 5, 5), 1, 1, 2, 2, before=(0, -1, 3), after=(0, 5, 2)),
@@ -60,23 +59,39 @@ CASES = [
 
 def patches(case: Case, x: np.ndarray) -> np.ndarray:
     """[N, G, C, *taps, *out] of x [N, G, C, *extent]."""
-    spread = tuple((n - 1) * e + 1 for n, e in zip(case.extent, case.spread, strict=True))
-    wide = np.zeros((*x.shape[:3], *spread), x.dtype)
-    wide[(..., *(slice(None, None, e) for e in case.spread))] = x
     result = np.zeros((*x.shape[:3], *case.taps, *case.out), x.dtype)
     for tap in np.ndindex(*case.taps):
         for place in np.ndindex(*case.out):
-            at = tuple(
-                p * s + t * d - lo for p, s, t, d, lo in
-                zip(place, case.stride, tap, case.step, case.before, strict=True)
-            )  # fmt: skip
-            if all(0 <= a < n for a, n in zip(at, spread, strict=True)):
-                result[(..., *tap, *place)] = wide[(..., *at)]
+            at = seen(case, tap, place)
+            if at is not None:
+                result[(..., *tap, *place)] = x[(..., *at)]
     return result
+
+
+def seen(case: Case, tap: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...] | None:
+    """What a tap sees from a position, if that lies in the image."""
+    at = tuple(
+        p * s + t * d - lo
+        for p, s, t, d, lo in zip(place, case.stride, tap, case.step, case.before, strict=True)
+    )
+    return at if all(0 <= a < n for a, n in zip(at, case.extent, strict=True)) else None
+
+
+def back(case: Case, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """What the positions of y add to the image, [N, G, C, *extent]."""
+    x = np.zeros((case.batch, case.groups, case.channels, *case.extent))
+    for tap in np.ndindex(*case.taps):
+        for place in np.ndindex(*case.out):
+            at = seen(case, tap, place)
+            if at is not None:
+                x[(..., *at)] += np.einsum("ngo,goc->ngc", y[(..., *place)], w[(..., *tap)])
+    return x
 
 
 def units(case: Case, what: str, last: bool) -> int:
     pixels, values = int(np.prod(case.out)), case.channels * int(np.prod(case.taps))
+    if what == "back":
+        return case.batch * case.groups * -(-case.channels // COLUMNS)
     if what == "weights":
         blocks = -(-values // ROWS)
     else:
@@ -85,7 +100,7 @@ def units(case: Case, what: str, last: bool) -> int:
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
-@pytest.mark.parametrize("what", ["forward", "weights"])
+@pytest.mark.parametrize("what", ["forward", "weights", "back"])
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 def test_a_convolution_is_the_product_of_patches_and_weights(
     dtype: DType, what: str, last: bool
@@ -98,22 +113,24 @@ def test_a_convolution_is_the_product_of_patches_and_weights(
         gathered = patches(case, x)
         y = np.einsum("ngcijkdhw,gocijk->ngodhw", gathered, w)
         of_weights = np.einsum("ngcijkdhw,ngodhw->gocijk", gathered, y)
+        of_image = back(case, y, w)
         if last:
-            x, y = (np.moveaxis(a, (1, 2), (-2, -1)) for a in (x, y))
+            x, y, of_image = (np.moveaxis(a, (1, 2), (-2, -1)) for a in (x, y, of_image))
             w, of_weights = (np.transpose(a, (3, 4, 5, 2, 0, 1)) for a in (w, of_weights))
-        factor, wanted = (w, y) if what == "forward" else (y, of_weights)
-        x, factor = (np.ascontiguousarray(a, dtype.numpy) for a in (x, factor))
+        first, factor, wanted = {
+            "forward": (x, w, y), "weights": (x, y, of_weights), "back": (y, w, of_image)
+        }[what]
+        first, factor = (np.ascontiguousarray(a, dtype.numpy) for a in (first, factor))
         out = np.full(wanted.size + 32, 7, dtype.numpy)
         axes = [
             value for axis in zip(
-                case.extent, case.taps, case.out, case.stride, case.step, case.spread, case.before,
-                strict=True,
+                case.extent, case.taps, case.out, case.stride, case.step, case.before, strict=True
             ) for value in axis
         ]  # fmt: skip
         total = units(case, what, last)
         cuts = [total * piece // 3 for piece in range(4)]
         sizes = case.batch, case.groups, case.channels, case.outputs
-        run(source, x, factor, out[16:], *sizes, *axes, ranges=list(itertools.pairwise(cuts)))
+        run(source, first, factor, out[16:], *sizes, *axes, ranges=list(itertools.pairwise(cuts)))
         assert (out[:16] == 7).all(), number
         assert (out[16 + wanted.size :] == 7).all(), number
         computed = out[16 : 16 + wanted.size].reshape(wanted.shape)
