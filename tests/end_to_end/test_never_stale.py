@@ -553,7 +553,7 @@ if __name__ == "__main__":
 """
 
 
-IN_A_NOTEBOOK = """
+IN_A_NOTEBOOK = r"""
 from IPython.core.interactiveshell import InteractiveShell
 
 shell = InteractiveShell.instance()
