@@ -297,7 +297,8 @@ class Compiled:
         """Run the plain function and the compiled one on copies of the arguments.
 
         The result is true if both gave the same (floats up to rounding), wrote the same into their
-        arguments, or raised the same, and prints what differs. For `jit` only.
+        arguments, or raised the same, and prints what differs, and the first line that shows it.
+        For `jit` only.
         """
         from pyrelay.comparison import compare
 

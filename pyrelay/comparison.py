@@ -20,21 +20,29 @@ import numpy as np
 
 from pyrelay import api, errors
 from pyrelay.infer.structure import Flattened, flatten
+from pyrelay.twin import Place, first_difference
 
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a compiled function did otherwise than the plain one; true if nothing."""
+    """What a compiled function did otherwise than the plain one; true if nothing.
+
+    first: the first statement after which they differ, None if it was not found.
+    """
 
     differences: tuple[str, ...]
+    first: Place | None = None
 
     def __bool__(self) -> bool:
         return not self.differences
 
     def __repr__(self) -> str:
-        return "\n".join(self.differences) or "the compiled and the plain function agree"
+        if not self.differences:
+            return "the compiled and the plain function agree"
+        place = "no single statement shows it" if self.first is None else str(self.first)
+        return "\n".join([*self.differences, place])
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,10 @@ def compare(
     plain: Callable[..., Any], compiled: Callable[..., Any], args: Sequence[Any],
     keywords: Mapping[str, Any],
 ) -> Comparison:
-    """Run both on copies of the arguments and compare results, exceptions and arguments."""
+    """Run both on copies of the arguments and compare results, exceptions and arguments.
+
+    Where they differ, the first line that shows it is looked for, which takes compilations.
+    """
     wanted, got = (_outcome(f, args, keywords) for f in (plain, compiled))
     found: list[str] = []
     if wanted.error is not None or got.error is not None:
@@ -57,7 +68,10 @@ def compare(
         _values_differ(got.result, wanted.result, "result", found)
     for name, value in wanted.arguments.items():
         _values_differ(got.arguments[name], value, f"{name} afterwards", found)
-    return Comparison(tuple(found))
+    if not found:
+        return Comparison(())
+    place = first_difference(plain, args, keywords, api.jit, _values_differ)
+    return Comparison(tuple(found), place)
 
 
 def _outcome(
