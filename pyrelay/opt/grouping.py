@@ -25,8 +25,9 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.opt import linear, places
-from pyrelay.opt.kernel_calls import kernel_call
+from pyrelay.opt.kernel_calls import from_old_state, kernel_call, with_extents
 from pyrelay.opt.linear import is_array
+from pyrelay.opt.shapes import is_repeated, reads_of, reduces_rows, same_elements, shape_of
 from pyrelay.opt.slices import Slices, kept_axes, slices_of
 
 #: Ops so cheap that computing them again costs less than storing and loading their result.
@@ -88,7 +89,7 @@ class Grouping:
         self.lets, self.source, self.scalar, self.extents = lets, block, scalar, extents
         self.copies = copies
         self.position = {out: k for k, let in enumerate(lets) for out in let.outs}
-        self.reads = [tuple(copies.get(a, a) for a in _reads(let, contents)) for let in lets]
+        self.reads = [tuple(copies.get(a, a) for a in reads_of(let, contents)) for let in lets]
         self.effects = [contents.effect(let.rhs) for let in lets]
         self.effectful = [k for k, e in enumerate(self.effects) if e is not Effect.PURE]
         self.groups: list[_Group | None] = [None] * len(lets)
@@ -138,6 +139,11 @@ class Grouping:
         first = min(uses, key=lambda u: u.when, default=None)
         group = first.group if first is not None else None
         alone = all(u.group is group for u in uses)
+        readers = list(dict.fromkeys(u.group for u in uses if u.group is not None))
+        everywhere = len(readers) <= _MOST_COPIES and all(u.group for u in uses)
+        shared = group is not None and group.slices is not None and not alone and everywhere
+        if shared and self._copies(k, readers):
+            return  # a result for the others would cost memory
         if group is not None and self._joins(k, group, alone):
             self._add(k, group)
             return
@@ -145,8 +151,6 @@ class Grouping:
             for atom in self.reads[k]:
                 self._note(atom, _Use(None, k, k, True))
             return
-        readers = list(dict.fromkeys(u.group for u in uses if u.group is not None))
-        everywhere = len(readers) <= _MOST_COPIES and all(u.group for u in uses)
         if uses and everywhere and self._copies(k, readers):
             return
         beside = self._sibling(k)
@@ -161,7 +165,7 @@ class Grouping:
         if self.lets[k] in self.scalar or self.effects[k] is not Effect.PURE:
             return None
         assert isinstance(rhs, OpCall)
-        if rhs.op.name in places.UPDATES or _reduces_rows(rhs):
+        if rhs.op.name in places.UPDATES or reduces_rows(rhs):
             return None
         earliest = min((u.when for u in self.uses[k]), default=_END)
         direct = set(self.reads[k])
@@ -230,7 +234,7 @@ class Grouping:
         if self.effects[k] is not Effect.PURE:
             group.effects.append(k)
         if isinstance(let.rhs, OpCall):
-            group.reduces_rows |= _reduces_rows(let.rhs)
+            group.reduces_rows |= reduces_rows(let.rhs)
             if let.rhs.op.name in places.UPDATES and not group.scalar:
                 group.updated = let.rhs
         self._note_operands(k, group)
@@ -266,7 +270,7 @@ class Grouping:
             return ()
         if isinstance(rhs, OpCall) and rhs.op.name in places.UPDATES:
             return places.part_shape(rhs)
-        return _shape(let.outs[0])
+        return shape_of(let.outs[0])
 
     def _weight(self, k: int) -> int:
         """0 if a Let is cheap to compute again."""
@@ -306,7 +310,7 @@ class Grouping:
         rhs = self.lets[k].rhs
         if not isinstance(rhs, OpCall) or rhs.op.fusion is not Fusion.REDUCTION:
             return False
-        if not _same_elements(_shape(self.lets[k].outs[0]), ()) or group.effects:
+        if not same_elements(shape_of(self.lets[k].outs[0]), ()) or group.effects:
             return False
         members = [self.lets[m].rhs for m in group.members]
         return all(
@@ -320,7 +324,7 @@ class Grouping:
             slices = self._slices(k, group)
             if slices is not None and kept_axes(self.lets[k]) == slices.kept:
                 return slices.joins_slice(self.lets, k, self._readers(k, group))
-            if _reduces_rows(rhs) and (group.reduces_rows or group.slices is not None):
+            if reduces_rows(rhs) and (group.reduces_rows or group.slices is not None):
                 return False
             return aligned
         placed = aligned or self._has_place(k, group)
@@ -355,7 +359,7 @@ class Grouping:
             found = slices_of(let, group.space)
             if found is not None and found.kept.is_slice(shape):
                 return found
-            if _shape(let.outs[0]) == group.space:
+            if shape_of(let.outs[0]) == group.space:
                 continue
             made = [self.position[a] for a in self.reads[step] if a in self.position]
             pending += [m for m in made if m not in pending][: _NEAREST - len(pending)]
@@ -372,10 +376,10 @@ class Grouping:
 
     def _is_aligned(self, k: int, group: _Group) -> bool:
         """Whether every reader in the group wants the element at the index of the results."""
-        shape = _shape(self.lets[k].outs[0])
+        shape = shape_of(self.lets[k].outs[0])
         if group.updated is not None and group.updated in (self.lets[k].rhs,):
             return True
-        if not _same_elements(shape, group.space):
+        if not same_elements(shape, group.space):
             return False
         for use in self.uses[k]:
             if use.group is not group:
@@ -392,7 +396,7 @@ class Grouping:
 
     def _factor(self, k: int) -> int:
         """How often the readers of a Let that compute it evaluate each of its elements."""
-        shape = _shape(self.lets[k].outs[0]) if self.lets[k].outs else ()
+        shape = shape_of(self.lets[k].outs[0]) if self.lets[k].outs else ()
         if not shape or self.lets[k] in self.scalar:
             return 1  # a scalar is computed before the loops, an element is written once
         together, apart = 0, 0
@@ -404,9 +408,9 @@ class Grouping:
             assert isinstance(rhs, OpCall)
             if rhs.op.fusion is Fusion.ELEMENTWISE or rhs.op.name in places.UPDATES:
                 # Elementwise readers at one index share the value.
-                again = _repeated(shape, _shape(reader.outs[0]))
+                again = is_repeated(shape, shape_of(reader.outs[0]))
                 together = max(together, times * (_MOST_EVALUATIONS if again else 1))
-            elif rhs.op.name == "broadcast_to" and _repeated(shape, _shape(reader.outs[0])):
+            elif rhs.op.name == "broadcast_to" and is_repeated(shape, shape_of(reader.outs[0])):
                 together = max(together, times * _MOST_EVALUATIONS)
             elif rhs.op.name == "gather":
                 apart += times * _MOST_EVALUATIONS
@@ -440,13 +444,19 @@ class Grouping:
         return True
 
     def _reads_fit(self, k: int, group: _Group) -> bool:
-        """Whether a Let leaves alone the array that the group updates, or reads just its place."""
+        """Whether a Let leaves alone the array that the group updates, or reads just its place.
+
+        An update of nearly all of an array, as of a stencil, may read it anywhere: it gets a copy
+        to write to, which costs less than all that it reads as arrays of their own.
+        """
         if group.updated is None:
             return True
         base = group.updated.args[0]
         if base not in self.reads[k]:
             return True
-        return places.reads_same_part(self.lets[k], group.updated) and self._is_aligned(k, group)
+        if places.reads_same_part(self.lets[k], group.updated) and self._is_aligned(k, group):
+            return True
+        return places.updates_nearly_all(group.updated)
 
     # -- after grouping ------------------------------------------------------------------------
 
@@ -498,52 +508,13 @@ class Grouping:
         if group.scalar:
             if len(members) > 1 and not linear.uses_linearly(members, outs):
                 for let in members:
-                    yield kernel_call(self._with_extents([let]), let.outs, self.copies)
+                    yield kernel_call(with_extents([let], self.extents), let.outs, self.copies)
                 return
-            members = self._with_extents(members)
+            members = with_extents(members, self.extents)
         if not outs:
             outs = [v for let in members[-1:] for v in let.outs]
-        yield kernel_call(members, outs, self.copies)
-
-
-    def _with_extents(self, members: Sequence[Let]) -> Sequence[Let]:
-        """Loops and branches with the extents they read, so that kernels know index ranges."""
-        if all(isinstance(let.rhs, OpCall) for let in members):
-            return members
-        free = walk.free_vars(Block(tuple(members), ()))
-        return (*(self.extents[v] for v in free if v in self.extents), *members)
-
-
-def _reads(let: Let, contents: Contents) -> tuple[Atom, ...]:
-    """What a Let reads, blocks inside it included, each once."""
-    if not walk.blocks(let.rhs):
-        return tuple(dict.fromkeys(walk.operands(let.rhs)))
-    return tuple(contents.reads(let))
-
-
-def _shape(atom: Atom) -> tuple[Extent, ...]:
-    return atom.type.shape if isinstance(atom.type, TensorType) else ()
-
-
-def _same_elements(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
-    """Whether two shapes have the same elements at the same indices, up to axes of extent 1."""
-    one = [d for d in a if d != 1]
-    return one == [d for d in b if d != 1] and (not one or tuple(a) == tuple(b))
-
-
-def _repeated(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
-    """Whether broadcasting reads elements again inside the innermost loop.
-
-    Elements that stay the same along the last axis are computed before it.
-    """
-    if tuple(source) == tuple(target) or not source or not target:
-        return False
-    return not (source[-1] == 1 and target[-1] != 1)
-
-
-def _reduces_rows(rhs: OpCall) -> bool:
-    """Whether an op is a reduction that keeps the last axis."""
-    if rhs.op.fusion is not Fusion.REDUCTION or "axes" not in rhs.attrs:
-        return False
-    rank = len(_shape(rhs.args[0]))
-    return bool(rank) and rank - 1 not in {axis % rank for axis in rhs.attrs["axes"]}
+        if group.updated is not None:
+            members, copies = from_old_state(members, group.updated)
+            yield kernel_call(members, outs, {**self.copies, **copies})
+        else:
+            yield kernel_call(members, outs, self.copies)

@@ -7,10 +7,42 @@ kernel, its free variables and extents passed as arguments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Atom, Block, Function, KernelCall, Let, OpCall, Var
+from pyrelay.opt import places
+
+
+def from_old_state(
+    members: Sequence[Let], update: OpCall
+) -> tuple[Sequence[Let], Mapping[Atom, Atom]]:
+    """Members that read what `update` writes at other places: they read it as another variable.
+
+    Also gives what that variable stands for: the planner makes a copy to write to.
+    """
+    base = update.args[0]
+    assert isinstance(base, Var)
+    old = Var(base.name, base.type, span=base.span)
+    changed = []
+    for let in members:
+        rhs = let.rhs
+        assert isinstance(rhs, OpCall)
+        elsewhere = rhs is not update and base in rhs.args
+        if elsewhere and not places.reads_same_part(let, update):
+            args = tuple(old if a is base else a for a in rhs.args)
+            let = replace(let, rhs=replace(rhs, args=args))
+        changed.append(let)
+    return changed, {old: base}
+
+
+def with_extents(members: Sequence[Let], extents: Mapping[Var, Let]) -> Sequence[Let]:
+    """Loops and branches with the extents they read, so that kernels know index ranges."""
+    if all(isinstance(let.rhs, OpCall) for let in members):
+        return members
+    free = walk.free_vars(Block(tuple(members), ()))
+    return (*(extents[v] for v in free if v in extents), *members)
 
 
 def kernel_call(members: Sequence[Let], outs: Sequence[Var], copies: Mapping[Atom, Atom]) -> Let:

@@ -6,7 +6,7 @@ the part may be written in the array's own buffer while the function runs.
 
 from __future__ import annotations
 
-from pyrelay.ir import walk
+from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Const, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
@@ -17,6 +17,9 @@ UPDATES = frozenset(["index_update", "index_add", "slice_update", "slice_add"])
 
 #: Views: on an array in memory they cost nothing.
 VIEWS = frozenset(["reshape", "expand_dims", "squeeze", "refine"])
+
+#: Elements along an axis that an update may leave out and still count as one of the whole array.
+_WIDEST_EDGE = 16
 
 
 def is_view(rhs: OpCall) -> bool:
@@ -47,6 +50,19 @@ def part_shape(rhs: OpCall) -> tuple[Extent, ...]:
     ty = rhs.args[0].type
     assert isinstance(ty, TensorType)
     return tuple(d for axis, d in enumerate(ty.shape) if axis not in rhs.attrs["axes"])
+
+
+def updates_nearly_all(rhs: OpCall) -> bool:
+    """Whether an update writes an array but for a fixed number of elements at its edges."""
+    base = rhs.args[0].type
+    assert isinstance(base, TensorType)
+    if "sizes" not in rhs.attrs:
+        return False
+    left = (
+        dims.add(extent, dims.multiply(-1, size))
+        for extent, size in zip(base.shape, rhs.attrs["sizes"], strict=True)
+    )
+    return all(isinstance(rest, int) and rest <= _WIDEST_EDGE for rest in left)
 
 
 def updated_part(let: Let, function: Function) -> tuple[Extent, ...] | None:

@@ -188,6 +188,36 @@ def test_reading_the_row_that_is_written_belongs_to_the_update() -> None:
     ]
 
 
+def test_an_update_of_nearly_all_reads_its_old_state_anywhere() -> None:
+    def stencil(edge: Any) -> Any:
+        part = {"starts": (1,), "sizes": (n - edge,), "steps": (1,)}
+
+        def body(b: Builder, x: Any) -> Any:
+            left = b.call(op("slice"), x, starts=(0,), sizes=part["sizes"], steps=(1,))
+            return b.call(op("slice_update"), x, op("exp")(left), **part)
+
+        return body
+
+    near = program([array(n)], stencil(1), [N])
+    assert fused(near, [floats(6)]) == [["slice", "exp", "slice_update"]]
+    (call,) = kernels(fuse(near))
+    assert len(call.rhs.args) == 2  # what is written, and its old state
+    assert call.rhs.args[0] is call.rhs.args[1]
+    # Where little is written, a copy of everything would cost more than the part.
+    assert len(fused(program([array(n)], stencil(n - 2), [N]), [floats(6)])) == 2
+
+
+def test_a_cheap_value_for_two_groups_with_rows_is_computed_in_both() -> None:
+    def body(b: Builder, x: Any, y: Any) -> Any:
+        d = x - y
+        s = op("sum")(op("exp")(d), axes=(1,), keepdims=True)
+        return s, op("transpose")(d * s, axes=(1, 0))
+
+    module = program([array(m, n)] * 2, body, [M, N])
+    first, _ = kernels(fuse(module))
+    assert len(first.outs) == 1
+
+
 def test_a_read_is_not_delayed_past_an_update_of_what_it_reads() -> None:
     def step(b: Builder, x: Any, v: Any) -> Any:
         old = b.call(op("index"), x, 0, axes=(0,))

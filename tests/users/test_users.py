@@ -33,6 +33,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     roots,
     sharing,
     signals,
+    stencils,
     style,
     tables,
     trees,
