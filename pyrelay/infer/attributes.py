@@ -24,6 +24,12 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
 
+class BoundSuper(tuple):  # type: ignore[type-arg]
+    """Marks a Tuple value that is `super(cls, obj)`: the class and the object."""
+
+    __slots__ = ()
+
+
 def is_constant_object(value: Any) -> bool:
     """True for objects that stand for themselves while compiling (never a hidden argument)."""
     return (
@@ -169,7 +175,11 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
             content = it.content(root)
             if name in content:
                 return content[name]  # type: ignore[no-any-return]
+            if name == "__class__":
+                return V.Known(cls)
             return class_attribute(it, obj, cls, name)
+        case V.Tuple((V.Known(after), inner), cls) if cls is BoundSuper:
+            return _super_attribute(it, after, inner, name)
         case V.Tuple(items, cls) if cls is not None and name in getattr(cls, "_fields", ()):
             return items[cls._fields.index(name)]  # type: ignore[attr-defined]
         case V.Tuple(_, cls) if (
@@ -214,20 +224,70 @@ def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
 
 def class_attribute(it: Interpreter, obj: V.Value, cls: type, name: str) -> V.Value:
     """A method, property or class attribute of an instance."""
+    found = of_class(it, cls, name)
+    if found is None or isinstance(found, python_types.MemberDescriptorType):
+        fallback = of_class(it, cls, "__getattr__")
+        if fallback is not None:
+            from pyrelay.infer.calls import call
+
+            return call(it, V.Known(fallback), (obj, V.Known(name)), {})
+        raise _missing(it, obj, name, [n for n in dir(cls) if not n.startswith("__")])
+    own = _member(it, obj, cls, found, name)
+    return _known_attribute(it, cls, name) if own is None else own
+
+
+def _member(
+    it: Interpreter, obj: V.Value, cls: type, found: Any, name: str
+) -> V.Value | None:
+    """What a class's member is when it is looked up on an instance; None for plain values."""
     from pyrelay.infer.calls import call
 
-    found = of_class(it, cls, name)
-    if found is None:
-        raise _missing(it, obj, name, [n for n in dir(cls) if not n.startswith("__")])
     if isinstance(found, property):
         return call(it, V.Known(found.fget), (obj,), {})
+    if isinstance(found, functools.cached_property):
+        value = call(it, V.Known(found.func), (obj,), {})
+        if isinstance(obj, V.Ref):
+            content = {**it.content(obj.root), name: value}
+            it.heap.write(obj.root, content, it.let.span if it.let else None)
+        return value
     if isinstance(found, staticmethod):
         return V.Known(found.__func__)
     if isinstance(found, classmethod):
         return V.Method(V.Known(cls), name, found.__func__)
     if isinstance(found, python_types.FunctionType) or hasattr(found, "__pyrelay__"):
         return V.Method(obj, name, found)
-    return _known_attribute(it, cls, name)
+    if hasattr(found, "cache_info") and hasattr(found, "__wrapped__"):
+        return V.Method(obj, name, found.__wrapped__)
+    if hasattr(type(found), "__get__") and not isinstance(found, type):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{cls.__name__}.{name} is a descriptor of class {type(found).__name__}, which is not "
+            "compiled",
+            hints=("use a property or a method",),
+        )
+    return None
+
+
+def _super_attribute(it: Interpreter, after: type, obj: V.Value, name: str) -> V.Value:
+    """`super(after, obj).name`: what the bases behind `after` say."""
+    from pyrelay.infer.names_operator import class_behind
+
+    own = class_behind(obj)
+    assert own is not None
+    order = own.__mro__
+    for cls in order[order.index(after) + 1 :]:
+        if name not in vars(cls):
+            continue
+        found = of_class(it, cls, name)
+        if cls is object:
+            return V.Method(obj, name, found)
+        if isinstance(obj, V.Known):  # inside a class method
+            inner = found.__func__ if isinstance(found, (classmethod, staticmethod)) else found
+            bound = isinstance(found, classmethod)
+            return V.Method(obj, name, inner) if bound else V.Known(inner)
+        member = _member(it, obj, own, found, name)
+        return captured(it, found) if member is None else member
+    raise _missing(it, obj, name, dir(order[min(order.index(after) + 1, len(order) - 1)]))
 
 
 def of_class(it: Interpreter, cls: type, name: str) -> Any:
@@ -243,7 +303,7 @@ def of_class(it: Interpreter, cls: type, name: str) -> Any:
 
 def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> None:
     """`obj.name = value` of an object."""
-    if isinstance(obj, V.Ref) and obj.cls is not None:
+    if isinstance(obj, V.Ref) and obj.cls is not None and not _sets_itself(it, obj, name, value):
         parameters = getattr(obj.cls, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
             raise it.failure(
@@ -251,8 +311,9 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
                 f"{obj.cls.__name__} is a frozen dataclass: its fields cannot be assigned",
                 hints=("use dataclasses.replace(...)",),
             )
-        content = {**it.content(obj.root), name: value}
-        it.heap.write(obj.root, content, it.let.span if it.let else None)
+        put_attribute(it, obj, name, value)
+        return
+    if isinstance(obj, V.Ref) and obj.cls is not None:
         return
     if isinstance(obj, V.Data):
         from pyrelay.infer import trees
@@ -268,6 +329,42 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
         errors.UnsupportedOperationError,
         f"attributes of {V.describe(obj)} cannot be assigned in a compiled function",
     )
+
+
+def put_attribute(it: Interpreter, obj: V.Ref, name: str, value: V.Value) -> None:
+    """`object.__setattr__(obj, name, value)`."""
+    content = {**it.content(obj.root), name: value}
+    it.heap.write(obj.root, content, it.let.span if it.let else None)
+
+
+def _sets_itself(it: Interpreter, obj: V.Ref, name: str, value: V.Value) -> bool:
+    """Assign by a property's setter or the class's `__setattr__`, if it has one."""
+    from pyrelay.infer.calls import call
+
+    assert obj.cls is not None
+    own = of_class(it, obj.cls, "__setattr__")
+    generated = getattr(obj.cls, "__dataclass_params__", None) is not None
+    if isinstance(own, python_types.FunctionType) and not generated:
+        call(it, V.Known(own), (obj, V.Known(name), value), {})
+        return True
+    found = inspect.getattr_static(obj.cls, name, None)
+    if isinstance(found, property):
+        if found.fset is None:
+            raise it.failure(
+                errors.AttributeMissingError,
+                f"property {name!r} of {obj.cls.__name__!r} object has no setter",
+            )
+        call(it, V.Known(found.fset), (obj, value), {})
+        return True
+    slot = isinstance(found, python_types.MemberDescriptorType)
+    if not slot and hasattr(type(found), "__set__"):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{obj.cls.__name__}.{name} is a descriptor of class {type(found).__name__}, which is "
+            "not compiled",
+            hints=("use a property or a method",),
+        )
+    return False
 
 
 def call_method(
@@ -301,11 +398,35 @@ def construct(
         from pyrelay.infer.calls import unsupported
 
         raise unsupported(it, cls)
+    if issubclass(cls, enum.Enum):
+        return _enum_member(it, cls, args)
+    if cls.__new__ is not object.__new__:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{cls.__name__} has a __new__, and objects of it cannot be made in a compiled "
+            "function",
+            hints=("make the object outside and pass it", "or do what it does in __init__"),
+        )
     made = it.new_ref("object", {}, cls)
     init = of_class(it, cls, "__init__")
     if isinstance(init, python_types.FunctionType):
         call(it, V.Known(init), (made, *args), keywords)
+    elif args or keywords:
+        raise it.failure(errors.SignatureError, f"{cls.__name__}() takes no arguments")
     return made
+
+
+def _enum_member(it: Interpreter, cls: Any, args: Sequence[V.Value]) -> V.Value:
+    """`Enum(value)`: the member of this value, which is known while compiling."""
+    from pyrelay.infer.operators import raised
+
+    values = [it.static(a, "the value of an enum's member") for a in args]
+    try:
+        return V.Known(cls(*values))
+    except ValueError as error:
+        raise raised(it, error) from None
+    except TypeError as error:
+        raise it.failure(errors.SignatureError, str(error)) from None
 
 
 def _generated_init(cls: type) -> bool:

@@ -76,7 +76,7 @@ def call_known(
     it: Interpreter, fn: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """Call a Python object known while compiling."""
-    from pyrelay.infer import names
+    from pyrelay.infer import names, names_operator
 
     handler = names.lookup(fn)
     if handler is not None:
@@ -84,6 +84,9 @@ def call_known(
     target = transformed(it, fn)
     if target is not None:
         return call(it, target, args, keywords)
+    got = names_operator.getter(fn)
+    if got is not None:
+        return call(it, got, args, keywords)
     if isinstance(fn, functools.partial):
         first = tuple(map(V.Known, fn.args))
         named = {k: V.Known(v) for k, v in fn.keywords.items()}

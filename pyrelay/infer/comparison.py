@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import protocols, text, trees
+from pyrelay.infer import protocols, sets, text, trees
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.in_python.lists import equal_lists
@@ -29,6 +29,9 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
             return same if op == "==" else unary(it, "not", same)
     elif isinstance(x, V.ArrayRef) or isinstance(y, V.ArrayRef):
         return _with_array(it, op, x, y)
+    sets_compared = sets.binary(it, op, x, y)
+    if sets_compared is not None:
+        return sets_compared
     fields = _fields(x, y, op)
     if fields is not None:
         return structures(it, op, *(_tuple_of(it, v, fields) for v in (x, y)))
@@ -72,8 +75,7 @@ def _fields(x: V.Value, y: V.Value, op: str) -> tuple[str, ...] | None:
     name = {"==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__",
             ">=": "__ge__"}[op]
     method = getattr(cls, name, None)
-    code = getattr(method, "__code__", None)
-    if code is None or code.co_filename != "<string>":  # inherited from object, or the user's own
+    if not protocols.is_generated(method):  # inherited from object, or the user's own
         return None
     return tuple(f.name for f in dataclasses.fields(cls) if f.compare)
 

@@ -81,10 +81,21 @@ def _specialised(
     it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], chosen: Sequence[int]
 ) -> specialisation.Specialisation:
     """A function of its own for the callee, in the caller's extents unless it is recursive."""
-    function = closure.function
     static = {
         i: True for i, v in enumerate(arguments) if V.is_known_number(v) and i not in chosen
     }
+    while True:
+        try:
+            return _specialised_with(it, closure, arguments, static)
+        except specialisation.NeedsKnown as need:
+            specialisation.check_known(it, arguments, need)
+            static[need.position] = True
+
+
+def _specialised_with(
+    it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], static: dict[int, Any]
+) -> specialisation.Specialisation:
+    function = closure.function
     layouts, _ = specialisation.describe_arguments(it, arguments, visible=True, static=static)
     name = it.program.unique(function.name)
     spec = specialisation.Specialisation(name, closure, layouts, transparent=True)

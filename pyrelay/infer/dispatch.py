@@ -19,6 +19,7 @@ from pyrelay.infer import (
     lists,
     narrowing,
     operators,
+    sets,
     subscripts,
     text,
     trees,
@@ -173,10 +174,7 @@ def _list(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    items = _items_of(it, args, attrs)
-    if all(isinstance(i, V.Known) for i in items):
-        return V.Known(frozenset(i.value for i in items))  # type: ignore[union-attr]
-    return it.new_ref("set", items)
+    return sets.new(it, _items_of(it, args, attrs))
 
 
 def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import protocols
+from pyrelay.infer import protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.generators import collected, is_generator
 from pyrelay.infer.interpreter import Interpreter
@@ -97,7 +97,7 @@ def _list(it: Interpreter, ref: V.Ref) -> Iteration:
 
     content = it.content(ref.root)
     if ref.root.kind == "set":
-        return _static(content)
+        return _static(sets.items(it, ref))
     growing = isinstance(content, V.Growing)
 
     def count() -> V.Value:

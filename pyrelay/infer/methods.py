@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import lists, names, random_state, text
+from pyrelay.infer import calls, choice, lists, names, random_state, sets, text
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, dtype_of
 from pyrelay.infer.in_python import lists as in_python
@@ -160,7 +160,7 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
 
             return METHODS[cls]
         case V.Ref(root, None):
-            return {"list": _LIST, "dict": _DICT}.get(root.kind, {})
+            return {"list": _LIST, "dict": _DICT, "set": sets.METHODS}.get(root.kind, {})
         case V.Text():
             return _TEXT
         case V.Tuple(_, None):
@@ -406,7 +406,10 @@ def _dict_items(it: Interpreter, x: V.Ref) -> V.Value:
 
 
 def _dict_get(it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE) -> V.Value:
-    return it.content(x.root).get(it.static(key, "the key of a dict"), default)  # type: ignore[no-any-return]
+    content = it.content(x.root)
+    if choice.chooses(it, content, key):
+        return choice.choose_by_key(it, content, key, lambda: default)
+    return content.get(it.static(key, "the key of a dict"), default)  # type: ignore[no-any-return]
 
 
 def _dict_pop(
@@ -451,21 +454,33 @@ def _dict_copy(it: Interpreter, x: V.Ref) -> V.Value:
     return it.new_ref("dict", dict(it.content(x.root)))
 
 
+def _dict_popitem(it: Interpreter, x: V.Ref) -> V.Value:
+    content = dict(it.content(x.root))
+    if not content:
+        raise raised(it, KeyError("popitem(): dictionary is empty"))
+    key, value = content.popitem()
+    it.heap.write(x.root, content, _span(it))
+    return V.Tuple((V.Known(key), value))
+
+
+def _dict_clear(it: Interpreter, x: V.Ref) -> V.Value:
+    it.heap.write(x.root, {}, _span(it))
+    return V.NONE
+
+
 _DICT: dict[str, Callable[..., Any]] = {
+    "popitem": _dict_popitem, "clear": _dict_clear,
     "keys": _dict_keys, "values": _dict_values, "items": _dict_items, "get": _dict_get,
     "pop": _dict_pop, "update": _dict_update, "setdefault": _dict_setdefault, "copy": _dict_copy,
 }
 
 
 def _tuple_index(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
-    for k, each in enumerate(x.items):
-        if each == item:
-            return V.Known(k)
-    raise it.failure(errors.InvalidValueError, "tuple.index(x): x is not in the tuple")
+    return calls.call(it, V.Known(in_python.index_in_tuple), (x, item), {})
 
 
 def _tuple_count(it: Interpreter, x: V.Tuple, item: V.Value) -> V.Value:
-    return V.Known(sum(each == item for each in x.items))
+    return calls.call(it, V.Known(in_python.count_of), (x, item), {})
 
 
 _TUPLE: dict[str, Callable[..., Any]] = {"index": _tuple_index, "count": _tuple_count}

@@ -64,6 +64,7 @@ def _load() -> None:
             names_effects,
             names_iteration,
             names_numpy,
+            names_operator,
             names_random,
             names_reduction,
             names_shape,

@@ -9,18 +9,27 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
-from pyrelay.infer import lists
+from pyrelay.infer import lists, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import of_class
-from pyrelay.infer.calls import call
+from pyrelay.infer.calls import call, unsupported
 from pyrelay.infer.generators import collected, is_generator
 from pyrelay.infer.in_python import iteration
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import iterate, sequence_of
 from pyrelay.infer.names import handles, keeps_unions
-from pyrelay.infer.operators import binary, both, compare, either, extent_of, power, raised, unary
+from pyrelay.infer.operators import (
+    binary,
+    both,
+    compare,
+    either,
+    extent_of,
+    number_of_enum,
+    power,
+    raised,
+)
 from pyrelay.infer.text import ask, text
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
@@ -33,6 +42,7 @@ ZERO, ONE = V.Known(0), V.Known(1)
 def range_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = ONE) -> V.Value:
     """range(stop) or range(start, stop, step)."""
     start, stop = (ZERO, a) if b == V.NONE else (a, b)
+    start, stop, c = (number_of_enum(v) for v in (start, stop, c))
     for value in (start, stop, c):
         ty = V.number_type(value)
         if ty is None or ty.dtype.kind not in "iub":
@@ -66,7 +76,9 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
             return count
         case V.Data() if x.cls is not None and hasattr(x.cls, "_fields"):
             return V.Known(len(x.cls._fields))
-        case V.Ref(root) if root.kind in ("list", "dict", "set"):
+        case V.Ref(root) if root.kind == "set":
+            return V.Known(len(sets.items(it, x)))
+        case V.Ref(root) if root.kind in ("list", "dict"):
             content = it.content(root)
             return (
                 lists.length(content) if isinstance(content, V.Growing)
@@ -133,6 +145,28 @@ def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     if isinstance(iterable, V.ArrayRef):
         return lists.from_array(it, iterable)
     return call(it, V.Known(in_python.listed), (iterable,), {})
+
+
+@handles(set)
+def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """set(iterable) of known items."""
+    found = sequence_of(it, iterable) if lists.has_known_length(it, iterable) else None
+    if found is None or not all(isinstance(i, V.Known) for i in found):
+        raise unsupported(it, set)
+    return sets.new(it, found)
+
+
+@handles(frozenset)
+def frozenset_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """frozenset(iterable) of known items."""
+    return V.Known(frozenset(sets.python_set(it, set_(it, iterable))))
+
+
+@handles(dict.fromkeys)
+def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -> V.Value:
+    """dict.fromkeys(iterable, value)."""
+    keys = (it.static(k, "the key of a dict") for k in sequence_of(it, iterable))
+    return it.new_ref("dict", dict.fromkeys(keys, value))
 
 
 @handles(dict)
@@ -225,11 +259,12 @@ def _converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.
         try:
             return V.Known(cls(x.value))
         except (ValueError, OverflowError) as error:
-            from pyrelay.infer.operators import raised
-
             raise raised(it, error) from None
         except TypeError as error:
             raise it.failure(errors.TypeMismatchError, str(error)) from None
+    own = protocols.special(it, x, f"__{cls.__name__}__")
+    if own is not None:
+        return own
     ty = it.tensor(x, f"{cls.__name__}()")
     if ty.shape:
         if ty.size != 1:
@@ -249,6 +284,9 @@ def _converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.
 @handles(abs, operator.abs)
 def abs_(it: Interpreter, x: V.Value) -> V.Value:
     """abs(x)."""
+    own = protocols.special(it, x, "__abs__")
+    if own is not None:
+        return own
     if isinstance(x, V.Known):
         return V.Known(abs(x.value))
     ty = V.number_type(x)
@@ -262,6 +300,9 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
     """round(x[, ndigits]): half to even."""
     if isinstance(x, V.Known) and isinstance(ndigits, V.Known):
         return V.Known(round(x.value, ndigits.value))
+    own = protocols.special(it, x, "__round__", *(() if ndigits == V.NONE else (ndigits,)))
+    if own is not None:
+        return own
     ty = it.tensor(x, "round()")
     if ndigits == V.NONE:
         rounded = it.call("rint", x)
@@ -387,7 +428,7 @@ def all_(it: Interpreter, iterable: V.Value) -> V.Value:
     return result
 
 
-@handles(pow, operator.pow)
+@handles(pow)
 def pow_(it: Interpreter, base: V.Value, exp: V.Value) -> V.Value:
     """pow(base, exp)."""
     return binary(it, "**", base, exp)
@@ -656,19 +697,3 @@ def math_prod(it: Interpreter, iterable: V.Value, *, start: V.Value = ONE) -> V.
     for item in sequence_of(it, iterable):
         total = binary(it, "*", total, item)
     return total
-
-
-for _fn, _symbol in {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
-    operator.floordiv: "//", operator.mod: "%", operator.matmul: "@",
-}.items():
-    handles(_fn)(lambda it, a, b, s=_symbol: binary(it, s, a, b))
-
-for _fn, _symbol in {
-    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==",
-    operator.ne: "!=",
-}.items():
-    handles(_fn)(lambda it, a, b, s=_symbol: compare(it, s, a, b))
-
-handles(operator.neg)(lambda it, a: unary(it, "-", a))
-

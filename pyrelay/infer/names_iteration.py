@@ -10,19 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.generators import is_generator, list_as_iterator, never_ends
 from pyrelay.infer.in_python import iteration
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.iteration import iterate, sequence_of
 from pyrelay.infer.names import handles
 from pyrelay.ir.nodes import TEMPORARY
 
 
 def _items(it: Interpreter, iterable: V.Value) -> tuple[V.Value, ...] | None:
     """The items of an iterable that are all at hand, else None."""
-    from pyrelay.infer.iteration import iterate
-
     if is_generator(iterable) or isinstance(iterable, V.ArrayRef):
         return None
     found = iterate(it, iterable)
@@ -56,7 +56,12 @@ def iter_(it: Interpreter, iterable: V.Value, *sentinel: V.Value) -> V.Value:
         return iterable
     if isinstance(iterable, V.Ref) and iterable.cls is iteration.Items:
         return iterable
-    return call(it, V.Known(iteration.Items), (iterable,), {})
+    if isinstance(iterable, V.Ref) and iterable.root.kind in ("dict", "set"):
+        iterable = V.Tuple(sequence_of(it, iterable))
+    own = protocols.special(it, iterable, "__iter__")
+    return iter_(it, own) if own is not None else call(
+        it, V.Known(iteration.Items), (iterable,), {}
+    )
 
 
 def _has_name(it: Interpreter, value: V.Value) -> bool:
@@ -109,8 +114,6 @@ def chain_all(it: Interpreter, iterables: V.Value) -> V.Value:
 
 def _arrangements(fn: Any) -> Callable[..., V.Value]:
     def handler(it: Interpreter, iterable: V.Value, r: V.Value = V.NONE) -> V.Value:
-        from pyrelay.infer.iteration import sequence_of
-
         items = sequence_of(it, iterable)
         given = () if r == V.NONE else (it.static(r, "the length"),)
         return V.Tuple(tuple(map(V.Tuple, fn(items, *given))))

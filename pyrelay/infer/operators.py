@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 import warnings
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import identity, narrowing, protocols, text
+from pyrelay.infer import identity, narrowing, protocols, sets, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -70,10 +71,13 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return _over_cases(it, x, y, lambda a, b: binary(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
+    x, y = number_of_enum(x), number_of_enum(y)
     exact = _on_extents(op, x, y)
     if exact is not None:
         return exact
-    special = _on_containers(it, op, x, y) or protocols.binary(it, op, x, y)
+    special = (
+        sets.binary(it, op, x, y) or _on_containers(it, op, x, y) or protocols.binary(it, op, x, y)
+    )
     if special is not None:
         return special
     tx, ty = V.tensor_type(x), V.tensor_type(y)
@@ -99,6 +103,14 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return power(it, x, y)
     result = it.call(_OPS[op], *_python_bools(it, op, x, y))
     return _with_poly(op, x, y, result)
+
+
+def number_of_enum(value: V.Value) -> V.Value:
+    """The number that a member of an IntEnum, IntFlag or the like is; anything else unchanged."""
+    if isinstance(value, V.Known) and isinstance(value.value, enum.Enum):
+        member: Any = value.value
+        return V.Known(int(member)) if isinstance(member, int) else value
+    return value
 
 
 def _with_poly(op: str, x: V.Value, y: V.Value, result: V.Value) -> V.Value:
@@ -315,6 +327,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return _over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
+    x, y = number_of_enum(x), number_of_enum(y)
     a, b = poly_of(x), poly_of(y)
     if a is not None and b is not None:
         answer = it.program.guards.compare(op, a, b)
@@ -384,7 +397,9 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         case V.Known(c) if isinstance(item, V.Known):
             return V.Known(item.value in c)
         case V.Ref(root) if root.kind == "dict":
-            return V.Known(it.static(item, "the key") in it.content(root))
+            from pyrelay.infer.choice import has_key
+
+            return has_key(it, it.content(root), item)
     from pyrelay.infer.iteration import iterate
     from pyrelay.infer.truth import truth
 
@@ -442,7 +457,7 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
             )
         write_whole(it, x, _same_kind(it, op, result, x.type))
         return x
-    changed = protocols.inplace(it, op, x, y)
+    changed = sets.inplace(it, op, x, y) or protocols.inplace(it, op, x, y)
     if changed is not None:
         return changed
     if _is_list(x) and op == "+":

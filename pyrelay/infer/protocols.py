@@ -7,6 +7,8 @@ which methods are asked is that of Python's data model (language reference, 3.3.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call
@@ -33,10 +35,16 @@ def special(it: Interpreter, value: V.Value, name: str, *args: V.Value) -> V.Val
         return None
     assert value.cls is not None
     method = of_class(it, value.cls, name)
-    if method is None or method is getattr(object, name, None):
+    if method is None or method is getattr(object, name, None) or is_generated(method):
         return None
     found = call(it, V.Known(method), (value, *args), {})
     return None if found == V.Known(NotImplemented) else found
+
+
+def is_generated(method: Any) -> bool:
+    """True for what `dataclass` wrote: it compares objects of one class (comparison.py)."""
+    code = getattr(method, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
 
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:

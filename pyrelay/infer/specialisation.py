@@ -99,17 +99,8 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
         if spec.result is None and not spec.in_progress:
             try:
                 _specialise(it, spec, arguments)
-            except _NeedsKnown as need:
-                value = arguments[need.position]
-                if not isinstance(value, V.Known):
-                    origin = value.origin if isinstance(value, V.Scalar) else None
-                    if origin is not None:
-                        raise V.NeedsStatic(origin, need.why) from None
-                    raise it.failure(
-                        errors.StaticValueError,
-                        f"{need.why} must be known when the function is compiled, and here it is "
-                        "computed",
-                    ) from None
+            except NeedsKnown as need:
+                check_known(it, arguments, need)
                 _statics(it, closure)[need.position] = True
                 continue
             finally:
@@ -121,7 +112,21 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
         return emit_call(it, spec, arguments)
 
 
-class _NeedsKnown(Exception):
+def check_known(it: Interpreter, arguments: Sequence[V.Value], need: NeedsKnown) -> None:
+    """Make sure that an argument is known. Raises NeedsStatic or StaticValueError if it is not."""
+    value = arguments[need.position]
+    if isinstance(value, V.Known):
+        return
+    origin = value.origin if isinstance(value, V.Scalar) else None
+    if origin is not None:
+        raise V.NeedsStatic(origin, need.why) from None
+    raise it.failure(
+        errors.StaticValueError,
+        f"{need.why} must be known when the function is compiled, and here it is computed",
+    ) from None
+
+
+class NeedsKnown(Exception):
     """An argument of the function being specialised must be known while compiling."""
 
     def __init__(self, position: int, why: str) -> None:
@@ -361,7 +366,7 @@ def interpret_function(
         return Function(spec.name, params, inner.builder.block(()), symbols), None
     except V.NeedsStatic as need:
         if isinstance(need.origin, tuple) and need.origin[0] is spec:
-            raise _NeedsKnown(need.origin[1], need.why) from None
+            raise NeedsKnown(need.origin[1], need.why) from None
         raise
     return _close(inner, spec, params, roots, entry, symbols, value)
 

@@ -6,16 +6,15 @@ read when it is used and written through to the root. Integer arrays gather and 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import lists, text
+from pyrelay.infer import choice, lists, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import binary, compare, extent_of, poly_of, raised
+from pyrelay.infer.operators import binary, compare, extent_of, number_of_enum, poly_of, raised
 from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
@@ -43,15 +42,15 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.ArrayRef() if _is_flag(key):
             return it.new_array(it.atom(_if_true(it, obj, key)))
         case V.ArrayRef():
-            return _index_array(it, obj, key, checked)
+            return _index_array(it, obj, number_of_enum(key), checked)
         case V.Tuple(items):
-            return _index_items(it, items, key, "tuple")
+            return choice.item(it, items, number_of_enum(key), "tuple")
         case V.Scalar(ty) if not ty.weak and not _expand(it, key, 0):
             return obj  # an array of no axes is a number here
         case V.Ref(root) if root.kind == "list":
             return _index_list(it, obj, key, checked)
         case V.Ref(root) if root.kind == "dict":
-            return _lookup(it, it.content(root), key)
+            return choice.lookup(it, it.content(root), key)
         case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None and hasattr(cls, "__getitem__"):
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
@@ -62,7 +61,7 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
 
             return checked_item(it, obj, key)
         case V.Data() if is_namedtuple(obj):
-            return _index_items(it, fields(it, obj), key, "tuple")
+            return choice.item(it, fields(it, obj), key, "tuple")
         case V.Range():
             from pyrelay.infer.iteration import iterate
 
@@ -87,83 +86,9 @@ def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.V
         bounds = (key.start, key.stop) if isinstance(key, V.Slice) else (key,)
         many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES
         if not (many and any(lists.must_grow(it, obj, b) for b in bounds)):
-            return _index_items(it, items, key, "list")
+            return choice.item(it, items, key, "list")
         items = it.content(obj.root)
     return lists.get_item(it, obj, items, key, checked=checked)
-
-
-def _index_items(
-    it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
-) -> V.Value:
-    index = _static_index(it, items, key, kind)
-    if isinstance(index, V.Value.__args__):
-        return index  # type: ignore[no-any-return]
-    if isinstance(index, slice):
-        try:
-            part = tuple(items[index])
-        except TypeError as error:
-            raise it.failure(errors.TypeMismatchError, str(error)) from None
-        return V.Tuple(part) if kind == "tuple" else it.new_ref("list", part)
-    if not -len(items) <= index < len(items):
-        if it.conditional:
-            raise raised(it, IndexError(f"{kind} index out of range"))
-        raise it.failure(
-            errors.IndexRangeError,
-            f"{kind} index {index} is out of range: it has {len(items)} items",
-        )
-    chosen: V.Value = items[index]
-    return chosen
-
-
-def _static_index(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> Any:
-    """The known index; an index known only at run time selects among numbers or arrays."""
-    alike = items and isinstance(key, V.Scalar) and all(
-        V.tensor_type(v) is not None for v in items
-    )
-    if alike and len({(it.tensor(v).dtype, it.tensor(v).shape) for v in items}) == 1:
-        return _choose_item(it, items, key, kind)
-    return it.static(key, f"the index of a {kind}")
-
-
-def _choose_item(
-    it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str
-) -> V.Value:
-    from pyrelay.infer.control import branch
-    from pyrelay.infer.effects import emit_raise
-
-    index = it.builder.handle(it.builder.cast(it.atom(key), types.i64, weak=True))
-    count = len(items)
-    outside = it.emit("logical_or", index < -count, index >= count)
-
-    def complain() -> list[V.Value]:
-        emit_raise(it, IndexError, (V.Known(f"{kind} index out of range"),))
-        raise V.Diverges
-
-    branch(it, outside.atom, complain, list)
-    checked = it.emit("where", index < 0, index + count, index)
-
-    def pick(k: int) -> list[V.Value]:
-        if k == len(items) - 1:
-            return [items[k]]
-        test = it.emit("equal", checked, k)
-        return branch(it, test.atom, lambda: [items[k]], lambda: pick(k + 1))
-
-    return pick(0)[0]
-
-
-def _lookup(it: Interpreter, content: dict[Any, V.Value], key: V.Value) -> V.Value:
-    known = it.static(key, "the key of a dict")
-    if known not in content:
-        if it.variants:
-            raise raised(it, KeyError(known))
-        present = ", ".join(map(repr, content)) or "none"
-        close = difflib.get_close_matches(str(known), [k for k in content if isinstance(k, str)], 1)
-        raise it.failure(
-            errors.KeyMissingError, f"this dict has no key {known!r}",
-            notes=(f"its keys are: {present}",),
-            hints=[f"did you mean {k!r}?" for k in close],
-        )
-    return content[known]
 
 
 # -- arrays: what a key means ----------------------------------------------------------------------

@@ -20,6 +20,7 @@ from pyrelay.errors import PyrelayError
 from tests.infer.running import Outcome, assert_same_outcome, plainly
 from tests.users import (  # noqa: F401  (each fills the corpus)
     choices,
+    functions,
     generators,
     grids,
     idioms,
@@ -28,6 +29,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     matrices,
     motion,
     networks,
+    objects,
     positions,
     refusals,
     roots,

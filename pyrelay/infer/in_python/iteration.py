@@ -142,13 +142,18 @@ def chained(iterables: Iterable[Any]) -> Iterator[Any]:
         yield from items
 
 
+class _Nothing:
+    """Stands for no value so far."""
+
+
 def accumulated(items: Iterable[Any], function: Any, initial: Any) -> Iterator[Any]:
     """itertools.accumulate(items, function, initial=initial)."""
-    result = initial
+    result: Any = _Nothing
     if initial is not None:
+        result = initial
         yield initial
     for item in items:
-        if result is None:
+        if result is _Nothing:
             result = item
         else:
             result = result + item if function is None else function(result, item)

@@ -46,6 +46,14 @@ def index_of(items: Any, wanted: Any) -> Any:
     raise ValueError(f"{wanted} is not in list")
 
 
+def index_in_tuple(items: Any, wanted: Any) -> Any:
+    """items.index(wanted) of a tuple."""
+    for k, item in enumerate(items):
+        if item == wanted:
+            return k
+    raise ValueError("tuple.index(x): x not in tuple")
+
+
 def count_of(items: Any, wanted: Any) -> Any:
     """items.count(wanted)."""
     found = 0

@@ -1,0 +1,31 @@
+"""What instances of `operator.itemgetter`, `attrgetter` and `methodcaller` do, in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def items(keys: tuple[Any, ...], obj: Any) -> Any:
+    """operator.itemgetter(*keys)(obj)."""
+    if len(keys) == 1:
+        return obj[keys[0]]
+    return tuple([obj[key] for key in keys])
+
+
+def attributes(names: tuple[str, ...], obj: Any) -> Any:
+    """operator.attrgetter(*names)(obj)."""
+    if len(names) == 1:
+        return attribute(names[0], obj)
+    return tuple([attribute(name, obj) for name in names])
+
+
+def attribute(name: str, obj: Any) -> Any:
+    """The attribute at the end of a chain of names with dots between them."""
+    for part in name.split("."):
+        obj = getattr(obj, part)
+    return obj
+
+
+def method(name: str, args: tuple[Any, ...], obj: Any, **keywords: Any) -> Any:
+    """operator.methodcaller(name, *args, **keywords)(obj)."""
+    return getattr(obj, name)(*args, **keywords)
