@@ -1,4 +1,4 @@
-"""Random numbers: methods of np.random.Generator and RandomState, and functions of np.random.
+"""Random numbers: methods of generators of NumPy and Python, functions of np.random and random.
 
 In: a generator of the caller's, or one made here. Out: exactly the numbers that NumPy draws; the
 state of the generator (`random_state`) is a field of an object on the heap, so that loops, branches
@@ -7,6 +7,7 @@ and callers see it change. Distributions with a location and a scale have their 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,11 +31,13 @@ _STATE = "words"
 # -- making ----------------------------------------------------------------------------------------
 
 
-def _made(it: Interpreter, legacy: bool, seed: V.Value) -> V.Value:
-    ty = TensorType(types.u64, (628 if legacy else 7,))
+_WORDS = {np.random.Generator: 7, np.random.RandomState: 628, random.Random: 628}
+
+
+def _made(it: Interpreter, cls: Any, seed: V.Value) -> V.Value:
+    ty = TensorType(types.u64, (_WORDS[cls],))
     op = "host_call" if seed == V.NONE else "host_value"  # without a seed, another one every time
-    found = _emitted(it, op, random_state.seeded, (V.Known(legacy), seed), {}, (ty,))
-    cls: Any = np.random.RandomState if legacy else np.random.Generator
+    found = _emitted(it, op, random_state.seeded, (V.Known(cls), seed), {}, (ty,))
     return it.new_ref("object", {_STATE: it.result(found)}, cls)
 
 
@@ -43,13 +46,19 @@ def default_rng(it: Interpreter, seed: V.Value = V.NONE) -> V.Value:
     """np.random.default_rng of a seed, or of a generator, which it gives back."""
     if is_generator(seed):
         return seed
-    return _made(it, False, seed)
+    return _made(it, np.random.Generator, seed)
 
 
 @handles(np.random.RandomState)
 def random_state_(it: Interpreter, seed: V.Value = V.NONE) -> V.Value:
     """np.random.RandomState(seed)."""
-    return _made(it, True, seed)
+    return _made(it, np.random.RandomState, seed)
+
+
+@handles(random.Random)
+def python_random(it: Interpreter, x: V.Value = V.NONE) -> V.Value:
+    """random.Random(seed)."""
+    return _made(it, random.Random, x)
 
 
 def is_generator(value: V.Value) -> bool:
@@ -311,8 +320,8 @@ def _by_extents(method: str) -> Callable[..., V.Value]:
 
 
 def _seed(it: Interpreter, rng: V.Ref, seed: V.Value = V.NONE) -> V.Value:
-    """RandomState.seed."""
-    fresh = _made(it, True, seed)
+    """RandomState.seed, Random.seed."""
+    fresh = _made(it, rng.cls, seed)
     assert isinstance(fresh, V.Ref)
     it.heap.write(rng.root, dict(it.content(fresh.root)), it.let.span if it.let else None)
     return V.NONE
@@ -333,6 +342,64 @@ def _multivariate_normal(
     normal = draw(it, rng, "standard_normal", (count,), TensorType(types.f64, shape))
     spread = in_python("multivariate_normal", linear_algebra.spread_by_covariance)
     return spread(it, normal, center, operand(it, cov), method, V.Known(_legacy(rng)))
+
+
+# -- Python's own generator ------------------------------------------------------------------------
+
+
+def _python_draw(method: str, ty: TensorType, op: str = "host_value") -> Callable[..., V.Value]:
+    """A method of random.Random that gives a number."""
+
+    def handler(it: Interpreter, rng: V.Ref, *args: V.Value) -> V.Value:
+        return draw(it, rng, method, args, ty, op=op)
+
+    return handler
+
+
+def _python_normal(method: str) -> Callable[..., V.Value]:
+    def handler(
+        it: Interpreter, rng: V.Ref, mu: V.Value = ZERO_F, sigma: V.Value = ONE_F
+    ) -> V.Value:
+        z = draw(it, rng, method, (ZERO_F, ONE_F), types.PY_FLOAT)
+        return _placed(it, z, mu, sigma)
+
+    return handler
+
+
+def _python_uniform(it: Interpreter, rng: V.Ref, a: V.Value, b: V.Value) -> V.Value:
+    """Between two bounds."""
+    found = draw(it, rng, "random", (), types.PY_FLOAT)
+    return _placed(it, found, a, binary(it, "-", b, a))
+
+
+def _python_exponential(it: Interpreter, rng: V.Ref, lambd: V.Value = ONE_F) -> V.Value:
+    """With the rate `lambd`."""
+    return binary(it, "/", draw(it, rng, "expovariate", (ONE_F,), types.PY_FLOAT), lambd)
+
+
+def _python_choice(it: Interpreter, rng: V.Ref, seq: V.Value) -> V.Value:
+    """An item of a sequence."""
+    from pyrelay.infer.names_builtins import len_
+    from pyrelay.infer.subscripts import get_item
+
+    return get_item(it, seq, draw(it, rng, "randrange", (len_(it, seq),), types.PY_INT))
+
+
+def _python_shuffle(it: Interpreter, rng: V.Ref, x: V.Value) -> V.Value:
+    """The elements of a vector put in a random order, in place."""
+    from pyrelay.infer.names_numpy import take
+    from pyrelay.infer.subscripts import set_item
+
+    if not isinstance(x, V.ArrayRef) or x.type.rank != 1:
+        raise it.failure(
+            errors.UnsupportedOperationError, f"{V.describe(x)} cannot be shuffled here",
+            hints=("shuffle a vector of indices, and take the items by it",),
+        )
+    size = x.type.shape[0]
+    ty = TensorType(types.i64, (size,))
+    order = draw(it, rng, "order", (V.Scalar.of_extent(size),), ty)
+    set_item(it, x, V.Known(Ellipsis), take(it, x, order))
+    return V.NONE
 
 
 _COMMON: dict[str, Callable[..., V.Value]] = {
@@ -369,25 +436,47 @@ METHODS: dict[Any, dict[str, Callable[..., V.Value]]] = {
         "randn": _by_extents("standard_normal"), "random_sample": _standard("random_sample"),
         "seed": _seed,
     },
+    random.Random: {
+        "random": _python_draw("random", types.PY_FLOAT), "uniform": _python_uniform,
+        "gauss": _python_normal("gauss"), "normalvariate": _python_normal("normalvariate"),
+        "expovariate": _python_exponential, "choice": _python_choice, "shuffle": _python_shuffle,
+        "seed": _seed,
+        **{
+            name: _python_draw(name, types.PY_INT)
+            for name in ("randint", "randrange", "getrandbits")
+        },
+        **{
+            name: _python_draw(name, types.PY_FLOAT, "host_draw")
+            for name in (
+                "betavariate", "gammavariate", "lognormvariate", "paretovariate", "triangular",
+                "vonmisesvariate", "weibullvariate",
+            )
+        },
+    },
 }
 
 
 # -- functions of np.random ------------------------------------------------------------------------
 
 
-def _of_module(name: str, method: Callable[..., V.Value]) -> Callable[..., V.Value]:
-    """A function of np.random: a method of the one generator behind them."""
+def _of_module(shared: Any, method: Callable[..., V.Value]) -> Callable[..., V.Value]:
+    """A function of np.random or random: a method of the one generator behind the module."""
 
     def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
         from pyrelay.infer.attributes import captured
 
-        shared: Any = np.random.mtrand._rand
         return method(it, captured(it, shared), *args, **keywords)
 
     return handler
 
 
+_numpy_shared: Any = np.random.mtrand._rand
 for _name, _method in METHODS[np.random.RandomState].items():
     if hasattr(np.random, _name):
-        handles(getattr(np.random, _name))(_of_module(_name, _method))
-handles(np.random.ranf, np.random.sample)(_of_module("ranf", _standard("random_sample")))
+        handles(getattr(np.random, _name))(_of_module(_numpy_shared, _method))
+handles(np.random.ranf, np.random.sample)(
+    _of_module(_numpy_shared, _standard("random_sample"))
+)
+_python_shared: Any = random.random.__self__  # type: ignore[attr-defined]
+for _name, _method in METHODS[random.Random].items():
+    handles(getattr(random, _name))(_of_module(_python_shared, _method))

@@ -1,13 +1,14 @@
 """The state of a random number generator as words, so that a program can carry it.
 
-In: an `np.random.Generator` or `np.random.RandomState`. Out: an array of uint64: the kind of the
-bit generator, its state, what it has kept of the last draw. `drawn` is what a program calls through
-the host gate: words and arguments in, words afterwards and numbers out. Nothing else changes, so a
-draw may be repeated (in a derivative) and gives the same numbers.
+In: an `np.random.Generator`, an `np.random.RandomState` or a `random.Random`. Out: an array of
+uint64: the kind of the generator, its state, what it has kept of the last draw. `drawn` is what a
+program calls through the host gate: words and arguments in, words afterwards and numbers out.
+Nothing else changes, so a draw may be repeated (in a derivative) and gives the same numbers.
 """
 
 from __future__ import annotations
 
+import random
 import struct
 import threading
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 import numpy as np
 
 Words = np.ndarray[Any, Any]
-CLASSES = (np.random.Generator, np.random.RandomState)
+CLASSES = (np.random.Generator, np.random.RandomState, random.Random)
 
 _LOW = 2**64 - 1
 _KINDS: tuple[Any, ...] = (
     np.random.PCG64, np.random.MT19937, np.random.PCG64DXSM, np.random.SFC64, np.random.Philox,
 )
 _LEGACY = len(_KINDS)
+_PYTHON = _LEGACY + 1
 _local = threading.local()
 
 
@@ -32,6 +34,10 @@ def words_of(generator: Any) -> Words:
         _, key, place, has_gauss, gauss = legacy
         (bits,) = struct.unpack("<Q", struct.pack("<d", gauss))
         return np.array([_LEGACY, *key.tolist(), place, has_gauss, bits], np.uint64)
+    if isinstance(generator, random.Random):
+        _, numbers, following = generator.getstate()
+        (bits,) = struct.unpack("<Q", struct.pack("<d", following or 0.0))
+        return np.array([_PYTHON, *numbers, following is not None, bits], np.uint64)
     bits_of = generator.bit_generator
     if type(bits_of) not in _KINDS:
         raise TypeError(f"generators with {type(bits_of).__name__} cannot be passed to a program")
@@ -61,6 +67,11 @@ def store(generator: Any, words: Words) -> None:
         (gauss,) = struct.unpack("<d", struct.pack("<Q", bits))
         generator.set_state(("MT19937", np.array(key, np.uint32), place, has_gauss, gauss))
         return
+    if kind == _PYTHON:
+        *numbers, has_gauss, bits = numbers
+        (gauss,) = struct.unpack("<d", struct.pack("<Q", bits))
+        generator.setstate((3, tuple(numbers), gauss if has_gauss else None))
+        return
     state: dict[str, Any] = {"bit_generator": _KINDS[kind].__name__}
     if kind == 1:
         state["state"] = {"key": np.array(numbers[:-1], np.uint32), "pos": numbers[-1]}
@@ -87,15 +98,17 @@ def made(words: Words) -> Any:
     generator: Any
     if kind == _LEGACY:
         generator = np.random.RandomState(0)
+    elif kind == _PYTHON:
+        generator = random.Random(0)
     else:
         generator = np.random.Generator(_KINDS[kind](0))
     store(generator, words)
     return generator
 
 
-def seeded(legacy: bool, seed: Any) -> Words:
-    """The state that a seed gives."""
-    return words_of(np.random.RandomState(seed) if legacy else np.random.default_rng(seed))
+def seeded(cls: type, seed: Any) -> Words:
+    """The state that a seed gives a generator of the class."""
+    return words_of(np.random.default_rng(seed) if cls is np.random.Generator else cls(seed))
 
 
 def drawn(method: str, words: Words, scale: Any, args: tuple[Any, ...], keywords: Any) -> Any:
@@ -108,5 +121,10 @@ def drawn(method: str, words: Words, scale: Any, args: tuple[Any, ...], keywords
         store(kept[kind], words)
     else:
         kept[kind] = made(words)
-    found = getattr(kept[kind], method)(*args, **keywords)
+    if method == "order":  # what random.shuffle does to a list
+        order = list(range(*args))
+        kept[kind].shuffle(order)
+        found = np.array(order, np.int64)
+    else:
+        found = getattr(kept[kind], method)(*args, **keywords)
     return words_of(kept[kind]), found

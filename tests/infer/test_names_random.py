@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,39 @@ def test_a_generator_made_inside_can_be_returned() -> None:
         return rng
 
     assert pyrelay.jit(program)(4).random() == program(4).random()
+
+
+def walk_of_python(n, seed):
+    random.seed(seed)
+    x = np.zeros(n)
+    for k in range(1, n):
+        if random.random() < 0.3:
+            x[k] = x[k - 1] + random.uniform(-1, 1)
+        elif random.randint(0, 1):
+            x[k] = x[k - 1] + random.gauss(0.5, 2.0)
+        else:
+            x[k] = random.choice(x) - random.expovariate(2.0)
+    random.shuffle(x)
+    return x, random.randrange(3, 30, 3)
+
+
+def test_the_generator_of_python_is_seeded_and_moved() -> None:
+    wanted = (*walk_of_python(12, 3), random.random())
+    got = (*pyrelay.jit(walk_of_python)(12, 3), random.random())
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(a, b, 1e-15)
+
+
+def test_a_generator_of_python_is_an_argument_too() -> None:
+    def program(rng, sigma):
+        return rng.gauss(0.0, sigma) * rng.normalvariate(1.0, sigma)
+
+    plain, own, third = random.Random(3), random.Random(3), random.Random(3)
+    assert pyrelay.jit(program)(own, 2.0) == pytest.approx(program(plain, 2.0), rel=1e-15)
+    assert own.gauss() == plain.gauss()
+    got = pyrelay.grad(program, argnums=1)(third, 2.0)
+    ends = [program(random.Random(3), 2.0 + step) for step in (1e-6, -1e-6)]
+    assert got == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
 
 
 def sampled_loss(mu, sigma, rng):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import random
 from collections import Counter, defaultdict, deque
 
 import numpy as np
@@ -21,11 +20,6 @@ def try_except(x, y):
         return x[0] / y
     except ZeroDivisionError:
         return 0.0
-
-
-@refuse((X,), "random numbers", "outside")
-def random_number(x):
-    return x * random.random()
 
 
 @refuse((np.array([1, 2, 1]),), "key of a dict", "array")

@@ -25,6 +25,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     grids,
     idioms,
     learning,
+    library,
     lists,
     matrices,
     motion,
