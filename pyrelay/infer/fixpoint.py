@@ -130,11 +130,12 @@ class Fixpoint:
         it = self.it
         outer, it.visits = it.visits, self.visits
         self.visits.met.clear()
+        before, it.before = it.before, self.base
         it.rolling += 1
         try:
             result = self._interpret()
         finally:
-            it.visits = outer
+            it.visits, it.before = outer, before
             it.rolling -= 1
         try:
             if result.following is None:

@@ -10,9 +10,11 @@ What Python's list operations mean on such contents stands in lists.py.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from pyrelay.errors import AliasError, Span
 from pyrelay.infer import coding
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
@@ -157,20 +159,37 @@ def fitted(
     content = heap.contents[root]
     if not isinstance(content, V.Growing):
         items = content
+        _refuse_shared_lists(heap, items, template)
         content = from_items(builder, heap, read, items, template)
         for k, item in enumerate(items):
-            moved(heap, root, content, V.Known(k), item, root.span)
+            keep(heap, item, root.span)
+            moved(heap, root, content, V.Known(k), item)
     else:
         content = cast_rows(builder, content, template)
     heap.contents[root] = content
     return content
 
 
+def _refuse_shared_lists(heap: Heap, items: Sequence[V.Value], template: L.Layout) -> None:
+    """Refuse items that are one list: each is going to live in a place of its own."""
+    seen: set[V.Root] = set()
+    for path in inner_lists(template):
+        for item in items:
+            inner = value_at(item, path)
+            assert isinstance(inner, V.Ref)
+            if inner.root in seen or isinstance(heap.contents[inner.root], (V.Part, V.Lost)):
+                raise AliasError(
+                    "One list is an item in two places of lists whose length is known only at run "
+                    "time, and a change of one would have to show in the other.",
+                    hints=("make each item a list of its own: [[0] * m for _ in range(n)]",),
+                )
+            seen.add(inner.root)
+
+
 def moved(
-    heap: Heap, owner: V.Root, content: V.Growing, position: V.Value, item: V.Value, span: object
+    heap: Heap, owner: V.Root, content: V.Growing, position: V.Value, item: V.Value
 ) -> None:
-    """An item was put at a position: lists in it live there from now on, arrays are copies."""
-    keep(item, span)
+    """An item was put at a position: lists in it live there from now on."""
     for path in inner_lists(content.template):
         inner = value_at(item, path)
         assert isinstance(inner, V.Ref)
@@ -205,7 +224,11 @@ def cast_rows(builder: Builder, content: V.Growing, template: L.Layout) -> V.Gro
     if isinstance(content.template, L.LKnown) and content.template.value is UNREAD:
         around = (*around[: len(content.prefix)],)
     convert(content.template, template)
-    return replace(content, rows=tuple(rows), template=coding.typed_by_rows(template, rows))
+    template = coding.typed_by_rows(template, rows, lead)
+    same = len(rows) == len(content.rows) and all(map(operator.is_, rows, content.rows))
+    if same and template == content.template:
+        return content
+    return replace(content, rows=tuple(rows), template=template)
 
 
 def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
@@ -225,11 +248,13 @@ def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
     return found
 
 
-def keep(item: V.Value, span: object) -> None:
-    """Note that the arrays in an item are kept by a list, as copies."""
+def keep(heap: Heap, item: V.Value, span: Span | None) -> None:
+    """Note that the arrays in a new item are kept by a list, as copies."""
     for part in V.leaves_of((item,)):
         if isinstance(part, V.ArrayRef):
-            part.root.stored = part.root.stored or span or part.root.span  # type: ignore[assignment]
+            if part.root.stored or part.view:
+                heap.items.shared = True
+            part.root.stored = part.root.stored or span or part.root.span or True
 
 
 # -- rows ------------------------------------------------------------------------------------------
@@ -296,7 +321,7 @@ def plain(builder: Builder, content: V.Growing) -> V.Growing:
 
 
 def read_row(
-    builder: Builder, heap: Heap, content: V.Growing, position: Atom, span: object = None,
+    builder: Builder, heap: Heap, content: V.Growing, position: Atom, span: Span | None = None,
     owner: V.Root | None = None,
 ) -> V.Value:
     """The item at a checked position; arrays in it are fresh ones, marked as items.
@@ -323,7 +348,9 @@ def read_row(
         assert owner is not None
         place = V.Scalar(types.PY_INT, position)
         heap.contents[inner.root] = V.Part(owner, place, path, content.slots)
-    keep(item, span)
+    for part in V.leaves_of((item,)):
+        if isinstance(part, V.ArrayRef):
+            part.root.stored = span or True
     return item
 
 

@@ -17,6 +17,13 @@ from pyrelay.infer.values import Root
 
 
 @dataclass(slots=True)
+class Items:
+    """What a program found about arrays that are items of growing lists."""
+
+    shared: bool = False  # one may be an item in two places
+
+
+@dataclass(slots=True)
 class Heap:
     """Contents by root, and roots that may have been written through other ones."""
 
@@ -27,11 +34,13 @@ class Heap:
     written: dict[Root, Span | None] = field(default_factory=dict)
     #: root -> the branch that left it with one of several structures
     torn: dict[Root, Span | None] = field(default_factory=dict)
+    items: Items = field(default_factory=Items)  # shared by all heaps of a program
 
     def copy(self) -> Heap:
         """A heap that changes independently."""
         return Heap(
-            dict(self.contents), dict(self.stale), dict(self.written), dict(self.torn)
+            dict(self.contents), dict(self.stale), dict(self.written), dict(self.torn),
+            self.items,
         )
 
     def reset(self, before: Heap) -> None:

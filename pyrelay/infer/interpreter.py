@@ -127,6 +127,7 @@ class Interpreter:
     let: Let | None = None
     active: list[Any] = field(default_factory=list)  # functions being interpreted in line
     conditional: int = 0  # how many run-time branches and loops the code at hand is inside
+    before: Heap | None = None  # what there was before the loop or the recursive function at hand
     rolling: int = 0  # how many loops are around it; in a recursive function one more
     variants: int = 0  # how many branches that gave objects different structures it is behind
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
@@ -372,6 +373,14 @@ class Interpreter:
         """Make sure that the heap says what an object contains. Raises as `content`."""
         if root in self.heap.torn:
             raise self.varied(root, self.heap.torn[root])
+        if root.outdated:
+            raise self.failure(
+                errors.AliasError,
+                f"{repr(root.name) if root.name else 'this array'} became an item of a list, and "
+                "an item was written through the list, which may be this array",
+                related=[(root.outdated, "written here")] if root.outdated is not True else (),
+                hints=("read it again from the list: x = items[i]",),
+            )
         sources = self.heap.stale.get(root)
         if sources is not None:
             if identity.told_apart(root, sources):

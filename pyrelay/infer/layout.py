@@ -61,7 +61,7 @@ class LPlace:
     may_be: frozenset[Any] = frozenset()  # older roots; in what a function returns, keys of places
     rivals: frozenset[int] = frozenset()  # keys of earlier places that may be the same object
     numbered: bool = False  # a first leaf says which object it is (identity.py)
-    stored: Any = None  # where it became an item of a growing list
+    stored: Any = False  # where it became an item of a growing list
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,18 +78,32 @@ def has_known_length(it: Interpreter, iterable: V.Value) -> bool:
     return isinstance(iterate(it, iterable).count, V.Known)
 
 
-def refuse_stored(it: Interpreter, root: V.Root) -> None:
-    """Refuse to write in place to an array that is an item of a growing list, which has a copy.
+def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
+    """Write an array that was read from a list where the list has it; False if it is no item.
 
-    Raises AliasError.
+    Other arrays that are items may be the same one: they are stale from then on. Raises AliasError
+    for an array of which a list has a copy, where nobody knows in which item.
     """
-    if root.stored is None:
-        return
+    if not root.stored:
+        return False
+    item = root.item
+    present = item is not None and it.heap.contents.get(item.owner) is item.content
+    if item is not None and present and not it.heap.items.shared:
+        span = it.let.span if it.let else None
+        leaf = it.builder.handle(value)
+        content = growing.write_row(it.builder, item.content, item.position, [leaf.atom])
+        _write(it, item.owner, content)
+        it.heap.contents[root] = value
+        root.item = replace(item, content=content)
+        for other in it.heap.contents:
+            if other.kind == "array" and other.stored and other is not root:
+                other.outdated = span or True
+        return True
     raise it.failure(
         errors.AliasError,
         f"{repr(root.name) if root.name else 'this array'} is an item of a list whose length is "
         "known only at run time, and a write in place would have to show in both",
-        related=[(root.stored, "here the list has or gets it")],
+        related=[(root.stored, "here the list has or gets it")] if root.stored is not True else [],
         hints=("put a copy into the list: items.append(x.copy())",
                "or make a new array: x = x + 1 instead of x += 1"),
     )
@@ -210,10 +224,19 @@ def _admit(
         ) from None
     _refuse_parts(it, item, joined)
     content = _with_template(it, root, content, joined)
-    growing.keep(item, span)
+    _note_again(it, item)
+    growing.keep(it.heap, item, span)
     leaves = growing.item_atoms(it.builder, it.heap, it.atom, item, content.template)
     content, leaves = growing.fit_inner(it.builder, content, leaves)
     return _shaped(it, content, leaves)
+
+
+def _note_again(it: Interpreter, item: V.Value) -> None:
+    """Note an array that each iteration, or each call, makes an item again."""
+    before = it.before.contents if it.before is not None else {}
+    for part in V.leaves_of((item,)):
+        if isinstance(part, V.ArrayRef) and part.root in before:
+            it.heap.items.shared = True
 
 
 def _with_template(
@@ -252,9 +275,8 @@ def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
 
 def _moved(it: Interpreter, ref: V.Ref, position: V.Value, item: V.Value) -> None:
     content = it.heap.contents[ref.root]
-    span = it.let.span if it.let else None
     if isinstance(content, V.Growing):
-        growing.moved(it.heap, ref.root, content, position, item, span)
+        growing.moved(it.heap, ref.root, content, position, item)
 
 
 def _shaped(
@@ -357,12 +379,19 @@ def get_item(
         return _slice(it, content, key)
     place = position(it, content, key, "list index out of range", checked=checked)
     span = it.let.span if it.let else None
-    return growing.read_row(it.builder, it.heap, content, place, span, ref.root)
+    item = growing.read_row(it.builder, it.heap, content, place, span, ref.root)
+    if isinstance(item, V.ArrayRef) and content is it.heap.contents[ref.root]:
+        item.root.item = V.Item(ref.root, it.atom(key), place, content)
+    return item
 
 
 def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
     """`lst[key] = value`."""
     content = it.content(ref.root)
+    if isinstance(value, V.ArrayRef) and value.root.item is not None and not value.view:
+        item = value.root.item  # `items[k] += x` has written the item already
+        if item.owner is ref.root and item.content is content and item.key is it.atom(key):
+            return
     if isinstance(key, V.Slice):
         raise it.failure(
             errors.UnsupportedOperationError,
@@ -480,6 +509,8 @@ def copied(it: Interpreter, content: V.Growing) -> V.Growing:
             "this list holds lists, which the new list would share with it",
             hints=("copy the inner lists as well: [row.copy() for row in rows]",),
         )
+    if any(leaf.shape for leaf in L.template_types(content.template)):
+        it.heap.items.shared = True
     return growing.plain(it.builder, content)
 
 
@@ -547,7 +578,15 @@ def repeated(it: Interpreter, ref: V.Ref, times: V.Value) -> V.Value:
             errors.UnsupportedOperationError, f"this list cannot be repeated here: {error.what}",
             hints=("build it with a comprehension, so that each item is one of its own",),
         ) from None
-    growing.keep(items[0], it.let.span if it.let else None)
+    growing.keep(it.heap, items[0], it.let.span if it.let else None)
+    it.heap.items.shared = True
+    if growing.inner_lists(template):
+        raise it.failure(
+            errors.AliasError,
+            "the items of this list would all be one list, and a change of one would have to show "
+            "in all",
+            hints=("make each item a list of its own: [[0] * m for _ in range(n)]",),
+        )
     leaves = growing.item_atoms(it.builder, it.heap, it.atom, items[0], template)
     size = _times(it, times)
     rows = tuple(
@@ -577,7 +616,8 @@ def _times(it: Interpreter, times: V.Value) -> Extent:
 def from_array(it: Interpreter, array: V.ArrayRef) -> V.Value:
     """`list(array)`: its rows, or its elements as NumPy's numbers."""
     ty = array.type
-    growing.keep(array, it.let.span if it.let else None)
+    growing.keep(it.heap, array, it.let.span if it.let else None)
+    it.heap.items.shared = True
     item = TensorType(ty.dtype, ty.shape[1:])
     template: L.Layout = L.LPlace(1, "array", None, item) if item.shape else L.LScalar(item)
     return new(it, V.Growing(V.Scalar.of_extent(ty.shape[0]), (it.atom(array),), template))

@@ -345,7 +345,7 @@ def interpret_function(
 
     leaf_types = _argument_types(spec)
     params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaf_types)
-    heap = Heap()
+    heap = Heap(items=it.heap.items)
     decoder = coding.Decoder(iter(params), heap, numbers=spec.taken)
     values = [decoder(x) for x in spec.layouts]
     values = [_from_parameter(v, spec, i) for i, v in enumerate(values)]
@@ -356,6 +356,7 @@ def interpret_function(
         [*it.active, spec.closure.function], conditional=1, rolling=1,
     )
     end = len(values) - len(it.program.captured)
+    inner.before = entry
     inner.captured = _numbered(it, captured_values(it), inner, values[end:])
     split = end - len(spec.closure.cells)
     closure = replace(spec.closure, cells=tuple(values[split:end]))

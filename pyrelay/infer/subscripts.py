@@ -520,16 +520,17 @@ def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> Non
 def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
     """Give every element of an array or view a new value; the root sees it."""
     span = it.let.span if it.let else None
-    lists.refuse_stored(it, target.root)
     if not target.view:
-        it.heap.write(target.root, value, span)
+        if not lists.write_through(it, target.root, value):
+            it.heap.write(target.root, value, span)
         return
     parents = [it.builder.handle(it.content(target.root))]
     for step in target.view[:-1]:
         parents.append(it.emit(step.kind, parents[-1], *step.atoms, **step.keywords))
     for step, parent in zip(reversed(target.view), reversed(parents), strict=True):
         value = _updated(it, parent, step, value)
-    it.heap.write(target.root, value, span)
+    if not lists.write_through(it, target.root, value):
+        it.heap.write(target.root, value, span)
 
 
 def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Atom:

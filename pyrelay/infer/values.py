@@ -44,8 +44,11 @@ class Root:
     rivals: set[Root] = field(default_factory=set, repr=False)
     #: The run-time number of the object that a place is (identity.py), if it has one.
     number: Atom | None = field(default=None, repr=False)
-    #: Where the object became an item of a growing list, which keeps a copy of it.
-    stored: Span | None = None
+    #: Where (True: somewhere) it became an item of a growing list, which keeps a copy of it.
+    stored: Span | bool = False
+    item: Item | None = None  # which item it was read from
+    #: Where (True: somewhere) an item was written that may be this array.
+    outdated: Span | bool = False
 
     def may_alias(self, other: Root) -> bool:
         """True unless the two are certainly different objects."""
@@ -54,6 +57,16 @@ class Root:
         if self.join is not None and self.join is other.join:
             return other in self.rivals
         return not self.may_be.isdisjoint(other.may_be)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """An array was read as `owner[key]`, which was at `position` of this content."""
+
+    owner: Root
+    key: Atom
+    position: Atom
+    content: Growing
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,6 +242,38 @@ def f(x, n):
 """,
         (X, 3),
     ),
+    "array_read_after_its_item_was_written": (
+        """
+def f(x, n):
+    rows = [x * i for i in range(n)]
+    last = x.copy()
+    rows.append(last)
+    rows[n][0] = 5.0
+    return last
+""",
+        (X, 3),
+    ),
+    "one_row_repeated": (
+        """
+def f(n):
+    table = [[0] * n] * n
+    table[0][0] = 1
+    return table
+""",
+        (3,),
+    ),
+    "one_row_in_many_places": (
+        """
+def f(n):
+    rows = []
+    row = []
+    for i in range(n):
+        row.append(i)
+        rows.append(row)
+    return rows
+""",
+        (3,),
+    ),
     "list_unpacked_at_run_time": (
         """
 def f(x):

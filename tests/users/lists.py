@@ -314,3 +314,43 @@ def paths_on_a_stack(n):
             stack.append((node + 1, path + [node + 1]))
             stack.append((node + 2, path + [node + 2]))
     return best
+
+
+@use((X, 3), wrt=(0,))
+def arrays_written_in_their_list(x, n):
+    rows = [np.zeros(5) for _ in range(n)]
+    for i in range(n):
+        rows[i] += x * i
+        rows[i][i] = x[0] * x[1]
+    s = 0.0
+    for r in rows:
+        s += np.sum(r * r)
+    return s, rows
+
+
+def sorted_quickly(a):
+    if len(a) <= 1:
+        return a
+    p = a[0]
+    less = [v for v in a[1:] if v < p]
+    more = [v for v in a[1:] if v >= p]
+    return sorted_quickly(less) + [p] + sorted_quickly(more)
+
+
+@use((6,), (0,))
+def quicksort_of_lists(n):
+    return sorted_quickly([(i * 7) % 11 for i in range(n)])
+
+
+def remembered(n, known):
+    if n < 2:
+        return n
+    if known[n] < 0:
+        known[n] = remembered(n - 1, known) + remembered(n - 2, known)
+    return known[n]
+
+
+@use((6,), (1,))
+def memory_of_results(n):
+    known = [-1] * (n + 1)
+    return remembered(n, known), known
