@@ -170,7 +170,9 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
         case V.Known(v) if types.of_scalar(v) is None:
             return _known_attribute(it, v, name)
         case V.Ref(_, cls) if cls in random_state.CLASSES:
-            pass  # a generator: only the methods that `names_random` has
+            from pyrelay.infer.names_random import method_of
+
+            return method_of(it, obj, name)
         case V.Ref(root, cls) if cls is not None:
             content = it.content(root)
             if name in content:

@@ -26,6 +26,7 @@ from pyrelay.infer.in_python import (
     placement,
     products,
     python_math,
+    refuse,
     sorting,
     special,
     statistics,
@@ -49,6 +50,12 @@ def in_python(name: str, fn: Callable[..., Any]) -> Callable[..., V.Value]:
             raise it.failure(type(error), f"{name}: {error.message}", hints=error.hints) from None
 
     return handler
+
+
+@handles(refuse)
+def refused(it: Interpreter, message: V.Value) -> V.Value:
+    """A function in Python that does not take these arguments."""
+    raise it.failure(errors.UnsupportedOperationError, it.static(message, "the message"))
 
 
 def _enter(owner: Any, spelling: str, module: Any) -> None:

@@ -456,6 +456,21 @@ METHODS: dict[Any, dict[str, Callable[..., V.Value]]] = {
 }
 
 
+def method_of(it: Interpreter, rng: V.Value, name: str) -> V.Value:
+    """A method of a generator, looked up."""
+    assert isinstance(rng, V.Ref)
+    if name in METHODS[rng.cls]:
+        return V.Method(rng, name)
+    cls = rng.cls.__name__ if rng.cls is not None else ""
+    if not hasattr(rng.cls, name):
+        raise it.failure(errors.AttributeMissingError, f"{cls!r} object has no attribute {name!r}")
+    raise it.failure(
+        errors.UnsupportedOperationError, f"{name!r} of a {cls} is not compiled",
+        hints=("draw outside and pass the array; normal, uniform, integers, choice, permutation "
+               "and their kin are compiled",),
+    )
+
+
 # -- functions of np.random ------------------------------------------------------------------------
 
 

@@ -90,6 +90,14 @@ def f(x):
         "\ndef f(n):\n    return sum(int(digit) for digit in str(n))\n", (12,),
     ),
     "text_split": ("\ndef f(x):\n    return f'{x} m'.split()\n", (1.5,)),
+    "method_of_a_generator": (
+        "\ndef f(x):\n    return np.random.default_rng(0).dirichlet(x)\n", (X,),
+    ),
+    "einsum_letters": ("\ndef f(x, y):\n    return np.einsum('ij,jk->ik', x, y)\n", (A43, A43)),
+    "solve_of_a_rectangle": ("\ndef f(x, y):\n    return np.linalg.solve(x, y)\n", (A43, A4)),
+    "mode_of_a_library_function": (
+        "\ndef f(x):\n    return np.linalg.qr(x, mode='complete')\n", (A43,),
+    ),
     "random_inside": ("\ndef f(x):\n    return x + np.random.dirichlet(x)\n", (X,)),
     "recursion_without_base_case": (
         """

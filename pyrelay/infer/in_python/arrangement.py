@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import refuse
+
 Array = Any
 
 __all__ = [
@@ -139,7 +141,7 @@ def trace(
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     """Write the main diagonal of a matrix; `val` may have one element for each place."""
     if wrap:
-        raise NotImplementedError("fill_diagonal is compiled for wrap=False")
+        refuse("only wrap=False is compiled")
     size = a.shape[0]
     for extent in a.shape[1:]:
         size = min(size, extent)
@@ -378,7 +380,9 @@ def delete(arr: Array, obj: Any, axis: Any = None) -> Array:
     if isinstance(obj, int):
         at = obj + n if obj < 0 else obj
         if at < 0 or at >= n:
-            raise IndexError("index is out of bounds for the axis of np.delete")
+            raise IndexError(
+                f"index {obj} is out of bounds for axis {axis or 0} with size {n}"
+            )
         left = np.concatenate([x[:at], x[at + 1 :]])
     else:
         kept = np.ones(n, dtype=bool)
@@ -433,7 +437,7 @@ def pad(
 def _pairs(given: Any, rank: int) -> Any:
     """A pair for each axis of what np.pad takes: a number, a pair, or a pair for each axis."""
     if isinstance(given, dict):
-        raise NotImplementedError("np.pad is compiled for widths in tuples")
+        refuse("only widths in tuples are compiled, not in dicts")
     if not isinstance(given, (tuple, list)):
         return [(given, given)] * rank
     items = list(given)
@@ -462,7 +466,7 @@ def _padded(
         return np.concatenate([head.astype(x.dtype), x, tail.astype(x.dtype)])
     if mode in ("mean", "maximum", "minimum", "median"):
         if stat_length is not None:
-            raise NotImplementedError("np.pad is compiled for stat_length=None")
+            refuse("only stat_length=None is compiled")
         middle = np.reshape(_statistic(x, mode), (1, *x.shape[1:])).astype(x.dtype)
         head = np.broadcast_to(middle, (before, *x.shape[1:]))
         return np.concatenate([head, x, np.broadcast_to(middle, (after, *x.shape[1:]))])
@@ -481,10 +485,10 @@ def _padded(
         taken = x[np.where(folded < n, folded, period - folded)]
         turns = places // max(n - 1, 1)
     else:
-        raise ValueError("mode is not one that np.pad knows")
+        raise ValueError(f"mode '{mode}' is not supported")
     if reflect_type == "odd":
         if before >= n or after >= n:
-            raise NotImplementedError("np.pad is compiled for odd reflections of less than n")
+            refuse("odd reflections are compiled for less than the axis has")
         column = turns.reshape((-1,) + (1,) * (x.ndim - 1))
         edge = np.where(column < 0, x[0], x[-1])
         return np.where((places.reshape(column.shape) < 0) | (places.reshape(column.shape) >= n),

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import refuse
+
 Array = Any
 
 __all__ = [
@@ -166,9 +168,9 @@ def qr(a: Array, mode: str = "reduced") -> Any:
     """The orthogonal and the upper triangular factor."""
     m = _float(a)
     if mode == "complete" and m.shape[-2] > m.shape[-1]:
-        raise NotImplementedError("np.linalg.qr is compiled for the modes 'reduced' and 'r'")
+        refuse("only the modes 'reduced' and 'r' are compiled")
     if mode not in ("reduced", "r", "complete"):
-        raise NotImplementedError("np.linalg.qr is compiled for the modes 'reduced' and 'r'")
+        refuse("only the modes 'reduced' and 'r' are compiled")
     q, r = _qr(m)
     return r if mode == "r" else QRResult(q, r)
 
@@ -406,7 +408,7 @@ def polyfit(
 ) -> Any:
     """np.polyfit: coefficients of the least-squares polynomial."""
     if cov:
-        raise NotImplementedError("np.polyfit is compiled for cov=False")
+        refuse("only cov=False is compiled")
     places, values = _float(x), _float(y)
     left = np.vander(places, deg + 1)
     share = places.shape[0] * float(np.finfo(places.dtype).eps) if rcond is None else rcond
@@ -427,5 +429,5 @@ def roots(p: Array) -> Array:
     c = _float(np.atleast_1d(p))
     n = c.shape[0]
     if c[0] == 0 or c[n - 1] == 0:
-        raise NotImplementedError("np.roots is compiled for first and last coefficients not 0")
+        raise ValueError("np.roots is compiled for first and last coefficients not 0")
     return eigvals(np.concatenate([-c[1:][None] / c[0], np.eye(n - 2, n - 1, dtype=c.dtype)]))

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import refuse
+
 Array = Any
 
 __all__ = [
@@ -307,7 +309,7 @@ def histogram(
 ) -> Any:
     """Counts (or sums of weights) in bins, and the edges; the last bin is closed."""
     if isinstance(bins, str):
-        raise NotImplementedError("bins chosen by the name of a rule are not compiled")
+        refuse("bins chosen by the name of a rule are not compiled")
     x = np.ravel(a)
     edges = histogram_bin_edges(x, bins, range)
     number = edges.shape[0] - 1

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import refuse
+
 Array = Any
 
 __all__ = [
@@ -388,8 +390,10 @@ def _position(q: Any, n: Any, method: str) -> Any:
         return 0.5 * (np.floor(q * (n - 1)) + np.ceil(q * (n - 1)))
     if method == "inverted_cdf":
         return np.maximum(np.ceil(q * n) - 1.0, 0.0)
+    if method in ("averaged_inverted_cdf", "closest_observation"):
+        refuse("this method is not compiled")
     if method not in _CONTINUOUS:
-        raise NotImplementedError("this method of np.quantile is not compiled")
+        raise ValueError(f"'{method}' is not a valid method.")
     alpha, beta = _CONTINUOUS[method]
     if method == "linear":
         return q * (n - 1)
