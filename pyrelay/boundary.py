@@ -24,6 +24,7 @@ from pyrelay.infer.structure import (
     NodeResult,
     assemble,
     flatten,
+    nodes_of,
     restore,
 )
 from pyrelay.ir import types
@@ -106,6 +107,11 @@ class Program:
                     for c in change.children
                 ]
                 restore(flat.containers[change.number], change.kind, change.names, parts)
+            for assigned in spec.trees:
+                nodes = nodes_of(assigned.pool, numbered, flat, made)
+                assert nodes is not None
+                assert assigned.pool.given is not None
+                flat.pools[assigned.pool.given].assign(assigned.fields, nodes)
             return assemble(spec.result, numbered, flat, made)
 
         return call

@@ -201,6 +201,11 @@ class _Direction:
         for n in numbers:
             flat = Flattened()
             flatten([(args[n], f"a{n}")], flat)
+            if flat.pools:
+                raise errors.GradientError(
+                    "check_grads cannot vary the numbers in a tree.",
+                    hints=("check a function of arrays that puts them into the tree",),
+                )
             for name, leaf in zip(flat.names, flat.leaves, strict=True):
                 array = np.asarray(leaf)
                 if array.dtype.kind != "f":

@@ -19,6 +19,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import random_state
 from pyrelay.infer import values as V
+from pyrelay.infer.datatypes import declare, family_of
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
@@ -305,6 +306,10 @@ def of_class(it: Interpreter, cls: type, name: str) -> Any:
 
 def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> None:
     """`obj.name = value` of an object."""
+    from pyrelay.infer.building import NeedsPool, is_inside
+
+    if obj == V.NONE:
+        raise _missing(it, obj, name, ())
     if isinstance(obj, V.Ref) and obj.cls is not None and not _sets_itself(it, obj, name, value):
         parameters = getattr(obj.cls, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
@@ -313,6 +318,8 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
                 f"{obj.cls.__name__} is a frozen dataclass: its fields cannot be assigned",
                 hints=("use dataclasses.replace(...)",),
             )
+        if is_inside(it, value, obj.cls):
+            raise NeedsPool(declare([obj.cls]))
         put_attribute(it, obj, name, value)
         return
     if isinstance(obj, V.Ref) and obj.cls is not None:
@@ -385,6 +392,23 @@ def construct(
     it: Interpreter, cls: type, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """An instance of a dataclass, a namedtuple, or a plain Python class."""
+    from pyrelay.infer.building import NeedsPool, build, contents, is_inside
+
+    made = _constructed(it, cls, args, keywords)
+    if family_of(cls) is None:
+        if any(is_inside(it, part, cls) for part in contents(it, made)):
+            raise NeedsPool(declare([cls]))
+        return made
+
+    if isinstance(made, V.Tuple):
+        return build(it, cls, dict(zip(cls._fields, made.items, strict=True)))  # type: ignore[attr-defined]
+    assert isinstance(made, V.Ref)
+    return build(it, cls, it.content(made.root))
+
+
+def _constructed(
+    it: Interpreter, cls: type, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
+) -> V.Value:
     from pyrelay.infer.calls import call
 
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):

@@ -161,8 +161,11 @@ class Incompatible(Exception):
     """Two sorts have no common one."""
 
 
-def merged(a: Sort, b: Sort) -> Sort:
-    """The sort of both. Raises Incompatible for numbers or arrays of different types."""
+def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
+    """The sort of both; with `promote` numbers get their common type.
+
+    Raises Incompatible for arrays, and without `promote` for numbers, of different types.
+    """
     if a == b or isinstance(b, Nothing):
         return a
     match a, b:
@@ -173,26 +176,31 @@ def merged(a: Sort, b: Sort) -> Sort:
         case (Child(k), Constant(None)) | (Constant(None), Child(k)):
             return Child(tuple(sorted({NO_NODE, *k})))
         case Items(c, x), Items(d, y) if c is d:
-            return Items(c, merged(x, y))
+            return Items(c, merged(x, y, promote=promote))
         case Struct(xs), Struct(ys) if len(xs) == len(ys):
-            return Struct(tuple(map(merged, xs, ys)))
+            pairs = zip(xs, ys, strict=True)
+            return Struct(tuple(merged(x, y, promote=promote) for x, y in pairs))
+        case Number(s), Number(t) if promote:
+            dtype, weak = types.promote((s, t))
+            return Number(TensorType(dtype, (), weak))
         case (Number(), Number()) | (Array(), Array()):
             raise Incompatible
         case Choice(cases), _:
             found = list(cases)
             for case in b.cases if isinstance(b, Choice) else (b,):
-                _enter(found, case)
+                _enter(found, case, promote)
             return Choice(tuple(found))
         case _, Choice():
-            return merged(Choice((a,)), b)
+            return merged(Choice((a,)), b, promote=promote)
     return Choice((a, b))
 
 
-def _enter(cases: list[Sort], new: Sort) -> None:
+def _enter(cases: list[Sort], new: Sort, promote: bool = False) -> None:
     for k, old in enumerate(cases):
         if old == new:
             return
-        both = merged(old, new) if type(old) is type(new) or _holds_none(old, new) else None
+        alike = type(old) is type(new) or _holds_none(old, new)
+        both = merged(old, new, promote=promote) if alike else None
         if both is not None and not isinstance(both, Choice):
             cases[k] = both
             return

@@ -14,10 +14,12 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.building import table_of
 from pyrelay.infer.datatypes import gradient_schema
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.pools import schema_columns
+from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
 
 
@@ -54,6 +56,8 @@ class Gradients:
                     part = self._places[key] = _Part(layout)
                     if kind == "array":
                         part.leaf = self._next()
+                    elif isinstance(content, L.LGrown):
+                        part.children = tuple(map(self._numbered, content.leaves))
                     else:
                         part.children = tuple(map(self._numbered, content.children))
                 return self._places[key]
@@ -132,19 +136,26 @@ class Gradients:
         key = pool.layout.key
         schema = gradient_schema(given.cls)
         if key not in self._made:
-            columns = self.heap.contents[given.root]
-            gradients = dict(zip(columns, pool.children, strict=True))
             content = {}
             for name in schema_columns(schema):
-                part, column = gradients[name], columns[name]
-                content[name] = (
-                    self._of(part, column) if part.layout.content.dtype.is_float
-                    else self.it.new_array(self.heap.contents[column.root])
-                )
+                part, atom = self._column(pool, given, name)
+                cotangent = None if part.leaf is None else self._cotangents.get(part.leaf)
+                content[name] = self.it.new_array(atom if cotangent is None else cotangent)
             self._made[key] = self.it.new_ref("pool", content, schema)
         made = self._made[key]
         assert isinstance(made, V.Ref)
         return V.node(made, kinds, kind, row)
+
+
+    def _column(self, pool: _Part, given: V.Ref, name: str) -> tuple[_Part, Atom]:
+        """The part and the content of a column of a pool."""
+        columns = self.heap.contents[given.root]
+        parts = dict(zip(columns, pool.children, strict=True))
+        if name in columns:
+            return parts[name], self.heap.contents[columns[name].root]
+        table, position = table_of(given.cls, name)
+        rows = self.heap.contents[columns[table].root]
+        return parts[table].children[position + 1], rows.rows[position]
 
 
 def _nested(part: _Part) -> Iterator[_Part]:
@@ -159,4 +170,6 @@ def _type_of(layout: Any) -> TensorType | None:
     match layout:
         case L.LScalar(ty, None) | L.LPlace(_, "array", _, ty):
             return ty
+        case TensorType():
+            return layout
     return None

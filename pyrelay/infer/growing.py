@@ -40,9 +40,14 @@ def template_of(heap: Heap, items: Sequence[V.Value]) -> L.Layout:
     """The common layout of items. Raises JoinError if they have none."""
     joined: L.Layout = L.LKnown(UNREAD)
     for item in items:
-        describer = L.Describer(heap, lambda root: False, 1 << 62, loosen=True)
+        describer = L.Describer(heap, _is_pool, 1 << 62, loosen=True)
         joined = J.join_items(joined, L.as_template(describer(item)))
     return joined
+
+
+def _is_pool(root: V.Root) -> bool:
+    """Nodes in a list stay in their pool."""
+    return root.kind == "pool"
 
 
 def item_atoms(

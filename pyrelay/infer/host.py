@@ -131,12 +131,13 @@ class Operands:
         assert parts is not None
         pool, _, *place = parts
         key = self.keys.setdefault(pool.root, len(self.keys))
-        columns = self.it.content(pool.root)
+        from pyrelay.infer.building import columns
+
         kind, row = (
             structure.LeafResult(self.operand(self.it.atom(v)), types.PY_INT) for v in place
         )
-        leaves = tuple((name, self.tree(column)) for name, column in columns.items())
-        return structure.TreeResult(key, pool.cls, leaves, kind, row)
+        leaves = tuple((name, self.tree(column)) for name, column in columns(self.it, pool).items())
+        return structure.TreeResult(structure.PoolResult(key, None, pool.cls, leaves), kind, row)
 
     def container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.keys:

@@ -74,6 +74,7 @@ class Program:
     new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
+    plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
     splits: int = 0  # branches that what follows was put into
@@ -137,6 +138,7 @@ class Interpreter:
     assumed: list[tuple[Atom, frozenset[int] | None]] = field(default_factory=list)
     #: fields of nodes read so far: a table for each block that the code at hand is inside
     reads: list[dict[Any, Read]] = field(default_factory=lambda: [{}])
+    pools: dict[Any, V.Ref] = field(default_factory=dict)  # of new nodes, by data type
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     # -- blocks ------------------------------------------------------------------------------

@@ -339,8 +339,10 @@ def as_template(layout: Layout) -> Layout:
             case LView(type=array):
                 count += 1
                 return LPlace(count, "array", None, array)
-            case LNode(("tuple", _, _) as head, children):
+            case LNode(("tuple" | "data", *_) as head, children):
                 return LNode(head, tuple(map(convert, children)))
+            case LFixed(V.Ref(root)) if root.kind == "pool":
+                return here
             case LUnion(cases) if not _holds_lists(here):
                 return LUnion(tuple(map(convert, cases)))
             case LPlace(_, "list", _, (LGrown() | LNode(("items", _))) as content):

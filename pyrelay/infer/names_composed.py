@@ -340,6 +340,12 @@ def fields(it: Interpreter, class_or_instance: V.Value) -> V.Value:
 @handles(dataclasses.replace)
 def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
     """dataclasses.replace: another object of the class, some fields changed."""
+    if isinstance(obj, V.Data) and dataclasses.is_dataclass(obj.cls):
+        from pyrelay.infer.attributes import get_attribute
+
+        names = [f.name for f in dataclasses.fields(obj.cls) if f.init and f.name not in changes]
+        kept = {name: get_attribute(it, obj, name) for name in names}
+        return calls.call(it, V.Known(obj.cls), (), {**kept, **changes})
     if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
         raise it.failure(
             errors.TypeMismatchError, f"replace() needs a dataclass, not {V.describe(obj)}"

@@ -56,6 +56,32 @@ class Packed:
     objects: list[list[Any]]
     arrays: dict[str, list[np.ndarray[Any, Any] | None]]
 
+    def object_at(self, place: Place) -> Any:
+        """The node at a place; None for a row beyond those packed, and for the place of None."""
+        kind, row = place
+        if kind == NO_NODE or kind >= len(self.objects) or row >= len(self.objects[kind]):
+            return None
+        return self.objects[kind][row]
+
+    def assign(self, fields: Sequence[tuple[int, str]], nodes: Unpacker) -> None:
+        """Give fields of the packed objects the values that other columns hold, where they differ.
+
+        fields: kinds and names. nodes: the columns, and how objects are made of them.
+        """
+        for kind, name in fields:
+            sort = nodes.schema.of(kind)[name]
+            columns = [c for c, _ in column_sorts(sort, f"{kind}.{name}") if "[]" not in c]
+            for row, node in enumerate(self.objects[kind] if kind < len(self.objects) else ()):
+                if any(self._differs(nodes.columns[c], c, row) for c in columns):
+                    object.__setattr__(node, name, nodes.field(kind, name, row))
+
+    def _differs(self, column: np.ndarray[Any, Any], name: str, row: int) -> bool:
+        before = self.columns.get(name)
+        if before is None:
+            return bool(column[row].any())
+        now = column[row].astype(before.dtype)
+        return bool(np.asarray(now).tobytes() != np.asarray(before[row]).tobytes())
+
     def write_back(self, column: str) -> None:
         """Give the objects' arrays what the rows of a column contain."""
         rows = self.columns[column]
@@ -292,13 +318,19 @@ class Unpacker:
 
     def __call__(self, root: Place) -> Any:
         """The object at a place. Shared places become shared objects."""
-        made = self.made
+        made, begun = self.made, set[Place]()
         pending: list[tuple[Place, bool]] = [(root, False)]
         while pending:
             place, ready = pending.pop()
             if ready:
                 made[place] = self._node(place)
+            elif place in begun and place not in made:
+                raise TypeMismatchError(
+                    "the program gives back an object that contains itself.",
+                    hints=("keep links back to a parent out of the objects",),
+                )
             elif place[0] != NO_NODE and place not in made:
+                begun.add(place)
                 before = self.known(place)
                 if before is not None:
                     made[place] = before
@@ -310,6 +342,13 @@ class Unpacker:
                         (p, False) for p in self._places(sort, f"{kind}.{name}", row)
                     )
         return None if root[0] == NO_NODE else made[root]
+
+    def field(self, kind: int, name: str, row: int) -> Any:
+        """The value of a field of a node."""
+        sort, path = self.schema.of(kind)[name], f"{kind}.{name}"
+        for place in self._places(sort, path, row):
+            self(place)
+        return self._value(sort, path, row)
 
     def _places(self, sort: Sort, path: str, row: int) -> Iterator[Place]:
         match sort:

@@ -45,7 +45,8 @@ class Result:
 class Specialisation:
     """One Core function. `layouts` are those of its arguments, which may widen.
 
-    The arguments are the Python function's, then its cells, then the objects the program captures.
+    The arguments are the Python function's, then its cells, then the objects the program captures,
+    then the pools of new nodes.
     """
 
     name: str
@@ -355,7 +356,9 @@ def interpret_function(
         it.program, Builder(spec.closure.function.span), heap, [], list(it.calls), it.let,
         [*it.active, spec.closure.function], conditional=1, rolling=1,
     )
-    end = len(values) - len(it.program.captured)
+    shared = len(values) - len(it.pools)
+    inner.pools = dict(zip(it.pools, values[shared:], strict=True))  # type: ignore[arg-type]
+    end = shared - len(it.program.captured)
     inner.before = entry
     inner.captured = _numbered(it, captured_values(it), inner, values[end:])
     split = end - len(spec.closure.cells)
@@ -373,11 +376,11 @@ def interpret_function(
 
 
 def captured_values(it: Interpreter) -> list[V.Value]:
-    """The objects that the program captures and hands to every function of its own."""
+    """What the program hands to every function of its own: captured objects, pools of new nodes."""
     numbers = it.program.captured
     if it.captured is None:
-        return [it.program.objects[n] for n in numbers]
-    return [it.captured[n] for n in numbers]
+        return [*(it.program.objects[n] for n in numbers), *it.pools.values()]
+    return [*(it.captured[n] for n in numbers), *it.pools.values()]
 
 
 def _numbered(

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import calls, growing, identity, lists
+from pyrelay.infer import building, calls, growing, identity, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import Array, Number
+from pyrelay.infer.datatypes import Array, Number, Schema
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
@@ -35,6 +35,7 @@ from pyrelay.infer.structure import (
     Key,
     LeafResult,
     NodeResult,
+    PoolResult,
     ResultTree,
     SharedResult,
     TreeResult,
@@ -79,6 +80,14 @@ class ContainerChange:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeChange:
+    """The fields (kind and name) of a caller's nodes that the program assigns to."""
+
+    fields: tuple[tuple[int, str], ...]
+    pool: PoolResult
+
+
+@dataclass(frozen=True, slots=True)
 class Specialised:
     """A typed program for one structure of arguments."""
 
@@ -95,6 +104,7 @@ class Specialised:
     leaf_names: tuple[str, ...]
     axes: Mapping[Symbol, tuple[int, int]]  # leaf number and axis that each symbol is read from
     columns: Mapping[int, tuple[int, str]]  # leaf number -> the pool and column that it is
+    trees: tuple[TreeChange, ...]
 
 
 @dataclass
@@ -106,6 +116,7 @@ class _Attempt:
     captured: Sequence[V.NeedsCapture] = ()
     exact: int = 0
     unrolled: frozenset[Let] = frozenset()
+    plans: dict[Any, building.Plan] = field(default_factory=dict)
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -125,7 +136,7 @@ class _Attempt:
         """Interpret the call and close the module."""
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
-            unrolled=self.unrolled,
+            unrolled=self.unrolled, plans=self.plans,
         )
         it = Interpreter(program, Builder(), Heap())
         program.new_leaf = self._new_leaf
@@ -135,6 +146,9 @@ class _Attempt:
         values, named = everything[: len(args)], dict(
             zip(keywords, everything[len(args):], strict=True)
         )
+        for plan in self.plans.values():
+            if plan.family not in it.pools:
+                it.pools[plan.family] = building.new_pool(it, plan.schema())
         for need in self.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
@@ -152,7 +166,7 @@ class _Attempt:
         """The values of a key of `flatten`, whose leaves start at number `first`."""
         keys, packed = key
         schemas, roots = packed or ((), ())
-        pools = [V.Ref(V.Root("pool", None), schema) for schema in schemas]
+        pools = [self._pool(it, schema) for schema in schemas]
         before = len(self.flat.pools) - len(pools)
         self.trees = [(pools[n - before], kinds) for n, kinds in roots]
         leaves = iter(range(first, len(self.flat.leaves)))
@@ -165,8 +179,18 @@ class _Attempt:
                 leaf = next(leaves)
                 self.columns[leaf] = (len(self.pools) - 1, name)
                 content[name] = self._column(it, sort, leaf)
+            if pool.cls is not data.schema:
+                content = building.opened(it, content, data.schema, pool.cls)
             it.heap.new(pool.root, content)
         return values
+
+    def _pool(self, it: Interpreter, schema: Schema) -> V.Ref:
+        """The pool of some arguments; one that nodes are added to can hold all that is planned."""
+        plan = next((p for f, p in self.plans.items() if f.classes[1] in schema.classes), None)
+        if plan is None or not plan.unified or plan.family in it.pools:
+            return V.Ref(V.Root("pool", None), schema)
+        pool = it.pools[plan.family] = V.Ref(V.Root("pool", None), plan.schema(schema))
+        return pool
 
     def _column(self, it: Interpreter, sort: Number | Array, leaf: int) -> V.Value:
         if isinstance(sort, Number):
@@ -298,6 +322,7 @@ class _Close:
     before: Heap
     atoms: list[Atom] = field(default_factory=list)
     keys: dict[V.Root, int] = field(default_factory=dict)
+    columns: dict[V.Root, Any] = field(default_factory=dict)  # of pools of new nodes
     arrays: dict[Any, LeafResult] = field(default_factory=dict)
     mentions: Counter[V.Root] = field(default_factory=Counter)
 
@@ -320,6 +345,7 @@ class _Close:
                 root in it.heap.written or not isinstance(it.content(root), V.Growing)
             ):
                 changes.append(self._change(number, root))
+        trees = tuple(self._assigned())
         body = it.builder.block(self.atoms)
         symbols = [s for p in attempt.params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
         entry = Function("main", tuple(attempt.params), body, tuple(dict.fromkeys(symbols)))
@@ -331,8 +357,16 @@ class _Close:
             tuple(attempt.parameters), tree, mutated, tuple(changes),
             tuple(attempt.guards.extents), _conditions(attempt.guards),
             tuple(attempt.guards.names.values()),
-            tuple(attempt.flat.names), attempt.axes, attempt.columns,
+            tuple(attempt.flat.names), attempt.axes, attempt.columns, trees,
         )
+
+    def _assigned(self) -> Iterator[TreeChange]:
+        """What is assigned to the fields of nodes that the caller has."""
+        for family, plan in self.attempt.plans.items():
+            pool = self.it.pools[family]
+            if plan.assigned and pool.root in self.attempt.pools:
+                fields = tuple(sorted(plan.assigned))
+                yield TreeChange(fields, self._pool(pool))
 
     def _result(self, atom: Atom) -> int:
         self.atoms.append(atom)
@@ -418,15 +452,20 @@ class _Close:
         assert parts is not None
         pool, root = parts[0], parts[0].root
         kind, row = (LeafResult(self._result(it.atom(v)), types.PY_INT) for v in parts[2:])
-        if root in self.attempt.pools:
-            return TreeResult(self.attempt.pools.index(root), None, (), kind, row)
-        columns = it.content(root)
+        if root in self.attempt.pools and not building.is_growing(it, pool):
+            return TreeResult(PoolResult(-1, self.attempt.pools.index(root), None, ()), kind, row)
+        return TreeResult(self._pool(pool), kind, row)
+
+    def _pool(self, pool: V.Ref) -> PoolResult:
+        root = pool.root
+        known = self.attempt.pools.index(root) if root in self.attempt.pools else None
         if root not in self.keys:
             self.keys[root] = len(self.keys)
-        return TreeResult(
-            self.keys[root], pool.cls, tuple((n, self._array(c)) for n, c in columns.items()),
-            kind, row,
-        )
+            self.columns[root] = tuple(
+                (name, self._array(column))
+                for name, column in building.columns(self.it, pool).items()
+            )
+        return PoolResult(self.keys[root], known, pool.cls, self.columns[root])
 
     def _step(self, step: V.ViewStep) -> ViewStepResult:
         def number(extent: Extent) -> int | LeafResult:
@@ -580,8 +619,10 @@ def specialise(
     captured: list[V.NeedsCapture] = []
     exact, refusal = 0, None
     unrolled: frozenset[Let] = frozenset()
-    while len(known) + len(captured) + len(unrolled) < _MOST_RESTARTS:
-        attempt = _Attempt(parse, known, captured, exact, unrolled)
+    plans: dict[Any, building.Plan] = {}
+    needs = 0
+    while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
+        attempt = _Attempt(parse, known, captured, exact, unrolled, plans)
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
                 return attempt.run(callee, args, keywords)
@@ -599,6 +640,9 @@ def specialise(
             if any(need.value is other.value for other in captured):
                 raise errors.InvariantError("a captured object is not handed on") from need
             captured.append(need)
+        except building.NeedsPool as pool:
+            building.planned(plans, pool)
+            needs += 1
         except V.NeedsIdentity as need:
             refusal = refusal or (need.error if exact else None)
             exact += 1

@@ -295,15 +295,24 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeResult:
-    """A node: of pool `number` of the arguments, or, with a schema, of new columns.
+class PoolResult:
+    """A pool of nodes: number `given` of the arguments, or, with a schema, new columns.
 
-    Nodes with one number share what they have in common.
+    With both a node is the argument's if that has the row, else of the columns. What has one
+    `number` shares its nodes.
     """
 
     number: int
+    given: int | None
     schema: Schema | None
     columns: tuple[tuple[str, ResultTree], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeResult:
+    """A node of a pool."""
+
+    pool: PoolResult
     kind: LeafResult
     row: LeafResult
 
@@ -373,14 +382,10 @@ def assemble(
             return flat.containers[number]
         case SharedResult(key):
             return made[key]
-        case TreeResult(number, schema, columns, kind, row):
+        case TreeResult(pool, kind, row):
             place = int(results[kind.index]), int(results[row.index])
-            if schema is None:
-                return flat.pools[number].objects[place[0]][place[1]] if place[0] else None
-            if ("tree", number) not in made:
-                arrays = {n: assemble(c, results, flat, made) for n, c in columns}
-                made["tree", number] = Unpacker(schema, arrays)
-            return made["tree", number](place)
+            nodes = nodes_of(pool, results, flat, made)
+            return flat.pools[pool.given].object_at(place) if nodes is None else nodes(place)  # type: ignore[index]
         case CaseResult(tag, cases):
             return assemble(cases[int(results[tag])], results, flat, made)
         case GrownResult(_, _, _, key):
@@ -395,6 +400,24 @@ def assemble(
                 made[key] = built
             return built
     raise AssertionError(tree)
+
+
+def nodes_of(
+    pool: PoolResult, results: Any, flat: Flattened, made: dict[Any, Any]
+) -> Unpacker | None:
+    """What makes the nodes of a pool by kind and row; None if all of them are the argument's."""
+    if pool.schema is None:
+        return None
+    if ("tree", pool.number) not in made:
+        known = _nowhere if pool.given is None else flat.pools[pool.given].object_at
+        arrays = {name: assemble(c, results, flat, made) for name, c in pool.columns}
+        made["tree", pool.number] = Unpacker(pool.schema, arrays, known)
+    found: Unpacker = made["tree", pool.number]
+    return found
+
+
+def _nowhere(place: tuple[int, int]) -> None:
+    return None
 
 
 def grown_items(tree: GrownResult, results: Any, flat: Flattened) -> list[Any]:

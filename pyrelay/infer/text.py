@@ -77,8 +77,10 @@ def frozen(it: Interpreter, value: V.Value) -> V.Value:
                 return it.new_ref(root.kind, {k: frozen(it, v) for k, v in content.items()}, cls)
             return it.new_ref(root.kind, tuple(frozen(it, v) for v in content), cls)
         case V.Data(pool, kind, row):
-            columns = {k: frozen(it, v) for k, v in it.content(pool.root).items()}
-            return V.Data(it.new_ref("pool", columns, pool.cls), kind, row)
+            from pyrelay.infer.building import columns
+
+            now = {name: frozen(it, column) for name, column in columns(it, pool).items()}
+            return V.Data(it.new_ref("pool", now, pool.cls), kind, row)
         case V.Union(tag, cases, alive):
             return V.Union(tag, tuple(frozen(it, case) for case in cases), alive)
     return value

@@ -51,15 +51,21 @@ def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
 
 def set_attribute(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     """`node.name = value`: what `node.name *= 2` assigns is the array that is there already."""
-    now = attribute(it, node, name)
-    if isinstance(now, V.ArrayRef) and same_reference(now, value):
+    from pyrelay.infer.building import assign
+
+    parameters = getattr(node.cls, "__dataclass_params__", None)
+    if (parameters is not None and parameters.frozen) or hasattr(node.cls, "_fields"):
+        kind = "namedtuple" if parameters is None else "frozen dataclass"
+        raise it.failure(
+            errors.AttributeMissingError,
+            f"{node.cls.__name__} is a {kind}: its fields cannot be assigned",
+            hints=("make a new node with the new value",),
+        )
+    if name not in node.schema.of(node.kind):
+        raise missing(it, node, name)
+    if isinstance(value, V.ArrayRef) and same_reference(attribute(it, node, name), value):
         return
-    raise it.failure(
-        errors.UnsupportedOperationError,
-        f"the field {name!r} of {V.describe(node)} cannot be assigned in a compiled function",
-        notes=("the trees that a function is called with keep their shape and their numbers",),
-        hints=(f"write into an array of the node, e.g. node.{name}[...] = value",),
-    )
+    assign(it, node, name, value)
 
 
 def missing(it: Interpreter, node: V.Data, name: str) -> errors.PyrelayError:
@@ -92,8 +98,7 @@ def read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Va
     Reading it again where that can be seen gives the same value, so that a test of the one is known
     of the other.
     """
-    columns = it.content(pool.root)
-    now = [it.content(columns[name].root) for name, _ in column_sorts(sort, path)]
+    now = [_rows(it, pool, name) for name, _ in column_sorts(sort, path)]
     key = (pool.root, path, row, *now)
     for table in reversed(it.reads):
         found: Read | None = table.get(key)
@@ -112,11 +117,7 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
         case Number(ty):
             return _number(it, pool, path, row, ty)
         case Array():
-            column = _column(it, pool, path)
-            ty = TensorType(column.type.dtype, column.type.shape[1:])
-            step = V.ViewStep("index", (row,), _AT_ROW)
-            view = V.ArrayRef(column.root, (*column.view, step), ty)
-            return view if ty.shape else it.result(it.builder.handle(it.atom(view)))
+            return _array(it, pool, path, row)
         case Child(kinds):
             return _child(it, pool, kinds, path, row)
         case Items(cls, item):
@@ -142,14 +143,34 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
     )
 
 
-def _column(it: Interpreter, pool: V.Ref, path: str) -> V.ArrayRef:
-    column = it.content(pool.root)[path]
+def _rows(it: Interpreter, pool: V.Ref, column: str) -> Atom:
+    """The present content of a column."""
+    from pyrelay.infer.building import column_rows
+
+    grown = column_rows(it, pool, column)
+    if grown is not None:
+        return grown
+    atom: Atom = it.content(it.content(pool.root)[column].root)
+    return atom
+
+
+def _array(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
+    """A row of a column of arrays: of an argument a view, of new nodes a copy, never written."""
+    column = it.content(pool.root).get(path)
+    if column is None:
+        made = it.result(it.emit("index", _rows(it, pool, path), row, axes=(0,)))
+        if isinstance(made, V.ArrayRef):
+            made.root.stored = it.let.span if it.let else None
+        return made
     assert isinstance(column, V.ArrayRef)
-    return column
+    ty = TensorType(column.type.dtype, column.type.shape[1:])
+    step = V.ViewStep("index", (row,), _AT_ROW)
+    view = V.ArrayRef(column.root, (*column.view, step), ty)
+    return view if ty.shape else it.result(it.builder.handle(it.atom(view)))
 
 
 def _number(it: Interpreter, pool: V.Ref, path: str, row: Atom, ty: TensorType) -> V.Value:
-    handle = it.emit("index", _column(it, pool, path), row, axes=(0,))
+    handle = it.emit("index", _rows(it, pool, path), row, axes=(0,))
     return V.Scalar(ty, it.builder.cast(handle.atom, ty.dtype, weak=ty.weak))
 
 
