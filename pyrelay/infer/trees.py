@@ -160,7 +160,7 @@ def _array(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
     if column is None:
         made = it.result(it.emit("index", _rows(it, pool, path), row, axes=(0,)))
         if isinstance(made, V.ArrayRef):
-            made.root.stored = it.let.span if it.let else None
+            made.root.stored = (it.let.span if it.let else None) or True
         return made
     assert isinstance(column, V.ArrayRef)
     ty = TensorType(column.type.dtype, column.type.shape[1:])
