@@ -100,7 +100,11 @@ def _as_extent(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     )
     p.frame.emit(Raise(site, ()))
     p.frame.place(after)
-    p.sizes.bind({let.dims[0]: value})
+    # A slot of its own: what is computed from it is known here and below, and the value may be an
+    # extent from which sizes are computed elsewhere as well.
+    own = p.frame.slot()
+    p.frame.emit(Unary("move", own, value))
+    p.sizes.bind({let.dims[0]: Slot(own)})
 
 
 def _check_equal(p: FunctionPlanner, let: Let, call: OpCall) -> None:

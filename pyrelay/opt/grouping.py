@@ -103,7 +103,7 @@ class Grouping:
         self.overwritten = self._overwritten()
 
     def _overwritten(self) -> dict[Atom, int]:
-        """Where each array is first handed to something that may write it."""
+        """Where each array, or one that it is a view of, is first handed to what may write it."""
         found: dict[Atom, int] = {}
         for k, let in enumerate(self.lets):
             if isinstance(let.rhs, OpCall):
@@ -112,6 +112,9 @@ class Grouping:
             elif isinstance(let.rhs, (Loop, FnCall)):
                 for atom in walk.operands(let.rhs):
                     found.setdefault(atom, k)
+        for let in self.lets:
+            if isinstance(let.rhs, OpCall) and self._is_view(let) and let.rhs.args[0] in found:
+                found.setdefault(let.outs[0], found[let.rhs.args[0]])
         return found
 
     # -- grouping ------------------------------------------------------------------------------

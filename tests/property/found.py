@@ -16,4 +16,19 @@ def program(x, y, n, a, b):
         b = 1.0
     return x + np.sum(b), n, a
 """,
+    "sizes of a list made in a branch, and of an argument": """
+def program(x, y, n, a, b):
+    for x in a:
+        if y > n:
+            b = np.array([x] * len(a))
+    return 1 * a
+""",
+    "an array read before it is written, used after a raise": """
+def program(x, y, n, a, b):
+    m2 = np.outer(a, b)
+    b[1] = 0
+    if y > -3.0:
+        raise ValueError
+    return np.sum(m2)
+""",
 }
