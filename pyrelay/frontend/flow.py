@@ -22,6 +22,7 @@ from typing import Any
 from pyrelay.frontend.patterns import Bind
 from pyrelay.frontend.recursion import Work, run
 from pyrelay.frontend.scope import COMPREHENSIONS, Comprehension, Names, Variable
+from pyrelay.frontend.trying import Attempt
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 Statements = list[ast.stmt]
@@ -170,7 +171,10 @@ class _Summaries:
             case ast.Continue():
                 return Summary({}, frozenset({CONTINUE}), False)
             case ast.Raise():
-                return Summary(self.expressions(node.exc, node.cause), frozenset(), False)
+                raised = self.names.raised.get(node, node.exc)
+                return Summary(self.expressions(raised, node.cause), frozenset(), False)
+            case Attempt():
+                return (yield self.attempt(node))
             case ast.If():
                 then: Summary = yield self.clause(node, "body")
                 orelse: Summary = yield self.clause(node, "orelse")
@@ -187,6 +191,22 @@ class _Summaries:
             case _ if node in self.names.rewritten:
                 return (yield self.statements(self.names.rewritten[node]))
         return Summary(self.simple(node))
+
+    def attempt(self, node: Attempt) -> Work[Summary]:
+        body: Summary = yield self.clause(node, "body")
+        final: Summary = yield self.clause(node, "final")
+        caught: Summary = yield self.clause(node, "caught")
+        orelse: Summary = yield self.clause(node, "orelse")
+        assigned = {
+            **orelse.assigned, **caught.assigned, **final.assigned, **self.flow.stored(node.target),
+            **body.assigned, **self.expressions(*node.types),
+        }
+        if not final.falls:
+            return Summary(assigned, final.exits, False)
+        exits = body.exits | final.exits | caught.exits
+        if body.falls:
+            exits |= orelse.exits
+        return Summary(assigned, exits, caught.falls or (body.falls and orelse.falls))
 
     def loop(self, node: ast.While | ast.For) -> Work[Summary]:
         body: Summary = yield self.clause(node, "body")
@@ -275,9 +295,25 @@ class _Liveness:
                 return live
             case _ if node in self.names.rewritten:
                 return (yield self.statements(self.names.rewritten[node], after, exits))
+            case Attempt():
+                return (yield self.attempt(node, after, exits))
             case ast.Break() | ast.Continue():
                 return exits[BREAK if isinstance(node, ast.Break) else CONTINUE]
         return (yield self.simple(node, after))
+
+    def attempt(self, node: Attempt, after: int, exits: dict[str, int]) -> Work[int]:
+        """What the body assigns lives in cells, so nothing in it ends the life of a variable."""
+        self.note(self.flow.after, node, after)
+        caught = yield self.statements(node.caught, after, exits)
+        live = caught | (yield self.statements(node.orelse, after, exits))
+        if node.final:
+            for left in exits.values():
+                live |= left
+            live = yield self.statements(node.final, live, exits)
+            exits = dict.fromkeys(exits, live)
+        live = yield self.targets([node.target], live)
+        live |= yield self.statements(node.body, live, exits)
+        return (yield self.sequence(node.types, live))
 
     def loop(self, node: ast.While | ast.For, after: int, exits: dict[str, int]) -> Work[int]:
         ending = yield self.statements(node.orelse, after, exits)
@@ -306,8 +342,8 @@ class _Liveness:
         match node:
             case ast.Return(value=value):
                 return (yield self.sequence([value], 0))
-            case ast.Raise(exc=exc, cause=cause):
-                return (yield self.sequence([exc, cause], 0))
+            case ast.Raise(cause=cause):
+                return (yield self.sequence([self.names.raised.get(node, node.exc), cause], 0))
             case ast.Assert(test=test, msg=msg):
                 failing = yield self.sequence([msg], 0)
                 return (yield self.expression(test, after | failing))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrelay.frontend import generators, patterns
+from pyrelay.frontend import generators, patterns, trying
 from pyrelay.frontend.source import FunctionNode
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -90,8 +90,9 @@ class Names:
     """What the names of a function mean, and what was found on the way.
 
     meaning: by node; the node of a name is its `Name`, or the `FunctionDef`, `alias` or `arg`.
-    rewritten: the statements that stand for a `match` or a `yield`.
-    generators: the functions that stand for generator expressions.
+    rewritten: the statements that stand for a `match`, a `try` or a `yield`.
+    generators: the functions that stand for generator expressions. raised: what a bare `raise`
+    raises.
     """
 
     class_name: str | None
@@ -100,6 +101,7 @@ class Names:
     comprehensions: dict[Comprehension, list[Variable]] = field(default_factory=dict)
     rewritten: dict[ast.stmt, list[ast.stmt]] = field(default_factory=dict)
     generators: dict[ast.AST, ast.FunctionDef] = field(default_factory=dict)
+    raised: dict[ast.Raise, ast.expr] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def variable(self, node: ast.AST) -> Variable:
@@ -145,6 +147,7 @@ class _Analysis:
         self.names, self.free, self.lazy = names, free, lazy
         self.uses: list[tuple[ast.AST, str, _Level, bool]] = []
         self.pending: list[tuple[ast.AST, _Level]] = []
+        self.attempts: list[trying.Attempt] = []
         self.hidden = patterns.numbers()
 
     def run(self, node: FunctionNode) -> Names:
@@ -155,6 +158,8 @@ class _Analysis:
             visit(self, here, level)
         for use in self.uses:
             self.resolve(*use)
+        for attempt in self.attempts:
+            self.keep(attempt)
         return self.names
 
     def later(self, nodes: Iterable[ast.AST | None], level: _Level) -> None:
@@ -262,6 +267,24 @@ class _Analysis:
         self.names.rewritten[node] = statements
         self.later(statements, level)
 
+    def attempt(self, node: ast.Try, level: _Level) -> None:
+        statements = trying.as_attempts(node, self.hidden, self.names.raised)
+        self.names.rewritten[node] = statements
+        self.attempts += (s for s in statements if isinstance(s, trying.Attempt))
+        self.later(statements, level)
+
+    def raising(self, node: ast.Raise, level: _Level) -> None:
+        self.later([self.names.raised.get(node, node.exc), node.cause], level)
+
+    def keep(self, attempt: trying.Attempt) -> None:
+        """What the body of a `try` assigns lives in cells: its value where the body raised."""
+        for node in trying.assigned_in(attempt.body, self.names.rewritten):
+            variable = self.names.meaning[node]
+            if not isinstance(variable, Variable) or variable.comprehension:
+                continue
+            if not variable.name.startswith("."):  # hidden ones are read only inside
+                variable.captured = True
+
     # -- meaning ---------------------------------------------------------------------------------
 
     def resolve(self, node: ast.AST, name: str, level: _Level, stored: bool) -> None:
@@ -331,4 +354,6 @@ _VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.ImportFrom: _Analysis.imports,
     ast.AnnAssign: _Analysis.annotated,
     ast.Match: _Analysis.match,
+    ast.Try: _Analysis.attempt,
+    ast.Raise: _Analysis.raising,
 }

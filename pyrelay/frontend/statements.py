@@ -19,10 +19,11 @@ from pyrelay.frontend import assignment, closures
 from pyrelay.frontend.expressions import condition
 from pyrelay.frontend.flow import BREAK, CONTINUE, EMPTY, RETURN, Summary
 from pyrelay.frontend.loops import Left, LoopNode, loop
-from pyrelay.frontend.lowering import NONE, NOT_READ, Lowering, evaluate
+from pyrelay.frontend.lowering import NONE, NOT_READ, TRUE, Lowering, evaluate
 from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.regions import FALL, RAISE, BranchRegion, Region, ordered
-from pyrelay.ir.nodes import Atom, Block, Const
+from pyrelay.frontend.trying import Attempt
+from pyrelay.ir.nodes import Atom, Block, Const, If
 
 Results = tuple[Atom, ...]
 
@@ -33,8 +34,8 @@ class Choice:
 
     key: ast.stmt
     cond: Atom
-    then: Sequence[ast.stmt]
-    orelse: Sequence[ast.stmt]
+    then: Sequence[Item]
+    orelse: Sequence[Item]
     summaries: tuple[Summary, Summary]
     span: Span
 
@@ -44,7 +45,21 @@ class EndWith:
     """The end of a `with` block."""
 
 
-Item = ast.stmt | Choice | EndWith
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Behind the body of a `try` that did not raise: leave as it was left, if it was.
+
+    flags say by which of the exits (see `BranchRegion.flags`); `falls`: it may not have been.
+    """
+
+    exits: tuple[str, ...]
+    flags: tuple[Atom, ...]
+    returned: Atom
+    falls: bool
+    span: Span
+
+
+Item = ast.stmt | Choice | EndWith | Departure
 #: Statements, the index of the next one, and what comes after them.
 Rest = tuple[Sequence[Item], int, "Rest"] | None
 
@@ -86,6 +101,14 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
                 *others, (manager, span) = low.env.managers
                 low.env.managers = tuple(others)
                 low.act("exit", (manager,), span)
+            case Attempt():
+                rest, results = yield attempt(low, item, rest, region)
+                if results is not None:
+                    return results
+            case Departure():
+                left = yield departing(low, item, rest, region)
+                if left is not None:
+                    return left
             case _ if item in low.names.rewritten:
                 rest = (low.names.rewritten[item], 0, rest)
             case _:
@@ -131,17 +154,65 @@ def branch(low: Lowering, choice: Choice, rest: Rest, region: Region) -> Work[Re
     if not exits:
         return None
 
+    way = Departure(exits, flags, returned, True, choice.span)
+    return (yield departing(low, way, rest, region))
+
+
+def departing(
+    low: Lowering, way: Departure, rest: Rest, region: Region
+) -> Work[Results | None]:
+    """Leave as the flags say, or go on. None if there is no way out."""
+    exits = way.exits
+
     def leaves(at: int) -> Work[Results]:
         """Leave by exit `at` or a later one, as the flags say."""
         if at + 1 == len(exits):
-            return (yield region.leave(low, exits[at], returned))
-        this = yield low.block(region.leaving(low, exits[at], returned))
+            return (yield region.leave(low, exits[at], way.returned))
+        this = yield low.block(region.leaving(low, exits[at], way.returned))
         later = yield low.block(leaves(at + 1))
-        return low.choose(flags[at + 1], this, later, region.slots, choice.span)
+        return low.choose(way.flags[at + 1], this, later, region.slots, way.span)
 
+    if not exits:
+        return None if way.falls else region.leave(low, RAISE)
+    if not way.falls:
+        return (yield leaves(0))
     left = yield low.block(leaves(0))
     stayed = yield low.block(lower(low, rest, region))
-    return low.choose(flags[0], left, stayed, region.slots, choice.span)
+    return low.choose(way.flags[0], left, stayed, region.slots, way.span)
+
+
+def attempt(
+    low: Lowering, node: Attempt, rest: Rest, region: Region
+) -> Work[tuple[Rest, Results | None]]:
+    """The body of a `try`; what is still to be done behind it, or the region's results."""
+    types: list[Atom] = []
+    for each in node.types:
+        types.append((yield evaluate(low, each)))
+    span = low.first_line(node)
+    low.act("try", types, span, looks=node.looks)
+    body, orelse = low.flow.summary[node, "body"], low.flow.summary[node, "orelse"]
+    exits = ordered(body.exits)
+    live = {FALL: 0, **{e: region.live[e] for e in exits}}
+    inner = BranchRegion(live, len(low.env.managers), [], exits)
+    block = yield low.block(lower(low, (node.body, 0, None), inner))
+    nothing = Block((), tuple(NOT_READ for _ in inner.slots))
+    outs = low.bind(If(TRUE, block, nothing), span, inner.slots)
+    inner.take_over(low, body.assigned, ())
+    raised = low.py("caught", (), span)
+    low.write(low.names.variable(node.target), raised, span)
+    cond = low.py("compare", (raised, NONE), span, op="is not")
+    flags = outs[: len(inner.flags)]
+    returned = outs[-1] if RETURN in exits else NOT_READ
+    way = Departure(exits, flags, returned, body.falls, span)
+    after = Summary(
+        orelse.assigned, body.exits | (orelse.exits if body.falls else frozenset()),
+        body.falls and orelse.falls,
+    )
+    summaries = low.flow.summary[node, "caught"], after
+    choice = Choice(node, cond, node.caught, [way, *node.orelse], summaries, span)
+    if node.final:
+        return (node.final, 0, ([choice], 0, rest)), None
+    return rest, (yield branch(low, choice, rest, region))
 
 
 def sides(
@@ -191,8 +262,9 @@ def opening(low: Lowering, node: ast.With) -> Work[None]:
 
 def raising(low: Lowering, node: ast.Raise) -> Work[None]:
     """`raise exception from cause`."""
-    assert node.exc is not None
-    exception = yield evaluate(low, node.exc)
+    raised = low.names.raised.get(node, node.exc)
+    assert raised is not None
+    exception = yield evaluate(low, raised)
     cause = NONE if node.cause is None else (yield evaluate(low, node.cause))
     low.act("raise", (exception, cause), low.span(node))
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pyrelay.frontend import generators
 from pyrelay.frontend.scope import Problem
 from pyrelay.frontend.source import FunctionNode
+from pyrelay.frontend.trying import bare_raises, yields_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,6 @@ _TYPE = "Python does not evaluate annotations of a function's variables"
 _CONTEXT = "says load, store or delete, which the place of the node says too"
 _ASYNC = Refused("async code", "compile an ordinary function and await around it")
 _YIELD = Refused("yield inside an expression", "write 'yield value' as a statement of its own")
-_TRY = Refused("try", "test the condition before the operation that would raise")
 _TEMPLATE = Refused("a template string", "write an f-string")
 _UNKNOWN = Refused("newer syntax", "write it in the syntax of an older Python")
 _TYPE_PARAMETER = Refused("a type parameter", "leave it out: types come from the arguments")
@@ -75,6 +75,8 @@ LANGUAGE: dict[str, Read | Refused] = {
     "Expr": _read("value"),
     "Assert": _read("test msg"),
     "Raise": _read("exc cause"),
+    "Try": _read("body handlers orelse finalbody"),
+    "ExceptHandler": _read("type name body"),
     "With": _read("items body", type_comment=_COMMENT),
     "withitem": _read("context_expr optional_vars"),
     "Import": _read("names"),
@@ -133,9 +135,7 @@ LANGUAGE: dict[str, Read | Refused] = {
     "AsyncFor": _ASYNC,
     "AsyncWith": _ASYNC,
     "Await": _ASYNC,
-    "Try": _TRY,
-    "TryStar": _TRY,
-    "ExceptHandler": Refused("except", "test the condition before the operation that would raise"),
+    "TryStar": Refused("except*", "write except with a tuple of classes"),
     "ClassDef": Refused("a class definition", "define the class outside of the function"),
     "TypeAlias": Refused("a type alias", "define it outside of the function"),
     "TypeVar": _TYPE_PARAMETER,
@@ -154,14 +154,14 @@ LANGUAGE: dict[str, Read | Refused] = {
 def scan(function: FunctionNode) -> list[Problem]:
     """All constructs in the body of a function that are not compiled, in order of the text."""
     problems: list[Problem] = []
-    yields: set[ast.AST] = set()  # those that are statements
+    allowed: set[ast.AST] = set()  # yields that are statements, bare raises in handlers
     lazy = generators.kept(function)
     pending: list[ast.AST] = [function]
     while pending:
         node = pending.pop()
         treated = LANGUAGE.get(type(node).__name__, _UNKNOWN)
         refusal = treated if isinstance(treated, Refused) else _refusal_here(
-            node, yields, lazy
+            node, allowed, lazy
         )
         if refusal is None:
             pending += reversed(list(_parts(node, function)))
@@ -199,13 +199,13 @@ def _clauses(node: ast.AST) -> list[ast.AST]:
 
 
 def _refusal_here(
-    node: ast.AST, yields: set[ast.AST], lazy: frozenset[ast.AST]
+    node: ast.AST, allowed: set[ast.AST], lazy: frozenset[ast.AST]
 ) -> Refused | None:
     """What is refused about a node of a kind that is compiled elsewhere."""
     match node:
         case ast.Expr(value=ast.Yield() | ast.YieldFrom() as statement):
-            yields.add(statement)
-        case ast.Yield() | ast.YieldFrom() if node not in yields:
+            allowed.add(statement)
+        case ast.Yield() | ast.YieldFrom() if node not in allowed:
             return _YIELD
         case ast.GeneratorExp() if node in lazy and _assigns(node):
             return Refused(":= in a generator kept for later", "assign before or after it")
@@ -215,7 +215,11 @@ def _refusal_here(
             return _TYPE_PARAMETER
         case ast.Delete(targets=targets) if any(isinstance(t, ast.Attribute) for t in targets):
             return Refused("del of an attribute", "assign None to it")
-        case ast.Raise(exc=None):
+        case ast.Try() if yields_inside(node):
+            return Refused("yield in the body of a try", "put the try where the values are used")
+        case ast.ExceptHandler(body=body):
+            allowed.update(bare_raises(body))
+        case ast.Raise(exc=None) if node not in allowed:
             return Refused("raise without an exception", "name the exception to raise")
     return None
 

@@ -116,7 +116,7 @@ def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
             ) from None
         return captured(it, value, NameGuard("cell", cell, name, value, _by_value(value)))
     namespace = owner.__globals__
-    if name in namespace and _is_our_own(it):
+    if name in namespace and is_our_own(it):
         return captured(it, namespace[name])
     if name in namespace:
         value = namespace[name]
@@ -125,14 +125,14 @@ def read_name(it: Interpreter, scope: str, name: str) -> V.Value:
     builtins = namespace.get("__builtins__", __builtins__)
     table = builtins if isinstance(builtins, dict) else vars(builtins)
     if name in table:
-        if not _is_our_own(it):
+        if not is_our_own(it):
             it.program.guards.record(NameGuard("absent", namespace, name, ABSENT, False))
             it.program.guards.record(NameGuard("item", table, name, table[name], False))
         return V.Known(table[name])
     raise _undefined(it, name, [*namespace, *table])
 
 
-def _is_our_own(it: Interpreter) -> bool:
+def is_our_own(it: Interpreter) -> bool:
     """True in NumPy's functions as pyrelay spells them in Python: what they read stays."""
     return of_pyrelay(it.frame.owner)
 
@@ -202,6 +202,13 @@ def _missing(
 ) -> errors.PyrelayError:
     import difflib
 
+    from pyrelay.infer.handling import catches, raise_to_handler
+    from pyrelay.infer.names_builtins import class_of
+
+    if catches(it, AttributeError):
+        cls = getattr(class_of(obj), "__name__", "object")
+        message = f"{cls!r} object has no attribute {name!r}"
+        raise_to_handler(it, AttributeError, (V.Known(message),))
     close = difflib.get_close_matches(name, known, n=1)
     hints = (f"did you mean {close[0]!r}?",) if close else ()
     return it.failure(
@@ -216,7 +223,7 @@ def _known_attribute(it: Interpreter, owner: Any, name: str) -> V.Value:
         known = [n for n in dir(owner) if not n.startswith("_")]
         raise _missing(it, V.Known(owner), name, known) from None
     fixed = isinstance(owner, (str, bytes, np.dtype, np.generic)) or is_writer(owner)
-    if not (_is_our_own(it) or fixed):
+    if not (is_our_own(it) or fixed):
         if isinstance(value, python_types.MethodType):  # made anew by every look
             it.program.guards.record(NameGuard("function", owner, name, value.__func__, False))
             return captured(it, value)

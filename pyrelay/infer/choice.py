@@ -15,6 +15,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.effects import emit_raise
+from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import compare, raised
 from pyrelay.infer.truth import truth
@@ -41,7 +42,7 @@ def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> 
             f"{kind} indices must be integers or slices, not {type(index).__name__}",
         )
     if not -len(items) <= index < len(items):
-        if it.conditional:
+        if it.conditional or catches(it, IndexError):
             raise raised(it, IndexError(f"{kind} index out of range"))
         raise it.failure(
             errors.IndexRangeError,
@@ -61,7 +62,7 @@ def lookup(it: Interpreter, content: Mapping[Any, V.Value], key: V.Value) -> V.V
         return choose_by_key(it, content, key, missing)
     known = it.static(key, "the key of a dict")
     if known not in content:
-        if it.variants:
+        if it.variants or catches(it, KeyError):
             raise raised(it, KeyError(known))
         present = ", ".join(map(repr, content)) or "none"
         close = difflib.get_close_matches(str(known), [k for k in content if isinstance(k, str)], 1)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyrelay.infer import coding, growing, identity, narrowing
+from pyrelay.infer import coding, growing, handling, identity, narrowing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -33,6 +33,9 @@ def run_if(it: Interpreter, let: Let) -> None:
     rhs = let.rhs
     assert isinstance(rhs, If)
     test = truth(it, it.value(rhs.cond))
+    if it.opening is not None:
+        it.bind(let.outs, handling.body(it, lambda: it.run(rhs.then), len(let.outs)))
+        return
     if isinstance(test, V.Known):
         it.bind(let.outs, it.run(rhs.then if test.value else rhs.orelse))
         return
@@ -93,6 +96,7 @@ class _Path:
     builder: Builder
     heap: Heap
     results: list[V.Value] | None
+    raised: bool = False  # it ends with an exception on its way
 
 
 def _walk(it: Interpreter, heap: Heap, arm: Arm) -> _Path:
@@ -103,6 +107,8 @@ def _walk(it: Interpreter, heap: Heap, arm: Arm) -> _Path:
             path.results = list(arm())
         except V.Diverges:
             path.results = None
+        except V.Raises:
+            path.results, path.raised = [], True
         finally:
             it.let = saved
     return path
@@ -122,6 +128,10 @@ def branch(
     numbers = identity.Numbers()
     paths = [_walk(it, base, then), _walk(it, base, orelse)]
     alive = [p for p in paths if p.results is not None]
+    ended = [p for p in alive if not p.raised]
+    for path in alive:
+        if path.raised and ended:
+            path.results = [V.Known(UNREAD) for _ in ended[0].results or ()]
     if not alive:
         blocks = [p.builder.block(()) for p in paths]
         it.builder.bind(If(test, blocks[0], blocks[1]), ())
@@ -129,7 +139,10 @@ def branch(
     merged = _Merge(it, base, mark, paths, names, numbers)
     if tears:
         merged.tear()
-    return merged.finish(test)
+    results = merged.finish(test)
+    if not ended:
+        raise V.Raises
+    return results
 
 
 class _Merge:
@@ -197,6 +210,7 @@ class _Merge:
             L.Describer(
                 p.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots,
                 exact=self.it.program.exact,
+                local=frozenset(out for let in p.builder.lets for out in let.outs),
             )
             for p in self.alive
         ]

@@ -16,6 +16,7 @@ from pyrelay.infer import (
     calls,
     effects,
     generators,
+    handling,
     lists,
     narrowing,
     operators,
@@ -369,6 +370,19 @@ def _raise(it: Interpreter, args: Args, attrs: Any) -> None:
     effects.raise_value(it, *args)
 
 
+def _try(it: Interpreter, args: Args, attrs: Any) -> None:
+    handling.begin(it, args, attrs["looks"])
+
+
+def _caught(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    return handling.caught(it)
+
+
+def _matches(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    classes = handling.classes_of(it, args[1])
+    return calls.call(it, V.Known(isinstance), (args[0], V.Known(classes)), {})
+
+
 _CONTEXTS_WITHOUT_EFFECT = ("errstate", "scope")
 
 
@@ -407,6 +421,6 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
     "set_cell": _set_cell, "bound": _bound, "format": _format, "append": _append,
     "expect": _expect, "is_sequence": _by_case(_is_sequence, 0),
     "is_mapping": _by_case(_is_mapping, 0), "positional": _by_case(_positional, 0),
-    "raise": _raise, "yield": _yield, "enter": _enter, "exit": _exit,
-    "annotate": _annotate,
+    "raise": _raise, "try": _try, "caught": _caught, "matches": _matches, "yield": _yield,
+    "enter": _enter, "exit": _exit, "annotate": _annotate,
 }

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyrelay import errors
-from pyrelay.infer import host, text
+from pyrelay.infer import handling, host, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
@@ -43,6 +43,16 @@ def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) ->
         distribute(it, exception, lambda case: raise_value(it, case, cause))
         raise V.Diverges
     cls, args, keywords = parts_of(it, exception)
+    if it.guarded:
+        if cause != V.NONE:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "'raise ... from ...' in the body of a try is not compiled",
+                hints=("leave out the cause, or raise it behind the try",),
+            )
+        pairs = [p.items for p in keywords if isinstance(p, V.Tuple)]
+        named = [(k.value, v) for k, v in pairs if isinstance(k, V.Known)]
+        handling.raise_to_handler(it, cls, args, named)
     if cause == V.NONE and not keywords:
         emit_raise(it, cls, args)
     elif cause == V.NONE:
@@ -86,7 +96,9 @@ def _raise_from(
 
 
 def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
-    """Emit the raising of `cls(*args)`."""
+    """Emit the raising of `cls(*args)`. In the body of a `try`, raises Raises."""
+    if it.guarded:
+        handling.raise_to_handler(it, cls, args)
     numbers: list[V.Value] = []
     parts = [_argument(arg, numbers) for arg in args]
     words = sum(1 + (ty.dtype.size == 16) for ty in map(V.number_type, numbers) if ty)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
@@ -29,6 +29,9 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, PyCall, Var
 from pyrelay.ir.op import OPS, Op, Promotion, RelationError
 from pyrelay.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from pyrelay.infer.handling import Handling
 
 #: Errors whose message is clearer with the types of the operands under them.
 _SHOWN_OPERANDS = (
@@ -73,6 +76,10 @@ class Program:
     hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value
     new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
     objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
+    #: Ops in bodies of `try` whose failure has a branch of its own.
+    checked: set[Let] = field(default_factory=set)
+    #: Functions called in bodies of `try` before they were complete, with the error if they raise.
+    silent: dict[str, PyrelayError] = field(default_factory=dict)
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
@@ -139,6 +146,8 @@ class Interpreter:
     #: fields of nodes read so far: a table for each block that the code at hand is inside
     reads: list[dict[Any, Read]] = field(default_factory=lambda: [{}])
     pools: dict[Any, V.Ref] = field(default_factory=dict)  # of new nodes, by data type
+    handling: tuple[Handling, ...] = ()  # the `try` whose bodies are around, innermost last
+    opening: Handling | None = None  # the `try` whose body is next, or was just now
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     # -- blocks ------------------------------------------------------------------------------
@@ -180,10 +189,24 @@ class Interpreter:
         for k in range(start, len(block.lets)):
             let, saved = block.lets[k], self.let
             mark, emitted = len(self.assumed), len(self.builder.lets)
+            if self.guarded and isinstance(let.rhs, PyCall):
+
+                def goes_on(
+                    results: Sequence[V.Value], k: int = k, let: Let = let
+                ) -> tuple[V.Value, ...]:
+                    self.bind(let.outs, results)
+                    return self._behind_raise(block, k + 1, behind)
+
+                done, found = self._tried(let, goes_on)
+                if done:
+                    return tuple(found)
+                self.bind(let.outs, found)
             try:
-                self.step(let)
+                if not self.guarded or not isinstance(let.rhs, PyCall):
+                    self.step(let)
             except V.NeedsSplitting:
-                if not isinstance(let.rhs, If) or self.program.splits == MOST_SPLITS:
+                tried = isinstance(let.rhs, If) and isinstance(let.rhs.cond, Const)
+                if not isinstance(let.rhs, If) or tried or self.program.splits == MOST_SPLITS:
                     raise
                 self.program.splits += 1
                 narrowing.forget(self, mark)
@@ -195,29 +218,69 @@ class Interpreter:
 
                 with self.builder.at(let.span):
                     return tuple(control.split(self, let, rest, tears=outermost))
+            if self.guarded and self.heap.contents[self.handling[-1].cell] != V.NONE:
+                with self.builder.at(let.span):
+                    return self._behind_raise(block, k + 1, behind)
         results = tuple(map(self.value, block.results))
         return results if behind is None else tuple(behind(results))
 
+    def _behind_raise(
+        self, block: Block, start: int, behind: Rest | None
+    ) -> tuple[V.Value, ...]:
+        """In the body of a `try`: the rest of a block, unless something was raised before."""
+        from pyrelay.infer import handling
+
+        return tuple(
+            handling.behind(self, lambda: self._run_from(block, start, behind, False))
+        )
+
+    @property
+    def guarded(self) -> bool:
+        """True in the body of a `try`."""
+        return bool(self.handling)
+
     def step(self, let: Let) -> None:
         """Interpret one Let."""
-        from pyrelay.infer import control, dispatch
+        from pyrelay.infer import control, handling
 
         saved, self.let = self.let, let
+        mark, guarded = len(self.builder.lets), self.guarded
         with self.builder.at(let.span):
             match let.rhs:
-                case PyCall(kind, args, attrs):
-                    results = dispatch.TABLE[kind](self, tuple(map(self.value, args)), attrs)
-                    if isinstance(results, list):
-                        self.bind(let.outs, results)
-                    elif let.outs:
-                        self.bind(let.outs, (results,))  # type: ignore[arg-type]
+                case PyCall() as node:
+                    self.bind(let.outs, self._done(node))
                 case If():
                     control.run_if(self, let)
                 case Loop():
                     control.run_loop(self, let)
                 case _:
                     raise AssertionError(f"{let.rhs} is not a node of Relay")
+            if guarded:
+                handling.check(self, mark)
         self.let = saved
+
+    def _tried(
+        self, let: Let, rest: Callable[[list[V.Value]], Sequence[V.Value]]
+    ) -> tuple[bool, list[V.Value]]:
+        """A step in the body of a `try` (see `handling.attempt`)."""
+        from pyrelay.infer import handling
+
+        node, saved = let.rhs, self.let
+        assert isinstance(node, PyCall)
+        self.let = let
+        with self.builder.at(let.span):
+            found = handling.attempt(self, lambda: self._done(node), rest)
+        self.let = saved
+        return found
+
+    def _done(self, node: PyCall) -> list[V.Value]:
+        """The outputs of a PyCall."""
+        from pyrelay.infer import dispatch
+
+        results = dispatch.TABLE[node.kind](self, tuple(map(self.value, node.args)), node.attrs)
+        if results is None:
+            return []
+        return results if isinstance(results, list) else [results]  # type: ignore[list-item]
 
     @contextmanager
     def inside(self, builder: Builder, heap: Heap) -> Iterator[None]:
@@ -528,6 +591,6 @@ class Interpreter:
 
 
 VALUE_CLASSES = (
-    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Text, V.Slice, V.Closure, V.Method,
+    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Text, V.Raised, V.Slice, V.Closure, V.Method,
     V.Partial, V.Derivative, V.Range, V.Lazy, V.Union, V.Data, V.Items,
 )

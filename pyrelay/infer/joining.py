@@ -364,7 +364,7 @@ def _may_be_union(a: Layout, b: Layout) -> bool:
             case LKnown(v):
                 return types.of_scalar(v) is None
             case LNode(head, _):
-                return head[0] in ("closure", "method", "partial", "derivative", "text")
+                return head[0] in ("closure", "method", "partial", "derivative", "text", "raised")
             case LView():
                 return True
             case LPlace(_, kind, _, _):

@@ -20,7 +20,7 @@ from pyrelay.infer.identity import numbered
 from pyrelay.infer.windows import Form, window_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
-from pyrelay.ir.nodes import UNREAD
+from pyrelay.ir.nodes import UNREAD, Atom
 from pyrelay.ir.types import TensorType
 
 
@@ -140,6 +140,9 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
             # Text of an int and text of a float are two texts: their numbers are not joined.
             kinds = tuple(str(V.number_type(v)) for v in V.leaves_of(args))
             return ("text", function, len(args), kinds)
+        case V.Raised(cls, args, keywords):
+            shown = tuple(head_of(v) or V.describe(v) for v in args)
+            return ("raised", cls, shown, tuple(k for k, _ in keywords))
         case V.Slice():
             return ("slice",)
         case V.Range():
@@ -166,6 +169,8 @@ def children_of(value: V.Value) -> tuple[V.Value, ...]:
     match value:
         case V.Tuple(items) | V.Text(args=items):
             return items
+        case V.Raised(_, args, keywords):
+            return (*args, *(v for _, v in keywords))
         case V.Slice(a, b, c) | V.Range(a, b, c):
             return (a, b, c)
         case V.Closure(defaults=defaults, cells=cells):
@@ -194,6 +199,9 @@ def rebuild(head: tuple[Any, ...], children: Sequence[V.Value]) -> V.Value:
             return V.Tuple(c, cls)
         case ("text", function, _, _):
             return V.Text(function, c)
+        case ("raised", cls, shown, names):
+            split = len(shown)
+            return V.Raised(cls, c[:split], tuple(zip(names, c[split:], strict=True)))
         case ("slice",):
             return V.Slice(*c)
         case ("range",):
@@ -418,6 +426,7 @@ class Describer:
     rivals: dict[int, frozenset[int]] = field(default_factory=dict)
     lists: dict[int, Any] = field(default_factory=dict)  # contents: each mention tells the items
     exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
+    local: frozenset[Atom] = frozenset()  # variables of the path, which nobody sees behind it
     renamed: dict[Extent, Extent] = field(default_factory=dict)
 
     def __call__(self, value: V.Value) -> Layout:
@@ -434,7 +443,8 @@ class Describer:
                 window = self._view(value) if view and self.exact > 1 else None
                 if window is not None:
                     return window
-                if self.outer(root) and root not in self.place_roots:
+                hidden = any(a in self.local for step in view for a in step.atoms)
+                if self.outer(root) and root not in self.place_roots and not hidden:
                     return LFixed(value)
                 key = self._key(root, view)
                 exact = self.exact > 0 and not view and numbered(root)

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import growing
+from pyrelay.infer import growing, handling
 from pyrelay.infer import values as V
 from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.generators import consume, is_generator
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import Iteration, iterate
+from pyrelay.infer.operators import either
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute_all
 from pyrelay.ir.nodes import Let, Loop
@@ -89,7 +90,7 @@ class Runner:
     @property
     def exits(self) -> bool:
         """True if the body says whether to leave."""
-        return self.node.exits or self.tested_inside or self.dynamic
+        return self.node.exits or self.tested_inside or self.dynamic or self.it.guarded
 
     @property
     def keeps_lengths(self) -> bool:
@@ -103,6 +104,7 @@ class Runner:
 
     def run(self, init: list[V.Value]) -> list[V.Value]:
         """The carried values after the loop."""
+        self.tested_inside |= self.it.guarded and self.node.test is not None
         count = self.iteration.count if self.iteration else None
         if self.iteration and self.iteration.static:
             try:
@@ -218,6 +220,17 @@ class Runner:
 
     def body(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
         """Interpret the body; whether to leave, and the next carried values."""
+        if not self.it.guarded:
+            return self._iteration(index)
+        handling.nothing_raised(self.it)
+        try:
+            leave, following = self._iteration(index)
+        except V.Raises:
+            return V.Known(True), self._carried()
+        raised = handling.on_its_way(self.it)
+        return either(self.it, raised, leave), following
+
+    def _iteration(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
         if self.dynamic:
             return self._while_reached(index)
         if self.iteration is not None:
@@ -228,9 +241,15 @@ class Runner:
         return self._guarded(self.test())
 
     def _bind_item(self, index: V.Value) -> None:
-        assert self.iteration is not None
-        if self.node.item is not None:
-            self.it.bind((self.node.item,), (self.iteration.item(index),))
+        iteration = self.iteration
+        assert iteration is not None
+        if self.node.item is None:
+            return
+        if self.it.guarded:
+            _, item = handling.attempt(self.it, lambda: [iteration.item(index)])
+        else:
+            item = [iteration.item(index)]
+        self.it.bind((self.node.item,), item)
 
     def _while_reached(self, index: V.Value | None) -> tuple[V.Value, list[V.Value]]:
         """An iteration over lists as long as they are now."""
@@ -269,6 +288,17 @@ class Runner:
         return [self.it.value(v) for v in self.node.carried]
 
     def _body(self) -> tuple[V.Value, list[V.Value]]:
+        if not self.it.guarded:
+            return self._plain_body()
+
+        def run() -> list[V.Value]:
+            leave, following = self._plain_body()
+            return [leave, *following]
+
+        leave, *following = handling.behind(self.it, run)
+        return leave, following
+
+    def _plain_body(self) -> tuple[V.Value, list[V.Value]]:
         lengths = self._lengths()
         results = list(self.it.run(self.node.body))
         leave: V.Value = V.Known(False)

@@ -11,6 +11,7 @@ from pyrelay import errors
 from pyrelay.infer import calls, choice, lists, names, random_state, sets, text
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, dtype_of
+from pyrelay.infer.handling import catches
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
@@ -420,6 +421,8 @@ def _dict_pop(
     if known not in content:
         if default is not None:
             return default
+        if catches(it, KeyError):
+            raise raised(it, KeyError(known))
         raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
     taken = content.pop(known)
     it.heap.write(x.root, content, _span(it))

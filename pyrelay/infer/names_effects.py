@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import host
 from pyrelay.infer import values as V
@@ -82,6 +84,21 @@ def _warn(where: _Place, message: Any, category: type[Warning] | None) -> None:
     kind = type(message) if isinstance(message, Warning) else category or UserWarning
     name = namespace.get("__name__")
     warnings.warn_explicit(message, kind, *line, module=name, registry=registry)
+
+
+@handles(np.errstate)
+def errstate(it: Interpreter, **modes: V.Value) -> V.Value:
+    """np.errstate(...): compiled code never warns, so only what would raise or call is refused."""
+    known = {name: it.static(mode, "the mode of np.errstate") for name, mode in modes.items()}
+    strict = [name for name, mode in known.items() if mode in ("raise", "call", "print", "log")]
+    if strict:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"np.errstate({strict[0]}={known[strict[0]]!r}) is not compiled: arithmetic on arrays "
+            "goes on with inf and nan",
+            hints=("test the result: if not np.all(np.isfinite(y)): raise ...",),
+        )
+    return V.Known(np.errstate(**known))
 
 
 def _clock(function: Callable[[], Any], ty: types.TensorType) -> None:

@@ -20,6 +20,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import Array, Number, Schema
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
+from pyrelay.infer.handling import settle
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
 from pyrelay.infer.layout import content_children
@@ -328,6 +329,7 @@ class _Close:
 
     def finish(self, value: V.Value) -> Specialised:
         it, attempt = self.it, self.attempt
+        settle(it)
         containers = [V.Ref(r) for r in attempt.containers]
         self._count_mentions([value, *containers])
         tree = self._tree(value)

@@ -13,6 +13,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import choice, lists, text
 from pyrelay.infer import values as V
+from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import binary, compare, extent_of, number_of_enum, poly_of, raised
 from pyrelay.infer.trees import fields, is_namedtuple
@@ -390,7 +391,7 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             except ValueError as error:
                 raise it.failure(errors.InvalidValueError, str(error)) from None
             except IndexError:
-                if it.conditional:
+                if it.conditional or catches(it, IndexError):
                     raise raised(it, IndexError("list assignment index out of range")) from None
                 raise it.failure(
                     errors.IndexRangeError,
@@ -571,6 +572,8 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     if isinstance(obj, V.Ref) and obj.root.kind == "dict":
         content = dict(it.content(obj.root))
         if known not in content:
+            if catches(it, KeyError):
+                raise raised(it, KeyError(known))
             raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
         del content[known]
         it.heap.write(obj.root, content, it.let.span if it.let else None)

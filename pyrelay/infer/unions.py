@@ -142,7 +142,7 @@ def _for_free(it: Interpreter, value: V.Union, use: Use) -> V.Value | None:
         try:
             with it.inside(trial, heap), assuming(it, ((value.tag, frozenset((i,))),)):
                 results.append(use(case))
-        except (errors.PyrelayError, V.Diverges):
+        except (errors.PyrelayError, V.Diverges, V.Raises):
             it.let = saved
             del it.calls[calls:], it.frames[depth:]
             return None

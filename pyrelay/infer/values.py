@@ -153,6 +153,15 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Raised:
+    """An exception on its way to its handler: `cls(*args, **keywords)`, keywords as pairs."""
+
+    cls: type[BaseException]
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Slice:
     """start:stop:step."""
 
@@ -320,7 +329,7 @@ class Items:
 
 
 Value = (
-    Known | Scalar | ArrayRef | Tuple | Ref | Text | Slice | Closure
+    Known | Scalar | ArrayRef | Tuple | Ref | Text | Raised | Slice | Closure
     | Method | Partial | Derivative | Range | Lazy | Union | Data | Items
 )
 
@@ -329,6 +338,10 @@ NONE = Known(None)
 
 class Diverges(Exception):
     """The rest of this block is not reached: an exception is raised, or a type is not known yet."""
+
+
+class Raises(Exception):
+    """The rest of this block is not reached: an exception is on its way to its handler."""
 
 
 @dataclass(eq=False)
@@ -424,6 +437,8 @@ def describe(value: Value) -> str:
             return f"the method {name!r}"
         case Text():
             return "a string"
+        case Raised(cls):
+            return cls.__name__
         case Slice():
             return "a slice"
         case Range():

@@ -248,6 +248,10 @@ PY_KINDS: dict[str, str] = {
     "value; conversions: '', 's', 'r' or 'a' per value); a spec is Const('') where absent",
     "append": "append to a list under construction by a comprehension (list, item), no output",
     "raise": "raise an exception (exception or class, cause or Const(None)), no output",
+    "try": "begin the body of a `try`, which is the branch taken of the If that follows (class of "
+    "each clause...; looks: whether the clause looks at the exception), no output",
+    "caught": "end the body of a `try`: the exception that it raised, or None",
+    "matches": "whether an exception is of the class, or of one of the classes (exception, class)",
     "enter": "enter a context manager of a `with` (manager)",
     "exit": "leave it (manager), no output",
     "annotate": "x, declared by the user to have a type; Python ignores it (x; name, annotation: "

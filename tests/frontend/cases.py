@@ -1,7 +1,7 @@
 """Functions with awkward control flow, each with arguments: (function, [args, ...])."""
 
 # The code is odd on purpose; its imports are still checked.
-# ruff: noqa: B002, B023, B905, C416, E702, F821, F841, F842, RET503
+# ruff: noqa: B002, B012, B023, B905, C416, E702, SIM107, F821, F841, F842, RET503
 from __future__ import annotations
 
 import collections
@@ -431,6 +431,83 @@ def functions_made_in_a_loop(n):
         j = 10 * i
         made.append(f)
     return [f(3) for f in made], made[0](1, i=5), (lambda *a, b=2, **c: (a, b, c))(1, 2, d=4)
+
+
+@case(0, 1, 2, 3, 4)
+def every_way_through_a_try(n):
+    log = Log()
+    for k in range(3):
+        try:
+            log("body")
+            if n == 0:
+                continue
+            if n == 1:
+                break
+            if n == 2 and k == 1:
+                raise KeyError(k)
+            if n == 3:
+                return log.said, 1 // (1 - k)
+        except KeyError as error:
+            log(error.args)
+            continue
+        except (TypeError, ZeroDivisionError):
+            log("never")
+        else:
+            log("else")
+        finally:
+            log("finally")
+        log("behind")
+    return log.said, k
+
+
+@case(0, 1, 2, 3)
+def handlers_that_raise(n):
+    log = Log()
+    y = 0
+    try:
+        try:
+            y = 1
+            if n == 1:
+                raise ValueError("inner")
+            y = 10 // (n - 2)
+        except ValueError:
+            log(y)
+            raise
+        except ZeroDivisionError as error:
+            log(str(error))
+            raise KeyError(y) from error
+        finally:
+            log("finally")
+            y += 100
+    except Exception as outer:
+        log((type(outer).__name__, y))
+    return log.said, y
+
+
+@case(0, 1)
+def finally_has_the_last_word(n):
+    for k in (1, 2, 3):
+        try:
+            if n:
+                raise ValueError
+            return "body"
+        finally:
+            if k < 3:
+                continue
+            return "finally", k
+
+
+@case(0, 1)
+def an_exception_is_unset_behind_its_handler(n):
+    try:
+        assert n
+    except AssertionError as error:
+        seen = type(error).__name__
+    except:
+        raise
+    else:
+        seen = "none"
+    return seen, error
 
 
 @case(1)

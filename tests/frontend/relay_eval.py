@@ -50,6 +50,8 @@ class Run:
         self.python = function
         self.module = parse(function).module
         self.yielded: list[list[Any]] = []  # by the generators that run
+        self.opening = False  # the next If is the body of a `try`
+        self.raised = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         main = self.module.main
@@ -88,6 +90,15 @@ class Run:
 
     def rhs(self, rhs: Any, env: dict[Var, Any]) -> list[Any]:
         match rhs:
+            case If(then=then) if self.opening:
+                self.opening = False
+                try:
+                    outs = self.block(then, env)
+                except Exception as error:
+                    outs, self.raised = [UNREAD for _ in then.results], error
+                else:
+                    self.raised = None
+                return outs
             case If(cond, then, orelse):
                 taken = self.value(cond, env)
                 assert taken is True or taken is False
@@ -295,9 +306,21 @@ class Run:
         return getattr(subject, cls.__match_args__[index])
 
 
+    def try_(self, *classes, looks):
+        assert len(looks) == len(classes)
+        self.opening = True
+
+    def caught(self):
+        return self.raised
+
+    def matches(self, exception, cls):
+        return isinstance(exception, cls)
+
+
 setattr(Run, "raise", Run.raise_)
+setattr(Run, "try", Run.try_)
 SILENT = {
-    "expect", "set_attribute", "set_item", "del_item", "set_cell", "append", "raise", "exit",
+    "expect", "set_attribute", "set_item", "del_item", "set_cell", "append", "raise", "exit", "try",
 }
 
 

@@ -32,11 +32,16 @@ REFUSED = {
     "try": """
         def f(x):
             try:
-                return 1 / x
-            except ZeroDivisionError:
+                z = 1 / x
+            except* ZeroDivisionError:
                 y = yield x
             finally:
                 print(x)
+            try:
+                yield x
+            except ValueError:
+                raise
+            raise
         """,
     "async": """
         async def f(x):

@@ -14,12 +14,44 @@ X = np.array([3.0, 1.0, 2.0])
 
 
 
-@refuse((X, 2.0), "try", "test the condition before")
-def try_except(x, y):
+@refuse((X, 2.0), "except*", "tuple of classes")
+def group_of_exceptions(x, y):
     try:
         return x[0] / y
+    except* ZeroDivisionError:
+        x[0] = 0.0
+    return x
+
+
+def falls(n):
+    return 1 // n if n < 2 else falls(n - 1)
+
+
+@refuse((3,), "cannot be caught", "move the try into the function")
+def recursion_that_raises(n):
+    try:
+        return falls(n)
     except ZeroDivisionError:
-        return 0.0
+        return -1
+
+
+@refuse((3,), "length or the keys of a list")
+def appends_until_it_raises(n):
+    out = []
+    try:
+        out.append(1)
+        if n == 0:
+            raise ValueError
+        out.append(2)
+    except ValueError:
+        out.append(3)
+    return len(out)
+
+
+@refuse((2.0,), "np.errstate", "np.isfinite")
+def strict_arithmetic(x):
+    with np.errstate(divide="raise"):
+        return 1 / np.float64(x)
 
 
 @refuse((np.array([1, 2, 1]),), "key of a dict", "array")

@@ -19,6 +19,7 @@ import pyrelay
 from pyrelay.errors import PyrelayError
 from tests.infer.running import Outcome, assert_same_outcome, plainly
 from tests.users import (  # noqa: F401  (each fills the corpus)
+    attempts,
     built_trees,
     changed_trees,
     choices,
