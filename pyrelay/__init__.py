@@ -2,7 +2,7 @@
 
 # The package pyrelay.grad comes first: loaded later, it would hide the function of that name.
 import pyrelay.grad  # noqa: F401  # isort: skip
-from pyrelay import config
+from pyrelay import config, nn
 from pyrelay.api import grad, jit, value_and_grad
 from pyrelay.comparison import check_grads
 from pyrelay.errors import (
@@ -58,5 +58,6 @@ __all__ = [
     "grad",
     "info",
     "jit",
+    "nn",
     "value_and_grad",
 ]
