@@ -184,7 +184,10 @@ class Compiled:
             with _compiling:
                 return specialise(callee, args, keywords, parsed)
 
-        return on_deep_stack(specialised)
+        made = on_deep_stack(specialised)
+        if kind == "jit" and options.get("pure") and made.writes:
+            raise _impure(made.writes)
+        return made
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
         """The program for these arguments, by another thread or now."""
@@ -540,25 +543,37 @@ def _frames_to_the_user() -> int:
 
 def _rebuilt(kind: str, function: Any, options: dict[str, Any]) -> Compiled:
     """What `pickle` calls for a transform that has no name of its own."""
-    return jit(function) if kind == "jit" else _derivative(kind, function, options)
+    return jit(function, **options) if kind == "jit" else _derivative(kind, function, options)
 
 
-def jit(function: Callable[..., Any] | None = None) -> Any:
+def _impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:
+    (name, span), *others = writes
+    return errors.UnsupportedOperationError(
+        f"this function writes into {name}, and jit(pure=True) does not allow it.", span=span,
+        related=[(s, f"and into {n}") for n, s in others if s is not None],
+        hints=("work on a copy: x = x.copy(), or use jit without pure=True",),
+    )
+
+
+def jit(function: Callable[..., Any] | None = None, *, pure: bool = False) -> Any:
     """Compile a Python function over NumPy arrays; `@jit` and `@jit()` are the same.
 
     The result is called like the function. It compiles at the first call with arguments of a new
     structure or element type; other array sizes need no new compilation. Arguments that the
-    function writes into are written, as plain Python would. Raises a PyrelayError, at the first
-    call, for what cannot be compiled, and whatever the function raises. `py` is the function.
+    function writes into are written, as plain Python would; with `pure=True` a call that would
+    write to anything of the caller's is an error that shows where. Raises a PyrelayError, at the
+    first call, for what cannot be compiled, and whatever the function raises. `py` is the function.
     """
     if function is None:
-        return jit
+        return functools.partial(jit, pure=pure)
+    if isinstance(function, Compiled) and pure and function.__pyrelay__[0] == "jit":
+        return Compiled("jit", function.__pyrelay__[1], {"pure": True})
     if isinstance(function, (Compiled, BoundMethod)):
         return function
     if isinstance(function, (classmethod, staticmethod)):
-        return type(function)(jit(function.__func__))
+        return type(function)(jit(function.__func__, pure=pure))
     _check_callable(function, "jit")
-    return Compiled("jit", function, {})
+    return Compiled("jit", function, {"pure": True} if pure else {})
 
 
 def grad(

@@ -536,3 +536,20 @@ def test_info_reports_versions_machine_cache_and_settings():
 def test_every_public_name_exists():
     assert all(hasattr(pyrelay, name) for name in pyrelay.__all__)
     assert callable(pyrelay.grad)
+
+
+def test_a_pure_function_may_not_write_to_its_arguments() -> None:
+    @pyrelay.jit(pure=True)
+    def scaled(x, log, record):
+        y = x.copy()
+        y[0] = 2.0
+        if record:
+            log[0] = x[0]
+        return y
+
+    x = np.arange(3.0)
+    with pytest.raises(pyrelay.UnsupportedOperationError, match=r"(?s)into .log.*log.0. = x"):
+        scaled(x, np.zeros(1), 1)
+    with pytest.raises(pyrelay.UnsupportedOperationError, match="a list of the caller"):
+        pyrelay.jit(scaled, pure=True)(x, [0.0], 1)
+    assert pyrelay.jit(lambda v: v * 2.0, pure=True)(x).tolist() == [0.0, 2.0, 4.0]

@@ -75,6 +75,7 @@ class Fixpoint:
     place_roots: frozenset[V.Root] = frozenset()
     stale: dict[V.Root, identity.Sources] = field(default_factory=dict)
     numbers: identity.Numbers = field(default_factory=identity.Numbers)
+    read: set[V.Root] = field(default_factory=set)  # whose content the last pass looked at
     mark: int = 0
     symbol: Symbol | None = None  # stands for the loop's index in sizes
     visits: Visits = field(init=False)
@@ -108,6 +109,13 @@ class Fixpoint:
         self.base = self.it.heap
         describer = self._describer(self.base)
         self.layouts = self._layouts(describer, self.init)
+        for k, wanted in self.visits.mates.items():
+            layout = self.layouts[k]
+            if isinstance(layout, L.LPlace):
+                found = objects(wanted, self.starts, self.base)
+                older = {r for root in found for r in (root, *root.may_be)}
+                may_be = layout.may_be | older.intersection(self.base.contents)
+                self.layouts[k] = replace(layout, may_be=may_be)
         for root in self.changed:
             self.changed[root] = describer.content(root)
 
@@ -129,6 +137,7 @@ class Fixpoint:
         """Interpret the loop with the present layouts; its results if they are right."""
         it = self.it
         outer, it.visits = it.visits, self.visits
+        read, it.read = it.read, set()
         self.visits.met.clear()
         before, it.before = it.before, self.base
         it.rolling += 1
@@ -136,6 +145,7 @@ class Fixpoint:
             result = self._interpret()
         finally:
             it.visits, it.before = outer, before
+            self.read, it.read = it.read, it.read | read
             it.rolling -= 1
         try:
             if result.following is None:
@@ -316,17 +326,19 @@ class Fixpoint:
                 self.changed[root] = entry.content(root)
         self.visits.written |= self._found_places(self.changed)
         self.layouts = layouts
-        self.stale = {
-            root: identity.kept_sources(root, sources, outer)
-            for root, sources in result.heap.stale.items() if outer(root)
-        }
+        for k, layout in enumerate(layouts):
+            if isinstance(layout, L.LPlace):
+                self.visits.mates.setdefault(k, set()).update(self._found_places(layout.may_be))
+        for root, sources in result.heap.stale.items():
+            if outer(root):
+                self.stale[root] = identity.kept_sources(root, sources, outer)
         return before == self._guess()
 
     def _guess(self) -> tuple[Any, ...]:
         """What a pass assumes, for comparison with what it found."""
         known = self.base.contents
         stale = {r: frozenset(s if s in known else None for s in sources)
-                 for r, sources in self.stale.items() if r not in self.changed}
+                 for r, sources in self.stale.items() if r in self.read and r not in self.changed}
         return self.everything, list(self.changed), stale
 
     def _join_content(self, joiner: J.Joiner, root: V.Root, a: Any, b: Any) -> Any:

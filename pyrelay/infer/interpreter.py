@@ -139,6 +139,7 @@ class Interpreter:
     rolling: int = 0  # how many loops are around it; in a recursive function one more
     variants: int = 0  # how many branches that gave objects different structures it is behind
     facts: dict[Var, Fact] = field(default_factory=dict)  # what bools say about unions
+    read: set[V.Root] = field(default_factory=set)  # objects whose content was looked at
     visits: Visits = field(default_factory=Visits)  # of the loops in the loop at hand
     cases: dict[Atom, frozenset[int]] = field(default_factory=dict)  # left of tags, see narrowing
     #: what was left of tags before, for those that have fewer cases up to the end of a block
@@ -446,6 +447,7 @@ class Interpreter:
                 related=[(root.outdated, "written here")] if root.outdated is not True else (),
                 hints=("read it again from the list: x = items[i]",),
             )
+        self.read.add(root)
         sources = self.heap.stale.get(root)
         if sources is not None:
             if identity.told_apart(root, sources):

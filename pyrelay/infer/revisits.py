@@ -26,6 +26,8 @@ class Visits:
 
     rebound: set[Place] = field(default_factory=set)
     written: set[Place] = field(default_factory=set)
+    #: carried value -> the objects that it may be
+    mates: dict[int, set[Place]] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)  # carried flags that are not the same all the time
     inner: dict[tuple[Let, int], Visits] = field(default_factory=dict)
     met: dict[Let, int] = field(default_factory=dict)  # loops met in the present pass

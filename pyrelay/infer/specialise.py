@@ -106,6 +106,8 @@ class Specialised:
     axes: Mapping[Symbol, tuple[int, int]]  # leaf number and axis that each symbol is read from
     columns: Mapping[int, tuple[int, str]]  # leaf number -> the pool and column that it is
     trees: tuple[TreeChange, ...]
+    #: what it writes of the caller's, and where
+    writes: tuple[tuple[str, errors.Span | None], ...]
 
 
 @dataclass
@@ -360,7 +362,22 @@ class _Close:
             tuple(attempt.guards.extents), _conditions(attempt.guards),
             tuple(attempt.guards.names.values()),
             tuple(attempt.flat.names), attempt.axes, attempt.columns, trees,
+            self._writes(mutated, changes, trees),
         )
+
+    def _writes(
+        self, mutated: Mapping[int, int], changes: Sequence[ContainerChange],
+        trees: Sequence[TreeChange],
+    ) -> tuple[tuple[str, errors.Span | None], ...]:
+        attempt, where = self.attempt, self.it.heap.written
+        arrays = [
+            (repr(attempt.flat.names[k]), where.get(attempt.roots[k]))
+            for k in mutated if k in attempt.roots
+        ]
+        roots = [attempt.containers[c.number] for c in changes]
+        names = [", ".join(repr(name) for _, name in t.fields) for t in trees]
+        nodes = [(f"{n} of an object of the caller", None) for n in names]
+        return (*arrays, *((f"a {r.kind} of the caller", where.get(r)) for r in roots), *nodes)
 
     def _assigned(self) -> Iterator[TreeChange]:
         """What is assigned to the fields of nodes that the caller has."""

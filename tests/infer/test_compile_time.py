@@ -42,3 +42,13 @@ def test_six_nested_loops_take_under_a_second(monkeypatch: pytest.MonkeyPatch) -
     lines += ["    " * 7 + text for text in inside]
     function = defined("\n".join([*lines, "    return s, y, m", ""]), monkeypatch)
     assert seconds(function, np.ones(3), 3) < 1.0
+
+
+def test_six_nested_loops_that_swap_arrays_take_under_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = ["def f(u, v, n):"] + ["    " * (k + 1) + f"for i{k} in range(n):" for k in range(6)]
+    for depth in range(7, 1, -1):
+        lines += ["    " * depth + text for text in ("v[1:] = u[:-1] * 0.5", "u, v = v, u")]
+    function = defined("\n".join([*lines, "    return u, v", ""]), monkeypatch)
+    assert seconds(function, np.ones(5), np.ones(5), 3) < 1.0
