@@ -114,6 +114,10 @@ def _static(items: tuple[V.Value, ...]) -> Iteration:
 
 
 def _lazy(it: Interpreter, value: V.Lazy) -> Iteration:
+    if value.kind == "progress":
+        from pyrelay.infer import progress
+
+        return progress.iteration(it, value)
     parts = [iterate(it, s) for s in value.sources]
     static = any(p.static for p in parts)
     if value.kind == "product":

@@ -8,12 +8,12 @@ changes the type of a carried value (None or a number that becomes an array) is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import growing, handling
+from pyrelay.infer import growing, handling, progress
 from pyrelay.infer import values as V
 from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.generators import consume, is_generator
@@ -40,6 +40,9 @@ def run_loop(it: Interpreter, let: Let) -> None:
         if iterable is not None and is_generator(iterable):
             return _over_generator(it, let, node, init, iterable)
         iteration = None if iterable is None else iterate(it, iterable)
+        shown = list(progress.bars(iterable)) if iterable is not None else []
+        if shown and iteration is not None:
+            return _shown(it, let, node, init, iteration, shown)
         return Runner(it, let, node, iteration).run(init)
 
     iterable = None if node.iterable is None else it.value(node.iterable)
@@ -56,6 +59,30 @@ class _LengthChanges(Exception):
 
 class _LengthUnknown(Exception):
     """Unrolled or not, a loop makes a list whose length is known only at run time."""
+
+
+def _shown(
+    it: Interpreter, let: Let, node: Loop, init: list[V.Value], iteration: Iteration,
+    bars: Sequence[V.Lazy],
+) -> list[V.Value]:
+    """A loop with progress bars: how many rounds are done is kept in a cell.
+
+    A loop that is left counts the round that left it if it was the last one.
+    """
+    begun = it.new_ref("cell", V.Known(0)).root
+
+    def item(index: V.Value) -> V.Value:
+        found = iteration.item(index)
+        it.heap.write(begun, index, None)
+        return found
+
+    counted = Iteration(
+        iteration.count, item, iteration.static, iteration.lists, iteration.count_now
+    )
+    results = Runner(it, let, node, counted).run(init)
+    for bar in bars:
+        progress.finish(it, bar, it.content(begun), iteration.count)
+    return results
 
 
 def _over_generator(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import calls, choice, lists, names, random_state, sets, text
+from pyrelay.infer import calls, choice, lists, names, progress, random_state, sets, text
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, dtype_of
 from pyrelay.infer.handling import catches
@@ -164,6 +164,8 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
             return {"list": _LIST, "dict": _DICT, "set": sets.METHODS}.get(root.kind, {})
         case V.Text():
             return _TEXT
+        case V.Lazy(kind="progress"):
+            return _BAR
         case V.Tuple(_, None):
             return _TUPLE
         case V.Tuple(_, _):
@@ -180,6 +182,7 @@ def _text_method(name: str) -> Callable[..., Any]:
     return call_it
 
 
+_BAR = progress.methods()
 _TEXT = {name: _text_method(name) for name in text.methods()}
 
 

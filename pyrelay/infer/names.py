@@ -107,6 +107,10 @@ def lookup(obj: Any) -> Callable[..., Any] | None:
         if writes is not None:
             return writes
     home = getattr(obj, "__module__", None)
+    if isinstance(home, str) and home.partition(".")[0] == "tqdm":
+        from pyrelay.infer.progress import of_tqdm
+
+        return of_tqdm(obj)
     ours = home == "pyrelay.api" or (isinstance(home, str) and home.startswith("pyrelay.nn."))
     if ours and not hasattr(obj, "__pyrelay__"):
         from pyrelay.infer.names_pyrelay import HANDLERS

@@ -293,3 +293,55 @@ def test_print_of_what_python_cannot_have_is_refused() -> None:
 
     with pytest.raises(pyrelay.PyrelayError, match="cannot be handed to Python"):
         shows_a_function(1.0)
+
+
+def test_a_progress_bar_shows_what_it_shows_around_a_python_loop() -> None:
+    tqdm = pytest.importorskip("tqdm")
+    bar_class, ranges = tqdm.tqdm, tqdm.trange
+
+    def whole(x, n):
+        s = 0.0
+        for i in bar_class(range(n), desc="loop"):
+            s += np.sin(x) * i
+        return s
+
+    def left_early(x, n):
+        for i in ranges(n):
+            x = x * 1.01
+            if i == 5:
+                break
+        return x
+
+    def with_methods(xs):
+        bar = bar_class(xs)
+        s = 0.0
+        for i, v in enumerate(bar):
+            s += v * i
+            bar.set_postfix(s=s)
+        return s
+
+    for function, args in (
+        (whole, (1.5, 2000)), (left_early, (2.0, 100)), (with_methods, (np.arange(5.0),)),
+    ):
+        shown = []
+        for variant in (function, pyrelay.jit(function), pyrelay.grad(function)):
+            err = io.StringIO()
+            with contextlib.redirect_stderr(err):
+                result = variant(*args)
+            last = err.getvalue().replace("\r", "\n").strip().split("\n")[-1]
+            shown.append((last.partition("[")[0], result))
+        assert shown[0][0] == shown[1][0] == shown[2][0] != ""
+        assert shown[0][1] == pytest.approx(shown[1][1])
+
+
+def test_a_progress_bar_without_an_iterable_is_refused() -> None:
+    tqdm = pytest.importorskip("tqdm")
+    bar_class = tqdm.tqdm
+
+    @pyrelay.jit
+    def manual(x):
+        bar = bar_class(total=3)
+        return x, bar
+
+    with pytest.raises(pyrelay.PyrelayError, match="goes around an iterable"):
+        manual(1.0)
