@@ -244,40 +244,42 @@ def np_concatenate(
 
 
 @handles(np.stack)
-def np_stack(it: Interpreter, arrays: V.Value, axis: V.Value = ZERO) -> V.Value:
+def np_stack(
+    it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, *, dtype: V.Value = V.NONE
+) -> V.Value:
     """np.stack."""
     content = lists.growing_content(it, arrays)
     if content is not None:
-        return lists.stacked(it, content, it.static(axis, "the axis"))
+        return cast(it, lists.stacked(it, content, it.static(axis, "the axis")), dtype)
     parts = [operand(it, v) for v in nested_items(it, arrays)]
-    return stack(it, parts, it.static(axis, "the axis"))
+    return cast(it, stack(it, parts, it.static(axis, "the axis")), dtype)
 
 
 @handles(np.vstack)
-def vstack(it: Interpreter, tup: V.Value) -> V.Value:
+def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
     """np.vstack."""
     content = lists.growing_content(it, tup)
     if content is not None:
         if lists.item_rank(it, content) > 1:
-            return lists.concatenated(it, content, 0)
+            return cast(it, lists.concatenated(it, content, 0), dtype)
         whole = lists.stacked(it, content, 0)
-        return whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE)
+        return cast(it, whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE), dtype)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
-    return concatenate(it, rows, 0)
+    return cast(it, concatenate(it, rows, 0), dtype)
 
 
 @handles(np.hstack)
-def hstack(it: Interpreter, tup: V.Value) -> V.Value:
+def hstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
     """np.hstack."""
     content = lists.growing_content(it, tup)
     if content is not None:
         rank = lists.item_rank(it, content)
         if not rank:
-            return lists.stacked(it, content, 0)
-        return lists.concatenated(it, content, 0 if rank == 1 else 1)
+            return cast(it, lists.stacked(it, content, 0), dtype)
+        return cast(it, lists.concatenated(it, content, 0 if rank == 1 else 1), dtype)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
-    return concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1)
+    return cast(it, concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1), dtype)
 
 
 @handles(np.block)
@@ -393,10 +395,10 @@ def pad(
     single = not options.keys() - {"constant_values"} and V.number_type(value) is not None
     widths = it.static(pad_width, "pad_width")
     if mode != V.Known("constant") or not single or isinstance(widths, dict):
-        from pyrelay.infer.in_python import arrangement
+        from pyrelay.infer.in_python import padding
         from pyrelay.infer.names_composed import in_python
 
-        return in_python("np.pad", arrangement.pad)(it, array, pad_width, mode, **options)
+        return in_python("np.pad", padding.pad)(it, array, pad_width, mode, **options)
     x = operand(it, array)
     ty = it.tensor(x)
     both = np.broadcast_to(np.asarray(widths), (ty.rank, 2))

@@ -1,0 +1,102 @@
+"""np.pad in all its modes, in plain Python; one constant is the op `pad` instead (names_shape).
+
+In: an array and widths known while compiling. Out: the array with more elements at its ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyrelay.infer.in_python import refuse
+
+Array = Any
+
+
+def pad(
+    array: Array, pad_width: Any, mode: str = "constant", constant_values: Any = 0,
+    end_values: Any = 0, stat_length: Any = None, reflect_type: str = "even",
+) -> Array:
+    """np.pad; the widths are known while compiling, and one axis is padded after the other."""
+    x = np.asarray(array)
+    widths = _pairs(pad_width, x.ndim)
+    values = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)
+    for axis in range(x.ndim):
+        before, after = widths[axis]
+        if before or after:
+            rows = np.moveaxis(x, axis, 0)
+            rows = _padded(rows, before, after, mode, values[axis], stat_length, reflect_type)
+            x = np.moveaxis(rows, 0, axis)
+    return x
+
+
+def _pairs(given: Any, rank: int) -> Any:
+    """A pair for each axis of what np.pad takes: a number, a pair, or a pair for each axis."""
+    if isinstance(given, dict):
+        refuse("only widths in tuples are compiled, not in dicts")
+    if not isinstance(given, (tuple, list)):
+        return [(given, given)] * rank
+    items = list(given)
+    if not isinstance(items[0], (tuple, list)):
+        if len(items) == 1:
+            return [(items[0], items[0])] * rank
+        return [(items[0], items[1])] * rank
+    pairs = [(p[0], p[0]) if len(p) == 1 else (p[0], p[1]) for p in items]
+    return pairs * rank if len(pairs) == 1 else pairs
+
+
+def _padded(
+    x: Array, before: int, after: int, mode: str, values: Any, stat_length: Any, reflect_type: str
+) -> Array:
+    """The first axis padded."""
+    n = x.shape[0]
+    if mode == "constant":
+        head = np.full((before, *x.shape[1:]), values[0], dtype=x.dtype)
+        tail = np.full((after, *x.shape[1:]), values[1], dtype=x.dtype)
+        return np.concatenate([head, x, tail])
+    if mode == "empty":
+        return _padded(x, before, after, "constant", (0, 0), None, "even")
+    if mode == "linear_ramp":
+        head = np.linspace(values[0], x[0], before, endpoint=False)
+        tail = np.linspace(values[1], x[-1], after, endpoint=False)[::-1]
+        return np.concatenate([head.astype(x.dtype), x, tail.astype(x.dtype)])
+    if mode in ("mean", "maximum", "minimum", "median"):
+        if stat_length is not None:
+            refuse("only stat_length=None is compiled")
+        middle = np.reshape(_statistic(x, mode), (1, *x.shape[1:])).astype(x.dtype)
+        head = np.broadcast_to(middle, (before, *x.shape[1:]))
+        return np.concatenate([head, x, np.broadcast_to(middle, (after, *x.shape[1:]))])
+    places = np.arange(-before, n + after)
+    if mode == "edge":
+        return x[np.clip(places, 0, n - 1)]
+    if mode == "wrap":
+        return x[places % n]
+    if mode == "symmetric":
+        folded = places % (2 * n)
+        taken = x[np.where(folded < n, folded, 2 * n - 1 - folded)]
+        turns = places // n
+    elif mode == "reflect":
+        period = max(2 * n - 2, 1)
+        folded = places % period
+        taken = x[np.where(folded < n, folded, period - folded)]
+        turns = places // max(n - 1, 1)
+    else:
+        raise ValueError(f"mode '{mode}' is not supported")
+    if reflect_type == "odd":
+        if before >= n or after >= n:
+            refuse("odd reflections are compiled for less than the axis has")
+        column = turns.reshape((-1,) + (1,) * (x.ndim - 1))
+        edge = np.where(column < 0, x[0], x[-1])
+        return np.where((places.reshape(column.shape) < 0) | (places.reshape(column.shape) >= n),
+                        2 * edge - taken, taken)
+    return taken
+
+
+def _statistic(x: Array, mode: str) -> Array:
+    if mode == "mean":
+        found = np.mean(x, axis=0)
+        return np.round(found) if x.dtype.kind in "iu" else found
+    if mode == "maximum":
+        return np.max(x, axis=0)
+    return np.min(x, axis=0) if mode == "minimum" else np.median(x, axis=0)
