@@ -28,6 +28,7 @@ from pyrelay.errors import (
     UnsupportedOperationError,
     UnsupportedSyntaxError,
 )
+from pyrelay.infer.structure import pack
 from pyrelay.measuring import benchmark, info
 
 __all__ = [
@@ -59,5 +60,6 @@ __all__ = [
     "info",
     "jit",
     "nn",
+    "pack",
     "value_and_grad",
 ]

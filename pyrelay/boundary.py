@@ -86,6 +86,8 @@ class Program:
             leaves = flat.leaves
             if spec.mutated:
                 _check_written(spec, flat)
+            if flat.pools:
+                _check_reused(spec, flat)
             given = [
                 _prepared(leaves[k], n) for k, n in zip(spec.parameters, names, strict=True)
             ]
@@ -177,6 +179,18 @@ def _check_written(spec: Specialised, flat: Flattened) -> None:
                     f"{spec.leaf_names[j]}.",
                     hints=(f"pass a copy: {spec.leaf_names[j]}.copy()",),
                 )
+
+
+def _check_reused(spec: Specialised, flat: Flattened) -> None:
+    """Refuse to change trees that were packed to be used again."""
+    pools = [spec.columns[leaf][0] for leaf in spec.mutated if leaf in spec.columns]
+    pools += [t.pool.given for t in spec.trees if t.pool.given is not None]
+    for number in pools:
+        if flat.pools[number].reused:
+            raise errors.InvalidValueError(
+                f"the function changes nodes of a packed {flat.pools[number].schema}.",
+                hints=("pass the tree itself",),
+            )
 
 
 def _memory_of(spec: Specialised, flat: Flattened, leaf: int) -> list[np.ndarray[Any, Any]]:

@@ -62,6 +62,8 @@ class _Rewriter:
         subject = self.name()
         assign: ast.stmt = self.at(ast.Assign([self.store(subject)], node.subject))
         rest: list[ast.stmt] = []
+        if all(isinstance(case.body[-1], (ast.Return, ast.Raise)) for case in node.cases):
+            rest = [self.at(ast.Expr(self.at(Ask("unmatched", self.known(subject, node)))))]
         for case in reversed(node.cases):
             self.place = case.pattern
             captures: dict[str, str] = {}
@@ -112,6 +114,12 @@ class _Rewriter:
             case ast.MatchClass():
                 return (yield self.instance(pattern, subject, captures))
         raise AssertionError(pattern)
+
+    def known(self, subject: str, node: ast.Match) -> list[ast.expr]:
+        """The subject, and the classes that some case is for."""
+        patterns = (p for case in node.cases for p in ast.walk(case.pattern))
+        classes = [p.cls for p in patterns if isinstance(p, ast.MatchClass)]
+        return [self.load(subject), *classes]
 
     def alternatives(
         self, patterns: list[ast.pattern], subject: str, captures: dict[str, str]

@@ -320,6 +320,13 @@ def _is_sequence(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return V.Known(False)
 
 
+def _unmatched(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    """Behind a `match` whose cases all return: nodes of a class without a case are refused."""
+    classes = [c.value for c in args[1:] if isinstance(c, V.Known) and isinstance(c.value, type)]
+    trees.refuse_unmatched(it, args[0], classes)
+    return V.NONE
+
+
 def _is_mapping(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     value = args[0]
     return V.Known(
@@ -420,6 +427,7 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
     "function": _function, "new_cell": _new_cell, "get_cell": _get_cell,
     "set_cell": _set_cell, "bound": _bound, "format": _format, "append": _append,
     "expect": _expect, "is_sequence": _by_case(_is_sequence, 0),
+    "unmatched": _unmatched,
     "is_mapping": _by_case(_is_mapping, 0), "positional": _by_case(_positional, 0),
     "raise": _raise, "try": _try, "caught": _caught, "matches": _matches, "yield": _yield,
     "enter": _enter, "exit": _exit, "annotate": _annotate,

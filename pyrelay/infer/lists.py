@@ -294,14 +294,13 @@ def _shaped(
         for own, other in zip(leaf.type.shape, row.type.shape[lead:], strict=True):
             if it.program.guards.equal(own, other) is None and (own, other) not in unequal:
                 unequal.append((own, other))
-    if not unequal:
-        return content, leaves
-    if content.prefix:
+    if unequal and content.prefix:
         raise it.failure(
             errors.UnsupportedOperationError,
             "arrays of a shape known only at run time cannot be items of a list in a list",
         )
-    content = _adopting(it, content, leaves, unequal)
+    if unequal:
+        content = _adopting(it, content, leaves, unequal)
     rows = content.rows
     refined = []
     for leaf, row in zip(leaves, rows, strict=True):

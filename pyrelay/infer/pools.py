@@ -55,6 +55,7 @@ class Packed:
     columns: dict[str, np.ndarray[Any, Any]]
     objects: list[list[Any]]
     arrays: dict[str, list[np.ndarray[Any, Any] | None]]
+    reused: bool = False  # by `pack`: a program may not change the nodes
 
     def object_at(self, place: Place) -> Any:
         """The node at a place; None for a row beyond those packed, and for the place of None."""
@@ -133,6 +134,19 @@ def node_fields(node: Any) -> dict[str, Any]:
 
 
 # -- packing ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PackedTree:
+    """A tree packed once (`pack`): it may be passed wherever the tree may, as it was then."""
+
+    root: Any
+    packed: Packed
+    place: Place
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.packed.objects))
+        return f"<packed {type(self.root).__name__} in a pool of {count} nodes>"
 
 
 @dataclass(eq=False)

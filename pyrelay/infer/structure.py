@@ -22,7 +22,7 @@ from pyrelay.infer import random_state
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.attributes import is_constant_object
 from pyrelay.infer.datatypes import Schema, declare, family_of
-from pyrelay.infer.pools import Packed, Packer, Unpacker
+from pyrelay.infer.pools import Packed, PackedTree, Packer, Unpacker
 from pyrelay.ir import types
 
 _NUMBERS = (int, float, complex)
@@ -98,36 +98,83 @@ def forget(into: Flattened, before: tuple[int, ...]) -> None:
 
 def _finish(into: Flattened) -> Key:
     """Pack the trees: the schemas of their pools, and for each root its pool and possible kinds."""
-    roots, into.roots = into.roots, []
-    if not roots:
+    everything, into.roots = into.roots, []
+    if not everything:
         return ()
+    roots = [r for r in everything if not isinstance(r[0], PackedTree)]
     packers: dict[Any, Packer] = {}
     while True:  # a data type may turn out to contain another
-        places = []
+        found = []
         for root, name, _ in roots:
             family = family_of(type(root))
             assert family is not None
             packer = packers.setdefault(family, Packer(family))
-            places.append((packer, packer.add(root, name)))
-        pairs = zip(roots, places, strict=True)
+            found.append((packer, packer.add(root, name)))
+        pairs = zip(roots, found, strict=True)
         if all(family_of(type(root)) is packer.family for (root, _, _), (packer, _) in pairs):
             break
         packers = {}
-    numbers = {}
+    first = len(into.pools)
+    numbers: dict[Any, int] = {}
     for packer in packers.values():
-        packed = packer.pack()
-        numbers[packer] = len(into.pools)
-        into.pools.append(packed)
-        _remember(packed, into)
-        into.leaves.extend(packed.columns.values())
-        into.names.extend(f"{packed.schema} {column}" for column in packed.columns)
-    found = []
-    for (_, _, leaf), (packer, (kind, row)) in zip(roots, places, strict=True):
-        into.leaves[leaf : leaf + 2] = [kind, row]
-        schema = into.pools[numbers[packer]].schema
-        found.append((numbers[packer], schema.alternatives(kind)))
-    schemas = tuple(into.pools[n].schema for n in numbers.values())
-    return (schemas, tuple(found))
+        numbers[packer] = _enter(packer.pack(), into)
+    own = iter(found)
+    described = []
+    for root, _, leaf in everything:
+        if isinstance(root, PackedTree):
+            home, place = root.packed, root.place
+            if home not in numbers:
+                numbers[home] = _enter(home, into)
+            number = numbers[home]
+        else:
+            packer, place = next(own)
+            number = numbers[packer]
+        into.leaves[leaf : leaf + 2] = place
+        described.append((number, into.pools[number].schema.alternatives(place[0])))
+    return (tuple(p.schema for p in into.pools[first:]), tuple(described))
+
+
+def _enter(packed: Packed, into: Flattened) -> int:
+    """Append the columns of a pool to the leaves; its number."""
+    into.pools.append(packed)
+    _remember(packed, into)
+    into.leaves.extend(packed.columns.values())
+    into.names.extend(f"{packed.schema} {column}" for column in packed.columns)
+    return len(into.pools) - 1
+
+
+def pack(value: Any) -> Any:
+    """The same trees, packed once: calls with what this gives do not go through them again.
+
+    value: a tree, or a list, tuple or dict of trees (nested), which comes back with each tree
+    packed. Later changes of the trees do not show; a function that changes their nodes is refused.
+    Raises TypeMismatchError if there is no tree in it, or for a tree with a cycle.
+    """
+    flat = Flattened()
+    flatten([(value, "the value")], flat)
+    places = {
+        id(node): (packed, (kind, row))
+        for packed in flat.pools for kind, nodes in enumerate(packed.objects)
+        for row, node in enumerate(nodes)
+    }
+    if not places:
+        raise TypeMismatchError(
+            f"pack() needs trees, not a {type(value).__name__}.",
+            hints=("a tree is an object of a class that contains itself",),
+        )
+    for packed in flat.pools:
+        packed.reused = True
+
+    def packed_in(part: Any) -> Any:
+        if id(part) in places:
+            return PackedTree(part, *places[id(part)])
+        if isinstance(part, dict):
+            return {key: packed_in(item) for key, item in part.items()}
+        if type(part) in (list, tuple):
+            return type(part)(map(packed_in, part))
+        return part
+
+    return packed_in(value)
 
 
 def _tree(value: Any, into: Flattened, name: str) -> Key:
@@ -155,7 +202,7 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)
-    if family_of(type(value)) is not None:
+    if isinstance(value, PackedTree) or family_of(type(value)) is not None:
         return _tree(value, into, name)
     if isinstance(value, tuple):
         if hasattr(value, "_fields"):

@@ -7,6 +7,7 @@ elements and rows of the columns. Reads need no check, since rows come from the 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyrelay import errors
@@ -185,6 +186,24 @@ def _child(
     if len(possible) > 1:
         kind = _number(it, pool, f"{path}.kind", row, types.PY_INT)
     return V.node(pool, possible, kind, _number(it, pool, f"{path}.row", row, types.PY_INT))
+
+
+def refuse_unmatched(it: Interpreter, subject: V.Value, classes: Sequence[type]) -> None:
+    """Refuse nodes that a `match` without a case for their class would let through."""
+    found = V.node_of(subject)
+    if found is None:
+        return
+    pool, kinds, _, _ = found
+    named = [pool.cls.classes[k] for k in kinds if k != NO_NODE]
+    left = [c.__name__ for c in named if not issubclass(c, tuple(classes))]
+    if not left:
+        return
+    raise it.failure(
+        errors.TypeMismatchError,
+        f"this match has no case for {' and '.join(left)}",
+        notes=(f"the value is {V.describe(subject)} here, and every other case returns",),
+        hints=(f"add 'case {left[0]}(): ...', or 'case _:' for all others",),
+    )
 
 
 # -- kinds -----------------------------------------------------------------------------------------

@@ -10,6 +10,20 @@ import numpy as np
 A43, A4, A3 = np.ones((4, 3), np.float32), np.ones(4, np.float32), np.ones(3, np.float32)
 X = np.arange(4.0)
 
+#: A data type, for programs about trees.
+TREE = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Leaf:
+    value: float
+
+@dataclass(frozen=True)
+class Node:
+    left: "Leaf | Node"
+    right: "Leaf | Node"
+"""
+
 BAD: dict[str, tuple[str, tuple[Any, ...]]] = {
     "shape_mismatch": (
         """
@@ -326,4 +340,46 @@ def f(n, x):
         "\ndef f(n):\n    for i in range(n / 2):\n        pass\n    return 0\n", (3,)
     ),
     "big_integer": ("\ndef f(n):\n    return n * 10**30\n", (3,)),
+    "match_misses_a_class": (
+        TREE + """
+def depth(t):
+    match t:
+        case Node(left, right):
+            return 1 + max(depth(left), depth(right))
+
+def f(x):
+    return depth(Node(Leaf(x), Leaf(x)))
+""",
+        (2.0,),
+    ),
+    "node_of_a_frozen_class_assigned": (
+        TREE + """
+def f(x):
+    leaf = Leaf(x)
+    leaf.value = 2.0
+    return leaf.value
+""",
+        (2.0,),
+    ),
+    "nodes_compared": (
+        TREE + """
+def f(x):
+    return Leaf(x) == Leaf(2.0)
+""",
+        (2.0,),
+    ),
+    "field_of_another_type": (
+        TREE + """
+def f(x, y):
+    return Leaf(x), Leaf(y)
+""",
+        (2.0, X),
+    ),
+    "attribute_that_no_node_has": (
+        TREE + """
+def f(x):
+    return Node(Leaf(x), Leaf(x)).lefft
+""",
+        (2.0,),
+    ),
 }

@@ -180,3 +180,45 @@ def test_arrays_that_two_nodes_share_cannot_be_written() -> None:
     array = np.ones((2, 2))
     with pytest.raises(pyrelay.AliasError, match="shares memory"):
         doubled(Weighted(array, [Weighted(array[::-1])]))
+
+
+def test_a_match_without_a_case_for_a_class_names_it() -> None:
+    @pyrelay.jit
+    def depth(t):
+        match t:
+            case Node(left, right):
+                return 1 + max(depth(left), depth(right))
+
+    with pytest.raises(pyrelay.TypeMismatchError, match="this match has no case for Leaf"):
+        depth(Node(Leaf(np.ones(2)), Leaf(np.ones(2))))
+
+
+def test_packed_trees_stand_for_the_trees() -> None:
+    random = np.random.default_rng(2)
+    w, u = weights(random)
+    trees = [random_tree(random, n) for n in (1, 4, 9)]
+    packed = pyrelay.pack(trees)
+    compiled = pyrelay.jit(lstm)
+    for tree, again in zip(trees, packed, strict=True):
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(again, w, u)[0], compiled(tree, w, u)[0])
+    assert compiled.cache_info().compilations == 1
+    assert pyrelay.jit(lambda t: t)(packed[1]) is trees[1]
+
+    def squares(t):
+        if isinstance(t, Leaf):
+            return np.sum(t.x ** 2)
+        return squares(t.left) + squares(t.right)
+
+    of_tree, tree = pyrelay.grad(squares)(pyrelay.pack(trees[1])), trees[1]
+    while isinstance(tree, Node):
+        of_tree, tree = of_tree.left, tree.left
+    np.testing.assert_allclose(of_tree.x, 2 * tree.x)
+
+
+def test_packed_trees_cannot_be_changed() -> None:
+    tree = Weighted(np.ones((2, 2)))
+    with pytest.raises(pyrelay.InvalidValueError, match="packed Weighted"):
+        doubled(pyrelay.pack(tree))
+    with pytest.raises(pyrelay.TypeMismatchError, match="needs trees"):
+        pyrelay.pack([1, 2])
