@@ -204,7 +204,7 @@ def containers(x):
     items.append(pair[0])
     table = {f"k{i}": v for i, v in enumerate(items[1:])}
     table["k0"] += 1
-    known = {1, 2}
+    known = {1, 2} | {k + 1 for k in (1, 2)}
     return [*items, len(known)], {**table, "n": 3 in known}, pair
 
 

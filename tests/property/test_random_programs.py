@@ -137,7 +137,7 @@ def test_programs_drawn_by_hypothesis_do_what_python_does(text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(20))
 def test_many_random_programs_do_what_python_does(batch: int) -> None:
-    """20,000 programs interpreted and 2,000 compiled; the first run of all of them was clean."""
+    """20,000 programs interpreted and 2,000 compiled."""
     start = 100_000 + batch * 1000
     check_seeds(start, 800, 6, True, calls=2)
     check_seeds(start + 800, 200, 20, True)
