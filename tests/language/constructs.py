@@ -339,6 +339,27 @@ def wrong_shapes(m):
 section("Other statements")
 
 
+@compiled("try, except, else, finally", [4.0, 2.0], 0.0)
+def tries(values, y):
+    try:
+        ratio = values[0] / y
+    except ZeroDivisionError:
+        ratio = -1.0
+    except (ValueError, KeyError) as error:
+        raise RuntimeError("no ratio") from error
+    else:
+        ratio += 1.0
+    finally:
+        values[1] = 0.0
+    return ratio
+
+
+@compiled("with np.errstate", X)
+def with_statement(x):
+    with np.errstate(divide="ignore"):
+        return 1.0 / x
+
+
 @refused("except*", X, 2.0)
 def tries_groups(x, y):
     try:
@@ -348,15 +369,7 @@ def tries_groups(x, y):
     return x
 
 
-@refused("try", X, 2.0)
-def tries(x, y):
-    try:
-        return x[0] / y
-    except ZeroDivisionError:
-        return 0.0
-
-
-@refused("Context managers", X)
+@refused("Other context managers", X)
 def opens_a_file(x):
     with open("data.txt") as handle:
         return x, handle.read()
