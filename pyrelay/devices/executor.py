@@ -393,6 +393,10 @@ class Executor:
 
     def _host_call(self) -> None:
         f = self.f
+        # A signal that waits would be raised as soon as Python is entered, where nobody catches it.
+        polled = f.call(self.poll, f.load(self.control, Control.PROCESS))
+        with f.when(polled.differs(0), likely=False):
+            f.ret(polled)
         site, given, wanted = self._word(1), self._word(2), self._word(3)
         words = self.ip.now + 4 * WORD
         self._resolve_all(words, given, self.scratch)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 PROGRAM = '''
+import time
 import numpy as np, pyrelay
 
 @pyrelay.jit
@@ -52,6 +53,13 @@ def recursive(n, k):
         return k & 1
     return (recursive(n - 1, k) ^ recursive(n - 2, k)) & 1
 
+@pyrelay.jit
+def calls_python(x, n):
+    for i in range(n):
+        if time.perf_counter() < 0.0:
+            x = x + 1.0
+    return x
+
 calls = [
     (scalar_while, (2.0, 0.5), (0.0, 0.5)),
     (scalar_for, (5, 3), (10**17, 3)),
@@ -59,6 +67,7 @@ calls = [
     (elements, (np.zeros(5), 7), (np.zeros(5), 10**17)),
     (arrays, (np.eye(8), 3), (np.eye(8), 10**17)),
     (recursive, (5, 1), (300, 1)),
+    (calls_python, (1.0, 3), (1.0, 10**15)),
 ]
 for function, short, endless in calls:
     function(*short)
@@ -71,7 +80,7 @@ for function, short, endless in calls:
 print("done", flush=True)
 '''
 
-NAMES = ("scalar_while", "scalar_for", "nested", "elements", "arrays", "recursive")
+NAMES = ("scalar_while", "scalar_for", "nested", "elements", "arrays", "recursive", "calls_python")
 
 
 def test_ctrl_c_interrupts_every_kind_of_endless_loop_within_a_second(tmp_path: Path) -> None:
