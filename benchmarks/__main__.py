@@ -46,8 +46,8 @@ def first_calls(repeats: int, installed: set[str]) -> list[FirstCallRow]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("workloads", nargs="*", help="names; all of them when none is given")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of paired timings")
-    parser.add_argument("--seconds", type=float, default=0.2, help="timing per round")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of paired timings")
+    parser.add_argument("--seconds", type=float, default=0.1, help="timing per round")
     parser.add_argument("--frameworks", nargs="+", choices=MODULES, default=list(MODULES))
     options = parser.parse_args()
     unknown = [name for name in options.workloads if name not in BY_NAME]
