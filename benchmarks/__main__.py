@@ -20,7 +20,10 @@ FIRST_CALLS = (
     ("lstm_forward_64", "LSTM forward, 64 units", 1.5, 0.7, ("jax", "numba")),
     ("lstm_gradient_64", "LSTM gradient, 64 units", 3.0, 0.7, ("jax",)),
     ("mlp_gradient", "perceptron gradient", None, None, ("jax",)),
+    (first_call.CHAIN + "100", "100 statements in a row", None, None, ()),
+    (first_call.CHAIN + "200", "200 statements in a row", None, None, ()),
     (first_call.CHAIN + "400", "400 statements in a row", 3.0, None, ()),
+    ("nest", "five loops that write and swap", 3.0, None, ("numba",)),
 )
 
 

@@ -91,6 +91,11 @@ def small_arrays() -> Arguments:
     return tuple(normal(rng, 16) for _ in range(4))
 
 
+def nested() -> Arguments:
+    rng = np.random.default_rng(17)
+    return rng.random(8), rng.random(8), 6
+
+
 def recurrence(count: int) -> Arguments:
     return normal(np.random.default_rng(6), count).astype(np.float64), 0.9
 
@@ -390,6 +395,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("newton", "Newton's square root of 2, a while loop", "newton", lambda: (2.0, 1.0)),
     Workload("fibonacci", "fibonacci(24) by recursion", "fibonacci", lambda: (24,)),
     Workload("depth", "recursion 100,000 deep", "depth", lambda: (100_000, 0.5)),
+    Workload("nest", "five loops that write and swap, 6 rounds each", "nest", nested),
     *products(),
     *network_programs(),
     *array_programs(),

@@ -25,6 +25,7 @@ PROGRAMS = {
     "newton": thunk(pyrelay.jit(plain.newton)),
     "fibonacci": thunk(pyrelay.jit(plain.fibonacci)),
     "depth": thunk(pyrelay.jit(plain.depth)),
+    "nest": thunk(pyrelay.jit(plain.nest)),
     **{name: thunk(pyrelay.jit(function)) for name, function in arrays.PROGRAMS.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in networks.FORWARD.items()},
     **{

@@ -114,6 +114,25 @@ def straight_line(count: int) -> str:
     return f"import numpy as np\n\n\ndef chain(x):\n{statements}    return x\n"
 
 
+def nest(u, v, n):
+    """Five loops, each of which writes and swaps two arrays."""
+    u, v = u.copy(), v.copy()
+    for i in range(n):
+        u[i] += 1.0
+        for j in range(n):
+            v[j] = 0.5 * u[j]
+            for k in range(n):
+                u, v = v, u
+                u[k] += v[i] * 0.25
+                for a in range(n):
+                    v[a] -= 0.125 * u[k]
+                    for b in range(n):
+                        if u[b] > v[a]:
+                            u, v = v, u
+                        u[b] = 0.5 * (u[b] + v[a])
+    return u, v
+
+
 def lstm_gradient(xs, h, c, W, U, b):  # noqa: N803
     """The gradient of `lstm_loss` in W, U and b, by backpropagation through time."""
     n = h.shape[0]
@@ -192,6 +211,7 @@ PROGRAMS = {
     "newton": thunk(newton),
     "fibonacci": thunk(fibonacci),
     "depth": thunk(depth_by_loop),
+    "nest": thunk(nest),
     **{name: thunk(function) for name, function in arrays.PROGRAMS.items()},
     **{name: thunk(function) for name, function in networks.FORWARD.items()},
 }

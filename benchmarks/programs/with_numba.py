@@ -97,6 +97,7 @@ PROGRAMS = {
     "escape": thunk(njit(plain.escape)),
     "newton": thunk(njit(plain.newton)),
     "fibonacci": thunk(fibonacci),
+    "nest": thunk(njit(plain.nest)),
     **{
         name: thunk(njit(getattr(array_loops, name, function)))
         for name, function in arrays.PROGRAMS.items()
