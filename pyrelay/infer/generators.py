@@ -155,6 +155,61 @@ def listed(it: Interpreter, value: V.Value) -> V.Ref:
     return found
 
 
+# -- zip, enumerate, map and reversed: used up by the first who goes through them ------------------
+
+
+def iterator(it: Interpreter, lazy: V.Lazy) -> V.Ref:
+    """The object that `zip` and its kin give."""
+    return it.new_ref("iterator", (_FRESH, lazy))
+
+
+def taken(it: Interpreter, value: V.Value, *, whole: bool = True) -> V.Value:
+    """What there is to go through of an iterator; anything else unchanged.
+
+    `whole`: all of it will be gone through. Raises UnsupportedOperationError if it is not known how
+    much is left.
+    """
+    from pyrelay.infer.in_python.iteration import Items
+    from pyrelay.infer.protocols import special
+
+    if isinstance(value, V.Ref) and value.cls is Items:
+        return special(it, value, "__iter__") or value
+    if not (isinstance(value, V.Ref) and value.root.kind == "iterator"):
+        return value
+    state, lazy = it.content(value.root)
+    if isinstance(state, V.Ref):
+        return taken(it, state)
+    if state == _DONE:
+        return V.Tuple(())
+    if state != _FRESH:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "this iterator may have been left before its end, and going on with it is not compiled",
+            hints=("do all that needs its items in one loop, or make the iterator anew",),
+        )
+    left = _DONE if whole else _STARTED
+    it.heap.write(value.root, (left, lazy), it.let.span if it.let else None)
+    assert isinstance(lazy, V.Lazy)
+    return lazy
+
+
+def iterator_as_items(it: Interpreter, value: V.Ref) -> V.Ref:
+    """The iterator over the items of what `zip` and its kin gave, which stands for it from now."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python import iteration
+    from pyrelay.infer.iteration import sequence_of
+
+    state, lazy = it.content(value.root)
+    if isinstance(state, V.Ref):
+        return state
+    source = taken(it, value)
+    items = listed(it, lazy) if is_generator(lazy) else V.Tuple(sequence_of(it, source))
+    state = call(it, V.Known(iteration.Items), (items,), {})
+    assert isinstance(state, V.Ref)
+    it.heap.write(value.root, (state, lazy), it.let.span if it.let else None)
+    return state
+
+
 # -- zip, enumerate and map of a generator ---------------------------------------------------------
 
 

@@ -82,6 +82,7 @@ class Operands:
     atoms: list[Atom] = field(default_factory=list)
     numbers: dict[Atom, int] = field(default_factory=dict)
     keys: dict[V.Root, int] = field(default_factory=dict)
+    certain: set[V.Root] = field(default_factory=set)  # containers handed over in any case
 
     def operand(self, atom: Atom) -> int:
         """The position of an operand; each is passed once."""
@@ -108,7 +109,7 @@ class Operands:
             case V.Data() | V.Union() if V.node_of(value) is not None:
                 return self.node(value)
             case V.Union(tag, cases):
-                return structure.CaseResult(self.operand(tag), self.trees(cases))
+                return structure.CaseResult(self.operand(tag), tuple(map(self.case, cases)))
             case V.Range(a, b, c):
                 return structure.NodeResult("range", None, (), self.trees((a, b, c)))
             case V.Slice(a, b, c):
@@ -139,13 +140,27 @@ class Operands:
         leaves = tuple((name, self.tree(column)) for name, column in columns(self.it, pool).items())
         return structure.TreeResult(structure.PoolResult(key, None, pool.cls, leaves), kind, row)
 
+    def case(self, case: V.Value) -> ResultTree:
+        """One case of a union: what only this case has may have to be made by others too."""
+        before = set(self.certain)
+        tree = self.tree(case)
+        self.certain = before
+        return tree
+
     def container(self, root: V.Root, cls: Any) -> ResultTree:
-        if root in self.keys:
-            return structure.SharedResult(self.keys[root])
+        key = self.keys.setdefault(root, len(self.keys))
+        if root in self.certain:
+            return structure.SharedResult(key)
+        if root.kind in ("generator", "iterator"):
+            raise self.it.failure(
+                errors.UnsupportedOperationError,
+                f"{V.describe(V.Ref(root))} cannot be handed to Python from a compiled function",
+                hints=("hand over its items: list(...)",),
+            )
+        self.certain.add(root)
         content = self.it.content(root)
         if cls is not None and issubclass(cls, BaseException):
             return structure.NodeResult("call", cls, (), self.trees(content["args"].items))
-        key = self.keys[root] = len(self.keys)
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = self.trees(tuple(content.values()))

@@ -471,14 +471,15 @@ class Interpreter:
 
     def varied(self, root: V.Root, span: Span | None) -> PyrelayError:
         """The error for an object whose structure depends on a branch."""
-        hint = (
-            "keep the items in an array and a mask of those that count: values[mask]"
-            if root.kind == "list" else "give the dict the same keys on both branches"
-        )
+        what, hint = {
+            "list": ("length of a list", "keep the items in an array and a mask of those that "
+                     "count: values[mask]"),
+            "dict": ("keys of a dict", "give the dict the same keys on both branches"),
+            "object": ("attributes of an object", "set the attribute on both branches"),
+        }.get(root.kind, (f"structure of a {root.kind}", "do the same on both branches"))
         return self.failure(
             errors.UnsupportedOperationError,
-            f"this branch changes the length or the keys of a {root.kind}, so that they are known "
-            "only at run time",
+            f"this branch changes the {what}, which only the running program knows then",
             span=span, hints=(hint,),
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import protocols, sets
 from pyrelay.infer import values as V
-from pyrelay.infer.generators import collected, is_generator
+from pyrelay.infer.generators import collected, is_generator, taken
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims
@@ -85,7 +85,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
 
 def sequence_of(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
     """The items of an iterable whose number is known."""
-    items = iterate(it, value)
+    items = iterate(it, taken(it, value))
     count = it.static(items.count, "the number of items")
     return tuple(items.item(V.Known(k)) for k in range(count))
 

@@ -16,7 +16,7 @@ from pyrelay import errors
 from pyrelay.infer import growing, handling, progress
 from pyrelay.infer import values as V
 from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
-from pyrelay.infer.generators import consume, is_generator
+from pyrelay.infer.generators import consume, is_generator, taken
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import Iteration, iterate
 from pyrelay.infer.operators import either
@@ -37,6 +37,8 @@ def run_loop(it: Interpreter, let: Let) -> None:
     init = [it.value(a) for a in node.init]
 
     def over(iterable: V.Value | None) -> list[V.Value]:
+        if iterable is not None:
+            iterable = taken(it, iterable, whole=not node.exits)
         if iterable is not None and is_generator(iterable):
             return _over_generator(it, let, node, init, iterable)
         iteration = None if iterable is None else iterate(it, iterable)

@@ -17,6 +17,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.generators import taken
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.narrowing import narrowed
 from pyrelay.infer.unions import distribute, sample
@@ -25,6 +26,8 @@ _entered: list[Any] = []  # optional libraries whose functions are in the table
 _TABLE: dict[int, tuple[Any, Callable[..., Any]]] = {}
 _OF_CLASSES: dict[Any, Callable[..., Any]] = {}  # class methods, made anew by every look
 _TAKES_UNIONS: set[Callable[..., Any]] = set()
+#: What takes an iterator as the object that it is.
+_TAKE_ITERATORS = (next, iter, isinstance, type, callable)
 _loaded = False
 _complete = False
 
@@ -138,6 +141,8 @@ def apply(
     keywords: Mapping[str, V.Value],
 ) -> V.Value:
     """Call a handler; arguments that it does not take are the user's error."""
+    if fn not in _TAKE_ITERATORS:
+        args = [taken(it, a) for a in args]
     if handler not in _TAKES_UNIONS:
         args = [narrowed(it, a) for a in args]
         for k, value in enumerate(args):

@@ -14,7 +14,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call, unsupported
-from pyrelay.infer.generators import collected, is_generator
+from pyrelay.infer.generators import collected, is_generator, iterator
 from pyrelay.infer.in_python import iteration
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
@@ -103,25 +103,53 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
 @handles(enumerate)
 def enumerate_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     """enumerate(iterable, start)."""
-    return V.Lazy("enumerate", (iterable,), start)
+    return iterator(it, V.Lazy("enumerate", (iterable,), start))
 
 
 @handles(zip)
 def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False)) -> V.Value:
-    """zip(*iterables)."""
-    return V.Lazy("zip", iterables)
+    """zip(*iterables, strict=strict)."""
+    if it.static(strict, "strict"):
+        _same_counts(it, iterables)
+    return iterator(it, V.Lazy("zip", iterables))
+
+
+def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
+    """Raise what zip(strict=True) raises in the end, if the iterables have different lengths."""
+    from pyrelay.infer.control import branch
+
+    if any(map(is_generator, iterables)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "zip(..., strict=True) of a generator is not compiled",
+            hints=("leave out strict=True, or make a list of the generator's items first",),
+        )
+    counts = [len_(it, each) for each in iterables]
+    for k, count in enumerate(counts[1:], 2):
+        others = "argument 1" if k == 2 else f"arguments 1-{k - 1}"
+        for op, word in (("<", "shorter"), (">", "longer")):
+            differs = truth(it, compare(it, op, count, counts[0]))
+            error = ValueError(f"zip() argument {k} is {word} than {others}")
+            if differs == V.Known(True):
+                raise raised(it, error)
+            if differs != V.Known(False):
+                branch(it, it.atom(differs), lambda e=error: _raise(it, e), list)  # type: ignore[misc]
+
+
+def _raise(it: Interpreter, error: Exception) -> list[V.Value]:
+    raise raised(it, error)
 
 
 @handles(reversed)
 def reversed_(it: Interpreter, sequence: V.Value) -> V.Value:
     """reversed(sequence)."""
-    return V.Lazy("reversed", (sequence,))
+    return iterator(it, V.Lazy("reversed", (sequence,)))
 
 
 @handles(map)
 def map_(it: Interpreter, function: V.Value, *iterables: V.Value) -> V.Value:
     """map(function, *iterables)."""
-    return V.Lazy("map", iterables, function)
+    return iterator(it, V.Lazy("map", iterables, function))
 
 
 @handles(tuple)

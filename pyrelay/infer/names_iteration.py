@@ -13,7 +13,7 @@ from pyrelay import errors
 from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.generators import is_generator, list_as_iterator, never_ends
+from pyrelay.infer.generators import is_generator, iterator_as_items, list_as_iterator, never_ends
 from pyrelay.infer.in_python import iteration
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import iterate, sequence_of
@@ -52,7 +52,9 @@ def iter_(it: Interpreter, iterable: V.Value, *sentinel: V.Value) -> V.Value:
             errors.UnsupportedOperationError, "iter() with a sentinel cannot be compiled",
             hints=("write 'while (item := function()) != sentinel'",),
         )
-    if isinstance(iterable, V.Ref) and is_generator(iterable):
+    if isinstance(iterable, V.Ref) and (
+        is_generator(iterable) or iterable.root.kind == "iterator"
+    ):
         return iterable
     if isinstance(iterable, V.Ref) and iterable.cls is iteration.Items:
         return iterable
@@ -77,6 +79,9 @@ def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
     """next(iterator[, default])."""
     if isinstance(iterator, V.Ref) and iterator.cls is iteration.Items:
         return call(it, V.Known(iteration.following), (iterator, V.Tuple(default)), {})
+    if isinstance(iterator, V.Ref) and iterator.root.kind == "iterator":
+        items = iterator_as_items(it, iterator)
+        return call(it, V.Known(iteration.following), (items, V.Tuple(default)), {})
     if is_generator(iterator):
         if _has_name(it, iterator) and not never_ends(it, iterator):
             items = list_as_iterator(it, iterator)

@@ -400,6 +400,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
             from pyrelay.infer.choice import has_key
 
             return has_key(it, it.content(root), item)
+    from pyrelay.infer.generators import taken
     from pyrelay.infer.iteration import iterate
     from pyrelay.infer.truth import truth
 
@@ -412,7 +413,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     own = protocols.special(it, container, "__contains__", item)
     if own is not None:
         return truth(it, own)
-    items = iterate(it, container)
+    items = iterate(it, taken(it, container))
     if not isinstance(items.count, V.Known):
         from pyrelay.infer.calls import call
         from pyrelay.infer.in_python.lists import contains

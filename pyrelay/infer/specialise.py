@@ -327,6 +327,7 @@ class _Close:
     keys: dict[V.Root, int] = field(default_factory=dict)
     columns: dict[V.Root, Any] = field(default_factory=dict)  # of pools of new nodes
     arrays: dict[Any, LeafResult] = field(default_factory=dict)
+    certain: set[V.Root] = field(default_factory=set)  # containers that the result surely has
     mentions: Counter[V.Root] = field(default_factory=Counter)
 
     def finish(self, value: V.Value) -> Specialised:
@@ -420,7 +421,7 @@ class _Close:
                 return self._node(value)
             case V.Union(tag, cases):
                 index = self._result(tag)
-                return CaseResult(index, tuple(map(self._tree, cases)))
+                return CaseResult(index, tuple(self._case(c) for c in cases))
             case V.Range(a, b, c):
                 return NodeResult("range", None, (), tuple(map(self._tree, (a, b, c))))
         span = value.function.span if isinstance(value, V.Closure) else None
@@ -510,12 +511,26 @@ class _Close:
                     seen.add(value.root)
                     pending.extend(content_children(self.it.heap.contents[value.root]))
 
+    def _case(self, case: V.Value) -> ResultTree:
+        """One case of a union: what only this case has may have to be made by others too."""
+        before = set(self.certain)
+        tree = self._tree(case)
+        self.certain = before
+        return tree
+
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:
             return ContainerResult(self.attempt.containers.index(root))
-        if root in self.keys:
-            return SharedResult(self.keys[root])
-        key = self.keys[root] = len(self.keys)
+        if root.kind in ("generator", "iterator"):
+            raise self.it.failure(
+                errors.UnsupportedOperationError,
+                f"a compiled function cannot return {V.describe(V.Ref(root))} to Python",
+                hints=("return its items: list(...)",),
+            )
+        key = self.keys.setdefault(root, len(self.keys))
+        if root in self.certain:
+            return SharedResult(key)
+        self.certain.add(root)
         content = self.it.content(root)
         if isinstance(content, V.Growing):
             return self._grown(content, key)

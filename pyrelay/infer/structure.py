@@ -255,6 +255,11 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
     again = _remember(value, into)
     if again is not None:
         return ("again", again)
+    if isinstance(value, (set, bytearray)):
+        raise TypeMismatchError(
+            f"{name} is a {type(value).__name__}, which a compiled function cannot take.",
+            hints=(f"pass frozenset({name}) or a tuple",),
+        )
     into.containers.append(value)
     if isinstance(value, list):
         return ("list", *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
@@ -435,6 +440,8 @@ def assemble(
             return flat.pools[pool.given].object_at(place) if nodes is None else nodes(place)  # type: ignore[index]
         case CaseResult(tag, cases):
             return assemble(cases[int(results[tag])], results, flat, made)
+        case GrownResult(key=key) | NodeResult(key=key) if key in made:
+            return made[key]
         case GrownResult(_, _, _, key):
             items = grown_items(tree, results, flat)
             if key >= 0:

@@ -428,7 +428,7 @@ def describe(value: Value) -> str:
                 return cls.__name__
             return f"({', '.join(map(describe, items))}{',' if len(items) == 1 else ''})"
         case Ref(root, cls):
-            return cls.__name__ if cls is not None else f"a {root.kind}"
+            return cls.__name__ if cls is not None else _with_article(root.kind)
         case Union():
             return " or ".join(dict.fromkeys(map(describe, value.possible)))
         case Closure(function=f):
@@ -452,6 +452,10 @@ def describe(value: Value) -> str:
         case Partial() | Derivative():
             return "a function"
     raise AssertionError(value)
+
+
+def _with_article(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 
 def function_name(function: Function) -> str:

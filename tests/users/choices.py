@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.users.corpus import use
+from tests.users.corpus import refuse, use
 
 X = np.array([3.0, 1.0, 2.5])
 
@@ -253,3 +253,41 @@ def correlated(x, c):
     if kind == "pair":
         return data[0] + data[1]
     return data * 3.0
+
+
+@use((X, 1.0), (X, -1.0))
+def list_in_two_places(x, c):
+    a = [x[0]]
+    r = (a, 1) if c > 0 else a
+    return r, a
+
+
+class State:
+    def __init__(self, v):
+        self.v = v
+        self.best = None
+
+    def push(self, w):
+        if self.best is None or w < self.best:
+            self.best = w
+        self.v = self.v * 0.5 + w
+
+
+@use((2.0, 5), (2.0, 0), wrt=(0,))
+def attribute_that_becomes_a_number(x, n):
+    s = State(x)
+    for i in range(n):
+        s.push(x * i - 3.0)
+    return s.v * 2 if s.best is None else s.v + s.best * x
+
+
+@refuse(({"a": 1.0}, 1.0), "keys of a dict", "both branches")
+def dict_of_the_caller_grows(d, c):
+    if c > 0:
+        d["b"] = 2.0
+    return len(d)
+
+
+@refuse(({1, 2},), "is a set", "frozenset")
+def set_of_the_caller(s):
+    return len(s)

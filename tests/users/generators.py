@@ -77,7 +77,7 @@ def listed(x, pair):
 @use((X,), wrt=(0,))
 def in_step_with_others(x):
     s = 0.0
-    for a, b in zip(squares(x), countdown(3), strict=True):
+    for a, b in zip(squares(x), countdown(3), strict=False):
         s += a * b
     for a, f in zip(x, fibonacci(), strict=False):
         s += a * f
@@ -214,6 +214,22 @@ def used_up(x):
     return sum(g), sum(g)
 
 
+@use((X,), wrt=(0,), joins=True)
+def iterators_are_used_up(x):
+    z = zip(x, range(3), strict=True)
+    m = map(lambda v: v * 2, x)
+    e = enumerate([x[0], x[1], 5.0])
+    first = next(e)
+    return (
+        sum(v * k for v, k in z), sum(v * k for v, k in z), sum(m), sum(m), first, list(e), list(e),
+    )  # fmt: skip
+
+
+@use((X,))
+def zip_of_different_lengths(x):
+    return [a * b for a, b in zip(x, (1.0, 2.0), strict=True)]
+
+
 @use((X, 5), wrt=(0,))
 def itertools_names(x, n):
     s = 0.0
@@ -296,3 +312,13 @@ def sent_to_a_generator(x):
         yield got
 
     return sum(g()) * x
+
+
+@refuse((X,), "cannot return a generator", "list(")
+def returns_a_generator(x):
+    return squares(x)
+
+
+@refuse((X,), "cannot return an iterator", "list(")
+def returns_a_zip(x):
+    return zip(x, x, strict=False)
