@@ -35,7 +35,7 @@ def recursion_that_raises(n):
         return -1
 
 
-@refuse((3,), "length or the keys of a list")
+@refuse((3,), "length of a list")
 def appends_until_it_raises(n):
     out = []
     try:
