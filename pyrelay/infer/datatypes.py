@@ -393,6 +393,9 @@ class Observer:
 
     def of(self, values: Sequence[Any], expected: Expected | None, name: str) -> Sort:
         """The sort of these values."""
+        quick = self._of_one_kind(values, expected, name)
+        if quick is not None:
+            return quick
         groups: dict[Any, list[Any]] = {}
         for value in values:
             groups.setdefault(self._group(value), []).append(value)
@@ -409,6 +412,23 @@ class Observer:
             return Nothing()
         ordered = sorted(sorts, key=repr)
         return ordered[0] if len(ordered) == 1 else Choice(tuple(ordered))
+
+    def _of_one_kind(
+        self, values: Sequence[Any], expected: Expected | None, name: str
+    ) -> Sort | None:
+        """The sort of Python numbers of one class, of arrays of one type, or of nodes."""
+        classes = set(map(type, values))
+        if len(classes) == 1:
+            (cls,) = classes
+            if cls in _NUMBER_TYPES:
+                return Number(_NUMBER_TYPES[cls])
+            if cls is np.ndarray and len({(v.dtype, v.ndim) for v in values}) == 1:
+                return self._array(list(values), values[0].dtype, name)
+        kinds = {self.family.kinds.get(cls, -1) for cls in classes}
+        if not kinds or kinds == {NO_NODE} or -1 in kinds:
+            return None
+        named = self._kinds(expected) if expected is not None else ()
+        return Child(tuple(sorted({*kinds, *named})))
 
     def _join_tuples(self, groups: dict[Any, list[Any]], expected: Expected | None) -> None:
         """Tuples with nodes in them, or of several lengths, are sequences of any length."""

@@ -39,6 +39,9 @@ from pyrelay.ir import types
 Place = tuple[int, int]
 Columns = Mapping[str, np.ndarray[Any, Any]]
 
+_PLAIN = frozenset({float, int, bool, complex, str, type(None), np.ndarray, np.float64, np.float32})
+"""Classes of values that have no nodes inside: most fields of most nodes."""
+
 _ABSENT: Any = object()
 """In place of a value in a row that holds another case."""
 
@@ -128,7 +131,8 @@ def node_fields(node: Any) -> dict[str, Any]:
     if isinstance(node, tuple):
         return node._asdict()  # type: ignore[attr-defined, no-any-return]
     if hasattr(node, "__dict__"):
-        return dict(vars(node))
+        fields: dict[str, Any] = vars(node)
+        return fields
     slots = [s for cls in type(node).__mro__ for s in getattr(cls, "__slots__", ())]
     return {s: getattr(node, s) for s in slots if hasattr(node, s)}
 
@@ -177,7 +181,8 @@ class Packer:
                 places[id(node)] = None
                 fields = node_fields(node)
                 pending.append((node, fields))
-                for child in reversed(list(self._children(fields.values()))):
+                inside = [v for v in fields.values() if type(v) not in _PLAIN]
+                for child in reversed(list(self._children(inside))):
                     if id(child) not in places:
                         pending.append((child, None))
                     elif places[id(child)] is None:
@@ -273,6 +278,10 @@ class Packer:
         if present is not None:
             shapes[path] = present.shape
         shape = shapes.get(path, tuple(1 if n == 1 else 0 for n in ones))
+        every = [a for a in arrays if a is not None]
+        if shape and every and len(every) == len(arrays):
+            joined: np.ndarray[Any, Any] = np.concatenate(every, dtype=dtype)
+            return joined.reshape(len(every), *shape)
         stacked = np.zeros((len(arrays), *shape), dtype)
         for k, array in enumerate(arrays):
             if array is not None:
@@ -329,6 +338,8 @@ class Unpacker:
     columns: Columns
     known: Callable[[Place], Any] = lambda place: None
     made: dict[Place, Any] = field(default_factory=dict)
+    fields: dict[int, list[tuple[str, Sort, str]]] = field(default_factory=dict)
+    numbers: dict[str, list[Any]] = field(default_factory=dict)
 
     def __call__(self, root: Place) -> Any:
         """The object at a place. Shared places become shared objects."""
@@ -351,10 +362,11 @@ class Unpacker:
                     continue
                 pending.append((place, True))
                 kind, row = place
-                for name, sort in self.schema.of(kind).items():
-                    pending.extend(
-                        (p, False) for p in self._places(sort, f"{kind}.{name}", row)
-                    )
+                for _, sort, path in self._fields(kind):
+                    if type(sort) is Child:
+                        pending.append((self._place(path, row), False))
+                    elif type(sort) not in (Number, Array, Constant):
+                        pending.extend((p, False) for p in self._places(sort, path, row))
         return None if root[0] == NO_NODE else made[root]
 
     def field(self, kind: int, name: str, row: int) -> Any:
@@ -378,8 +390,24 @@ class Unpacker:
                 chosen = int(self.columns[f"{path}.case"][row])
                 yield from self._places(cases[chosen], f"{path}|{chosen}", row)
 
+    def _fields(self, kind: int) -> list[tuple[str, Sort, str]]:
+        """Names, sorts and paths of the fields of a kind."""
+        found = self.fields.get(kind)
+        if found is None:
+            found = self.fields[kind] = [
+                (name, sort, f"{kind}.{name}") for name, sort in self.schema.of(kind).items()
+            ]
+        return found
+
+    def _cells(self, column: str) -> list[Any]:
+        """The Python numbers of a column."""
+        found = self.numbers.get(column)
+        if found is None:
+            found = self.numbers[column] = self.columns[column].tolist()
+        return found
+
     def _place(self, path: str, row: int) -> Place:
-        return int(self.columns[f"{path}.kind"][row]), int(self.columns[f"{path}.row"][row])
+        return self._cells(f"{path}.kind")[row], self._cells(f"{path}.row")[row]
 
     def _range(self, path: str, row: int) -> range:
         start = int(self.columns[f"{path}.start"][row])
@@ -388,10 +416,7 @@ class Unpacker:
     def _node(self, place: Place) -> Any:
         kind, row = place
         cls = self.schema.classes[kind]
-        values = {
-            name: self._value(sort, f"{kind}.{name}", row)
-            for name, sort in self.schema.of(kind).items()
-        }
+        values = {name: self._value(sort, path, row) for name, sort, path in self._fields(kind)}
         if issubclass(cls, tuple):
             return cls(**values)
         node = cls.__new__(cls)
@@ -404,8 +429,7 @@ class Unpacker:
             case Constant(value):
                 return value
             case Number(ty):
-                number = self.columns[path][row]
-                return number.item() if ty.weak else number
+                return self._cells(path)[row] if ty.weak else self.columns[path][row]
             case Array():
                 return self.columns[path][row].copy()
             case Child():
