@@ -4,7 +4,8 @@ In: the closed function of a `KernelCall`: ops with element rules, or scalar con
 element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner must know.
 
 Results that depend on reductions of rows or of columns share one kernel (`row_schedule.py`,
-`column_schedule.py`). The others are sorted by the space that computes them (`schedule.py`): those
+`column_schedule.py`), those that depend on reductions of everything one per phase
+(`whole_schedule.py`). The others are sorted by the space that computes them (`schedule.py`): those
 of one space share a kernel. Scalar programs, loops included, become one serial kernel
 (`scalar_program.py`).
 """
@@ -36,7 +37,8 @@ from pyrelay.lower.schedule import (
     full_reductions,
     one_by_one,
 )
-from pyrelay.lower.slice_phases import slice_plan
+from pyrelay.lower.slice_phases import Phase, SlicePlan, slice_plan
+from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
 from pyrelay.opt.places import updated_part
 
 Shape = tuple[Extent, ...]
@@ -95,20 +97,57 @@ class _Group:
         if plan is None:
             return []
         self.pending = [r for r in self.results if r not in plan.results]
-        arrays, base = _array_shapes(self.function.params), len(self.scratch)
+        base = len(self.scratch)
         axes = plan.kept.axes
-        kind = ColumnSchedule if plan.kept.columns else RowSchedule
         for dtype, inner in plan.own:
             whole = own_size(inner, axes, dtype.size) if plan.kept.columns else (
                 dims.product((*axes, *inner, dtype.size))
             )
             self.scratch.append(whole)
+        if not axes and not is_small(plan):
+            return self._phase_kernels(plan, base)
+        kind = ColumnSchedule if plan.kept.columns else RowSchedule
+        arrays = _array_shapes(self.function.params)
+        return [
+            self._undivided(lambda k, d: kind(k, plan, arrays, base, divided=d).write())
+        ]
+
+    def _phase_kernels(self, plan: SlicePlan, base: int) -> list[Kernel]:
+        """A kernel per phase, and one for the results of one element."""
+        shares: dict[Let, Shares] = {}
+        kernels: list[Kernel] = []
+        arrays = _array_shapes(self.function.params)
+        for phase in plan.phases:
+            first = len(self.scratch)
+
+            def write(k: Schedule, d: bool, phase: Phase = phase, first: int = first) -> Extent:
+                schedule = WholeSchedule(k, plan, arrays, base, shares, divided=d)
+                return schedule.write_phase(phase, first)
+
+            kernels.append(self._undivided(write))
+            found = full_reductions(self._elements(), phase.reductions)
+            for number, (let, r) in enumerate(zip(phase.reductions, found, strict=True)):
+                size = partial_dtype(r.op, r.dtype).size
+                self.scratch.append(dims.multiply(kernels[-1].extent, size))
+                shares[let] = Shares(first + number, kernels[-1].extent)
+        if plan.slice_results:
+            kernels.append(
+                self._undivided(
+                    lambda k, d: WholeSchedule(
+                        k, plan, arrays, base, shares, divided=d
+                    ).write_results()
+                )
+            )
+        return kernels
+
+    def _undivided(self, write: Callable[[Schedule, bool], Extent]) -> Kernel:
+        """A kernel; if an index over several axes had to be divided, with an index for each."""
         for divided in (False, True):
             schedule = Schedule(self._elements())
-            extent = kind(schedule, plan, arrays, base, divided=divided).write()
+            extent = write(schedule, divided)
             if not schedule.taken_apart:
                 break
-        return [finish(schedule, extent, self.spans)]
+        return finish(schedule, extent, self.spans)
 
     # -- which results share a kernel ----------------------------------------------------------
 
@@ -176,10 +215,10 @@ class _Group:
             large = [let for let in lets if self._is_large(let)]
             if large:
                 return self._chunked(large, results)
-        else:
-            form = self._columns(results[0], lets)
-            if form is not None:
-                return self._column_kernels(lets[0], results, form)
+            return [self._write(lambda k: k.chunk_totals((), results))]
+        form = self._columns(results[0], lets)
+        if form is not None:
+            return self._column_kernels(lets[0], results, form)
         return [self._collapsing(shape, lambda k, space: k.map(results, space))]
 
     def _is_large(self, let: Let) -> bool:

@@ -27,7 +27,10 @@ class RowSchedule(SliceSchedule):
     def write(self) -> Extent:
         """The loop over rows; returns the extent of the parallel axis."""
         extent = dims.product(self.plan.kept.axes)
-        self.schedule.over_parallel(extent, self._row)
+        if self.plan.kept.axes:
+            self.schedule.over_parallel(extent, self._row)
+        else:
+            self._row(self.s.const(0, i64))  # one row, and numbers that belong to no index
         return extent
 
     def _row(self, number: Value) -> None:

@@ -82,19 +82,19 @@ def slice_plan(
 ) -> SlicePlan | None:
     """How to compute results slice by slice; None if no reductions of rows or columns make them.
 
-    A reduction of columns that no element depends on is left to another schedule.
+    Reductions of columns or of everything that no element depends on are left to other schedules.
     """
     axes = {let: kept_axes(let) for let in function.body.lets}
     reductions = [let for let, kept in axes.items() if kept is not None]
     kept = axes[reductions[0]] if reductions else None
     if kept is None or any(axes[let] != kept for let in reductions):
         return None
-    if all(extent == 1 for extent in kept.axes) or not all(map(is_pure, reductions)):
+    if kept.is_trivial or not all(map(is_pure, reductions)):
         return None
     plan = _Planner(function, kept, reductions).plan(results)
-    if plan is not None and kept.columns and not any(p.level and p.results for p in plan.phases):
-        return None
-    return plan
+    if plan is None or (kept.axes and not kept.columns):
+        return plan
+    return plan if any(p.level and p.results for p in plan.phases) else None
 
 
 class _Planner:

@@ -36,6 +36,11 @@ class Kept:
     axes: Shape
     columns: bool
 
+    @property
+    def is_trivial(self) -> bool:
+        """Whether there is one slice only, though axes are kept."""
+        return bool(self.axes) and all(extent == 1 for extent in self.axes)
+
     def is_slice(self, shape: Shape) -> bool:
         """Whether an array of this shape has one number per slice: further axes have extent 1."""
         rank = len(self.axes)
@@ -79,12 +84,13 @@ class Slices:
         if not isinstance(rhs, OpCall) or out is None:
             return False
         spreads = rhs.op.fusion is Fusion.ELEMENTWISE or rhs.op.name == "broadcast_to"
+        # Shapes are aligned at the right, where rows have axes that are not kept.
+        anyhow = self.kept.columns or not self.kept.axes
         if r in self.per_element:
-            # Shapes are aligned at the right.
-            return spreads and (self.kept.columns or len(shape) == len(self.full))
+            return spreads and (anyhow or len(shape) == len(self.full))
         if r not in self.per_slice:
             return False
-        aligned = out == shape or (self.kept.columns and self.kept.is_slice(out))
+        aligned = out == shape or (anyhow and self.kept.is_slice(out))
         return (spreads and aligned) or rhs.op.name in _SAME_ORDER
 
     def joins_elements(self, lets: Sequence[Let], k: int, readers: Iterable[int]) -> bool:
@@ -118,17 +124,17 @@ class Slices:
 def slices_of(let: Let, space: Shape) -> Slices | None:
     """The slices of a group over `space` that a reduction joins.
 
-    None if it reduces no last axes and no leading ones. A reduction of leading axes makes a group
-    of columns only where elements depend on it: alone, its rows are better added in parallel.
+    None if it reduces no last axes and no leading ones. A reduction of leading axes, or of all,
+    makes such a group only where elements depend on it: alone it is better done in parallel.
     """
     kept = kept_axes(let)
-    if kept is None or all(extent == 1 for extent in kept.axes):
+    if kept is None or kept.is_trivial:
         return None
     if kept.is_slice(space):
         assert isinstance(let.rhs, OpCall)
         operand = let.rhs.args[0].type
         assert isinstance(operand, TensorType)
-        return None if kept.columns else Slices(kept, operand.shape)
+        return None if kept.columns or not kept.axes else Slices(kept, operand.shape)
     return Slices(kept, space) if kept.reduced(space) is not None else None
 
 

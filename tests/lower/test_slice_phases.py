@@ -171,6 +171,32 @@ def test_kernels_over_rows_compute_what_the_interpreter_computes(
         np.testing.assert_allclose(a, c, rtol=2e-5, atol=1e-5)
 
 
+def whole(b: Any, x: Any, w: Any) -> Any:
+    e = OPS["exp"](x - reduced(x, 0, 1, name="max"))
+    total = OPS["sum"](e, axes=(0, 1), keepdims=False)
+    return e / total * w, OPS["log"](total)
+
+
+@pytest.mark.parametrize("extents", [(1, 1), (5, 7), (70, 900), (3, 20_000)])
+def test_everything_is_reduced_in_chunks_by_a_kernel_per_phase(extents: tuple[int, int]) -> None:
+    function = group(whole, (m, n), (n,))
+    args = [random.standard_normal(s).astype(np.float32) for s in (extents, extents[1:])]
+    lowering = kernelise(function)
+    assert len(lowering.kernels) == 4  # one of them for the result of one element
+    results = run(function, args), run(function, args, chunks=3), reference(function, args)
+    for a, b, c in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)  # the result depends on no thread count
+        np.testing.assert_allclose(a, c, rtol=2e-5, atol=1e-5)
+
+
+def test_a_few_elements_are_reduced_by_one_kernel() -> None:
+    function = group(whole, (3, 4), (4,))
+    assert len(kernelise(function).kernels) == 1
+    args = [random.standard_normal(s).astype(np.float32) for s in ((3, 4), (4,))]
+    for a, b in zip(run(function, args), reference(function, args), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
+
+
 def test_rows_of_a_few_elements_do_not_meet_in_the_kernel_s_row() -> None:
     # Their loops are unrolled, which leaves the loop over rows for vectorisation.
     function = group(entropy, (m, 4))

@@ -179,6 +179,37 @@ def test_their_gradients_take_one_launch_as_well(f: Any) -> None:
     pyrelay.check_grads(loss, (x, w), order=1)
 
 
+def softmax_of_everything(x: Any) -> Any:
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def standardised(x: Any) -> Any:
+    return (x - x.mean()) / x.std()
+
+
+def unit_length(x: Any) -> Any:
+    return x / np.linalg.norm(x)
+
+
+@pytest.mark.parametrize(
+    ("f", "most"), [(softmax_of_everything, 3), (standardised, 3), (unit_length, 2)],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_depends_on_whole_arrays_takes_a_launch_per_reduction(f: Any, most: int) -> None:
+    def loss(x: Any, w: Any) -> Any:
+        return (f(x) * w).sum()
+
+    fast = pyrelay.jit(f)
+    for shape in ((35,), (5, 7), (1,), (40_000,)):
+        x = np.sin(np.arange(np.prod(shape)) * 1.3).reshape(shape) + 0.1
+        if f is not standardised or x.size > 1:
+            np.testing.assert_allclose(fast(x), f(x), rtol=1e-11, atol=1e-14)
+    x = np.sin(np.arange(35) * 1.3)
+    assert launches(fast, x) == most
+    pyrelay.check_grads(loss, (x, np.cos(x * 3)), order=1)
+
+
 def test_rows_and_columns_do_not_share_a_kernel() -> None:
     def both(x: Any) -> Any:
         return x.sum(axis=1, keepdims=True) * x + x.sum(axis=0)
