@@ -46,9 +46,12 @@ def _without(mapping: dict[Any, Any], *keys: Any) -> dict[Any, Any]:
     return {key: value for key, value in mapping.items() if key not in keys}
 
 
-def as_conditions(node: ast.Match, fresh: Iterator[int]) -> list[ast.stmt]:
-    """The statements that do what a `match` statement does. `fresh` numbers hidden names."""
-    return _Rewriter(fresh).statement(node)
+def as_conditions(node: ast.Match, fresh: Iterator[int], last: bool) -> list[ast.stmt]:
+    """The statements that do what a `match` statement does.
+
+    `fresh` numbers hidden names; `last` says that the function ends with the statement.
+    """
+    return _Rewriter(fresh).statement(node, last)
 
 
 class _Rewriter:
@@ -57,12 +60,12 @@ class _Rewriter:
         self.shared: list[str] = []
         self.place: ast.AST = ast.Pass()
 
-    def statement(self, node: ast.Match) -> list[ast.stmt]:
+    def statement(self, node: ast.Match, last: bool) -> list[ast.stmt]:
         self.place = node.subject
         subject = self.name()
         assign: ast.stmt = self.at(ast.Assign([self.store(subject)], node.subject))
         rest: list[ast.stmt] = []
-        if all(isinstance(case.body[-1], (ast.Return, ast.Raise)) for case in node.cases):
+        if last and all(isinstance(case.body[-1], (ast.Return, ast.Raise)) for case in node.cases):
             rest = [self.at(ast.Expr(self.at(Ask("unmatched", self.known(subject, node)))))]
         for case in reversed(node.cases):
             self.place = case.pattern

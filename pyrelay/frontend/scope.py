@@ -149,6 +149,7 @@ class _Analysis:
         self.pending: list[tuple[ast.AST, _Level]] = []
         self.attempts: list[trying.Attempt] = []
         self.hidden = patterns.numbers()
+        self.last: set[ast.AST] = set()  # statements that functions end with
 
     def run(self, node: FunctionNode) -> Names:
         self.enter(node, None)
@@ -184,6 +185,7 @@ class _Analysis:
             self.names.meaning[arg] = variable
             scope.params.append((kind, variable, arg))
         body = [node.body] if isinstance(node, ast.Lambda) else node.body
+        self.last.add(body[-1])
         self.later(body, level)
 
     # -- nodes -----------------------------------------------------------------------------------
@@ -263,7 +265,7 @@ class _Analysis:
         self.later([node.value, node.target], level)  # annotations of variables are not evaluated
 
     def match(self, node: ast.Match, level: _Level) -> None:
-        statements = patterns.as_conditions(node, self.hidden)
+        statements = patterns.as_conditions(node, self.hidden, node in self.last)
         self.names.rewritten[node] = statements
         self.later(statements, level)
 
