@@ -30,6 +30,7 @@ from pyrelay.errors import (
 )
 from pyrelay.infer.structure import pack
 from pyrelay.measuring import benchmark, info
+from pyrelay.scoping import scope
 
 __all__ = [
     "AliasError",
@@ -61,5 +62,6 @@ __all__ = [
     "jit",
     "nn",
     "pack",
+    "scope",
     "value_and_grad",
 ]

@@ -89,7 +89,8 @@ class SourceText:
 class Span:
     """A stretch of source: lines 1-based in the file, columns 0-based in characters (not bytes).
 
-    The end column is exclusive. `function` is the name shown after "in"; "" shows none.
+    The end column is exclusive. `function` is the name shown after "in"; "" shows none. `scope` has
+    the names of the `pyrelay.scope` blocks around it, outermost first, joined by "/".
     """
 
     source: SourceText
@@ -98,6 +99,7 @@ class Span:
     end_line: int
     end_column: int
     function: str = ""
+    scope: str = ""
 
     def text(self) -> str:
         """The characters the span covers, its lines joined by newlines."""

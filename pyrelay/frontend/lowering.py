@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay.errors import Span
@@ -80,15 +80,17 @@ class Env:
 
     values: the value of each variable that lives in no cell; None where liveness says that nobody
     reads it. unset: variables that may have no value. managers: the `with` blocks that are open.
+    scope: the names of those that are `pyrelay.scope`, joined by "/".
     """
 
     values: dict[Variable, Atom | None]
     unset: set[Variable]
     managers: tuple[tuple[Atom, Span], ...] = ()
+    scope: str = ""
 
     def copy(self) -> Env:
         """An independent copy."""
-        return Env(dict(self.values), set(self.unset), self.managers)
+        return Env(dict(self.values), set(self.unset), self.managers, self.scope)
 
 
 class Lowering:
@@ -119,6 +121,8 @@ class Lowering:
 
     def bind(self, rhs: Rhs, span: Span, names: Sequence[str] = (TEMPORARY,)) -> tuple[Var, ...]:
         """Emit a Let with an output for each name."""
+        if self.env.scope:
+            span = replace(span, scope=self.env.scope)
         outs = tuple(Var(name, span=span) for name in names)
         self.lets.append(Let(outs, rhs, span=span))
         return outs

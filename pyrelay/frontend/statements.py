@@ -42,7 +42,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class EndWith:
-    """The end of a `with` block."""
+    """The end of the `with` block of a manager."""
+
+    manager: ast.expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,13 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
                     return results
             case ast.With():
                 yield opening(low, item)
-                closing = [EndWith()] * len(item.items)
+                closing = [EndWith(each.context_expr) for each in reversed(item.items)]
                 rest = (item.body, 0, (closing, 0, rest))
             case EndWith():
                 *others, (manager, span) = low.env.managers
                 low.env.managers = tuple(others)
+                if _scope_of(item.manager):
+                    low.env.scope = low.env.scope.rpartition("/")[0]
                 low.act("exit", (manager,), span)
             case Attempt():
                 rest, results = yield attempt(low, item, rest, region)
@@ -256,8 +260,21 @@ def opening(low: Lowering, node: ast.With) -> Work[None]:
         span = low.span(item.context_expr)
         entered = low.py("enter", (manager,), span)
         low.env.managers = (*low.env.managers, (manager, span))
+        name = _scope_of(item.context_expr)
+        if name:
+            low.env.scope = f"{low.env.scope}/{name}".removeprefix("/")
         if item.optional_vars is not None:
             yield assignment.assign(low, item.optional_vars, entered, span)
+
+
+def _scope_of(manager: ast.expr) -> str:
+    """The name in `scope("name")`, "" for another manager; whose `scope` it is, `infer` checks."""
+    match manager:
+        case ast.Call(
+            ast.Attribute(attr="scope") | ast.Name(id="scope"), [ast.Constant(str(name))], []
+        ):
+            return name.replace("/", ".")
+    return ""
 
 
 def raising(low: Lowering, node: ast.Raise) -> Work[None]:

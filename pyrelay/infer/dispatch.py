@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import (
     attributes,
@@ -31,6 +33,7 @@ from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute, distribute_all, sample
 from pyrelay.ir.nodes import UNSET
+from pyrelay.scoping import scope
 
 Args = tuple[V.Value, ...]
 
@@ -390,17 +393,20 @@ def _matches(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return calls.call(it, V.Known(isinstance), (args[0], V.Known(classes)), {})
 
 
-_CONTEXTS_WITHOUT_EFFECT = ("errstate", "scope")
+_CONTEXTS_WITHOUT_EFFECT = (np.errstate, scope)
 
 
 def _enter(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     manager = args[0]
-    if isinstance(manager, V.Known) and type(manager.value).__name__ in _CONTEXTS_WITHOUT_EFFECT:
+    if isinstance(manager, V.Known) and isinstance(manager.value, _CONTEXTS_WITHOUT_EFFECT):
         return manager
     raise it.failure(
         errors.UnsupportedOperationError,
         f"'with' cannot enter {V.describe(manager)} in a compiled function",
-        hints=("np.errstate(...) is supported; other context managers belong around the call",),
+        hints=(
+            "np.errstate(...) and pyrelay.scope(name) are supported; other context managers "
+            "belong around the call",
+        ),
     )
 
 

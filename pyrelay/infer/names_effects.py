@@ -23,6 +23,7 @@ from pyrelay.infer.attributes import is_writer
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.ir import types
+from pyrelay.scoping import scope
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
 
@@ -99,6 +100,12 @@ def errstate(it: Interpreter, **modes: V.Value) -> V.Value:
             hints=("test the result: if not np.all(np.isfinite(y)): raise ...",),
         )
     return V.Known(np.errstate(**known))
+
+
+@handles(scope)
+def named_scope(it: Interpreter, name: V.Value) -> V.Value:
+    """pyrelay.scope(name)."""
+    return V.Known(scope(it.static(name, "the name of a scope")))
 
 
 def _clock(function: Callable[[], Any], ty: types.TensorType) -> None:

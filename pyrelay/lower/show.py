@@ -152,7 +152,8 @@ def _heading(spans: Sequence[Span]) -> list[str]:
     lines: dict[tuple[str, int], str] = {}
     for span in sorted(spans, key=lambda s: (s.source.filename, s.line)):
         text = (span.source.at(span.line) or "").strip()
-        lines.setdefault((span.source.filename, span.line), text)
+        scope = f"  (scope {span.scope})" if span.scope else ""
+        lines.setdefault((span.source.filename, span.line), text + scope)
     return [
         f"# {os.path.basename(file)}, line {number}: {text}"
         for (file, number), text in lines.items()
