@@ -60,9 +60,12 @@ class Compiled:
     __qualname__: str
     py: Callable[..., Any]
 
-    def __init__(self, kind: str, function: Any, options: dict[str, Any]) -> None:
+    def __init__(
+        self, kind: str, function: Any, options: dict[str, Any], device: str | None = None
+    ) -> None:
         self.py = plain(function)
         functools.update_wrapper(self, self.py)
+        self.device = device
         self.__qualname__ = getattr(self.py, "__qualname__", None) or _name_of(self.py)
         self.__name__ = getattr(self.py, "__name__", self.__qualname__)
         self.__pyrelay__ = (kind, function, options)
@@ -120,7 +123,7 @@ class Compiled:
         settings = config.current()
         return (
             found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
-            settings.unroll_limit,
+            settings.unroll_limit, self.device or settings.device,
         )
 
     def _argument_names(self, count: int) -> Sequence[str]:
@@ -213,7 +216,8 @@ class Compiled:
             leaf_kinds = ("number", "array", "scalar")
             flat = not key[1] and all(k[0] in leaf_kinds for k in key[0])
             signature = self._call_text(args, keywords)
-            program = boundary.Program(spec, pipeline.compiled(spec), flat, signature, spent)
+            build = pipeline.compiled(spec, self.device)
+            program = boundary.Program(spec, build, flat, signature, spent)
             entry = _Entry(program, program.caller())
             crowded = self._keep(key, entry)
             direct = boundary.direct_call(program, self._dispatch, self._hits)
@@ -263,7 +267,9 @@ class Compiled:
             from pyrelay.ir.show import show
 
             return Text(show(parse(self._function).module))
-        return program_text(self._specialised(*self._in_order(args, keywords)), stage)
+        return program_text(
+            self._specialised(*self._in_order(args, keywords)), stage, self.device
+        )
 
     @user_facing
     @deep
@@ -271,7 +277,7 @@ class Compiled:
         """The source of the kernels that run these arguments, and the plan that launches them."""
         from pyrelay.inspection import program_code
 
-        return program_code(self._specialised(*self._in_order(args, keywords)))
+        return program_code(self._specialised(*self._in_order(args, keywords)), self.device)
 
     @user_facing
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
@@ -280,7 +286,7 @@ class Compiled:
         flat = Flattened()
         key = self._key(args, keywords, flat)
         entry = self._found(key, flat) or self._compiled(key, args, keywords)
-        return Lowered(self.__qualname__, entry.program)
+        return Lowered(self.__qualname__, entry.program, self.device)
 
     @user_facing
     def explain(self, *args: Any, **keywords: Any) -> Any:
@@ -348,21 +354,21 @@ class Compiled:
             from pyrelay.frontend import source
 
             texts = source.texts_without_files(function)
-            return Compiled.__new__, (Compiled,), (kind, function, options, texts)
+            return Compiled.__new__, (Compiled,), (kind, function, options, self.device, texts)
         if isinstance(function, python_types.FunctionType) and found is not function:
             raise pickle.PicklingError(
                 f"{self!r} cannot be pickled: {self.__qualname__} is not found by that name in "
                 f"{self.__module__}; define it at the top level of a module"
             )
-        return _rebuilt, (kind, function, options)
+        return _rebuilt, (kind, function, options, self.device)
 
     def __setstate__(self, state: Any) -> None:
         from pyrelay.frontend import source
 
-        kind, function, options, texts = state
+        kind, function, options, device, texts = state
         for name, lines in texts.items():
             source.keep_text(name, lines)
-        self.__init__(kind, function, options)  # type: ignore[misc]
+        self.__init__(kind, function, options, device)  # type: ignore[misc]
 
     def _call_text(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
         from pyrelay.inspection import call_text
@@ -394,20 +400,20 @@ class _Entry(NamedTuple):
 class Lowered:
     """A program compiled for certain arguments, to look at."""
 
-    def __init__(self, name: str, program: Any) -> None:
-        self._name, self._program = name, program
+    def __init__(self, name: str, program: Any, device: str | None) -> None:
+        self._name, self._program, self._device = name, program, device
 
     def ir(self, stage: str = "fuse") -> Any:
         """The program as text at the end of a stage, `infer` or a later one."""
         from pyrelay.inspection import program_text
 
-        return program_text(self._program.spec, stage)
+        return program_text(self._program.spec, stage, self._device)
 
     def code(self) -> Any:
         """The source of the kernels, and the plan that launches them."""
         from pyrelay.inspection import program_code
 
-        return program_code(self._program.spec)
+        return program_code(self._program.spec, self._device)
 
     def explain(self) -> Any:
         """Where the time of the compilation went, and what the program depends on."""
@@ -541,9 +547,14 @@ def _frames_to_the_user() -> int:
     return level
 
 
-def _rebuilt(kind: str, function: Any, options: dict[str, Any]) -> Compiled:
+def _rebuilt(
+    kind: str, function: Any, options: dict[str, Any], device: str | None
+) -> Compiled:
     """What `pickle` calls for a transform that has no name of its own."""
-    return jit(function, **options) if kind == "jit" else _derivative(kind, function, options)
+    if kind == "jit":
+        made: Compiled = jit(function, device=device, **options)
+        return made
+    return _derivative(kind, function, options, device)
 
 
 def _impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:
@@ -555,30 +566,44 @@ def _impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:
     )
 
 
-def jit(function: Callable[..., Any] | None = None, *, pure: bool = False) -> Any:
+def jit(
+    function: Callable[..., Any] | None = None, *, pure: bool = False, device: str | None = None
+) -> Any:
     """Compile a Python function over NumPy arrays; `@jit` and `@jit()` are the same.
 
     The result is called like the function. It compiles at the first call with arguments of a new
     structure or element type; other array sizes need no new compilation. Arguments that the
     function writes into are written, as plain Python would; with `pure=True` a call that would
-    write to anything of the caller's is an error that shows where. Raises a PyrelayError, at the
-    first call, for what cannot be compiled, and whatever the function raises. `py` is the function.
+    write to anything of the caller's is an error that shows where. `py` is the function.
+
+    device: where it runs, "cpu", "cuda" or "cuda_emulator"; None for what the settings say. What
+    the function calls runs there as well. Raises ConfigError for another name; a PyrelayError, at
+    the first call, for what cannot be compiled or where the device cannot be used; and whatever the
+    function raises.
     """
     if function is None:
-        return functools.partial(jit, pure=pure)
-    if isinstance(function, Compiled) and pure and function.__pyrelay__[0] == "jit":
-        return Compiled("jit", function.__pyrelay__[1], {"pure": True})
-    if isinstance(function, (Compiled, BoundMethod)):
-        return function
+        return functools.partial(jit, pure=pure, device=device)
+    device = None if device is None else config.checked("device", device)
+    if isinstance(function, Compiled):
+        kind, inner, options = function.__pyrelay__
+        if pure and kind == "jit":
+            options = {**options, "pure": True}
+        if options == function.__pyrelay__[2] and device in (None, function.device):
+            return function
+        return Compiled(kind, inner, options, device or function.device)
+    if isinstance(function, BoundMethod):
+        made = jit(function.__func__, pure=pure, device=device)
+        return function if made is function.__func__ else BoundMethod(made, function.__self__)
     if isinstance(function, (classmethod, staticmethod)):
-        return type(function)(jit(function.__func__, pure=pure))
+        return type(function)(jit(function.__func__, pure=pure, device=device))
     _check_callable(function, "jit")
-    return Compiled("jit", function, {"pure": True} if pure else {})
+    return Compiled("jit", function, {"pure": True} if pure else {}, device)
 
 
 def grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0,
     argnames: str | Sequence[str] | None = None, has_aux: bool = False,
+    *, device: str | None = None,
 ) -> Compiled:
     """The gradient of a real scalar function, compiled.
 
@@ -587,32 +612,40 @@ def grad(
     and the result is (gradient, auxiliary). The gradient has the structure, shapes and dtypes of
     the argument; leaves that are not floating are None. Raises GradientError at the call for a
     result that is no real scalar or an argument that has no derivative. Reverse mode; any order.
+    device: as for `jit`; by default where a jitted function runs.
     """
-    return _derivative("grad", function, _options(argnums, argnames, has_aux))
+    return _derivative("grad", function, _options(argnums, argnames, has_aux), device)
 
 
 def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0,
     argnames: str | Sequence[str] | None = None, has_aux: bool = False,
+    *, device: str | None = None,
 ) -> Compiled:
     """Like `grad`, and gives (value, gradient), or ((value, auxiliary), gradient) with has_aux."""
-    return _derivative("value_and_grad", function, _options(argnums, argnames, has_aux))
+    return _derivative("value_and_grad", function, _options(argnums, argnames, has_aux), device)
 
 
-def _derivative(kind: str, function: Any, options: dict[str, Any]) -> Compiled:
+def _derivative(
+    kind: str, function: Any, options: dict[str, Any], device: str | None = None
+) -> Compiled:
     """The derivative; asked for again, the one made before, so that `grad(f)(x)` compiles once.
 
     It is kept with the function. What `functools.wraps` copied to another function is not taken.
     """
     _check_callable(function, kind)
+    if device is not None:
+        device = config.checked("device", device)
+    elif isinstance(function, (Compiled, BoundMethod)):
+        device = function.device
     try:
         known = vars(function).setdefault("__pyrelay_derivatives__", {})
     except TypeError:  # an object without attributes of its own
-        return Compiled(kind, function, options)
-    key = (kind, *options.values())
+        return Compiled(kind, function, options, device)
+    key = (kind, device, *options.values())
     found = known.get(key)
     if found is None or found.__pyrelay__[1] is not function:
-        found = known[key] = Compiled(kind, function, options)
+        found = known[key] = Compiled(kind, function, options, device)
     made: Compiled = found
     return made
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyrelay.errors import ConfigError
 
-__all__ = ["Config", "current", "from_environment", "override", "overriding", "table"]
+__all__ = ["Config", "checked", "current", "from_environment", "override", "overriding", "table"]
 
 STAGES = ("parse", "infer", "grad", "optimise", "fuse", "kernelise", "plan", "emit")
 """What PYRELAY_DUMP and `f.ir(stage=...)` accept."""
@@ -88,7 +88,10 @@ def _setting(default: Any, read: Callable[[str], Any], meaning: str) -> Any:
 class Config:
     """All settings at one moment; see the metadata of each field, or `table()`."""
 
-    device: str = _setting("cpu", _choice("cpu", "cuda"), "where compiled code runs: cpu, cuda")
+    device: str = _setting(
+        "cpu", _choice("cpu", "cuda", "cuda_emulator"),
+        "where compiled code runs: cpu, cuda, cuda_emulator (a GPU's code, on the CPU)",
+    )
     num_threads: int = _setting(
         0, _count, "threads of the CPU pool, the caller's included; 0: the CPUs of this process"
     )
@@ -172,15 +175,7 @@ def override(**settings: Any) -> Iterator[Config]:
     Values may be given as they stand in `Config` or as text, as in the environment. Raises
     ConfigError for an unknown name or a value the setting cannot have.
     """
-    fields = {f.name: f for f in dataclasses.fields(Config)}
-    values: dict[str, Any] = {}
-    for name, value in settings.items():
-        if name not in fields:
-            raise ConfigError(
-                f"{name!r} is no setting of pyrelay.",
-                notes=["settings are " + ", ".join(sorted(fields)) + "."],
-            )
-        values[name] = _checked(fields[name], value)
+    values = {name: checked(name, value) for name, value in settings.items()}
     chosen = dataclasses.replace(current(), **values)
     token = _overridden.set(chosen)
     try:
@@ -189,8 +184,18 @@ def override(**settings: Any) -> Iterator[Config]:
         _overridden.reset(token)
 
 
-def _checked(setting: dataclasses.Field[Any], value: Any) -> Any:
-    """`value` in the form the field holds, read as the environment's text would be."""
+def checked(name: str, value: Any) -> Any:
+    """`value` in the form the setting holds, read as the environment's text would be.
+
+    Raises ConfigError for an unknown name or a value the setting cannot have.
+    """
+    fields = {f.name: f for f in dataclasses.fields(Config)}
+    if name not in fields:
+        raise ConfigError(
+            f"{name!r} is no setting of pyrelay.",
+            notes=["settings are " + ", ".join(sorted(fields)) + "."],
+        )
+    setting = fields[name]
     text = ",".join(value) if isinstance(value, tuple) else value
     if isinstance(value, os.PathLike):
         text = os.fspath(value)

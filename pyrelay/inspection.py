@@ -84,8 +84,8 @@ def call_text(
     return f"{name}({', '.join(shown)})"
 
 
-def program_text(spec: Specialised, stage: str) -> Text:
-    """A specialised program at the end of a stage.
+def program_text(spec: Specialised, stage: str, on: str | None = None) -> Text:
+    """A specialised program at the end of a stage, for a device or that of the settings.
 
     stage: infer, grad, optimise, fuse, kernelise, plan or emit. Raises ValueError for another name.
     """
@@ -94,13 +94,13 @@ def program_text(spec: Specialised, stage: str) -> Text:
     module = pipeline.lowered(spec.module, "fuse")
     if stage == "kernelise":
         return Text(show_kernel_ir(module))
-    made = pipeline.planned(spec, module)
+    made = pipeline.planned(spec, module, on)
     return Text(show_plan(made) if stage == "plan" else show_kernels(made))
 
 
-def program_code(spec: Specialised) -> Text:
+def program_code(spec: Specialised, on: str | None = None) -> Text:
     """The kernels of a specialised program, and the plan that launches them as comments."""
-    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))
+    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"), on)
     listing = "\n".join("# " + line for line in show_plan(made).splitlines())
     return Text(f"{show_kernels(made)}\n\n\n{listing}\n")
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from pyrelay import config
 from pyrelay.devices import native
-from pyrelay.devices.cpu import TARGET
+from pyrelay.devices.base import Device, device
 from pyrelay.devices.entry import Executable
 from pyrelay.grad.expand import expand
 from pyrelay.infer.specialise import Specialised
@@ -153,8 +153,8 @@ class Build:
     compiled: int
 
 
-def compiled(program: Specialised) -> Build:
-    """A callable for a specialised program.
+def compiled(program: Specialised, on: str | None = None) -> Build:
+    """A callable for a specialised program, on a device or on that of the settings.
 
     With PYRELAY_INTERPRET=1 the reference interpreter runs the typed program instead.
     """
@@ -164,11 +164,11 @@ def compiled(program: Specialised) -> Build:
         return Build(run, False, tuple(steps), 0, 0, 0)
     module = lowered(program.module, "fuse", steps)
     started = time.perf_counter()
-    made = planned(program, module)
+    made = planned(program, module, on)
     encoded = encode(made)
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
     started, before = time.perf_counter(), native.counts.compiled
-    executable = Executable(encoded)
+    executable = Executable(encoded, _device(on))
     _timed(Step("load", "load", time.perf_counter() - started), steps)
     new = native.counts.compiled - before
     return Build(executable.call, True, tuple(steps), len(made.kernels), launches(made), new)
@@ -192,15 +192,19 @@ def written_in_place(program: Specialised) -> dict[int, int]:
     return {k: r for k, r in found.items() if getattr(params[k].type, "shape", ())}
 
 
-def planned(program: Specialised, module: Module) -> Plan:
-    """The plan of a program whose module is at the end of stage `fuse`."""
+def _device(name: str | None) -> Device:
+    return device(name or config.current().device)
+
+
+def planned(program: Specialised, module: Module, on: str | None = None) -> Plan:
+    """The plan, for a device, of a program whose module is at the end of stage `fuse`."""
     entry = Entry(
         mutated=written_in_place(program),
         conditions=tuple(
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),
     )
-    made = plan(module, TARGET, entry)
+    made = plan(module, _device(on).target, entry)
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
     dump("emit", show_kernels, made)

@@ -40,7 +40,7 @@ def test_each_variable_sets_its_field(variable: str, text: str, field: str, valu
 @pytest.mark.parametrize(
     ("variable", "text", "words"),
     [
-        ("PYRELAY_DEVICE", "tpu", "use one of cpu, cuda"),
+        ("PYRELAY_DEVICE", "tpu", "use one of cpu, cuda, cuda_emulator"),
         ("PYRELAY_NUM_THREADS", "many", "use a whole number"),
         ("PYRELAY_NUM_THREADS", "-1", "at least 0"),
         ("PYRELAY_VERIFY", "perhaps", "use 1 or 0"),

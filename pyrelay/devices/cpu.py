@@ -1,14 +1,20 @@
-"""The CPU as the planner sees it: kernels for `kernel_compiler`, our own matrix products."""
+"""The CPU as a device: kernels for `kernel_compiler`, our own matrix products.
+
+In: nothing. Out: `DEVICE`.
+"""
 
 from __future__ import annotations
 
-from pyrelay.devices import convolution, matmul
+from collections.abc import Sequence
+
+from pyrelay.devices import convolution, matmul, native
+from pyrelay.devices.base import Device
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_numba import emit
 from pyrelay.lower.target import ConvolutionKernel, MatmulKernel, Target
 
 
-def _matmul(dtype: DType) -> MatmulKernel:
+def _matmul(dtype: DType, axes: int) -> MatmulKernel:
     return MatmulKernel(
         matmul.matmul_kernel(dtype), matmul.ROW_UNIT, matmul.COLUMN_UNIT,
         round(matmul.picoseconds_per_product(dtype)),
@@ -22,4 +28,9 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     )
 
 
+def _load(sources: Sequence[str]) -> list[int]:
+    return [native.kernel_address(source) for source in sources]
+
+
 TARGET = Target(emit, _matmul, _convolution)
+DEVICE = Device("cpu", TARGET, _load, shares=True)

@@ -38,7 +38,7 @@ def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     m, n = c.shape[-2:]
     k = a.shape[-2] if transpose_a else a.shape[-1]
     batch = c.shape[:-2]
-    kernel = p.program.target.matmul(c.dtype)
+    kernel = p.program.target.matmul(c.dtype, len(batch))
     address = p.allocate(c)
     operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
     operands += p.sizes.values(

@@ -60,10 +60,10 @@ class Target:
     """A device as the planner sees it.
 
     emit         kernel IR -> source text.
-    matmul       element type -> the kernel of its products.
+    matmul       element type, number of batch axes -> the kernel of such products.
     convolution  element type, which product, whether channels come last -> the kernel.
     """
 
     emit: Callable[[Kernel], str]
-    matmul: Callable[[DType], MatmulKernel]
+    matmul: Callable[[DType, int], MatmulKernel]
     convolution: Callable[[DType, str, bool], ConvolutionKernel]

@@ -6,8 +6,8 @@ that ufunc means on operands of one dtype; a few more names serve reductions and
 and ``{2}`` stand for operands, which must be atoms or parenthesised.
 
 ``numba`` text is in the kernel language of ``devices.kernel_language``; the functions it calls are
-importable from ``devices.vocabulary``.  ``cuda`` text is CUDA C++; functions that CUDA does not
-have are in ``CUDA_PRELUDE``, which goes before the kernel.
+importable from ``devices.vocabulary``.  ``cuda`` text is CUDA C++; dtypes have their
+short names there, and functions that CUDA does not have are in ``ops.cuda_prelude``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ class Scalar:
     kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
     result  SAME, BOOL, REAL or COMPLEX.
     numba, cuda   the template for operands of a dtype. `cast` is asked with the target dtype and
-            `where` with that of its last two operands (its first is a bool). CUDA templates take
-            real dtypes only.
+            `where` with that of its last two operands (its first is a bool).
     """
 
     name: str
@@ -61,26 +60,6 @@ class Scalar:
         if self.result == COMPLEX:
             return t.c64 if dtype.size == 4 else t.c128
         return dtype
-
-
-_C_TYPES = {
-    "bool": "bool",
-    "i8": "signed char",
-    "i16": "short",
-    "i32": "int",
-    "i64": "long long",
-    "u8": "unsigned char",
-    "u16": "unsigned short",
-    "u32": "unsigned int",
-    "u64": "unsigned long long",
-    "f32": "float",
-    "f64": "double",
-}
-
-
-def c_type(dtype: DType) -> str:
-    """The C name of a real dtype."""
-    return _C_TYPES[dtype.name]
 
 
 # -- spellings -----------------------------------------------------------------------------------
@@ -115,11 +94,11 @@ def _wrapping(template: str) -> Spelling:
     def spell(dtype: DType) -> str:
         if dtype.kind not in "iu":
             return f"({template})"
-        wide = "unsigned long long" if dtype.size == 8 else "unsigned int"
+        wide = "u64" if dtype.size == 8 else "u32"
         text = template
         for place in ("{0}", "{1}"):
-            text = text.replace(place, f"({wide}){place}")
-        return f"(({c_type(dtype)})({text}))"
+            text = text.replace(place, f"{wide}({place})")
+        return f"{dtype.name}({text})"
 
     return spell
 
@@ -167,11 +146,17 @@ _ARITHMETIC = (
     Scalar("positive", 1, "iufc", SAME, _always("{0}"), _always("{0}")),
     _plain(
         "absolute", 1, "biufc",
-        _kinds(_always("{0}"), i=_prelude("absolute", 1), f=_math("fabs")), REAL,
+        _kinds(
+            _always("{0}"), i=_prelude("absolute", 1), f=_math("fabs"), c=_prelude("absolute", 1)
+        ),
+        REAL,
     ),
     _plain("sign", 1, "iufc", _prelude("sign", 1)),
     _plain("square", 1, "iufc", _prelude("square", 1)),
-    _plain("reciprocal", 1, "fc", _always("(1 / {0})")),
+    _plain(
+        "reciprocal", 1, "fc",
+        lambda dtype: f"({dtype.name}(1) / {{0}})",
+    ),
     # Sums and products whose order LLVM may change, so that reductions become vector code.
     Scalar(
         "add_reassociated", 2, "iufc", SAME, _call("add_reassociated", 2), _wrapping("{0} + {1}")
@@ -185,7 +170,10 @@ _ARITHMETIC = (
 
 # Names that are their own spelling in C's math library, f for single precision added.
 _MATH = (
-    *(_plain(name, 1, "fc", _math(name)) for name in ("sqrt", "exp", "log", "sin", "cos")),
+    *(
+        _plain(name, 1, "fc", _kinds(_math(name), c=_prelude(name, 1)))
+        for name in ("sqrt", "exp", "log", "sin", "cos")
+    ),
     *(
         _plain(name, 1, "f", _math(name))
         for name in (
@@ -223,8 +211,8 @@ _ORDER = (
 )  # fmt: skip
 
 _BITS = (
-    _plain("logical_and", 2, "biufc", _always("({0} && {1})"), BOOL),
-    _plain("logical_or", 2, "biufc", _always("({0} || {1})"), BOOL),
+    _plain("logical_and", 2, "biufc", _always("(!!{0} && !!{1})"), BOOL),
+    _plain("logical_or", 2, "biufc", _always("(!!{0} || !!{1})"), BOOL),
     _plain("logical_xor", 2, "biufc", _always("(!{0} != !{1})"), BOOL),
     Scalar("logical_not", 1, "biufc", BOOL, _always("not {0}"), _always("(!{0})")),
     _infix("bitwise_and", "&", "biu"),
@@ -237,10 +225,16 @@ _BITS = (
     Scalar("right_shift", 2, "iu", SAME, _always("{0} >> {1}"), _prelude("right_shift", 2)),
 )
 
+def _test(name: str, on_integers: str) -> Scalar:
+    """A question about floats, whose answer for integers is known."""
+    cuda = _kinds(_always(on_integers), f=_always(f"{name}({{0}})"), c=_prelude(name, 1))
+    return _plain(name, 1, "biufc", cuda, BOOL)
+
+
 _TESTS = (
-    _plain("isnan", 1, "biufc", _kinds(_always("false"), f=_always("isnan({0})")), BOOL),
-    _plain("isinf", 1, "biufc", _kinds(_always("false"), f=_always("isinf({0})")), BOOL),
-    _plain("isfinite", 1, "biufc", _kinds(_always("true"), f=_always("isfinite({0})")), BOOL),
+    _test("isnan", "false"),
+    _test("isinf", "false"),
+    _test("isfinite", "true"),
     *(
         Scalar(
             f"{name}_overflows", 2, "i", BOOL, _call(f"{name}_overflows", 2),
@@ -254,102 +248,21 @@ _CONVERSIONS = (
     Scalar(
         "cast", 1, "biufc", SAME,
         lambda dtype: f"{_cast_name(dtype)}({{0}})",
-        lambda dtype: f"(({c_type(dtype)}){{0}})",
+        lambda dtype: f"pyrelay_to<{dtype.name}>::of({{0}})",
     ),
-    _plain("real", 1, "biufc", _always("{0}"), REAL),
-    _plain("imag", 1, "biufc", lambda dtype: f"(({c_type(dtype)})0)", REAL),
-    _plain("conj", 1, "biufc", _always("{0}")),
+    _plain("real", 1, "biufc", _kinds(_always("{0}"), c=_always("({0}).re")), REAL),
+    _plain(
+        "imag", 1, "biufc",
+        _kinds(lambda dtype: f"{dtype.name}(0)", c=_always("({0}).im")), REAL,
+    ),
+    _plain("conj", 1, "biufc", _kinds(_always("{0}"), c=_prelude("conj", 1))),
     Scalar(
         "make_complex", 2, "f", COMPLEX,
         lambda dtype: f"{'c64' if dtype.size == 4 else 'c128'}({{0}}, {{1}})",
-        _call("make_complex", 2),
+        _prelude("make", 2),
     ),
 )  # fmt: skip
 
 SCALARS: Mapping[str, Scalar] = MappingProxyType(
     {each.name: each for each in _ARITHMETIC + _MATH + _ORDER + _BITS + _TESTS + _CONVERSIONS}
 )
-
-
-# Functions that CUDA C++ lacks. Overloads for float and double win over the integers' templates.
-CUDA_PRELUDE = r"""
-template <class T> __device__ T pyrelay_floor_divide(T a, T b) {
-    if (b == 0) return 0;
-    if (T(-1) < T(0) && b == T(-1)) return T(0ull - (unsigned long long)a);
-    T quotient = a / b;
-    return quotient - (T)((a % b != 0) && ((a < 0) != (b < 0)));
-}
-template <class T> __device__ T pyrelay_remainder(T a, T b) {
-    if (b == 0 || (T(-1) < T(0) && b == T(-1))) return 0;
-    T rest = a % b;
-    return (rest != 0 && ((rest < 0) != (b < 0))) ? (T)(rest + b) : rest;
-}
-template <class T> __device__ T pyrelay_power(T a, T b) {
-    if (b < 0) return a == 1 ? T(1) : a == T(-1) ? (b % 2 ? T(-1) : T(1)) : T(0);
-    unsigned long long result = 1, factor = (unsigned long long)a;
-    for (unsigned long long left = (unsigned long long)b; left; left >>= 1) {
-        if (left & 1) result *= factor;
-        factor *= factor;
-    }
-    return (T)result;
-}
-template <class T> __device__ T pyrelay_absolute(T a) {
-    return a < 0 ? T(0ull - (unsigned long long)a) : a;
-}
-template <class T> __device__ T pyrelay_sign(T a) {
-    return a != a ? a : T((a > T(0)) - (a < T(0)));
-}
-template <class T> __device__ T pyrelay_square(T a) {
-    return (T)((unsigned long long)a * (unsigned long long)a);
-}
-template <class T> __device__ T pyrelay_minimum(T a, T b) { return (a < b || a != a) ? a : b; }
-template <class T> __device__ T pyrelay_maximum(T a, T b) { return (a > b || a != a) ? a : b; }
-template <class T> __device__ T pyrelay_left_shift(T a, T b) {
-    return (unsigned long long)b < 8 * sizeof(T) ? T((unsigned long long)a << b) : T(0);
-}
-template <class T> __device__ T pyrelay_right_shift(T a, T b) {
-    if ((unsigned long long)b < 8 * sizeof(T)) return a >> b;
-    return a < 0 ? T(-1) : T(0);
-}
-__device__ bool pyrelay_add_overflows(long long a, long long b) {
-    long long sum = (long long)((unsigned long long)a + (unsigned long long)b);
-    return ((a ^ sum) & (b ^ sum)) < 0;
-}
-__device__ bool pyrelay_subtract_overflows(long long a, long long b) {
-    long long rest = (long long)((unsigned long long)a - (unsigned long long)b);
-    return ((a ^ b) & (a ^ rest)) < 0;
-}
-__device__ bool pyrelay_multiply_overflows(long long a, long long b) {
-    const long long lowest = (long long)(1ull << 63);
-    if (a == 0 || b == 0) return false;
-    if (a == -1) return b == lowest;
-    if (b == -1) return a == lowest;
-    return (long long)((unsigned long long)a * (unsigned long long)b) / b != a;
-}
-#define PYRELAY_FLOAT(T)                                                                   \
-    __device__ T pyrelay_remainder(T a, T b) {                                             \
-        T rest = fmod(a, b);                                                               \
-        if (rest == 0) return copysign(T(0), b);                                           \
-        return (rest < 0) != (b < 0) ? rest + b : rest;                                    \
-    }                                                                                      \
-    __device__ T pyrelay_floor_divide(T a, T b) {                                          \
-        if (b == 0) return a / b;                                                          \
-        T rest = fmod(a, b), quotient = (a - rest) / b;                                    \
-        if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;                             \
-        if (quotient == 0) return copysign(T(0), a / b);                                   \
-        T down = floor(quotient);                                                          \
-        return quotient - down > T(0.5) ? down + 1 : down;                                 \
-    }                                                                                      \
-    __device__ T pyrelay_square(T a) { return a * a; }                                     \
-    __device__ T pyrelay_sigmoid(T a) {                                                    \
-        T small = exp(-fabs(a));                                                           \
-        return (a < 0 ? small : T(1)) / (1 + small);                                       \
-    }                                                                                      \
-    __device__ T pyrelay_logaddexp(T a, T b) {                                             \
-        if (a == b) return a + T(0.693147180559945309417232121458176568);                  \
-        T gap = a - b;                                                                     \
-        return gap > 0 ? a + log1p(exp(-gap)) : gap <= 0 ? b + log1p(exp(gap)) : gap;      \
-    }
-PYRELAY_FLOAT(float)
-PYRELAY_FLOAT(double)
-"""

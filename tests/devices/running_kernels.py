@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
-from pyrelay.devices import native
+from pyrelay.devices import cuda_emulator, native
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
+_NEVER_STOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda process: 0)
+needs_compiler = pytest.mark.skipif(
+    cuda_emulator.compiler() is None, reason="the CUDA emulator needs a C++ compiler"
+)
 SHORT_NAMES = {
     np.dtype(spelled): short
     for short, spelled in {
@@ -37,11 +42,20 @@ def words(*values: Any) -> list[int]:
 
 def run(source: str, *parameters: Any, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
     """Calls the kernel for each range; the error record. Fails unless every status is 0."""
-    record = np.zeros(16, np.int64)
+    return run_at(native.kernel_address(source), *parameters, ranges=ranges)
+
+
+def run_at(
+    address: int, *parameters: Any, ranges: Sequence[tuple[int, int]], status: int = 0
+) -> np.ndarray:
+    """Calls the kernel at an address for each range; the error record. Fails unless every call
+    ends with this status."""
+    record = np.zeros(18, np.int64)
+    record[16] = ctypes.cast(_NEVER_STOP, ctypes.c_void_p).value
     block = np.array(words(record, *parameters), np.int64)
-    kernel = _KERNEL(native.kernel_address(source))
+    kernel = _KERNEL(address)
     for begin, end in ranges:
-        assert kernel(block.ctypes.data, begin, end) == 0
+        assert kernel(block.ctypes.data, begin, end) == status
     return record
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import shutil
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pyrelay.devices import cuda_emulator
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
-from pyrelay.ops.scalar import CUDA_PRELUDE, SCALARS, Scalar, c_type
-from tests.devices.running_kernels import run
+from pyrelay.ops.scalar import SCALARS, Scalar
+from tests.devices.running_kernels import needs_compiler, run, run_at
 
 NUMPY: dict[str, Callable[..., Any]] = {
     "add_reassociated": np.add,
@@ -153,46 +150,71 @@ def test_casts_to_every_dtype_are_numpys_astype(dtype: DType) -> None:
     lines += ["    return 0", ""]
     run("\n".join(lines), values, *results, ranges=[(0, values.size)])
     for target, computed in zip(targets, results, strict=True):
-        given = values
-        if target.kind == "u" and dtype.kind in "fc":
-            # A negative float has no unsigned value; NumPy's answer depends on the CPU.
-            fits = values.real >= 0
-            given, computed = values[fits], computed[fits]
-        with np.errstate(all="ignore"):
-            wanted = (given.real if target.kind not in "bc" else given).astype(target.numpy)
-        np.testing.assert_array_equal(computed, wanted, err_msg=f"{dtype} to {target}")
+        agrees_with_astype(values, computed, dtype, target)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
-def test_cuda_spellings_computed_by_a_cpp_compiler_agree_with_numpy(tmp_path: Path) -> None:
-    pieces = ["#include <cmath>\nusing namespace std;\n#define __device__ static inline\n"]
-    pieces.append(CUDA_PRELUDE)
-    cases = []
+def agrees_with_astype(
+    values: np.ndarray, computed: np.ndarray, dtype: DType, target: DType
+) -> None:
+    if target.kind == "u" and dtype.kind in "fc":
+        # A negative float has no unsigned value; NumPy's answer depends on the CPU.
+        fits = values.real >= 0
+        values, computed = values[fits], computed[fits]
+    with np.errstate(all="ignore"):
+        wanted = (values.real if target.kind not in "bc" else values).astype(target.numpy)
+    np.testing.assert_array_equal(computed, wanted, err_msg=f"{dtype} to {target}")
+
+
+def cuda_kernel(texts: Sequence[tuple[str, DType]], dtype: DType) -> str:
+    """A kernel that stores one expression of `a`, `b` and `c` after another, a buffer for each."""
+    places = [f"const {dtype.name} {x} = Buffer<const {dtype.name}>({x}s)[i];" for x in "abc"]
+    outs = [f"Buffer<{out.name}> o{k}" for k, (_, out) in enumerate(texts)]
+    ins = [f"Buffer<const {dtype.name}> {x}s" for x in "abc"]
+    stores = [f"o{k}[i] = {text};" for k, (text, _) in enumerate(texts)]
+    return "\n".join([
+        'extern "C" __global__ void kernel(pyrelay_record *record, i64 first, i64 last,',
+        ", ".join([*ins, *outs]), ") {",
+        "for (i64 i = first + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < last;",
+        "     i += (i64)gridDim.x * blockDim.x) {", *places, *stores, "} }",
+    ])  # fmt: skip
+
+
+def spelled_in_cuda(scalar: Scalar, dtype: DType) -> str:
+    first = "pyrelay_to<bool>::of(a)" if scalar.name == "where" else "a"
+    return scalar.cuda(dtype).format(first, "b", "c")
+
+
+@needs_compiler
+def test_cuda_spellings_of_every_primitive_agree_with_numpy() -> None:
+    kernels, cases = [], []
     for dtype in DTYPES.values():
         for scalar in applicable(dtype):
-            if dtype.kind == "c" or scalar.name in {"make_complex", "fma"}:
-                continue
-            name = f"k_{scalar.name}_{dtype.name}"
-            kind, out = c_type(dtype), c_type(scalar.result_dtype(dtype))
-            first = "(a[i] != 0)" if scalar.name == "where" else "a[i]"
-            text = scalar.cuda(dtype).format(first, "b[i]", "c[i]")
-            pieces.append(
-                f'extern "C" void {name}(long long n, const {kind}* a, const {kind}* b, '
-                f"const {kind}* c, {out}* o) "
-                f"{{ for (long long i = 0; i < n; i++) o[i] = {text}; }}\n"
-            )
-            cases.append((name, scalar, dtype))
-    source, library = tmp_path / "spellings.cpp", tmp_path / "spellings.so"
-    source.write_text("".join(pieces))
-    command = ["g++", "-std=c++17", "-O1", "-fwrapv", "-w", "-shared", "-fPIC"]
-    subprocess.run([*command, str(source), "-o", str(library)], check=True)
-    functions = ctypes.CDLL(str(library))
-    for name, scalar, dtype in cases:
+            kernels.append(cuda_kernel(
+                [(spelled_in_cuda(scalar, dtype), scalar.result_dtype(dtype))], dtype
+            ))  # fmt: skip
+            cases.append((scalar, dtype))
+    for address, (scalar, dtype) in zip(cuda_emulator.load(kernels), cases, strict=True):
         given = restricted(scalar, operands(dtype), dtype)
         out = np.zeros(given[0].shape, scalar.result_dtype(dtype).numpy)
-        addresses = [ctypes.c_void_p(each.ctypes.data) for each in (*given, out)]
-        getattr(functions, name)(ctypes.c_longlong(out.size), *addresses)
+        run_at(address, *given, out, ranges=[(0, out.size)])
         agree(scalar, out, expected(scalar, given, dtype), dtype)
+
+
+@needs_compiler
+def test_cuda_casts_to_every_dtype_are_numpys_astype() -> None:
+    targets = list(DTYPES.values())
+    kernels = [
+        cuda_kernel([(SCALARS["cast"].cuda(t).format("a"), t) for t in targets], dtype)
+        for dtype in targets
+    ]
+    for address, dtype in zip(cuda_emulator.load(kernels), targets, strict=True):
+        values, _, _ = operands(dtype)
+        if dtype.kind in "fc":
+            values = np.nan_to_num(values, posinf=1, neginf=-1)
+        results = [np.zeros(values.shape, target.numpy) for target in targets]
+        run_at(address, values, values, values, *results, ranges=[(0, values.size)])
+        for target, computed in zip(targets, results, strict=True):
+            agrees_with_astype(values, computed, dtype, target)
 
 
 def test_results_have_the_dtype_the_table_says() -> None:

@@ -1,0 +1,340 @@
+"""The host's definitions of what CUDA supplies, in front of a kernel's unchanged source.
+
+In: nothing. Out: `BEFORE`, which goes before `cuda_prelude.PRELUDE`, and `AFTER`, which goes
+between it and the kernels.
+
+A kernel whose threads do not wait for each other runs them one after another, the last one first,
+so that a result that depends on their order shows. Otherwise each thread of a block is a fiber with
+a stack of its own (`ucontext`): barriers and shuffles pass control on until all have arrived, and a
+barrier that a thread can no longer reach is an error, as is an index outside of a buffer whose size
+is known. Shared memory is filled with garbage before each block.
+"""
+
+from __future__ import annotations
+
+BEFORE = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#define PYRELAY_EMULATED 1
+#define __device__ inline
+#define __global__ static
+#define PYRELAY_ENTRY extern "C" __attribute__((visibility("default")))
+#define __restrict__
+#define __launch_bounds__(count)
+#define __forceinline__ inline
+
+extern "C" {
+#define PYRELAY_1(name) double name(double); float name##f(float);
+#define PYRELAY_2(name) double name(double, double); float name##f(float, float);
+PYRELAY_1(sqrt) PYRELAY_1(exp) PYRELAY_1(log) PYRELAY_1(sin) PYRELAY_1(cos) PYRELAY_1(cbrt)
+PYRELAY_1(exp2) PYRELAY_1(expm1) PYRELAY_1(log2) PYRELAY_1(log10) PYRELAY_1(log1p) PYRELAY_1(tan)
+PYRELAY_1(sinh) PYRELAY_1(cosh) PYRELAY_1(tanh) PYRELAY_1(erf) PYRELAY_1(erfc) PYRELAY_1(lgamma)
+PYRELAY_1(floor) PYRELAY_1(ceil) PYRELAY_1(trunc) PYRELAY_1(rint) PYRELAY_1(asin) PYRELAY_1(acos)
+PYRELAY_1(atan) PYRELAY_1(asinh) PYRELAY_1(acosh) PYRELAY_1(atanh) PYRELAY_1(tgamma)
+PYRELAY_1(fabs) PYRELAY_2(atan2) PYRELAY_2(hypot) PYRELAY_2(nextafter) PYRELAY_2(copysign)
+PYRELAY_2(fmod) PYRELAY_2(fmin) PYRELAY_2(fmax) PYRELAY_2(pow)
+double fma(double, double, double); float fmaf(float, float, float);
+}
+#define PYRELAY_OVERLOAD(name) static inline float name(float x) { return name##f(x); }
+PYRELAY_OVERLOAD(sqrt) PYRELAY_OVERLOAD(exp) PYRELAY_OVERLOAD(log) PYRELAY_OVERLOAD(sin)
+PYRELAY_OVERLOAD(cos) PYRELAY_OVERLOAD(sinh) PYRELAY_OVERLOAD(cosh) PYRELAY_OVERLOAD(fabs)
+PYRELAY_OVERLOAD(floor) PYRELAY_OVERLOAD(log1p)
+static inline float fmod(float x, float y) { return fmodf(x, y); }
+static inline float hypot(float x, float y) { return hypotf(x, y); }
+static inline float atan2(float x, float y) { return atan2f(x, y); }
+static inline float copysign(float x, float y) { return copysignf(x, y); }
+template <class T> static inline bool isnan(T x) { return __builtin_isnan(x); }
+template <class T> static inline bool isinf(T x) { return __builtin_isinf(x); }
+template <class T> static inline bool isfinite(T x) { return __builtin_isfinite(x); }
+template <class A, class B> static inline A pyrelay_bits(B value) {
+    A result;
+    memcpy(&result, &value, sizeof result);
+    return result;
+}
+static inline int __float_as_int(float x) { return pyrelay_bits<int>(x); }
+static inline float __int_as_float(int x) { return pyrelay_bits<float>(x); }
+static inline long long __double_as_longlong(double x) { return pyrelay_bits<long long>(x); }
+static inline double __longlong_as_double(long long x) { return pyrelay_bits<double>(x); }
+
+// All threads of a launch share one thread of the host, so that plain memory is atomic.
+template <class T> static inline T atomicCAS(T *place, T wanted, T value) {
+    T old = *place;
+    if (old == wanted) *place = value;
+    return old;
+}
+template <class T> static inline T atomicExch(T *place, T value) {
+    T old = *place;
+    *place = value;
+    return old;
+}
+template <class T> static inline T atomicAdd(T *place, T value) {
+    T old = *place;
+    *place = old + value;
+    return old;
+}
+template <class T> static inline T atomicMax(T *place, T value) {
+    T old = *place;
+    if (value > old) *place = value;
+    return old;
+}
+static inline void __threadfence() {}
+
+struct pyrelay_dim3 { int x, y, z; };
+static thread_local pyrelay_dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace pyrelay_emulator {
+const int WARP = 32, MOST_THREADS = 1024, MOST_SHARED = 64;
+const size_t STACK = 1 << 16;
+enum Fault { NONE, OUT_OF_BOUNDS = 90, BARRIER = 91 };
+static thread_local int fault;
+
+struct Block {
+    ucontext_t scheduler, contexts[MOST_THREADS];
+    char *stacks;
+    int count, current, waiting, arrived_in_warp[MOST_THREADS / WARP];
+    long long generation, warp_generation[MOST_THREADS / WARP];
+    bool done[MOST_THREADS];
+    int finished, finished_in_warp[MOST_THREADS / WARP];
+    unsigned long long exchange[MOST_THREADS][2];
+    void *shared[MOST_SHARED];
+    void (*body)(void *);
+    void *argument;
+};
+static thread_local Block *block;
+
+static void start() {
+    block->body(block->argument);
+    block->done[block->current] = true;
+    block->finished++;
+    block->finished_in_warp[block->current / WARP]++;
+    swapcontext(&block->contexts[block->current], &block->scheduler);
+}
+static void pass_on() {
+    int self = block->current;
+    swapcontext(&block->contexts[self], &block->scheduler);
+}
+// Runs `body` in every thread of the block until all have ended.
+static void run(int count, void (*body)(void *), void *argument) {
+    Block *made = (Block *)calloc(1, sizeof(Block));
+    block = made;
+    made->stacks = (char *)malloc(STACK * count);
+    made->count = count, made->body = body, made->argument = argument;
+    for (int k = 0; k < count; k++) {
+        getcontext(&made->contexts[k]);
+        made->contexts[k].uc_stack.ss_sp = made->stacks + STACK * k;
+        made->contexts[k].uc_stack.ss_size = STACK;
+        made->contexts[k].uc_link = &made->scheduler;
+        makecontext(&made->contexts[k], start, 0);
+    }
+    while (made->finished < count && fault != BARRIER) {
+        int finished = made->finished, waiting = made->waiting;
+        long long generations = made->generation;
+        for (int k = 0; k < count / WARP; k++) {
+            generations += made->warp_generation[k];
+            waiting += made->arrived_in_warp[k];
+        }
+        for (int k = count - 1; k >= 0; k--) {
+            if (made->done[k]) continue;
+            made->current = k;
+            threadIdx.x = k;
+            swapcontext(&made->scheduler, &made->contexts[k]);
+        }
+        for (int k = 0; k < count / WARP; k++) {
+            generations -= made->warp_generation[k];
+            waiting -= made->arrived_in_warp[k];
+        }
+        generations -= made->generation, waiting -= made->waiting;
+        if (finished == made->finished && !generations && !waiting) fault = BARRIER;
+    }
+    for (int k = 0; k < MOST_SHARED; k++) free(made->shared[k]);
+    free(made->stacks);
+    free(made);
+    block = nullptr;
+}
+static void barrier() {
+    long long mine = block->generation;
+    if (++block->waiting == block->count) {
+        block->waiting = 0;
+        block->generation++;
+        return;
+    }
+    while (block->generation == mine) pass_on();
+}
+static void warp_barrier() {
+    int warp = block->current / WARP;
+    long long mine = block->warp_generation[warp];
+    if (++block->arrived_in_warp[warp] == WARP) {
+        block->arrived_in_warp[warp] = 0;
+        block->warp_generation[warp]++;
+        return;
+    }
+    while (block->warp_generation[warp] == mine) pass_on();
+}
+template <class T> static T shuffled(T value, int lane) {
+    int self = block->current, warp = self / WARP;
+    memcpy(block->exchange[self], &value, sizeof value);
+    warp_barrier();
+    if (lane >= 0 && lane < WARP) {
+        memcpy(&value, block->exchange[warp * WARP + lane], sizeof value);
+    }
+    warp_barrier();
+    return value;
+}
+static void *shared(int number, size_t bytes) {
+    if (block->shared[number] == nullptr) {
+        block->shared[number] = malloc(bytes);
+        memset(block->shared[number], 0xff, bytes);
+    }
+    return block->shared[number];
+}
+
+// Buffers whose size is known, for those who ask for the check: address, bytes.
+const int MOST_KNOWN = 4096;
+static long long known[MOST_KNOWN][2];
+static int known_count;
+static long long size_at(long long address) {
+    for (int k = known_count - 1; k >= 0; k--) {
+        if (known[k][0] == address) return known[k][1];
+    }
+    return 0x7fffffffffffffffll;
+}
+}
+
+static inline void __syncthreads() { pyrelay_emulator::barrier(); }
+static inline void __syncwarp() { pyrelay_emulator::warp_barrier(); }
+template <class T> static inline T __shfl_sync(unsigned int, T value, int lane) {
+    return pyrelay_emulator::shuffled(value, lane);
+}
+template <class T> static inline T __shfl_xor_sync(unsigned int, T value, int mask) {
+    return pyrelay_emulator::shuffled(value, (threadIdx.x % 32) ^ mask);
+}
+template <class T> static inline T __shfl_down_sync(unsigned int, T value, int by) {
+    return pyrelay_emulator::shuffled(value, threadIdx.x % 32 + by);
+}
+template <class T> static inline T __shfl_up_sync(unsigned int, T value, int by) {
+    return pyrelay_emulator::shuffled(value, threadIdx.x % 32 - by);
+}
+
+// An array as a kernel's parameter: on a GPU this is a plain pointer.
+template <class T> struct Buffer {
+    T *data;
+    long long count;
+    T &operator[](long long index) const {
+        static thread_local char nowhere[16];
+        if ((unsigned long long)index >= (unsigned long long)count) {
+            pyrelay_emulator::fault = pyrelay_emulator::OUT_OF_BOUNDS;
+            memset(nowhere, 0, sizeof nowhere);
+            return *(T *)nowhere;
+        }
+        return data[index];
+    }
+};
+#define PYRELAY_SHARED(type, name, size) \
+    Buffer<type> name = {(type *)pyrelay_emulator::shared(__COUNTER__, (size) * sizeof(type)), size}
+"""
+
+AFTER = r"""
+static inline bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
+    if ((++rounds & 0xfffff) != 0) return false;
+    if (record->status > 1) return true;
+    long long status = ((long long (*)(long long))record->stop)(record->process);
+    if (status != 0) record->status = status, record->position = -1;
+    return status != 0;
+}
+
+namespace pyrelay_emulator {
+// Parameters of a kernel as they stand in the words of a launch.
+template <class P> struct Parameter {
+    static const int words = 1;
+    static P read(const long long *word) {
+        P value;
+        memcpy(&value, word, sizeof value);
+        return value;
+    }
+};
+template <> struct Parameter<bool> {
+    static const int words = 1;
+    static bool read(const long long *word) { return *word != 0; }
+};
+template <> struct Parameter<c128> {
+    static const int words = 2;
+    static c128 read(const long long *word) {
+        return c128(pyrelay_bits<double>(word[0]), pyrelay_bits<double>(word[1]));
+    }
+};
+template <class T> struct Parameter<Buffer<T> > {
+    static const int words = 1;
+    static Buffer<T> read(const long long *word) {
+        return {(T *)*word, size_at(*word) / (long long)sizeof(T)};
+    }
+};
+
+template <class... Ps> struct Kernel;
+template <> struct Kernel<> {
+    template <class F, class... Read>
+    static void run(F *kernel, const long long *, Read... read) { kernel(read...); }
+};
+template <class P, class... Rest> struct Kernel<P, Rest...> {
+    template <class F, class... Read>
+    static void run(F *kernel, const long long *word, Read... read) {
+        Kernel<Rest...>::run(
+            kernel, word + Parameter<P>::words, read..., Parameter<P>::read(word));
+    }
+};
+
+const int THREADS = 32, BLOCKS = 4;
+template <class... Ps> struct Launch {
+    typedef void Function(pyrelay_record *, long long, long long, Ps...);
+    Function *kernel;
+    pyrelay_record *record;
+    long long begin, end;
+    const long long *words;
+    static void thread(void *self) {
+        Launch *launch = (Launch *)self;
+        Kernel<Ps...>::template run<Function>(
+            launch->kernel, launch->words, launch->record, launch->begin, launch->end);
+    }
+};
+// Runs begin..end of a kernel: an item per thread, or per block of `threads` that work together.
+template <class... Ps> static long long launch(
+    void (*kernel)(pyrelay_record *, long long, long long, Ps...), int threads,
+    long long *words, long long begin, long long end
+) {
+    long long *host = (long long *)words[0];
+    pyrelay_record record;
+    memset(&record, 0, sizeof record);
+    record.stop = host[16], record.process = host[17];
+    fault = NONE;
+    Launch<Ps...> made = {kernel, &record, begin, end, words + 1};
+    long long items = end - begin;
+    long long blocks = threads > 1 ? items : (items + THREADS - 1) / THREADS;
+    blockDim.x = threads > 1 ? threads : THREADS;
+    gridDim.x = blocks < BLOCKS ? (int)blocks : BLOCKS;
+    for (int b = gridDim.x - 1; b >= 0 && fault == NONE; b--) {
+        blockIdx.x = b;
+        if (threads > 1) {
+            run(threads, Launch<Ps...>::thread, &made);
+            continue;
+        }
+        for (int t = THREADS - 1; t >= 0; t--) {
+            threadIdx.x = t;
+            Launch<Ps...>::thread(&made);
+        }
+    }
+    if (fault != NONE) return fault;
+    if (record.status == 1) {
+        host[0] = record.site;
+        memcpy(host + 1, record.values, sizeof record.values);
+    }
+    return record.status;
+}
+}
+
+PYRELAY_ENTRY void pyrelay_know(long long address, long long bytes) {
+    using namespace pyrelay_emulator;
+    if (known_count == MOST_KNOWN) known_count = 0;
+    known[known_count][0] = address;
+    known[known_count++][1] = bytes;
+}
+"""
