@@ -26,6 +26,12 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }
+_PYTHON_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv,
+    "//": operator.ifloordiv, "%": operator.imod, "**": operator.ipow, "@": operator.imatmul,
+    "&": operator.iand, "|": operator.ior, "^": operator.ixor, "<<": operator.ilshift,
+    ">>": operator.irshift,
+}
 _PYTHON_UNARY: dict[str, Callable[[Any], Any]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }
@@ -445,6 +451,12 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """The new value of `x` after `x op= y`; an array or list is changed itself."""
     from pyrelay.infer.subscripts import write_whole
 
+    if isinstance(x, V.Union) or isinstance(y, V.Union):
+        result = _over_cases(
+            it, x, y, lambda a, b: inplace(it, op, a, b), _PYTHON_INPLACE[op]
+        )
+        cases = x.possible if isinstance(x, V.Union) else (x,)
+        return x if all(isinstance(c, V.ArrayRef) for c in cases) else result
     if isinstance(x, V.ArrayRef):
         result = binary(it, op, x, y)
         ty = it.tensor(result)
