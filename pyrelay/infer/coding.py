@@ -6,11 +6,11 @@ for their symbols; from such variables a `Decoder` makes the values again, with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyrelay.errors import Span, UnsupportedOperationError
+from pyrelay.errors import Span
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
@@ -39,7 +39,7 @@ from pyrelay.infer.windows import Window, steps_of, window_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import UNREAD, Atom
+from pyrelay.ir.nodes import UNREAD, Atom, If, Let, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, Type
 
@@ -108,7 +108,10 @@ def shared_leaf_types(layouts: Sequence[Any]) -> list[Any]:
 
 @dataclass
 class Encoder:
-    """Writes values of one path as atoms of a layout. Collects extents for the layout's symbols."""
+    """Writes values of one path as atoms of a layout. Collects extents for the layout's symbols.
+
+    bound: the symbols that the node binds for which this is written.
+    """
 
     builder: Builder
     heap: Heap
@@ -117,6 +120,7 @@ class Encoder:
     extents: dict[Symbol, Extent] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     number: Callable[[int, V.Root], Atom] | None = None  # of the object in a place
+    bound: Collection[Symbol] = ()
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
         if isinstance(layout, LNode) and layout.head[0] == "data":
@@ -237,11 +241,12 @@ class Encoder:
 
     def absent(self, layout: Layout) -> None:
         """Placeholders for the leaves of a layout that has no value on this path."""
+        empty: dict[Symbol, Extent] = {}
         for symbol in _symbols(layout):
-            if symbol.name == "d" and symbol.origin is Origin.RUNTIME:
-                self.extents.setdefault(symbol, 0)
+            if symbol.name == "d" and symbol.origin is Origin.RUNTIME and symbol in self.bound:
+                empty[symbol] = self.extents.setdefault(symbol, 0)
         for ty in leaf_types(layout):
-            self.atoms.append(self.builder.undef(ty).atom)
+            self.atoms.append(self.builder.undef(types.substitute(ty, empty)).atom)
         for key in _keys(layout):
             self.seen.add(key)
 
@@ -249,25 +254,46 @@ class Encoder:
         """A value that is already one of several cases: select by its tag, case by case."""
         parts: list[Encoder] = []
         for case in value.possible:
-            part = Encoder(
-                self.builder, self.heap, self.read, [], self.extents, set(self.seen), self.number
-            )
+            part = replace(self, atoms=[], extents=dict(self.extents), seen=set(self.seen))
             part(case, layout)
             parts.append(part)
-        chosen = parts[-1].atoms
+        chosen, extents = parts[-1].atoms, parts[-1].extents
         for i, part in reversed(list(zip(value.alive[:-1], parts[:-1], strict=True))):
             test = self.builder.call(OPS["equal"], value.tag, i)
-            yes, no = part.atoms, chosen
-            if [a.type for a in yes] != [a.type for a in no]:
-                raise UnsupportedOperationError(
-                    "a value that is one of several arrays of different lengths meets others here.",
-                    span=self.builder.span, hints=("copy the array where it is chosen: x.copy()",),
-                )
-            outs = self.builder.cond(test, lambda b, y=yes: y, lambda b, n=no: n)  # type: ignore[misc]
-            chosen = [h.atom for h in outs]
+            chosen, extents = _either(self.builder, test.atom, part, chosen, extents)
         self.atoms.extend(chosen)
+        self.extents.update(extents)
         for part in parts:
             self.seen |= part.seen
+
+
+def _either(
+    builder: Builder, test: Atom, yes: Encoder, no: Sequence[Atom],
+    no_extents: Mapping[Symbol, Extent],
+) -> tuple[list[Atom], dict[Symbol, Extent]]:
+    """The atoms and extents of one of two cases; extents that differ are bound by an If."""
+    own: dict[tuple[Extent, Extent], Symbol] = {}
+
+    def common(a: Extent, b: Extent) -> Extent:
+        if a == b:
+            return a
+        return dims.of(own.setdefault((a, b), Symbol("d", Origin.RUNTIME)))
+
+    def joined(a: Any, b: Any) -> Any:
+        return a if a == b else TensorType(a.dtype, tuple(map(common, a.shape, b.shape)), a.weak)
+
+    outs = tuple(
+        Var("v", joined(a.type, b.type), span=builder.span)
+        for a, b in zip(yes.atoms, no, strict=True)
+    )
+    extents = {
+        s: common(yes.extents.get(s, dims.of(s)), no_extents.get(s, dims.of(s)))
+        for s in dict.fromkeys((*yes.extents, *no_extents))
+    }
+    then = builder.nested().block(yes.atoms, [a for a, _ in own])
+    orelse = builder.nested().block(no, [b for _, b in own])
+    builder.lets.append(Let(outs, If(test, then, orelse), tuple(own.values()), span=builder.span))
+    return list(outs), extents
 
 
 def _keys(layout: Layout) -> Iterator[int]:

@@ -275,7 +275,7 @@ class _Merge:
                 it.settle(root)
             encoder = coding.Encoder(
                 path.builder, path.heap, it.atom,
-                number=identity.Numberer(path.builder, self.numbers),
+                number=identity.Numberer(path.builder, self.numbers), bound=symbols,
             )
             for value, layout in zip(path.results, results, strict=True):
                 encoder(value, layout)

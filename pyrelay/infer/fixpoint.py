@@ -383,7 +383,7 @@ class Fixpoint:
         symbols = coding.layout_symbols(self.everything, self.mark)
         for root in self.changed:
             it.settle(root)
-        init = self._encoder(it.builder, self.base)
+        init = self._encoder(it.builder, self.base, symbols)
         self._encode(init, self.init)
         body = self._body(result, symbols)
         count = None
@@ -414,9 +414,11 @@ class Fixpoint:
 
         return binary(self.it, "-", count, V.Known(self.start))
 
-    def _encoder(self, builder: Builder, heap: Heap) -> coding.Encoder:
+    def _encoder(
+        self, builder: Builder, heap: Heap, symbols: Sequence[Symbol]
+    ) -> coding.Encoder:
         numberer = identity.Numberer(builder, self.numbers)
-        return coding.Encoder(builder, heap, self.it.atom, number=numberer)
+        return coding.Encoder(builder, heap, self.it.atom, number=numberer, bound=symbols)
 
     def _encode(self, encoder: coding.Encoder, carried: list[V.Value]) -> None:
         for value, layout in zip(carried, self.layouts, strict=True):
@@ -444,7 +446,7 @@ class Fixpoint:
         with it.inside(result.builder, result.heap):
             for root in self.changed:
                 it.settle(root)
-            encoder = self._encoder(result.builder, result.heap)
+            encoder = self._encoder(result.builder, result.heap, symbols)
             self._encode(encoder, result.following)
             leaves = [it.atom(result.leave)] if exits else []
         extents = [encoder.extents.get(s, dims.of(s)) for s in symbols]

@@ -136,7 +136,11 @@ def behind(it: Interpreter, rest: Callable[[], Sequence[V.Value]]) -> list[V.Val
     def goes_on() -> NoReturn:
         raise V.Raises
 
-    return branch(it, it.atom(test), goes_on, rest)
+    def undisturbed() -> Sequence[V.Value]:
+        nothing_raised(it)  # what follows, and what it calls, need not ask again
+        return rest()
+
+    return branch(it, it.atom(test), goes_on, undisturbed)
 
 
 def body(it: Interpreter, run: Callable[[], Sequence[V.Value]], count: int) -> list[V.Value]:

@@ -454,7 +454,8 @@ def _close(
         inside = {s for let in inner.builder.lets for s in let.dims}
         found = [s for s in found if s in inside or s in describer.renamed_symbols()]
     encoder = coding.Encoder(
-        inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given)
+        inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given),
+        bound=found,
     )
     encoder(value, layout)
     for root, content in zip(changed, contents, strict=True):
@@ -507,14 +508,14 @@ def encode_arguments(
     it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]
 ) -> tuple[list[Atom], tuple[Extent, ...], dict[int, V.Value]]:
     """Atoms, extents, and which value each place of the layouts is."""
+    symbols = _own_symbols(spec, _argument_types(spec))
     encoder = coding.Encoder(
-        it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken)
+        it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken), bound=symbols
     )
     places: dict[int, V.Value] = {}
     for value, layout in zip(arguments, spec.layouts, strict=True):
         encoder(value, layout)
         _note_places(it, value, layout, places)
-    symbols = _own_symbols(spec, _argument_types(spec))
     extents = tuple(encoder.extents.get(s, dims.of(s)) for s in symbols)
     return encoder.atoms, extents, places
 
