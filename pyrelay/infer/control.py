@@ -116,12 +116,13 @@ def _walk(it: Interpreter, heap: Heap, arm: Arm) -> _Path:
 
 def branch(
     it: Interpreter, test: Atom, then: Arm, orelse: Arm, names: Sequence[str] = (),
-    *, tears: bool = False,
+    *, tears: bool = False, grows: bool = False,
 ) -> list[V.Value]:
     """Interpret two arms under a run-time condition and join what they return.
 
     Results of different structure make unions. Raises Diverges if neither arm ends, NeedsSplitting
-    if they leave an older object with different structures, which is torn with `tears`.
+    if they leave an older object with different structures, which is torn with `tears`; lists of
+    different lengths become growing ones with `grows`.
     """
     base = it.heap
     mark = dims.Symbol("mark").serial
@@ -136,7 +137,7 @@ def branch(
         blocks = [p.builder.block(()) for p in paths]
         it.builder.bind(If(test, blocks[0], blocks[1]), ())
         raise V.Diverges
-    merged = _Merge(it, base, mark, paths, names, numbers)
+    merged = _Merge(it, base, mark, paths, names, numbers, grows)
     if tears:
         merged.tear()
     results = merged.finish(test)
@@ -150,10 +151,11 @@ class _Merge:
 
     def __init__(
         self, it: Interpreter, base: Heap, mark: int, paths: list[_Path], names: Sequence[str],
-        numbers: identity.Numbers,
+        numbers: identity.Numbers, grows: bool,
     ) -> None:
         self.it, self.base, self.mark, self.paths, self.names = it, base, mark, paths, names
         self.numbers = numbers
+        self.grows = grows or it.rolling > 0 or it.program.splits == MOST_SPLITS
         self.alive = [p for p in paths if p.results is not None]
         changed: dict[V.Root, None] = {}
         for path in self.alive:
@@ -221,8 +223,7 @@ class _Merge:
         if len(described) == 1:
             return results, contents
         program = self.it.program
-        grows = self.it.rolling > 0 or program.splits == MOST_SPLITS
-        joiner = J.Joiner(True, grows, same=program.guards.same)
+        joiner = J.Joiner(True, self.grows, same=program.guards.same)
         more_results, more_contents = described[1]
         joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]
         return joined, [

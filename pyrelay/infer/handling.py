@@ -140,7 +140,7 @@ def behind(it: Interpreter, rest: Callable[[], Sequence[V.Value]]) -> list[V.Val
         nothing_raised(it)  # what follows, and what it calls, need not ask again
         return rest()
 
-    return branch(it, it.atom(test), goes_on, undisturbed)
+    return branch(it, it.atom(test), goes_on, undisturbed, grows=True)
 
 
 def body(it: Interpreter, run: Callable[[], Sequence[V.Value]], count: int) -> list[V.Value]:
@@ -200,7 +200,8 @@ def attempt(
                 return found if done else rest(found)
 
             return True, branch(
-                it, it.builder.atom(test), lambda t=tests: _fail(it, t), goes_on  # type: ignore[misc]
+                it, it.builder.atom(test), lambda t=tests: _fail(it, t), goes_on,  # type: ignore[misc]
+                grows=True,
             )
     if ended is not None:
         raise ended
