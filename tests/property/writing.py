@@ -556,11 +556,11 @@ SIMPLE: tuple[Statement, ...] = (
     Writer.set_float, Writer.set_array, Writer.store, Writer.store, Writer.call, Writer.swap,
     Writer.set_int, Writer.raising, Writer.set_flag, Writer.view, Writer.matrix, Writer.listed,
     Writer.pair, Writer.table, Writer.cell, Writer.maybe, Writer.local_function,
-    Writer.choose_function, Writer.reduced,
+    Writer.choose_function, Writer.reduced, Writer.grow,
 )  # fmt: skip
 NESTING: tuple[Statement, ...] = (
     Writer.branch, Writer.branch, Writer.match, Writer.count_up, Writer.count_up, Writer.wait,
-    Writer.over, Writer.leave,
+    Writer.over, Writer.leave, Writer.attempt,
 )  # fmt: skip
 
 

@@ -611,3 +611,63 @@ def tries_dict(x, k):
         return d[name]
     except KeyError as e:
         return str(e)
+
+
+@use((3.0, 2), (-3.0, 2), (3.0, 9), wrt=(0,))
+def tries_list_made_behind_a_call(x, k):
+    total = 0.0
+    try:
+        y = checked(x)
+        parts = [y * j for j in range(k)]
+        total = sum(parts) + len(parts)
+    except ValueError:
+        total = -x
+    return total
+
+
+class Held:
+    def __init__(self, value, step):
+        self.value = value
+        self.step = step
+
+    def moved(self):
+        self.value = self.value + self.step
+        return self.value
+
+
+@use((3.25, 1.5), (-3.0, 1.5), (0.5, 1.5), wrt=(0, 1))
+def tries_object_made_behind_a_call(x, step):
+    total = x
+    for k in range(3):
+        try:
+            y = checked(x - k)
+            if y > 1.0:
+                held = Held(y, step)
+                total += held.moved() * held.value
+        except ValueError:
+            total *= 0.5
+    return total
+
+
+@use((np.array([3.0, -1.0, 2.0]),), (np.array([-3.0]),), (np.array([1.0, 2.0]),), wrt=(0,))
+def tries_append_behind_a_call(values):
+    found = []
+    for value in values:
+        try:
+            found.append(checked(value) * value)
+        except ValueError:
+            found.append(0.25 * value)
+    return sum(found) + len(found)
+
+
+@use((3.0, 0), (-3.0, 1), (3.0, 5), wrt=(0,))
+def tries_list_at_several_lengths(x, k):
+    items = [x, 2.0]
+    try:
+        items.append(items[k])
+        y = checked(x)
+        items.pop()
+        items.append(y * x)
+    except (ValueError, IndexError):
+        items.append(9.0 * x)
+    return np.array(items)

@@ -291,3 +291,28 @@ def dict_of_the_caller_grows(d, c):
 @refuse(({1, 2},), "is a set", "frozenset")
 def set_of_the_caller(s):
     return len(s)
+
+
+@use((1.5, 0, np.array([1.0, 2.0, 3.0])), (1.5, 1, np.array([1.0, 2.0, 3.0])), wrt=(0, 2))
+def chosen_array_changes_length_before_an_early_return(x, n, a):
+    for k in range(3):
+        if n and k == 1:
+            return np.sum(a * a) * x
+        a = np.array([x, 0.5 * x])
+    return np.sum(a * a) + x
+
+
+@use(*((k, x, np.arange(1.0, 5.0)) for k in range(3) for x in (1.5, -1.5)), wrt=(1, 2))
+def chosen_of_three_lengths_meets_a_fourth(k, x, a):
+    match k:
+        case 0:
+            c = a[1:]
+        case 1:
+            c = a * 2.0
+        case _:
+            c = a[:1]
+    if x > 0.0:
+        d = c
+    else:
+        d = np.array([x, x * x])
+    return np.sum(d * d) * len(d)
