@@ -53,6 +53,7 @@ def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) ->
         pairs = [p.items for p in keywords if isinstance(p, V.Tuple)]
         named = [(k.value, v) for k, v in pairs if isinstance(k, V.Known)]
         handling.raise_to_handler(it, cls, args, named)
+    handling.note_raise(it)
     if cause == V.NONE and not keywords:
         emit_raise(it, cls, args)
     elif cause == V.NONE:
@@ -99,6 +100,7 @@ def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:
     """Emit the raising of `cls(*args)`. In the body of a `try`, raises Raises."""
     if it.guarded:
         handling.raise_to_handler(it, cls, args)
+    handling.note_raise(it)
     numbers: list[V.Value] = []
     parts = [_argument(arg, numbers) for arg in args]
     words = sum(1 + (ty.dtype.size == 16) for ty in map(V.number_type, numbers) if ty)

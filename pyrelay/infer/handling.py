@@ -35,11 +35,13 @@ class Handling:
     """A `try` whose body is being interpreted.
 
     cell: what is on its way. catches: the classes of its clauses in order, and whether the clause
-    looks at the exception.
+    looks at the exception. of_caller: no `try`, but the whole program, whose caller gets what is
+    raised after what was written to its objects; errors of ops still stop the program.
     """
 
     cell: V.Root
-    catches: tuple[tuple[tuple[type, ...], bool], ...]
+    catches: tuple[tuple[tuple[type, ...], bool], ...] = ()
+    of_caller: bool = False
 
     def looks_at(self, cls: type) -> bool:
         """Whether anybody looks at an exception of this class: a clause, or who is outside."""
@@ -107,8 +109,38 @@ def raise_to_handler(
         args, keywords = (), ()
     own = tuple(text.frozen(it, arg) for arg in args)
     named = tuple((k, text.frozen(it, v)) for k, v in keywords)
-    it.heap.write(handling.cell, V.Raised(cls, own, named), it.let.span if it.let else None)
+    span = it.let.span if it.let else None
+    raised = V.Raised(cls, own, named, span if handling.of_caller else None)
+    it.heap.write(handling.cell, raised, span)
     raise V.Raises
+
+
+# -- what the caller sees of a program that raises -------------------------------------------------
+
+
+def note_raise(it: Interpreter) -> None:
+    """Note a `raise` of the entry that is behind writes to objects of the caller, or may be.
+
+    Such a program is interpreted again as the body of a `try` of the caller's (`to_caller`).
+    """
+    if it.captured is not None:
+        return  # in a recursive function, which is given copies
+    own = [v.root for v in it.program.objects if isinstance(v, (V.ArrayRef, V.Ref))]
+    written = any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
+    it.program.raises_late |= written
+    it.program.raises_in_loop |= it.rolling > 0
+
+
+def to_caller(it: Interpreter, run: Callable[[], V.Value]) -> tuple[V.Value, V.Value]:
+    """What `run` gives, and what it raises instead: None, one exception or one of several."""
+    handling = Handling(it.heap.new(V.Root("cell"), V.NONE), of_caller=True)
+    it.handling = (handling,)
+    try:
+        value = run()
+    except V.Raises:
+        value = V.Known(UNREAD)
+    it.handling = ()
+    return value, it.heap.contents[handling.cell]
 
 
 def on_its_way(it: Interpreter) -> V.Value:

@@ -82,6 +82,8 @@ class Program:
     silent: dict[str, PyrelayError] = field(default_factory=dict)
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
+    raises_late: bool = False  # behind a write to an object of the caller
+    raises_in_loop: bool = False
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
     splits: int = 0  # branches that what follows was put into
@@ -190,7 +192,7 @@ class Interpreter:
         for k in range(start, len(block.lets)):
             let, saved = block.lets[k], self.let
             mark, emitted = len(self.assumed), len(self.builder.lets)
-            if self.guarded and isinstance(let.rhs, PyCall):
+            if self.tries_ops and isinstance(let.rhs, PyCall):
 
                 def goes_on(
                     results: Sequence[V.Value], k: int = k, let: Let = let
@@ -203,7 +205,7 @@ class Interpreter:
                     return tuple(found)
                 self.bind(let.outs, found)
             try:
-                if not self.guarded or not isinstance(let.rhs, PyCall):
+                if not self.tries_ops or not isinstance(let.rhs, PyCall):
                     self.step(let)
             except V.NeedsSplitting:
                 tried = isinstance(let.rhs, If) and isinstance(let.rhs.cond, Const)
@@ -237,15 +239,25 @@ class Interpreter:
 
     @property
     def guarded(self) -> bool:
-        """True in the body of a `try`."""
+        """True where what is raised is a value: in the body of a `try` or of the caller's."""
         return bool(self.handling)
+
+    @property
+    def tries_ops(self) -> bool:
+        """True in the body of a `try`, where the errors of ops are values as well."""
+        return bool(self.handling) and not self.raises_to_caller
+
+    @property
+    def raises_to_caller(self) -> bool:
+        """True where a `raise` leaves the program by its end (see `handling.to_caller`)."""
+        return bool(self.handling) and self.handling[-1].of_caller
 
     def step(self, let: Let) -> None:
         """Interpret one Let."""
         from pyrelay.infer import control, handling
 
         saved, self.let = self.let, let
-        mark, guarded = len(self.builder.lets), self.guarded
+        mark, tried = len(self.builder.lets), self.tries_ops
         with self.builder.at(let.span):
             match let.rhs:
                 case PyCall() as node:
@@ -256,7 +268,7 @@ class Interpreter:
                     control.run_loop(self, let)
                 case _:
                     raise AssertionError(f"{let.rhs} is not a node of Relay")
-            if guarded:
+            if tried:
                 handling.check(self, mark)
         self.let = saved
 

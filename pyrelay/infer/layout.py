@@ -140,9 +140,9 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
             # Text of an int and text of a float are two texts: their numbers are not joined.
             kinds = tuple(str(V.number_type(v)) for v in V.leaves_of(args))
             return ("text", function, len(args), kinds)
-        case V.Raised(cls, args, keywords):
+        case V.Raised(cls, args, keywords, span):
             shown = tuple(head_of(v) or V.describe(v) for v in args)
-            return ("raised", cls, shown, tuple(k for k, _ in keywords))
+            return ("raised", cls, shown, tuple(k for k, _ in keywords), span)
         case V.Slice():
             return ("slice",)
         case V.Range():
@@ -199,9 +199,9 @@ def rebuild(head: tuple[Any, ...], children: Sequence[V.Value]) -> V.Value:
             return V.Tuple(c, cls)
         case ("text", function, _, _):
             return V.Text(function, c)
-        case ("raised", cls, shown, names):
+        case ("raised", cls, shown, names, span):
             split = len(shown)
-            return V.Raised(cls, c[:split], tuple(zip(names, c[split:], strict=True)))
+            return V.Raised(cls, c[:split], tuple(zip(names, c[split:], strict=True)), span)
         case ("slice",):
             return V.Slice(*c)
         case ("range",):

@@ -126,7 +126,7 @@ class Runner:
         """True for a loop whose lists should keep a known length: it runs a few times."""
         if self.let in self.it.program.unrolled:
             return True
-        if self.let in self.it.program.growing:
+        if self.let in self.it.program.growing or self.it.raises_to_caller:
             return False
         count = self.iteration.count if self.iteration else None
         return isinstance(count, V.Known) and count.value <= SHORT
@@ -274,7 +274,7 @@ class Runner:
         assert iteration is not None
         if self.node.item is None:
             return
-        if self.it.guarded:
+        if self.it.tries_ops:
             _, item = handling.attempt(self.it, lambda: [iteration.item(index)])
         else:
             item = [iteration.item(index)]

@@ -20,7 +20,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import Array, Number, Schema
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
-from pyrelay.infer.handling import settle
+from pyrelay.infer.handling import settle, to_caller
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
 from pyrelay.infer.layout import content_children
@@ -37,6 +37,7 @@ from pyrelay.infer.structure import (
     LeafResult,
     NodeResult,
     PoolResult,
+    RaisedResult,
     ResultTree,
     SharedResult,
     TreeResult,
@@ -120,6 +121,7 @@ class _Attempt:
     exact: int = 0
     unrolled: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = field(default_factory=dict)
+    raises: bool = False  # to the caller, after what was written: see `handling.to_caller`
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -157,11 +159,19 @@ class _Attempt:
             program.captured.append(self.flat.seen[id(need.value)])
         before = it.heap.copy()
         callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)
+        value: V.Value = V.NONE
+        raised: V.Value = V.NONE
         try:
-            value = calls.call(it, callee, values, named)
+            if self.raises:
+                value, raised = to_caller(it, lambda: calls.call(it, callee, values, named))
+            else:
+                value = calls.call(it, callee, values, named)
         except V.Diverges:
-            value = V.NONE  # every path raises
-        return _Close(self, it, before).finish(value)
+            pass  # every path raises
+        made = _Close(self, it, before).finish(value, raised)
+        if not self.raises and (program.raises_late or (program.raises_in_loop and made.writes)):
+            raise _NeedsWrites(made)
+        return made
 
     # -- importing ---------------------------------------------------------------------------------
 
@@ -304,6 +314,14 @@ class _Attempt:
         return value
 
 
+class _NeedsWrites(Exception):
+    """What a program wrote before it raised would be lost; `made` is the program that loses it."""
+
+    def __init__(self, made: Specialised) -> None:
+        super().__init__()
+        self.made = made
+
+
 def _argument_names(callee: Any, count: int) -> list[str]:
     fn = callee
     while isinstance(fn, (V.Derivative, V.Known)):
@@ -330,12 +348,12 @@ class _Close:
     certain: set[V.Root] = field(default_factory=set)  # containers that the result surely has
     mentions: Counter[V.Root] = field(default_factory=Counter)
 
-    def finish(self, value: V.Value) -> Specialised:
+    def finish(self, value: V.Value, raised: V.Value) -> Specialised:
         it, attempt = self.it, self.attempt
         settle(it)
         containers = [V.Ref(r) for r in attempt.containers]
         self._count_mentions([value, *containers])
-        tree = self._tree(value)
+        tree = self._outcome(value, raised)
         for root in (*attempt.roots.values(), *attempt.containers):
             it.content(root)  # what was written to it under other names is settled
         changed = set(it.heap.changed_since(self.before))
@@ -430,6 +448,21 @@ class _Close:
             message=f"a compiled function cannot return {V.describe(value)} to Python",
             hints=("call it inside the function and return what it gives",),
         )
+
+    def _outcome(self, value: V.Value, raised: V.Value) -> ResultTree:
+        """The result, or the exception that is raised instead."""
+        match raised:
+            case V.Raised(cls, args, keywords, span):
+                names, values = tuple(k for k, _ in keywords), tuple(v for _, v in keywords)
+                parts = tuple(map(self._tree, (*args, *values)))
+                return RaisedResult(cls, parts, names, span)
+            case V.Union(tag, cases):
+                certain, found = set(self.certain), []
+                for case in cases:
+                    self.certain = set(certain)
+                    found.append(self._outcome(value, case))
+                return CaseResult(self._result(tag), tuple(found))
+        return self._tree(value)
 
     def _array(self, value: V.ArrayRef) -> ResultTree:
         """An argument itself, a view of one, or a new array; each array of the program once."""
@@ -652,11 +685,13 @@ def specialise(
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
     exact, refusal = 0, None
+    losing: Specialised | None = None  # the program without `raises`
     unrolled: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = {}
     needs = 0
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
-        attempt = _Attempt(parse, known, captured, exact, unrolled, plans)
+        raises = losing is not None
+        attempt = _Attempt(parse, known, captured, exact, unrolled, plans, raises)
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
                 return attempt.run(callee, args, keywords)
@@ -681,10 +716,18 @@ def specialise(
             refusal = refusal or (need.error if exact else None)
             exact += 1
             if exact > _MOST_EXACT and refusal is not None:
+                if losing is not None:
+                    return losing
                 raise refusal from None
+        except _NeedsWrites as need:
+            losing = need.made
         except errors.PyrelayError as error:
+            if losing is not None:
+                return losing
             raise error if refusal is None else refusal from None
         except V.NeedsUnrolling as need:
+            if losing is not None:
+                return losing
             raise need.error from None
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.errors import TypeMismatchError
+from pyrelay.errors import Span, TypeMismatchError, locate
 from pyrelay.infer import random_state
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.attributes import is_constant_object
@@ -347,6 +347,16 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RaisedResult:
+    """Not a result: the function raises `cls`. The keywords have the last of the arguments."""
+
+    cls: type[BaseException]
+    args: tuple[ResultTree, ...]
+    keywords: tuple[str, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
 class PoolResult:
     """A pool of nodes: number `given` of the arguments, or, with a schema, new columns.
 
@@ -410,14 +420,17 @@ class GrownResult:
 
 ResultTree = (
     ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
-    | CaseResult | ViewResult | GrownResult | TreeResult
+    | CaseResult | ViewResult | GrownResult | TreeResult | RaisedResult
 )
 
 
 def assemble(
     tree: ResultTree, results: Any, flat: Flattened, made: dict[Any, Any]
 ) -> Any:
-    """The Python object of a result tree, from the program's flat results."""
+    """The Python object of a result tree, from the program's flat results.
+
+    Raises what the function raises.
+    """
     match tree:
         case LeafResult(index):
             return results[index]
@@ -453,6 +466,11 @@ def assemble(
             if key >= 0:
                 made[key] = built
             return built
+        case RaisedResult(cls, args, names, span):
+            parts = [assemble(a, results, flat, made) for a in args]
+            split = len(parts) - len(names)
+            named = dict(zip(names, parts[split:], strict=True))
+            raise locate(cls(*parts[:split], **named), span=span)
     raise AssertionError(tree)
 
 

@@ -154,11 +154,15 @@ class Text:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Raised:
-    """An exception on its way to its handler: `cls(*args, **keywords)`, keywords as pairs."""
+    """An exception on its way to its handler: `cls(*args, **keywords)`, keywords as pairs.
+
+    One on its way to the caller knows where it was raised.
+    """
 
     cls: type[BaseException]
     args: tuple[Value, ...]
     keywords: tuple[tuple[str, Value], ...] = ()
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

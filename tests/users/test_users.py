@@ -35,6 +35,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     networks,
     objects,
     positions,
+    raising,
     refusals,
     roots,
     sharing,

@@ -1,0 +1,221 @@
+"""Programs that write to what the caller gave them, and then raise: what is written stays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.array([1.0, 2.0, -3.0, 4.0])
+POSITIVE = abs(X)
+
+
+class Unstable(Exception):
+    """A user's own exception."""
+
+
+@use((X,))
+def marked_and_raised(x):
+    x[0] = 1.5
+    raise ValueError
+
+
+@use((X,))
+def raised_with_what_was_written(x):
+    x[0] = 1.5
+    raise ValueError(f"bad {x[0]} {x[1]:.2f}", 3)
+
+
+@use((X, 1), (X, 0), wrt=(0,))
+def raised_in_a_branch(x, k):
+    if k:
+        x[0] = 10.0
+        raise KeyError(k)
+    x[1] = 3.0
+    return x.sum()
+
+
+@use((X,), (POSITIVE,))
+def raised_in_the_middle_of_a_loop(x):
+    total = 0.0
+    for i in range(len(x)):
+        x[i] = x[i] * 2
+        if x[i] < 0:
+            raise ValueError("negative", i)
+        total += x[i]
+    return total
+
+
+@use((X,), (POSITIVE,))
+def raised_in_a_loop_before_the_write(x):
+    for i in range(len(x)):
+        if x[i] < 0:
+            raise ValueError(i)
+        x[i] = x[i] * 2
+    return x
+
+
+@use((X,), (POSITIVE,))
+def raised_after_all_is_written(x):
+    x[:] = x * 2
+    assert x[2] > 0, "positive, please"
+    return x
+
+
+@use((X,))
+def raised_to_leave_an_endless_loop(x):
+    i = 0
+    while True:
+        x[i] += 1
+        if i == 3:
+            raise Unstable("at", i)
+        i += 1
+
+
+def tripled(v, i):
+    v[i] *= 3
+    if v[i] < 0:
+        raise RuntimeError("negative at " + str(i))
+    return v[i]
+
+
+@use((X,), (POSITIVE,))
+def raised_by_a_helper(x):
+    total = 0.0
+    for i in range(4):
+        total += tripled(x, i)
+    return total
+
+
+@use((X,), (POSITIVE,))
+def raised_among_views(x):
+    v = x[1:]
+    v += 1
+    if v[1] < 0:
+        raise ValueError("view")
+    v[:] = 0.0
+    return v
+
+
+@use((np.ones((3, 4)), 7.0), (np.ones((3, 4)), 9.0))
+def raised_among_rows(a, most):
+    for row in a:
+        row[:] = row * 2
+        if row.sum() > most:
+            raise ValueError("row")
+    return a
+
+
+@use((X, np.arange(4.0)))
+def raised_after_names_were_swapped(x, y):
+    x, y = y, x
+    x[0] = 5.0
+    y[1] = 6.0
+    if x[3] > 0:
+        raise ValueError
+    return x
+
+
+@use((X, np.arange(4.0), 3), (X, np.arange(4.0), 9))
+def raised_by_a_loop_that_swaps(x, y, n):
+    for k in range(n):
+        y[1:] = x[:-1] * 0.5
+        x, y = y, x
+        if k > 4:
+            raise Unstable(k)
+    return x
+
+
+@use(([1, 2, 3],))
+def raised_after_an_item_was_added(items):
+    items.append(4)
+    raise ValueError("full")
+
+
+@use((X, []), (POSITIVE, []))
+def raised_while_a_list_grows(x, log):
+    for i in range(len(x)):
+        log.append(x[i])
+        if x[i] < 0:
+            raise ValueError("negative")
+    return len(log)
+
+
+@use(({"a": 1.0}, X), ({"a": 1.0}, POSITIVE))
+def raised_after_a_key_was_added(d, x):
+    d["a"] += x[0]
+    d["b"] = 2.0
+    if x[2] < 0:
+        raise KeyError("b")
+    return d
+
+
+@use(({"xs": X.copy()},))
+def raised_after_an_array_inside_was_written(d):
+    d["xs"][1] = 5.0
+    raise ValueError("z")
+
+
+class Meter:
+    """An object that counts what it is given."""
+
+    def __init__(self):
+        self.count, self.last = 0, 0.0
+
+    def __eq__(self, other):
+        return (self.count, self.last) == (other.count, other.last)
+
+    __hash__ = None
+
+    def take(self, value):
+        self.count += 1
+        self.last = value
+        if value > 2:
+            raise ValueError(f"too big: {value}")
+
+
+@use((Meter(), 3.0), (Meter(), 1.0), (Meter(), -5.0))
+def raised_by_a_method(meter, value):
+    for _ in range(3):
+        meter.take(value)
+        value += 1
+    return meter.count
+
+
+@use((X,))
+def raised_again_by_a_handler(x):
+    try:
+        x[0] = 7.0
+        if x[2] < 0:
+            raise ValueError("a")
+    except ValueError:
+        x[1] = 9.0
+        raise
+    finally:
+        x[3] = 8.0
+    return x
+
+
+@use((X, 5), (X, 1))
+def an_index_out_of_range_after_a_write(x, k):
+    x[0] = 7.0
+    return x[k] * 2
+
+
+@use((X, 0), (X, 2))
+def a_division_by_zero_after_a_write(x, k):
+    x[0] = 7.0
+    return 5 // k
+
+
+@use((X,))
+def raised_by_a_generator(x):
+    def values():
+        for i in range(4):
+            if x[i] < 0:
+                raise ValueError("generated")
+            yield x[i]
+
+    for i, value in enumerate(values()):
+        x[i] = value * 2
+    return x
