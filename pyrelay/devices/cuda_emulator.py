@@ -24,7 +24,7 @@ from pathlib import Path
 from pyrelay.devices import cache, cuda_library
 from pyrelay.devices.base import Device
 from pyrelay.devices.cuda_emulator_header import AFTER, BEFORE
-from pyrelay.devices.cuda_prelude import PRELUDE
+from pyrelay.devices.cuda_prelude import BLOCKS, PRELUDE
 from pyrelay.errors import DeviceError
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_cuda import emit
@@ -95,7 +95,7 @@ def know(address: int, buffer: int, nbytes: int) -> None:
 
 def unit(sources: Sequence[str]) -> str:
     """The translation unit of some kernels and their host entries."""
-    parts = [BEFORE, PRELUDE, AFTER]
+    parts = [BEFORE, PRELUDE, BLOCKS, AFTER]
     for number, source in enumerate(sources):
         threads = block_threads(source)
         text = source.replace('extern "C" __global__', "__global__")

@@ -97,6 +97,7 @@ struct Block {
     bool done[MOST_THREADS];
     int finished, finished_in_warp[MOST_THREADS / WARP];
     unsigned long long exchange[MOST_THREADS][2];
+    const void *shared_tags[MOST_SHARED];
     void *shared[MOST_SHARED];
     void (*body)(void *);
     void *argument;
@@ -181,8 +182,12 @@ template <class T> static T shuffled(T value, int lane) {
     warp_barrier();
     return value;
 }
-static void *shared(int number, size_t bytes) {
-    if (block->shared[number] == nullptr) {
+// The memory that all threads of the block know by the same tag.
+static void *shared(const void *tag, size_t bytes) {
+    int number = 0;
+    while (block->shared_tags[number] != nullptr && block->shared_tags[number] != tag) number++;
+    if (block->shared_tags[number] == nullptr) {
+        block->shared_tags[number] = tag;
         block->shared[number] = malloc(bytes);
         memset(block->shared[number], 0xff, bytes);
     }
@@ -231,7 +236,8 @@ template <class T> struct Buffer {
     }
 };
 #define PYRELAY_SHARED(type, name, size) \
-    Buffer<type> name = {(type *)pyrelay_emulator::shared(__COUNTER__, (size) * sizeof(type)), size}
+    static const char name##_tag = 0; \
+    Buffer<type> name = {(type *)pyrelay_emulator::shared(&name##_tag, (size) * sizeof(type)), size}
 """
 
 AFTER = r"""

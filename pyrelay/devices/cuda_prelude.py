@@ -75,5 +75,41 @@ __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
 }
 """
 
+BLOCKS = r"""
+template <class T> __device__ T pyrelay_shuffled(T value, int mask) {
+    return (T)__shfl_xor_sync(0xffffffffu, (i32)value, mask);
+}
+#define PYRELAY_SHUFFLED(T)                                      \
+    __device__ T pyrelay_shuffled(T value, int mask) {           \
+        return __shfl_xor_sync(0xffffffffu, value, mask);        \
+    }
+PYRELAY_SHUFFLED(i64)
+PYRELAY_SHUFFLED(u64)
+PYRELAY_SHUFFLED(u32)
+PYRELAY_SHUFFLED(f32)
+PYRELAY_SHUFFLED(f64)
+__device__ c64 pyrelay_shuffled(c64 value, int mask) {
+    return c64(pyrelay_shuffled(value.re, mask), pyrelay_shuffled(value.im, mask));
+}
+__device__ c128 pyrelay_shuffled(c128 value, int mask) {
+    return c128(pyrelay_shuffled(value.re, mask), pyrelay_shuffled(value.im, mask));
+}
+// The values of all threads of a block combined, in an order that is always the same; every thread
+// gets the same result (Harris, "Optimizing parallel reduction in CUDA", 2007).
+template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) {
+    PYRELAY_SHARED(T, held, 32);
+    for (int step = 16; step > 0; step /= 2) {
+        value = combine(value, pyrelay_shuffled(value, step));
+    }
+    if (threadIdx.x % 32 == 0) held[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = held[0];
+    for (int warp = 1; warp < (int)blockDim.x / 32; warp++) value = combine(value, held[warp]);
+    __syncthreads();
+    return value;
+}
+"""
+"""Behind `DEVICE`, or what the emulator has in its place."""
+
 PRELUDE = CUDA_PRELUDE + RECORD
-"""Without what differs between a GPU and its emulation: `DEVICE` for a GPU."""
+"""Without what differs between a GPU and its emulation: `DEVICE` for a GPU; `BLOCKS` follows."""

@@ -6,7 +6,9 @@ of the kernel's block: arrays and slots as pointers, scalars and extents by valu
 
 Each thread takes positions of the parallel axis a whole grid apart and runs the kernel for the
 range from one to the next. Kernels do not rely on that range being longer: whatever splits it gives
-the same result. As in `emit_numba`, scalars that are used once become part of the expression that
+the same result. Where `cooperation` finds loops to share, a block of `BLOCK_THREADS` does that
+instead: each thread takes its rounds of those loops, and the first one alone stores what lies
+between them. As in `emit_numba`, scalars that are used once become part of the expression that
 uses them, and the text holds no name of the user's.
 
 All indices have 64 bits, as the kernel IR's integers do: what is an index there and what is a
@@ -23,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyrelay.ir.types import DType
+from pyrelay.lower.cooperation import BLOCK_THREADS, Cooperation, cooperation
 from pyrelay.lower.kernel import (
     ARRAY,
     EXTENT,
@@ -56,6 +59,7 @@ from pyrelay.lower.kernel import (
     operands,
     statements,
 )
+from pyrelay.lower.reductions import identity
 from pyrelay.ops.scalar import SCALARS
 
 DEEPEST_CALLS = 256
@@ -72,7 +76,10 @@ def emit(kernel: Kernel) -> str:
     printers = [_Printer(kernel, names, routine) for routine in kernel.routines]
     parts = [f"{_routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
     parts += [f"{_routine_head(n, p.signature())} {p.text()}" for n, p in enumerate(printers)]
-    parts.append(_kernel_head(kernel, names) + _Printer(kernel, names).text())
+    shared = cooperation(kernel)
+    if shared is not None:
+        parts.append(f"#define BLOCK_THREADS {BLOCK_THREADS}")
+    parts.append(_kernel_head(kernel, names) + _Printer(kernel, names, shared=shared).text())
     return "\n".join(parts)
 
 
@@ -165,8 +172,11 @@ class _Printer:
     """Prints a kernel, or one of its routines."""
 
     def __init__(
-        self, kernel: Kernel, parameters: dict[Parameter, str], routine: Routine | None = None
+        self, kernel: Kernel, parameters: dict[Parameter, str], routine: Routine | None = None,
+        shared: Cooperation | None = None,
     ) -> None:
+        self.shared = shared
+        self.alone = False  # in a shared loop, where each thread does rounds of its own
         self.kernel, self.routine, self.parameters = kernel, routine, parameters
         self.body = kernel.body if routine is None else routine.body
         self.results = () if routine is None else routine.results
@@ -261,6 +271,8 @@ class _Printer:
     def _kernel(self) -> str:
         thread = "(i64)blockIdx.x * blockDim.x + threadIdx.x"
         step = "(i64)gridDim.x * blockDim.x"
+        if self.shared is not None:
+            thread, step = "blockIdx.x", "gridDim.x"
         if self.loops:
             self._line("int rounds = 0;", 1)
         self._line(f"for (i64 begin = first + {thread};", 1)
@@ -352,11 +364,20 @@ class _Printer:
                 return
             case Store(array=array):
                 self._flush(depth, memory=True)
+                together = self.shared is not None and not self.alone
+                if together:
+                    # What others may still have to read is overwritten when all are here.
+                    self._line("__syncthreads();", depth)
+                    self._line("if (threadIdx.x == 0) {", depth)
+                    depth += 1
                 if isinstance(array, Parameter) and array.role == SLOT:
                     self._line(f"pyrelay_put({self._array(array)}, {_bare(values[1])});", depth)
                 else:
                     place = f"{self._array(array)}[{_bare(values[0])}]"
                     self._line(f"{place} = {_bare(values[1])};", depth)
+                if together:
+                    self._line("}", depth - 1)
+                    self._line("__syncthreads();", depth - 1)
                 return
         self._flush(depth)
         match statement:
@@ -404,11 +425,41 @@ class _Printer:
                 self._line(f"const i64 {bound} = {last};", depth)
                 last = bound
             head = f"for (i64 {index} = {first}; {index} < {last}; {index}++) {{"
+            if self.shared is not None and loop in self.shared.loops:
+                self._shared_loop(loop, index, first, last, depth)
+                return
             self._line(head, depth)
         if _is_of_the_program(loop):
             self._look(depth + 1)
         self._body(loop.body, depth + 1)
         self._line("}", depth)
+
+    def _shared_loop(self, loop: For, index: str, first: str, last: str, depth: int) -> None:
+        assert self.shared is not None
+        stored = {s.array for s in statements(loop.body) if isinstance(s, Store)}
+        if stored & self.shared.read_by_all:
+            self._line("__syncthreads();", depth)
+        before = []
+        for part in self.shared.loops[loop]:
+            name, kind = self.names[part.variable], part.variable.dtype
+            before.append(f"before{self.counts.setdefault('before', 0)}")
+            self.counts["before"] += 1
+            self._line(f"const {kind.name} {before[-1]} = {name};", depth)
+            self._line(f"{name} = {literal(identity(part.op, kind), kind)};", depth)
+        head = f"for (i64 {index} = {first} + threadIdx.x; {index} < {last};"
+        self._line(f"{head} {index} += BLOCK_THREADS) {{", depth)
+        self.alone = True
+        self._body(loop.body, depth + 1)
+        self.alone = False
+        self._line("}", depth)
+        for old, part in zip(before, self.shared.loops[loop], strict=True):
+            name, kind = self.names[part.variable], part.variable.dtype
+            spelling = SCALARS[part.primitive].cuda(kind)
+            combine = f"[]({kind.name} a, {kind.name} b) {{ return {spelling.format('a', 'b')}; }}"
+            self._line(f"{name} = pyrelay_combined({name}, {combine});", depth)
+            self._line(f"{name} = {_bare(spelling.format(old, name))};", depth)
+        if not before:
+            self._line("__syncthreads();", depth)
 
     def _look(self, depth: int) -> None:
         nested = self.routine is not None

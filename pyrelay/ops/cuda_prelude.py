@@ -100,7 +100,7 @@ PYRELAY_FLOAT(double)
 
 template <class T> struct pyrelay_complex {
     T re, im;
-    __device__ pyrelay_complex() {}
+    pyrelay_complex() = default;
     __device__ pyrelay_complex(T a, T b = T(0)) : re(a), im(b) {}
     template <class U> __device__ explicit pyrelay_complex(const pyrelay_complex<U> &z)
         : re((T)z.re), im((T)z.im) {}

@@ -1,0 +1,128 @@
+"""What kernels are for a GPU: texts that NVIDIA's compiler accepts for compute_90.
+
+NVRTC is taken from CuPy where that is installed (the extras cuda12 and cuda13), else nvcc from the
+path. Nothing here needs a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.devices import cuda, cuda_library
+from pyrelay.devices.cuda_emulator import TARGET
+from pyrelay.errors import DeviceError, PyrelayError
+from pyrelay.ir.types import DTYPES, f32, f64
+from pyrelay.lower.plan import plan
+from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
+from pyrelay.ops.scalar import SCALARS
+from pyrelay.pipeline import lowered
+from tests.infer.running import inferred
+from tests.ops.test_scalar import applicable, cuda_kernel, spelled_in_cuda
+from tests.programs import PROGRAMS
+
+
+def _compiler() -> str:
+    if importlib.util.find_spec("cupy_backends") is not None:
+        try:
+            cuda.ptx(cuda_library.matmul(f32, 0))
+        except DeviceError:
+            return "nvcc" if shutil.which("nvcc") else ""
+        return "nvrtc"
+    return "nvcc" if shutil.which("nvcc") else ""
+
+
+COMPILER = _compiler()
+needs_nvidia = pytest.mark.skipif(
+    not COMPILER, reason="needs NVRTC (pip install pyrelay[cuda13]) or nvcc"
+)
+
+
+def assert_compiles(sources: list[str], tmp_path: Path) -> None:
+    """All texts as one unit, each in a namespace of its own."""
+    parts = []
+    for number, source in enumerate(dict.fromkeys(sources)):
+        renamed = source.replace("void kernel(", f"void kernel{number}(")
+        parts.append(f"namespace n{number} {{\n{renamed}\n}}\n#undef BLOCK_THREADS\n")
+    text = "\n".join(parts)
+    if COMPILER == "nvrtc":
+        assert ".target sm_90" in cuda.ptx(text)
+        return
+    file = tmp_path / "kernels.cu"
+    file.write_text(cuda.source(text))
+    command = ["nvcc", "-ptx", *cuda.OPTIONS, str(file), "-o", str(tmp_path / "kernels.ptx")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def corpus_kernels() -> Iterator[str]:
+    """The kernels of every program of the corpus."""
+    for program in PROGRAMS:
+        for args in program.arguments()[:1]:
+            try:
+                module = lowered(inferred(program.function, args).module, "fuse")
+            except PyrelayError:  # a program that is refused for these arguments
+                continue
+            yield from (kernel.source for kernel in plan(module, TARGET).kernels)
+
+
+@needs_nvidia
+def test_every_kernel_of_the_corpus_compiles(tmp_path: Path) -> None:
+    kernels = list(corpus_kernels())
+    assert len(kernels) > 100
+    assert_compiles(kernels, tmp_path)
+
+
+@needs_nvidia
+def test_every_scalar_primitive_and_cast_compiles(tmp_path: Path) -> None:
+    kernels = []
+    for dtype in DTYPES.values():
+        texts = [(spelled_in_cuda(s, dtype), s.result_dtype(dtype)) for s in applicable(dtype)]
+        texts += [(SCALARS["cast"].cuda(to).format("a"), to) for to in DTYPES.values()]
+        kernels.append(cuda_kernel(texts, dtype))
+    assert_compiles(kernels, tmp_path)
+
+
+@needs_nvidia
+def test_products_of_matrices_and_images_compile(tmp_path: Path) -> None:
+    kernels = [cuda_library.matmul(dtype, 2) for dtype in DTYPES.values()]
+    kernels += [
+        cuda_library.convolution(dtype, what, last)
+        for dtype in (f32, f64) for what in (FORWARD, WEIGHTS, BACK) for last in (False, True)
+    ]  # fmt: skip
+    assert_compiles(kernels, tmp_path)
+
+
+@needs_nvidia
+def test_reductions_by_blocks_compile_for_every_dtype(tmp_path: Path) -> None:
+    def reduced(x: Any) -> Any:
+        return x.sum(axis=1), x.max(axis=1), x.sum(), x.argmax(axis=1)
+
+    def summed(x: Any) -> Any:
+        return x.sum(axis=1), x.prod(), (x != 0).any(axis=1)
+
+    kernels = []
+    for dtype in DTYPES.values():
+        each = summed if dtype.kind == "c" else reduced
+        module = lowered(inferred(each, (np.ones((3, 50), dtype.numpy),)).module, "fuse")
+        kernels += [kernel.source for kernel in plan(module, TARGET).kernels]
+    assert sum("BLOCK_THREADS" in text for text in kernels) > 12
+    assert_compiles(kernels, tmp_path)
+
+
+def test_without_cupy_the_error_names_what_to_install() -> None:
+    if importlib.util.find_spec("cupy") is not None:
+        pytest.skip("CuPy is installed")
+    with pytest.raises(DeviceError, match="needs CuPy") as caught:
+        pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
+    assert "pyrelay[cuda13]" in str(caught.value)
+    with pytest.raises(DeviceError, match="needs CuPy"):
+        cuda.ptx("")
