@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import heapq
 import inspect
 import random
 import types as python_types
@@ -131,8 +130,7 @@ _REFUSED: dict[Any, tuple[str, str]] = {
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
     **dict.fromkeys(
-        (set, collections.Counter, collections.defaultdict, collections.deque,
-         collections.OrderedDict, heapq.heappush, heapq.heappop, heapq.heapify),
+        (set, collections.OrderedDict),
         (
             "containers that grow or have keys known only at run time are not compiled",
             "keep the items in an array of fixed size with an index of its end, or count with "

@@ -17,6 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.effects import emit_raise
 from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.open_keys import key_of
 from pyrelay.infer.operators import compare, raised
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
@@ -29,6 +30,8 @@ def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> 
     """`items[key]` of a tuple or list, as `kind` says; a part for a slice."""
     if _is_open(it, key) and items and not _better_known(it, key, items):
         return _choose_item(it, items, key, kind)
+    if not items and _is_open(it, key):
+        raise raised(it, IndexError(f"{kind} index out of range"))
     index = it.static(key, f"the index of a {kind}")
     if isinstance(index, slice):
         try:
@@ -52,15 +55,16 @@ def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> 
     return chosen
 
 
-def lookup(it: Interpreter, content: Mapping[Any, V.Value], key: V.Value) -> V.Value:
-    """`content[key]` of a dict."""
+def lookup(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
+    """`d[key]` of a dict."""
+    content: Mapping[Any, V.Value] = it.content(ref.root)
     if chooses(it, content, key):
         def missing() -> V.Value:
             emit_raise(it, KeyError, (key,))
             raise V.Diverges
 
         return choose_by_key(it, content, key, missing)
-    known = it.static(key, "the key of a dict")
+    known = key_of(it, ref, key, "the key of a dict")
     if known not in content:
         if it.variants or catches(it, KeyError):
             raise raised(it, KeyError(known))

@@ -178,12 +178,21 @@ def _list(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    return sets.new(it, _items_of(it, args, attrs))
+    items = _items_of(it, args, attrs)
+    if it.let in it.program.tables:
+        from pyrelay.infer.names_containers import members
+
+        return members(it, V.Tuple(tuple(items)))
+    return sets.new(it, items)
 
 
 def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     content: dict[Any, V.Value] = {}
     merged = attrs.get("merged", (False,) * (len(args) // 2))
+    if it.let in it.program.tables and not any(merged):
+        from pyrelay.infer.names_containers import table
+
+        return table(it, list(zip(args[::2], args[1::2], strict=True)))
     for k, is_merged in enumerate(merged):
         key, value = args[2 * k], args[2 * k + 1]
         if not is_merged:

@@ -89,6 +89,8 @@ class Program:
     splits: int = 0  # branches that what follows was put into
     unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
+    tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
+    open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""
@@ -392,7 +394,10 @@ class Interpreter:
     def new_ref(self, kind: str, content: Any, cls: Any = None) -> V.Ref:
         """A fresh list, dict, object, cell or pool."""
         span = self.let.span if self.let else None
-        return V.Ref(self.heap.new(V.Root(kind, span), content), cls)
+        root = V.Root(kind, span)
+        if kind in ("dict", "set"):
+            root.made = self.let
+        return V.Ref(self.heap.new(root, content), cls)
 
     # -- reading -----------------------------------------------------------------------------
 

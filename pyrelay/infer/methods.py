@@ -15,6 +15,7 @@ from pyrelay.infer.handling import catches
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
+from pyrelay.infer.open_keys import key_of
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -349,9 +350,17 @@ def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.
         lists.insert(it, x, index, item)
         return V.NONE
     items = list(it.content(x.root))
+    if not items and isinstance(index, V.Scalar):
+        index = V.Known(0)
     items.insert(it.static(index, "the index of a list"), item)
     it.heap.write(x.root, tuple(items), _span(it))
     return V.NONE
+
+
+def _list_sort(
+    it: Interpreter, x: V.Ref, *, key: V.Value = V.NONE, reverse: V.Value = V.Known(False)
+) -> V.Value:
+    return call_function(it, V.Known(in_python.sort_items), (x, key, reverse), {})
 
 
 def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:
@@ -391,6 +400,7 @@ def _list_remove(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
 
 _LIST: dict[str, Callable[..., Any]] = {
     "append": _list_append, "extend": _list_extend, "pop": _list_pop, "insert": _list_insert,
+    "sort": _list_sort,
     "reverse": _list_reverse, "copy": _list_copy, "clear": _list_clear,
     "index": _list_index, "count": _list_count, "remove": _list_remove,
 }
@@ -413,14 +423,14 @@ def _dict_get(it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE
     content = it.content(x.root)
     if choice.chooses(it, content, key):
         return choice.choose_by_key(it, content, key, lambda: default)
-    return content.get(it.static(key, "the key of a dict"), default)  # type: ignore[no-any-return]
+    return content.get(key_of(it, x, key, "the key of a dict"), default)  # type: ignore[no-any-return]
 
 
 def _dict_pop(
     it: Interpreter, x: V.Ref, key: V.Value, default: V.Value | None = None
 ) -> V.Value:
     content = dict(it.content(x.root))
-    known = it.static(key, "the key of a dict")
+    known = key_of(it, x, key, "the key of a dict")
     if known not in content:
         if default is not None:
             return default
@@ -441,7 +451,7 @@ def _dict_update(
     elif other != V.NONE:
         for pair in sequence_of(it, other):
             key, value = sequence_of(it, pair)
-            content[it.static(key, "the key of a dict")] = value
+            content[key_of(it, x, key, "the key of a dict")] = value
     it.heap.write(x.root, {**content, **named}, _span(it))
     return V.NONE
 
@@ -450,7 +460,7 @@ def _dict_setdefault(
     it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE
 ) -> V.Value:
     content = it.content(x.root)
-    known = it.static(key, "the key of a dict")
+    known = key_of(it, x, key, "the key of a dict")
     if known not in content:
         it.heap.write(x.root, {**content, known: default}, _span(it))
     return it.content(x.root)[known]  # type: ignore[no-any-return]

@@ -63,6 +63,7 @@ def _load() -> None:
             einsum,
             names_builtins,
             names_composed,
+            names_containers,
             names_creation,
             names_effects,
             names_iteration,

@@ -15,7 +15,7 @@ from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call, unsupported
 from pyrelay.infer.generators import collected, is_generator, iterator
-from pyrelay.infer.in_python import iteration
+from pyrelay.infer.in_python import containers, iteration
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import iterate, sequence_of
@@ -178,8 +178,14 @@ def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
 @handles(set)
 def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """set(iterable) of known items."""
+    if it.let in it.program.tables:
+        from pyrelay.infer.names_containers import members
+
+        return members(it, iterable)
     found = sequence_of(it, iterable) if lists.has_known_length(it, iterable) else None
     if found is None or not all(isinstance(i, V.Known) for i in found):
+        if it.let is not None:
+            it.program.open_keys.add(it.let)
         raise unsupported(it, set)
     return sets.new(it, found)
 
@@ -201,6 +207,10 @@ def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -
 def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
     """dict(mapping or pairs, **named)."""
     content: dict[Any, V.Value] = {}
+    standing = isinstance(pairs, V.Ref) and pairs.cls in containers.standing_for
+    if not named and (standing or it.let in it.program.tables):
+        given = V.Tuple(()) if pairs == V.NONE else pairs
+        return call(it, V.Known(containers.Table), (given,), {})
     if isinstance(pairs, V.Ref) and pairs.root.kind == "dict":
         content.update(it.content(pairs.root))
     elif pairs != V.NONE:
@@ -521,6 +531,8 @@ def class_of(value: V.Value) -> type | None:
         case V.Items(cls=cls):
             return cls
         case V.Ref(root, cls):
+            if cls in containers.standing_for:
+                return containers.standing_for[cls][0]
             return cls or {"list": list, "dict": dict, "set": set}.get(root.kind)
         case V.Text():
             return str
@@ -576,21 +588,14 @@ def sorted_(
     reverse: V.Value = V.Known(False),
 ) -> V.Value:
     """sorted(iterable) of known items."""
-    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
-        raise it.failure(
-            errors.UnsupportedOperationError, "sorted() of an array would give a list",
-            hints=("use np.sort for an array",),
-        )
-    if not lists.has_known_length(it, iterable):
-        return call(it, V.Known(in_python.sorted_items), (iterable, key, reverse), {})
-    items = sequence_of(it, iterable)
-    if key == V.NONE and all(isinstance(i, V.Known) for i in items):
-        known = sorted((i.value for i in items), reverse=it.static(reverse, "reverse"))  # type: ignore[union-attr]
-        return it.new_ref("list", tuple(map(V.Known, known)))
-    raise it.failure(
-        errors.UnsupportedOperationError, "sorted() needs items known when compiling here",
-        hints=("use np.sort for an array",),
-    )
+    if isinstance(iterable, V.ArrayRef):
+        iterable = list_(it, iterable)
+    if key == V.NONE and lists.has_known_length(it, iterable):
+        items = sequence_of(it, iterable)
+        if all(isinstance(i, V.Known) for i in items):
+            known = sorted((i.value for i in items), reverse=it.static(reverse, "reverse"))  # type: ignore[union-attr]
+            return it.new_ref("list", tuple(map(V.Known, known)))
+    return call(it, V.Known(in_python.sorted_items), (iterable, key, reverse), {})
 
 
 @keeps_unions

@@ -13,6 +13,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.open_keys import key_of
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "&": operator.and_, "|": operator.or_, "-": operator.sub, "^": operator.xor,
@@ -113,7 +114,7 @@ def _changing(name: str) -> Callable[..., V.Value]:
 
         single = name in ("add", "discard", "remove")
         given = [
-            it.static(a, "an item of a set") if single else _as_argument(it, a) for a in args
+            key_of(it, x, a, "an item of a set") if single else _as_argument(it, a) for a in args
         ]
         changed = python_set(it, x)
         try:

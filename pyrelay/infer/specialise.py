@@ -24,6 +24,7 @@ from pyrelay.infer.handling import settle, to_caller
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
 from pyrelay.infer.layout import content_children
+from pyrelay.infer.names_containers import given_back
 from pyrelay.infer.pools import schema_columns
 from pyrelay.infer.structure import (
     ArgumentResult,
@@ -122,6 +123,8 @@ class _Attempt:
     unrolled: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = field(default_factory=dict)
     raises: bool = False  # to the caller, after what was written: see `handling.to_caller`
+    tables: frozenset[Let] = frozenset()
+    open_keys: set[Let] = field(default_factory=set)
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -141,7 +144,8 @@ class _Attempt:
         """Interpret the call and close the module."""
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
-            unrolled=self.unrolled, plans=self.plans,
+            unrolled=self.unrolled, plans=self.plans, tables=self.tables,
+            open_keys=self.open_keys,
         )
         it = Interpreter(program, Builder(), Heap())
         program.new_leaf = self._new_leaf
@@ -564,6 +568,10 @@ class _Close:
         if root in self.certain:
             return SharedResult(key)
         self.certain.add(root)
+        given = given_back(self.it, V.Ref(root, cls))
+        if given is not None:
+            made, arguments = given
+            return NodeResult("call", made, (), tuple(map(self._tree, arguments)), key)
         content = self.it.content(root)
         if isinstance(content, V.Growing):
             return self._grown(content, key)
@@ -688,10 +696,14 @@ def specialise(
     losing: Specialised | None = None  # the program without `raises`
     unrolled: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = {}
+    tables: frozenset[Let] = frozenset()
+    open_keys: frozenset[Let] = frozenset()
+    attempt: _Attempt | None = None
     needs = 0
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
+        open_keys |= attempt.open_keys if attempt else frozenset()
         raises = losing is not None
-        attempt = _Attempt(parse, known, captured, exact, unrolled, plans, raises)
+        attempt = _Attempt(parse, known, captured, exact, unrolled, plans, raises, tables)
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
                 return attempt.run(callee, args, keywords)
@@ -700,18 +712,21 @@ def specialise(
             if kind == "loops" and not leaf <= unrolled:
                 unrolled |= leaf
                 continue
-            if kind != "leaf":
-                raise errors.StaticValueError(
-                    f"{need.why} must be known when the function is compiled."
-                ) from None
-            known = {**known, leaf: True}
+            if kind == "leaf":
+                known = {**known, leaf: True}
+                continue
+            failure: Exception = errors.StaticValueError(
+                f"{need.why} must be known when the function is compiled."
+            )
         except V.NeedsCapture as need:
             if any(need.value is other.value for other in captured):
                 raise errors.InvariantError("a captured object is not handed on") from need
             captured.append(need)
+            continue
         except building.NeedsPool as pool:
             building.planned(plans, pool)
             needs += 1
+            continue
         except V.NeedsIdentity as need:
             refusal = refusal or (need.error if exact else None)
             exact += 1
@@ -719,16 +734,23 @@ def specialise(
                 if losing is not None:
                     return losing
                 raise refusal from None
+            continue
         except _NeedsWrites as need:
             losing = need.made
+            continue
         except errors.PyrelayError as error:
-            if losing is not None:
-                return losing
-            raise error if refusal is None else refusal from None
+            failure = error
         except V.NeedsUnrolling as need:
+            failure = need.error
+        open_keys |= attempt.open_keys
+        if open_keys <= tables:
             if losing is not None:
                 return losing
-            raise need.error from None
+            raise (refusal or failure) from None
+        refusal = refusal or failure
+        tables |= open_keys
+        known, unrolled = {}, frozenset()
+        needs += 1
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 
 

@@ -15,7 +15,9 @@ from pyrelay.infer import choice, lists, text
 from pyrelay.infer import values as V
 from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.open_keys import key_of
 from pyrelay.infer.operators import binary, compare, extent_of, number_of_enum, poly_of, raised
+from pyrelay.infer.protocols import special
 from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
@@ -51,7 +53,7 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.Ref(root) if root.kind == "list":
             return _index_list(it, obj, key, checked)
         case V.Ref(root) if root.kind == "dict":
-            return choice.lookup(it, it.content(root), key)
+            return choice.lookup(it, obj, key)
         case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None and hasattr(cls, "__getitem__"):
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
@@ -380,6 +382,8 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
                 lists.set_item(it, obj, key, value)
                 return
             items = list(it.content(root))
+            if not items and isinstance(key, V.Scalar):
+                raise raised(it, IndexError("list assignment index out of range"))
             index = it.static(key, "the index of a list")
             try:
                 if isinstance(index, slice):
@@ -400,7 +404,7 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             it.heap.write(root, tuple(items), it.let.span if it.let else None)
             return
         case V.Ref(root) if root.kind == "dict":
-            known = it.static(key, "the key of a dict")
+            known = key_of(it, obj, key, "the key of a dict")
             it.heap.write(root, {**it.content(root), known: value}, it.let.span if it.let else None)
             return
         case V.Ref(_, cls) if cls is not None and hasattr(cls, "__setitem__"):
@@ -568,7 +572,14 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     if isinstance(obj, V.Ref) and obj.root.kind == "list" and lists.must_grow(it, obj, key):
         lists.pop(it, obj, key)
         return
-    known = it.static(key, "the key to delete")
+    if isinstance(obj, V.Ref) and obj.root.kind == "object":
+        method = special(it, obj, "__delitem__", key)
+        if method is not None:
+            return
+    if isinstance(obj, V.Ref) and obj.root.kind == "dict":
+        known = key_of(it, obj, key, "the key to delete")
+    else:
+        known = it.static(key, "the key to delete")
     if isinstance(obj, V.Ref) and obj.root.kind == "dict":
         content = dict(it.content(obj.root))
         if known not in content:

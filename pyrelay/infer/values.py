@@ -49,6 +49,7 @@ class Root:
     item: Item | None = None  # which item it was read from
     #: Where (True: somewhere) an item was written that may be this array.
     outdated: Span | bool = False
+    made: Let | None = None  # what makes it, of a dict or set of the program
 
     def may_alias(self, other: Root) -> bool:
         """True unless the two are certainly different objects."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter, defaultdict, deque
-
 import numpy as np
 
 from tests.users.corpus import refuse
@@ -54,41 +51,6 @@ def strict_arithmetic(x):
         return 1 / np.float64(x)
 
 
-@refuse((np.array([1, 2, 1]),), "key of a dict", "array")
-def counts_in_a_dict(x):
-    counts = {}
-    for v in x:
-        counts[v] = counts.get(v, 0) + 1
-    return counts
-
-
-@refuse((np.array([1, 2, 1]),), "containers that grow", "array of fixed size")
-def counts_in_a_defaultdict(x):
-    counts = defaultdict(int)
-    for v in x:
-        counts[v] += 1
-    return counts
-
-
-@refuse((np.array([1, 2, 1]),), "containers that grow")
-def counter(x):
-    return Counter(x)
-
-
-@refuse((3,), "containers that grow")
-def queue(n):
-    q = deque([0])
-    q.append(n)
-    return q.popleft()
-
-
-@refuse((3,), "containers that grow")
-def priority_queue(n):
-    heap = []
-    heapq.heappush(heap, n)
-    return heapq.heappop(heap)
-
-
 @refuse((X,), "no base case")
 def endless_recursion(x):
     return endless_recursion(x + 1.0) * 2.0
@@ -124,11 +86,6 @@ def set_of_values(x):
 def context_manager(x):
     with open("data.txt") as handle:
         return x, handle.read()
-
-
-@refuse((X,), "sorted")
-def sorted_by_key(x):
-    return sorted([x[0], x[1], x[2]], key=lambda v: -v)
 
 
 CALLS = 0

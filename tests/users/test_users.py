@@ -23,6 +23,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     built_trees,
     changed_trees,
     choices,
+    containers,
     functions,
     generators,
     grids,

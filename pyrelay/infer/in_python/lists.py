@@ -142,8 +142,24 @@ def sorted_items(items: Any, key: Any, reverse: Any) -> Any:
     """sorted(items, key=key, reverse=reverse)."""
     given = list(items)
     ranks = np.array(given if key is None else [key(item) for item in given])
+    order = _stable_order(ranks[::-1] if reverse else ranks)
     if reverse:
-        order = len(given) - 1 - np.argsort(ranks[::-1], kind="stable")[::-1]
-    else:
-        order = np.argsort(ranks, kind="stable")
+        order = len(given) - 1 - order[::-1]
     return [given[k] for k in order]
+
+
+def _stable_order(ranks: Any) -> Any:
+    """The places of the items by rank; of tuples, by the first number that differs."""
+    if ranks.ndim == 1:
+        return np.argsort(ranks, kind="stable")
+    order = np.argsort(ranks[:, -1], kind="stable")
+    for k in range(2, ranks.shape[1] + 1):
+        order = order[np.argsort(ranks[order, -k], kind="stable")]
+    return order
+
+
+def sort_items(items: Any, key: Any, reverse: Any) -> None:
+    """items.sort(key=key, reverse=reverse)."""
+    ordered = sorted_items(items, key, reverse)
+    for k in range(len(ordered)):
+        items[k] = ordered[k]

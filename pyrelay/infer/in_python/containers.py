@@ -1,0 +1,379 @@
+"""Containers whose keys or length only the running program knows, as classes in plain Python.
+
+In and out: what the methods of `collections.deque`, `dict`, `defaultdict`, `Counter` and `set` take
+and give. Keys are ints or tuples of ints. Derivatives follow from the bodies; back in Python each
+is the container that it stands for (`standing_for`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+def hash_of(key: Any) -> Any:
+    """A number for a key; a handler says that of a program, and refuses other keys."""
+    return hash(key)
+
+
+class Queue:
+    """collections.deque: what was put at the left end in reverse, then `items` from `head` on."""
+
+    def __init__(self, iterable: Iterable[Any] = (), maxlen: Any = None) -> None:
+        self.items: list[Any] = []
+        self.left: list[Any] = []
+        self.head = 0
+        self.maxlen = maxlen
+        for item in iterable:
+            self.append(item)
+
+    def __len__(self) -> int:
+        return len(self.left) + len(self.items) - self.head
+
+    def append(self, item: Any) -> None:
+        if self.maxlen is not None and len(self) >= self.maxlen:
+            if self.maxlen == 0:
+                return
+            self.popleft()
+        self.items.append(item)
+
+    def appendleft(self, item: Any) -> None:
+        if self.maxlen is not None and len(self) >= self.maxlen:
+            if self.maxlen == 0:
+                return
+            self.pop()
+        self.left.append(item)
+
+    def extend(self, iterable: Iterable[Any]) -> None:
+        for item in iterable:
+            self.append(item)
+
+    def extendleft(self, iterable: Iterable[Any]) -> None:
+        for item in iterable:
+            self.appendleft(item)
+
+    def popleft(self) -> Any:
+        if len(self) == 0:
+            raise IndexError("pop from an empty deque")
+        if self.left:
+            return self.left.pop()
+        item = self.items[self.head]
+        self.head += 1
+        return item
+
+    def pop(self) -> Any:
+        if len(self) == 0:
+            raise IndexError("pop from an empty deque")
+        if self.head == len(self.items):
+            return self.left.pop(0)
+        return self.items.pop()
+
+    def clear(self) -> None:
+        self.items.clear()
+        self.left.clear()
+        self.head = 0
+
+    def rotate(self, n: Any = 1) -> None:
+        if len(self) > 0:
+            for _ in range(n % len(self)):
+                self.appendleft(self.pop())
+
+    def _place(self, index: Any) -> Any:
+        """The index counted from the left end."""
+        place = index + len(self) if index < 0 else index
+        if place < 0 or place >= len(self):
+            raise IndexError("deque index out of range")
+        return place
+
+    def __getitem__(self, index: Any) -> Any:
+        place = self._place(index)
+        if place < len(self.left):
+            return self.left[len(self.left) - 1 - place]
+        return self.items[self.head + place - len(self.left)]
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        place = self._place(index)
+        if place < len(self.left):
+            self.left[len(self.left) - 1 - place] = item
+        else:
+            self.items[self.head + place - len(self.left)] = item
+
+    def __contains__(self, item: Any) -> bool:
+        return any(each == item for each in self)
+
+    def __iter__(self) -> Iterator[Any]:
+        for k in range(len(self.left)):
+            yield self.left[len(self.left) - 1 - k]
+        for k in range(self.head, len(self.items)):
+            yield self.items[k]
+
+    def copy(self) -> Any:
+        return Queue(self, self.maxlen)
+
+    def count(self, wanted: Any) -> Any:
+        return sum([1 for item in self if item == wanted])
+
+
+class Table:
+    """dict: the entries in order of insertion, and a table of their places by open addressing.
+
+    Source: Knuth, The Art of Computer Programming 3, 6.4, algorithm L. An entry that was deleted
+    keeps its place, so that probing goes on behind it.
+    """
+
+    def __init__(self, pairs: Any = ()) -> None:
+        self.names: list[Any] = []
+        self.held: list[Any] = []
+        self.alive: list[bool] = []
+        self.slots = np.full(8, -1)
+        self.size = 0
+        self.update(pairs)
+
+    def find(self, key: Any) -> Any:
+        """The place of the entry; of none, -1 - the free slot."""
+        last = len(self.slots) - 1
+        at = hash_of(key) & last
+        while self.slots[at] >= 0:
+            place = int(self.slots[at])
+            if self.alive[place] and self.names[place] == key:
+                return place
+            at = (at + 1) & last
+        return -1 - at
+
+    def _make_room(self) -> None:
+        last = 2 * len(self.slots) - 1
+        slots = np.full(last + 1, -1)
+        for place in range(len(self.names)):
+            at = hash_of(self.names[place]) & last
+            while slots[at] >= 0:
+                at = (at + 1) & last
+            slots[at] = place
+        self.slots = slots
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __contains__(self, key: Any) -> bool:
+        place: int = self.find(key)
+        return place >= 0
+
+    def __getitem__(self, key: Any) -> Any:
+        place = self.find(key)
+        if place < 0:
+            raise KeyError(key)
+        return self.held[place]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        place = self.find(key)
+        if place >= 0:
+            self.held[place] = value
+            return
+        if 2 * len(self.names) + 2 > len(self.slots):
+            self._make_room()
+            place = self.find(key)
+        self.slots[-1 - place] = len(self.names)
+        self.names.append(key)
+        self.held.append(value)
+        self.alive.append(True)
+        self.size += 1
+
+    def __delitem__(self, key: Any) -> None:
+        place = self.find(key)
+        if place < 0:
+            raise KeyError(key)
+        self.alive[place] = False
+        self.size -= 1
+
+    def __iter__(self) -> Iterator[Any]:
+        for place in range(len(self.names)):
+            if self.alive[place]:
+                yield self.names[place]
+
+    def keys(self) -> Any:
+        return [self.names[k] for k in range(len(self.names)) if self.alive[k]]
+
+    def values(self) -> Any:
+        return [self.held[k] for k in range(len(self.names)) if self.alive[k]]
+
+    def items(self) -> Any:
+        return [(self.names[k], self.held[k]) for k in range(len(self.names)) if self.alive[k]]
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        place = self.find(key)
+        if place < 0:
+            return default
+        return self.held[place]
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        place = self.find(key)
+        if place < 0:
+            self[key] = default
+            place = len(self.names) - 1
+        return self.held[place]
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        place = self.find(key)
+        if place < 0:
+            if len(default) == 1:
+                return default[0]
+            raise KeyError(key)
+        self.alive[place] = False
+        self.size -= 1
+        return self.held[place]
+
+    def update(self, pairs: Any) -> None:
+        if isinstance(pairs, dict):
+            for key in pairs:
+                self[key] = pairs[key]
+        else:
+            for key, value in pairs:
+                self[key] = value
+
+    def clear(self) -> None:
+        self.names.clear()
+        self.held.clear()
+        self.alive.clear()
+        self.slots = np.full(8, -1)
+        self.size = 0
+
+    def copy(self) -> Any:
+        return Table(self)
+
+    def __eq__(self, other: Any) -> Any:
+        if len(self) != len(other):
+            return False
+        for key in self:  # noqa: SIM110
+            if key not in other or self[key] != other[key]:
+                return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class DefaultTable(Table):
+    """collections.defaultdict."""
+
+    def __init__(self, default_factory: Any = None, pairs: Any = ()) -> None:
+        Table.__init__(self, pairs)
+        self.default_factory = default_factory
+
+    def __getitem__(self, key: Any) -> Any:
+        place = self.find(key)
+        if place < 0:
+            if self.default_factory is None:
+                raise KeyError(key)
+            self[key] = self.default_factory()
+            place = len(self.names) - 1
+        return self.held[place]
+
+    def copy(self) -> Any:
+        return DefaultTable(self.default_factory, self)
+
+
+class CountTable(Table):
+    """collections.Counter."""
+
+    def __init__(self, iterable: Any = ()) -> None:
+        Table.__init__(self)
+        self.update(iterable)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key, 0)
+
+    def update(self, iterable: Any = ()) -> None:
+        if isinstance(iterable, dict):
+            for key in iterable:
+                self[key] = self[key] + iterable[key]
+        else:
+            for key in iterable:
+                self[key] = self[key] + 1
+
+    def most_common(self, n: Any = None) -> Any:
+        order = np.argsort(-np.array(self.values()), kind="stable")
+        pairs = self.items()
+        chosen = [pairs[k] for k in order]
+        return chosen if n is None else chosen[:n]
+
+    def total(self) -> Any:
+        return sum(self.values())
+
+    def elements(self) -> Iterator[Any]:
+        for key in self:
+            for _ in range(self[key]):
+                yield key
+
+    def copy(self) -> Any:
+        return CountTable(self)
+
+
+class Members:
+    """set: the keys of a table."""
+
+    def __init__(self, iterable: Iterable[Any] = ()) -> None:
+        self.table = Table()
+        self.update(iterable)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.table
+
+    def add(self, item: Any) -> None:
+        if item not in self.table:
+            self.table[item] = True
+
+    def update(self, *iterables: Any) -> None:
+        for iterable in iterables:
+            for item in iterable:
+                self.add(item)
+
+    def discard(self, item: Any) -> None:
+        if item in self.table:
+            del self.table[item]
+
+    def remove(self, item: Any) -> None:
+        del self.table[item]
+
+    def clear(self) -> None:
+        self.table.clear()
+
+    def copy(self) -> Any:
+        made = Members()
+        for item in self.table:
+            made.add(item)
+        return made
+
+
+# -- back in Python --------------------------------------------------------------------------------
+
+
+def _pairs(names: list[Any], held: list[Any], alive: list[bool]) -> dict[Any, Any]:
+    return {k: v for k, v, here in zip(names, held, alive, strict=True) if here}
+
+
+def _default_dict(factory: Callable[[], Any] | None, *parts: Any) -> Any:
+    return defaultdict(factory, _pairs(*parts))
+
+
+def _counter(*parts: Any) -> Any:
+    return Counter(_pairs(*parts))
+
+
+def _set(*parts: Any) -> set[Any]:
+    return set(_pairs(*parts))
+
+
+#: What each class stands for, what makes that in Python, and the arguments for it.
+standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] = {
+    Queue: (deque, deque, lambda x: (list(x), x.maxlen)),
+    Table: (dict, _pairs, lambda x: (x.names, x.held, x.alive)),
+    DefaultTable: (
+        defaultdict, _default_dict, lambda x: (x.default_factory, x.names, x.held, x.alive)
+    ),
+    CountTable: (Counter, _counter, lambda x: (x.names, x.held, x.alive)),
+    Members: (set, _set, lambda x: (x.table.names, x.table.held, x.table.alive)),
+}

@@ -1,0 +1,93 @@
+"""`collections`, `heapq` and `bisect`, and dicts and sets with keys known only at run time.
+
+In: iterables, keys. Out: objects of the classes of in_python/containers.py, which have the methods
+of the containers they stand for. A dict or set of the program is one if an attempt with keys that
+are known failed at it (`Program.tables`).
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import containers, heaps
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import handles
+from pyrelay.infer.open_keys import is_int
+from pyrelay.infer.operators import binary
+from pyrelay.ir import types
+
+
+def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
+    def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        return call(it, V.Known(fn), args, keywords)
+
+    return handler
+
+
+for _name in heaps.__all__:
+    handles(getattr(bisect if hasattr(bisect, _name) else heapq, _name))(
+        _in_python(getattr(heaps, _name))
+    )
+for _python, _cls in (
+    (collections.deque, containers.Queue), (collections.defaultdict, containers.DefaultTable),
+    (collections.Counter, containers.CountTable),
+):
+    handles(_python)(_in_python(_cls))
+
+
+def table(it: Interpreter, pairs: Sequence[tuple[V.Value, V.Value]]) -> V.Value:
+    """A dict with these entries and others to come."""
+    return call(it, V.Known(containers.Table), (V.Tuple(tuple(map(V.Tuple, pairs))),), {})
+
+
+def members(it: Interpreter, items: V.Value) -> V.Value:
+    """A set with these items and others to come."""
+    return call(it, V.Known(containers.Members), (items,), {})
+
+
+def given_back(it: Interpreter, ref: V.Ref) -> tuple[Callable[..., Any], list[V.Value]] | None:
+    """What makes the Python container that an object stands for, and the arguments for it."""
+    standing = containers.standing_for.get(ref.cls)
+    if standing is None:
+        return None
+    _, made, arguments = standing
+    found = call(it, V.Known(arguments), (ref,), {})
+    assert isinstance(found, V.Tuple)
+    return made, list(found.items)
+
+
+@handles(containers.hash_of)
+def hash_of(it: Interpreter, key: V.Value) -> V.Value:
+    """A number for an int, or a tuple of them; its low bits differ for keys of any stride."""
+    if isinstance(key, V.Known) and isinstance(key.value, tuple):
+        key = V.Tuple(tuple(map(V.Known, key.value)))
+    if isinstance(key, V.Tuple):
+        mixed: V.Value = V.Known(len(key.items))
+        for part in key.items:
+            if not is_int(part):
+                raise _refused(it, part)
+            low = binary(it, "&", mixed, V.Known((1 << 28) - 1))
+            spread = binary(it, "*", low, V.Known(1000003))
+            mixed = binary(it, "^", spread, part)
+    elif is_int(key):
+        mixed = key
+    else:
+        raise _refused(it, key)
+    number = V.Scalar(types.PY_INT, it.builder.cast(it.atom(mixed), types.i64, weak=True))
+    folded = binary(it, "^", number, binary(it, ">>", number, V.Known(17)))
+    return binary(it, "^", folded, binary(it, ">>", folded, V.Known(8)))
+
+
+def _refused(it: Interpreter, key: V.Value) -> errors.PyrelayError:
+    return it.failure(
+        errors.UnsupportedOperationError,
+        f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",
+        notes=("such keys are ints, or tuples of ints",),
+    )

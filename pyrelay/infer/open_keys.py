@@ -1,0 +1,35 @@
+"""Keys of dicts, and items of sets, that only the running program knows.
+
+In: a container of the program and a key. Out: the key, if it is known. Otherwise the container is
+noted: where an attempt fails at such a key, the next one makes it a table (names_containers.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+
+
+def is_open(it: Interpreter, key: V.Value) -> bool:
+    """Whether a key is an int, or a tuple of ints, that only the running program knows."""
+    if isinstance(key, V.Tuple):
+        return any(is_open(it, k) for k in key.items) and all(is_int(k) for k in key.items)
+    return isinstance(key, V.Scalar) and is_int(key)
+
+
+def is_int(key: V.Value) -> bool:
+    """Whether a value is an int, Python's or NumPy's."""
+    ty = V.number_type(key)
+    return ty is not None and ty.dtype.is_integer
+
+
+def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
+    """A key of a dict or set, which is known. Notes a container that could be made with open keys.
+
+    Raises what `Interpreter.static` raises.
+    """
+    if ref.root.made is not None and is_open(it, key):
+        it.program.open_keys.add(ref.root.made)
+    return it.static(key, what)

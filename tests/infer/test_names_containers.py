@@ -1,0 +1,70 @@
+"""Queues, heaps, tables and sets: programs that do not depend on keys, and what they refuse."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay import errors
+
+
+def counted(keys):
+    counts = {}
+    for k in keys.tolist():
+        counts[k] = counts.get(k, 0) + 1
+    return counts
+
+
+def test_other_keys_compile_nothing():
+    f = pyrelay.jit(counted)
+    for keys in ([1, 2, 1, 0, 2], [5, -3, 2**40, 5, 1024], list(range(0, 4096 * 5, 4096))):
+        assert f(np.array(keys)) == Counter(keys)
+        assert list(f(np.array(keys))) == list(dict.fromkeys(keys))
+    assert f._compilations == 1
+
+
+def test_containers_come_back_as_what_they_stand_for():
+    @pyrelay.jit
+    def made(keys):
+        queue, counts, groups, seen = deque(maxlen=2), Counter(), defaultdict(list), set()
+        for k in keys.tolist():
+            queue.append(k)
+            counts[k] += 1
+            groups[k % 2].append(k)
+            seen.add(k)
+        return queue, counts, groups, seen
+
+    queue, counts, groups, seen = made(np.array([3, 1, 2, 3]))
+    assert queue == deque([2, 3]) and type(queue) is deque and queue.maxlen == 2
+    assert counts == Counter([3, 1, 2, 3]) and type(counts) is Counter
+    assert groups == {1: [3, 1, 3], 0: [2]} and groups.default_factory is list
+    assert seen == {1, 2, 3}
+
+
+def test_float_keys_are_refused():
+    @pyrelay.jit
+    def seen_before(x):
+        seen = set()
+        for v in x:
+            if v in seen:
+                return True
+            seen.add(v)
+        return False
+
+    with pytest.raises(errors.PyrelayError, match="an item of a set must be known"):
+        seen_before(np.array([0.5, 1.5]))
+
+
+def test_text_as_a_key_of_a_counter_is_refused():
+    @pyrelay.jit
+    def letters(text, n):
+        counts = Counter()
+        for c in text:
+            counts[c] += n
+        return counts
+
+    with pytest.raises(errors.UnsupportedOperationError, match="cannot be a key"):
+        letters("abca", 1)
