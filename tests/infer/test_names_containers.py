@@ -38,9 +38,13 @@ def test_containers_come_back_as_what_they_stand_for():
         return queue, counts, groups, seen
 
     queue, counts, groups, seen = made(np.array([3, 1, 2, 3]))
-    assert queue == deque([2, 3]) and type(queue) is deque and queue.maxlen == 2
-    assert counts == Counter([3, 1, 2, 3]) and type(counts) is Counter
-    assert groups == {1: [3, 1, 3], 0: [2]} and groups.default_factory is list
+    assert queue == deque([2, 3])
+    assert type(queue) is deque
+    assert queue.maxlen == 2
+    assert counts == Counter([3, 1, 2, 3])
+    assert type(counts) is Counter
+    assert groups == {1: [3, 1, 3], 0: [2]}
+    assert groups.default_factory is list
     assert seen == {1, 2, 3}
 
 
