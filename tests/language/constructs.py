@@ -268,7 +268,7 @@ def generators(n):
     return total, sum(two((n, n + 1)))
 
 
-@compiled("Dicts whose keys, ints or tuples of ints, are known only at run time", np.array([1, 2, 1]))
+@compiled("Dicts whose keys (ints, tuples of ints) only the program knows", np.array([1, 2, 1]))
 def counts(x):
     found = {}
     for v in x:
