@@ -72,3 +72,21 @@ def test_text_as_a_key_of_a_counter_is_refused():
 
     with pytest.raises(errors.UnsupportedOperationError, match="cannot be a key"):
         letters("abca", 1)
+
+
+def compared(keys):
+    queue, counts, seen = deque(), Counter(), set()
+    for k in keys.tolist():
+        queue.append(k)
+        counts[k] += 1
+        seen.add(k)
+    del counts[77]
+    return (
+        queue == deque(keys.tolist()), queue == deque([1]), queue == [3, 1, 3],
+        seen == {1, 3}, seen == {1, 2}, counts == {3: 2, 1: 1}, counts == {3: 2, 2: 1},
+    )
+
+
+def test_containers_are_compared_by_what_they_hold():
+    keys = np.array([3, 1, 3])
+    assert pyrelay.jit(compared)(keys) == compared(keys)

@@ -113,6 +113,16 @@ class Queue:
     def copy(self) -> Any:
         return Queue(self, self.maxlen)
 
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, deque) or len(self) != len(other):
+            return False
+        for k in range(len(self)):  # noqa: SIM110
+            if self[k] != other[k]:
+                return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
     def count(self, wanted: Any) -> Any:
         return sum([1 for item in self if item == wanted])
 
@@ -243,7 +253,7 @@ class Table:
         return Table(self)
 
     def __eq__(self, other: Any) -> Any:
-        if len(self) != len(other):
+        if not isinstance(other, dict) or len(self) != len(other):
             return False
         for key in self:  # noqa: SIM110
             if key not in other or self[key] != other[key]:
@@ -282,6 +292,10 @@ class CountTable(Table):
 
     def __getitem__(self, key: Any) -> Any:
         return self.get(key, 0)
+
+    def __delitem__(self, key: Any) -> None:
+        if key in self:
+            Table.__delitem__(self, key)
 
     def update(self, iterable: Any = ()) -> None:
         if isinstance(iterable, dict):
@@ -346,6 +360,16 @@ class Members:
         for item in self.table:
             made.add(item)
         return made
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, (set, frozenset)) or len(self) != len(other):
+            return False
+        for item in self.table:  # noqa: SIM110
+            if item not in other:
+                return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 # -- back in Python --------------------------------------------------------------------------------
