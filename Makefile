@@ -4,11 +4,13 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
+# Which of CuPy's wheels gpu-test installs: cuda12 or cuda13.
+CUDA ?= cuda13
 BIN := $(VENV)/bin
 METADATA := setup.cfg pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint bench gpu-test gpu-bench clean
 
 help:
 	@echo "make demo      train three small models on real data, show what the compiler made"
@@ -16,6 +18,8 @@ help:
 	@echo "make test-all  the same with the long tests"
 	@echo "make lint      ruff, mypy and import-linter only"
 	@echo "make bench     time pyrelay against NumPy, numba, JAX and PyTorch"
+	@echo "make gpu-test  the tests of GPU code, on the CPU; no GPU is needed"
+	@echo "make gpu-bench kernels and bytes of GPU code, counted; OUT=folder writes gpu.json"
 	@echo "make clean     remove the environments and what tools left behind"
 
 demo: $(VENV)/.installed-demo
@@ -34,6 +38,14 @@ lint: $(VENV)/.installed-test
 
 bench: $(BENCH_VENV)/.installed-bench
 	$(BENCH_VENV)/bin/python -m benchmarks
+
+gpu-test: $(VENV)/.installed-test $(VENV)/.installed-$(CUDA)
+	$(BIN)/python -m pytest -n 2 -m "" -rs tests/devices/test_cuda_emulator.py \
+	  tests/devices/test_cuda_text.py tests/lower/test_emit_cuda.py tests/lower/test_cooperation.py \
+	  tests/lower/test_traffic.py tests/ops/test_scalar.py
+
+gpu-bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.gpu $(OUT)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

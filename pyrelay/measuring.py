@@ -17,6 +17,7 @@ import numpy as np
 from pyrelay import config
 from pyrelay.devices import cache, native
 from pyrelay.devices.threads import usable_threads
+from pyrelay.errors import DeviceError
 
 _LONG_ENOUGH = 2e-3
 """Seconds one measurement takes at least, so that the clock's steps do not count."""
@@ -92,11 +93,22 @@ def info() -> Any:
         ("processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} CPUs"),
         ("threads", str(usable_threads(config.current().num_threads))),
         ("disk cache", kept),
+        ("gpu", _gpu()),
         ("this process", f"{native.counts.compiled} kernels compiled, "
                          f"{native.counts.loaded} object files loaded"),
     )  # fmt: skip
     lines = [f"pyrelay {_version('pyrelay')}", *(f"  {name:12} {text}" for name, text in rows)]
     return Text("\n".join([*lines, "", config.table()]))
+
+
+def _gpu() -> str:
+    """Whether programs can run on a GPU, and why not."""
+    from pyrelay.devices import cuda
+
+    try:
+        return cuda.gpu().name
+    except DeviceError as error:
+        return error.message
 
 
 def _version(package: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +118,18 @@ def test_reductions_by_blocks_compile_for_every_dtype(tmp_path: Path) -> None:
     assert_compiles(kernels, tmp_path)
 
 
-def test_without_cupy_the_error_names_what_to_install() -> None:
-    if importlib.util.find_spec("cupy") is not None:
-        pytest.skip("CuPy is installed")
-    with pytest.raises(DeviceError, match="needs CuPy") as caught:
-        pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
-    assert "pyrelay[cuda13]" in str(caught.value)
+@pytest.mark.parametrize("installed", [False, True])
+def test_the_error_of_a_gpu_says_what_is_missing(
+    installed: bool, monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if installed else None)
+    with pytest.raises(DeviceError) as caught:
+        cuda.gpu()
+    golden(f"errors/device_cuda_{'with' if installed else 'without'}_cupy.txt", str(caught.value))
+    assert str(caught.value.message) in str(pyrelay.info())
+
+
+def test_ptx_without_cupy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DeviceError, match="needs CuPy"):
         cuda.ptx("")

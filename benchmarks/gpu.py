@@ -1,0 +1,160 @@
+"""`make gpu-bench`: what programs ask of a GPU, counted in their kernels, without a GPU.
+
+python -m benchmarks.gpu [OUT]   prints a table last; with OUT, a folder, writes gpu.json there
+
+A kernel on a GPU that is not compute-bound lasts as long as its bytes take, so they are what can be
+known beforehand: the bytes that its loads and stores ask for, over the fewest possible, each array
+of a fused group read or written once. Nothing is timed: see docs/gpu.md.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pyrelay
+from pyrelay.infer.structure import Flattened, flatten
+from pyrelay.ir import dims, interp
+from pyrelay.ir.nodes import Atom, KernelCall, Let
+from pyrelay.ir.types import TensorType
+from pyrelay.lower.cooperation import cooperation
+from pyrelay.lower.kernelise import kernelise
+from pyrelay.lower.normalise import kernels_only
+from pyrelay.lower.traffic import moved
+from pyrelay.pipeline import lowered
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program: its kernels, those that a block shares, products of matrices; bytes."""
+
+    program: str
+    kernels: int
+    by_blocks: int
+    products: int
+    moved: int
+    least: int
+
+
+def elementwise(x: Any, w: Any, b: Any) -> Any:
+    return np.tanh(x * w + b) * np.exp(-x * x)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
+    centred = x - x.mean(axis=1, keepdims=True)
+    deviation = np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+    return centred / deviation * scale + shift
+
+
+def total(x: Any) -> Any:
+    return (x * x).sum()
+
+
+def column_sums(x: Any) -> Any:
+    return x.sum(axis=0)
+
+
+def perceptron(x: Any, w: Any, v: Any, y: Any) -> Any:
+    error = np.tanh(x @ w) @ v - y
+    return (error * error).sum()
+
+
+def f32(*shape: int) -> Any:
+    """Zeros: only their shape and dtype count."""
+    return np.zeros(shape, np.float32)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "elementwise 1M": (elementwise, (f32(1 << 20), f32(1 << 20), f32(1 << 20))),
+    "softmax 4096x512": (softmax, (f32(4096, 512),)),
+    "layer norm 4096x512": (layer_norm, (f32(4096, 512), f32(512), f32(512))),
+    "sum of squares 1M": (total, (f32(1 << 20),)),
+    "column sums 4096x512": (column_sums, (f32(4096, 512),)),
+    "gradient of softmax": (
+        pyrelay.grad(lambda x: (softmax(x) * x).sum()), (f32(4096, 512),)
+    ),
+    "gradient of perceptron": (
+        pyrelay.grad(perceptron, argnums=(1, 2)),
+        (f32(64, 784), f32(784, 256), f32(256, 10), f32(64, 10)),
+    ),
+}  # fmt: skip
+
+
+def measured(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Row:
+    """The kernels of a program without control flow, and their bytes.
+
+    Raises ValueError for one with control flow.
+    """
+    compiled = pyrelay.jit(function)
+    module = kernels_only(lowered(compiled._specialised(args, {}).module, "fuse"))
+    flat = Flattened()
+    flatten([(arg, "argument") for arg in args], flat)
+    extents = interp.bind_extents(module.main, flat.leaves, {})
+    kernels = by_blocks = products = bytes_moved = least = 0
+    for let in module.main.body.lets:
+        if not isinstance(let.rhs, KernelCall):
+            products += _is_product(let)
+            continue
+        values = [dims.evaluate(d, extents) for d in let.rhs.dims]
+        inner = dict(zip(let.rhs.function.dims, values, strict=True))
+        for kernel in kernelise(let.rhs.function).kernels:
+            kernels += 1
+            by_blocks += cooperation(kernel) is not None
+            bytes_moved += moved(kernel, values, dims.evaluate(kernel.extent, inner))
+        arrays = dict.fromkeys((*let.rhs.args, *let.outs))
+        least += sum(_bytes(array, extents) for array in arrays)
+    return Row(name, kernels, by_blocks, products, bytes_moved, least)
+
+
+def _is_product(let: Let) -> bool:
+    op = getattr(let.rhs, "op", None)
+    if not hasattr(let.rhs, "op"):
+        raise ValueError("programs with control flow are not counted")
+    return getattr(op, "schedule", None) == "matmul"
+
+
+def _bytes(atom: Atom, extents: Any) -> int:
+    ty = atom.type
+    if not isinstance(ty, TensorType) or not ty.shape:
+        return 0
+    return int(dims.evaluate(dims.product((*ty.shape, ty.dtype.size)), extents))
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as a table of Markdown."""
+    lines = [
+        "| program | kernels | by blocks | products | MB moved | MB least | ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        ratio = f"{r.moved / r.least:.2f}" if r.least else "-"
+        lines.append(
+            f"| {r.program} | {r.kernels} | {r.by_blocks} | {r.products} | {r.moved / 1e6:.2f} "
+            f"| {r.least / 1e6:.2f} | {ratio} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    rows = [measured(name, *program) for name, program in PROGRAMS.items()]
+    if len(sys.argv) > 1:
+        folder = Path(sys.argv[1])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "gpu.json").write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    print("No GPU was used: kernels and bytes are counted, nothing is timed.\n")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
