@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyrelay.errors import Span
+from pyrelay.errors import Span, UnsupportedOperationError
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
@@ -74,10 +74,11 @@ def leaf_types(layout: Layout) -> Iterator[Type]:
                 yield here
 
 
-def shared_leaf_types(layouts: Sequence[Any]) -> list[Any]:
-    """Leaf types of several layouts that share places: each place counts once."""
+def shared_leaf_types(layouts: Sequence[Any], before: Collection[int] = ()) -> list[Any]:
+    """Leaf types of several layouts that share places: each place counts once, those `before` not.
+    """
     found: list[Any] = []
-    seen: set[int] = set()
+    seen = set(before)
     pending: list[Any] = list(reversed(layouts))
     while pending:
         here = pending.pop()
@@ -110,7 +111,8 @@ def shared_leaf_types(layouts: Sequence[Any]) -> list[Any]:
 class Encoder:
     """Writes values of one path as atoms of a layout. Collects extents for the layout's symbols.
 
-    bound: the symbols that the node binds for which this is written.
+    bound: the symbols that the node binds for which this is written. missing: places written as
+    placeholders so far, in a case that is not at hand, and the tag that says so, if any does.
     """
 
     builder: Builder
@@ -121,6 +123,7 @@ class Encoder:
     seen: set[int] = field(default_factory=set)
     number: Callable[[int, V.Root], Atom] | None = None  # of the object in a place
     bound: Collection[Symbol] = ()
+    missing: dict[int, Atom | None] = field(default_factory=dict)
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
         if isinstance(layout, LNode) and layout.head[0] == "data":
@@ -137,6 +140,8 @@ class Encoder:
                 if extent is None:
                     self._scalar(value, ty)
             case LPlace(key, kind, _, content, numbered=numbered):
+                if key in self.missing:
+                    raise _met_again(self.builder.span)
                 if key in self.seen:
                     return
                 self.seen.add(key)
@@ -245,16 +250,21 @@ class Encoder:
         for symbol in _symbols(layout):
             if symbol.name == "d" and symbol.origin is Origin.RUNTIME and symbol in self.bound:
                 empty[symbol] = self.extents.setdefault(symbol, 0)
-        for ty in leaf_types(layout):
+        for ty in shared_leaf_types([layout], self.seen):
             self.atoms.append(self.builder.undef(types.substitute(ty, empty)).atom)
         for key in _keys(layout):
+            if key not in self.seen:
+                self.missing[key] = None
             self.seen.add(key)
 
     def _from_union(self, value: V.Union, layout: Layout) -> None:
         """A value that is already one of several cases: select by its tag, case by case."""
         parts: list[Encoder] = []
         for case in value.possible:
-            part = replace(self, atoms=[], extents=dict(self.extents), seen=set(self.seen))
+            others = {k: tag for k, tag in self.missing.items() if tag is not value.tag}
+            part = replace(
+                self, atoms=[], extents=dict(self.extents), seen=set(self.seen), missing=others
+            )
             part(case, layout)
             parts.append(part)
         chosen, extents = parts[-1].atoms, parts[-1].extents
@@ -265,6 +275,17 @@ class Encoder:
         self.extents.update(extents)
         for part in parts:
             self.seen |= part.seen
+            for key, tag in part.missing.items():
+                self.missing.setdefault(key, value.tag if tag is None else tag)
+
+
+def _met_again(span: Span | None) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        "an object is passed on both for certain and as one of several cases of another value.",
+        span=span,
+        notes=("what it contains would be passed with the case, which may not be the one at hand",),
+        hints=("pass a copy with the cases: x.copy()", "pass what is certain first"),
+    )
 
 
 def _either(

@@ -264,7 +264,7 @@ def itertools_names(x, n):
     )
 
 
-@use((X, 6), (X - 2.5, 0), wrt=(0,))
+@use((X, 6), (X - 2.4, 0), wrt=(0,))
 def filters(x, n):
     return (
         sum(filter(lambda v: v > 0, x)), [v for v in filter(lambda k: k % 2 == 0, range(6))],

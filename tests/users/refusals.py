@@ -106,3 +106,15 @@ def array_of_text(x):
 @refuse((np.array([1, None], dtype=object),), "not supported")
 def array_of_objects(x):
     return x.shape
+
+
+def totalled(value):
+    if isinstance(value, tuple):
+        return sum(totalled(v) for v in value)
+    return np.sum(value)
+
+
+@refuse((X, 0), "for certain and as one of several", "pass what is certain first")
+def an_array_passed_twice_once_perhaps(x, k):
+    either = x if k else 2.0
+    return totalled((either, x))

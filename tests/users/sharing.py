@@ -179,3 +179,38 @@ def swapped_by_recursion(x, y, n):
         return x
     x[0] = x[0] * y[1]
     return swapped_by_recursion(y, x, n - 1)
+
+
+@use((A, 1), (A, 0), wrt=(0,))
+def a_row_or_a_column_given_as_out(a, k):
+    line = a[0, :3] if k else a[:, 1]
+    np.add(line, 1.0, out=line)
+    line[:2] -= 2.0 * line[1:]
+    return a
+
+
+@use((X, Y, 1), (X, Y, 0), wrt=(0, 1))
+def either_added_in_place_to_another(x, y, k):
+    total = np.zeros(2)
+    total += x[:2] if k else y[::2]
+    total *= total
+    return total, x, y
+
+
+@use((X, 1), (X, 0))
+def an_array_or_a_number_tripled_in_place(x, k):
+    either = x if k else 2.0
+    either *= 3
+    return either, x
+
+
+def summed(value):
+    if isinstance(value, tuple):
+        return sum(summed(v) for v in value)
+    return np.sum(value)
+
+
+@use((X, 1), (X, 0), wrt=(0,))
+def an_array_passed_on_and_once_more_perhaps(x, k):
+    either = x if k else 2.0
+    return summed((x, either))
