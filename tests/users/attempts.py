@@ -671,3 +671,16 @@ def tries_list_at_several_lengths(x, k):
     except (ValueError, IndexError):
         items.append(9.0 * x)
     return np.array(items)
+
+
+@use((3,), (0,))
+def appends_until_it_raises(n):
+    out = []
+    try:
+        out.append(1)
+        if n == 0:
+            raise ValueError
+        out.append(2)
+    except ValueError:
+        out.append(3)
+    return len(out)

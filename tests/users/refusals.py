@@ -32,19 +32,6 @@ def recursion_that_raises(n):
         return -1
 
 
-@refuse((3,), "length of a list")
-def appends_until_it_raises(n):
-    out = []
-    try:
-        out.append(1)
-        if n == 0:
-            raise ValueError
-        out.append(2)
-    except ValueError:
-        out.append(3)
-    return len(out)
-
-
 @refuse((2.0,), "np.errstate", "np.isfinite")
 def strict_arithmetic(x):
     with np.errstate(divide="raise"):
