@@ -79,13 +79,13 @@ def check(text: str, interpret: bool) -> bool:
     return True
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=EVERY_CHECK)
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=EVERY_CHECK)
 @given(programs())
 def test_gradients_of_random_programs_are_what_differences_say(text: str) -> None:
     assume(check(text, interpret=True))
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=EVERY_CHECK)
+@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=EVERY_CHECK)
 @given(programs())
 def test_compiled_gradients_of_random_programs_are_what_differences_say(text: str) -> None:
     assume(check(text, interpret=False))
