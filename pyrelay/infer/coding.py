@@ -301,16 +301,23 @@ def _either(
         return dims.of(own.setdefault((a, b), Symbol("d", Origin.RUNTIME)))
 
     def joined(a: Any, b: Any) -> Any:
-        return a if a == b else TensorType(a.dtype, tuple(map(common, a.shape, b.shape)), a.weak)
+        if a == b:
+            return a
+        if any(x != y and (x, y) not in own for x, y in zip(a.shape, b.shape, strict=True)):
+            raise UnsupportedOperationError(
+                "a value that is one of several arrays of different lengths meets others here.",
+                span=builder.span, hints=("copy the array where it is chosen: x.copy()",),
+            )
+        return TensorType(a.dtype, tuple(map(common, a.shape, b.shape)), a.weak)
 
+    extents = {
+        s: common(yes.extents.get(s, dims.of(s)), no_extents.get(s, dims.of(s)))
+        for s in dict.fromkeys((*yes.extents, *no_extents)) if s in yes.bound
+    }
     outs = tuple(
         Var("v", joined(a.type, b.type), span=builder.span)
         for a, b in zip(yes.atoms, no, strict=True)
     )
-    extents = {
-        s: common(yes.extents.get(s, dims.of(s)), no_extents.get(s, dims.of(s)))
-        for s in dict.fromkeys((*yes.extents, *no_extents))
-    }
     then = builder.nested().block(yes.atoms, [a for a, _ in own])
     orelse = builder.nested().block(no, [b for _, b in own])
     builder.lets.append(Let(outs, If(test, then, orelse), tuple(own.values()), span=builder.span))

@@ -2,6 +2,11 @@
 
 Interpreted is the typed program after `infer` and after every stage that follows. Any refusal fails
 the test. A failure shows the seed and the text: `Writer(random.Random(seed), size).program()`.
+
+A run of 2026-11-22: of 885 programs of size 6 interpreted (seeds from 500,000) 3 were refused, of
+303 of size 5 compiled (from 600,000) 1; none of the others differed. All four have a `try`: arrays
+swap names in a loop in it (500,083; 500,718), a list changes its length (500,865), a `try` lies in
+a `try` in a loop (600,272). Of 882 gradients (size 6, from 700,000) none differed; 1 had no point.
 """
 
 from __future__ import annotations
