@@ -31,18 +31,4 @@ def program(x, y, n, a, b):
         raise ValueError
     return np.sum(m2)
 """,
-    "an object and its array, both made behind a place that may raise": """
-def program(x, y, n, a, b):
-    w = 0
-    while w < 3 and x > 0.0:
-        w += 1
-        try:
-            f = strict(y, 'here')
-            c = b * 2.0
-            if y > 1.0:
-                o = Cell(x, c)
-        except ValueError:
-            f = y
-    return x, n, a
-""",
 }
