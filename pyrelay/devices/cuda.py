@@ -16,7 +16,7 @@ from pyrelay.errors import DeviceError
 #: -fmad=false: products and sums round as in plain Python; what fuses them says so (`fma`).
 OPTIONS = ("-arch=compute_90", "-fmad=false", "-std=c++17")
 
-_INSTALL = ("pip install pyrelay[cuda13] (or [cuda12]), or use device='cpu'",)
+_INSTALL = ("pip install pyrelay[cuda13], or [cuda12] for an older driver",)
 
 
 def source(text: str) -> str:
@@ -43,7 +43,8 @@ def ptx(text: str) -> str:
 
 
 def _nvrtc() -> Any:
-    _require_cupy()
+    if importlib.util.find_spec("cupy") is None:
+        raise DeviceError("NVRTC is used through CuPy, which is not installed.", hints=_INSTALL)
     from cupy_backends.cuda.libs import nvrtc
 
     try:
@@ -57,14 +58,8 @@ def _nvrtc() -> Any:
 
 def gpu() -> Device:
     """The GPU. Raises DeviceError: its kernels are written and compiled, not yet launched."""
-    _require_cupy()
     raise DeviceError(
         "device 'cuda' cannot run programs yet.",
         notes=("kernels are written for GPUs, and run by device='cuda_emulator' on the CPU.",),
         hints=("use device='cpu'",),
     )
-
-
-def _require_cupy() -> None:
-    if importlib.util.find_spec("cupy") is None:
-        raise DeviceError("device 'cuda' needs CuPy, which is not installed.", hints=_INSTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import signal
 import subprocess
 import sys
 import warnings
@@ -16,7 +17,19 @@ import pyrelay
 from pyrelay import config, nn
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.base import device
+from pyrelay.devices.entry import Executable
+from pyrelay.ir.nodes import Module
+from pyrelay.lower.encode import encode
+from pyrelay.lower.plan import plan
+from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler, run_at
+from tests.end_to_end.test_corpus_compiled import (
+    differentiable,
+    executable,
+    pulled_back,
+    seeds_of,
+    with_derivative,
+)
 from tests.infer.running import Outcome, assert_same_outcome, plainly
 from tests.programs import PROGRAMS, Program
 
@@ -54,6 +67,33 @@ def test_programs_of_the_corpus_do_what_python_does(program: Program, number: in
     args = program.arguments()[number]
     assert_same_outcome(emulated(program.function, args), plainly(program.function, args),
                         program.joins)  # fmt: skip
+
+
+def on_the_emulator(module: Module) -> Callable[..., tuple[Any, ...]]:
+    """A module compiled for the emulator; always gives a tuple."""
+    made = encode(plan(lowered(module, "fuse"), cuda_emulator.TARGET))
+    run = Executable(made, cuda_emulator.DEVICE).call
+
+    def call(*args: Any) -> tuple[Any, ...]:
+        results = run(*map(copy.copy, args))
+        return results if isinstance(results, tuple) else (results,)
+
+    return call
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("program", "number"), with_derivative())
+def test_derivatives_of_the_corpus_are_those_of_the_cpu(program: Program, number: int) -> None:
+    module, values, wrt = differentiable(program, number)
+    if not wrt:
+        pytest.skip("no argument is float64 and not empty")
+    derivative = pulled_back(module, wrt)
+    seeds = seeds_of(executable(module), module, values)
+    with np.errstate(all="ignore"):
+        got = on_the_emulator(derivative)(*values, *seeds)
+        wanted = executable(derivative)(*values, *seeds)
+    for mine, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
 
 
 def everything(x: Any, w: Any, i: Any, z: Any) -> Any:
@@ -150,6 +190,28 @@ def test_what_a_loop_raises_carries_its_values() -> None:
         pyrelay.jit(walk, device=ON)(np.ones(9), 3.5)
     with pytest.raises(ZeroDivisionError):
         pyrelay.jit(lambda x, y: [x / y for _ in range(2)][1], device=ON)(1.0, 0.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_a_loop_that_does_not_end_is_stopped_by_a_signal() -> None:
+    def endless(x: float) -> float:
+        while x < 2.0:
+            x = x * 0.5
+        return x
+
+    def stop(number: int, frame: Any) -> None:
+        raise InterruptedError("enough")
+
+    waiting = pyrelay.jit(endless, device=ON)
+    assert waiting(3.0) == 3.0
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(InterruptedError, match="enough"):
+            waiting(1.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_deep_recursion_goes_on_in_the_plan() -> None:
