@@ -28,6 +28,10 @@ _SAME_ORDER = frozenset(["reshape", "expand_dims", "squeeze", "refine"])
 #: Reductions that read their operand twice.
 _IN_TWO_PASSES = frozenset(["argmax", "argmin"])
 
+#: Reductions that depend on each other in one group; each takes a loop over the slice, or where
+#: the whole array is the slice, kernels of its own.
+_MOST_STAGES, _MOST_KERNEL_STAGES = 6, 2
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -64,18 +68,27 @@ class Kept:
 class Slices:
     """The slices of a group; arrays of shape `full` have all their elements.
 
-    `per_slice` and `per_element` are members of the group by where they are computed.
+    `per_slice` and `per_element` are members of the group by where they are computed; `stages`
+    counts the reductions that follow on each.
     """
 
     kept: Kept
     full: Shape
     per_slice: set[int] = field(default_factory=set)
     per_element: set[int] = field(default_factory=set)
+    stages: dict[int, int] = field(default_factory=dict)
 
-    def joins_slice(self, lets: Sequence[Let], k: int, readers: Iterable[int]) -> bool:
+    def _stage(self, lets: Sequence[Let], readers: Iterable[int]) -> int:
+        """How many reductions one after the other follow on what these members read."""
+        return max((self.stages.get(r, 0) + _reduces(lets[r]) for r in readers), default=0)
+
+    def joins_slice(self, lets: Sequence[Let], k: int, readers: Sequence[int]) -> bool:
         """Whether Let `k` is wanted at the index of the slice by all its readers."""
         shape = _shape(lets[k])
         if shape is None or not self.kept.is_slice(shape):
+            return False
+        most = _MOST_STAGES if self.kept.axes else _MOST_KERNEL_STAGES
+        if _reduces(lets[k]) and self._stage(lets, readers) >= most:
             return False
         return all(self._reads_slice(lets[r], r, shape) for r in readers)
 
@@ -93,7 +106,7 @@ class Slices:
         aligned = out == shape or (anyhow and self.kept.is_slice(out))
         return (spreads and aligned) or rhs.op.name in _SAME_ORDER
 
-    def joins_elements(self, lets: Sequence[Let], k: int, readers: Iterable[int]) -> bool:
+    def joins_elements(self, lets: Sequence[Let], k: int, readers: Sequence[int]) -> bool:
         """Whether Let `k` is wanted at the index of the elements by all its readers."""
         if _shape(lets[k]) != self.full:
             return False
@@ -115,6 +128,7 @@ class Slices:
 
     def add(self, lets: Sequence[Let], k: int, readers: Sequence[int]) -> None:
         """Notes where a new member stands; its readers in the group are members already."""
+        self.stages[k] = self._stage(lets, readers)
         if self.joins_slice(lets, k, readers):
             self.per_slice.add(k)
         elif self.joins_elements(lets, k, readers):
@@ -155,6 +169,10 @@ def kept_axes(let: Let) -> Kept | None:
     if axes and axes == tuple(range(len(axes))):
         return Kept(ty.shape[len(axes) :], columns=True)
     return None
+
+
+def _reduces(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.fusion is Fusion.REDUCTION
 
 
 def _shape(let: Let) -> Shape | None:

@@ -155,7 +155,7 @@ def test_a_long_program_is_swept_in_linear_time() -> None:
         return [x]
 
     module = single("f", {"x": PY_FLOAT}, body)
-    started = time.perf_counter()
+    started = time.process_time()
     small = dce(module)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert ops(small) == {"multiply": 20_000}
