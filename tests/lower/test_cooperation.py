@@ -149,8 +149,8 @@ def rows(x: Any) -> Any:
 
 
 @needs_compiler
-@pytest.mark.parametrize("shape", [(3, 33), (2, 2500), (1, 128), (5, 1)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 33), (2, 2500), (1, 128), (5, 1)])
 def test_rows_give_what_numpy_gives(shape: tuple[int, int], dtype: Any) -> None:
     x = (np.sin(np.arange(shape[0] * shape[1]) * 1.7) * 3).reshape(shape).astype(dtype)
     tolerance = 1e-5 if dtype is np.float32 else 1e-13
