@@ -65,21 +65,23 @@ def newton(f0, x):
 
 
 def program(function, *, double=False, static=()):
-    """Compile `function`; `double` keeps float64, which JAX narrows unless told otherwise.
+    """Compile `function`; `double` keeps float64, which JAX narrows unless told otherwise, as do
+    arrays of it.
 
     `static`: the arguments that are extents, which JAX has to know.
     """
     compiled = jax.jit(function, static_argnums=static)
 
     def setup(*args):
-        with jax.enable_x64(double):
+        wide = double or any(isinstance(a, np.ndarray) and a.dtype == np.float64 for a in args)
+        with jax.enable_x64(wide):
             arrays = [jnp.asarray(a) if isinstance(a, np.ndarray | float) else a for a in args]
 
         def run():
-            with jax.enable_x64(double):
+            with jax.enable_x64(wide):
                 return jax.block_until_ready(compiled(*arrays))
 
-        return run if double else lambda: jax.block_until_ready(compiled(*arrays))
+        return run if wide else lambda: jax.block_until_ready(compiled(*arrays))
 
     return setup
 
