@@ -17,6 +17,7 @@ import itertools
 import linecache
 import types
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -330,7 +331,7 @@ def _read(target: ast.expr) -> list[ast.expr]:
 # -- the rewritings --------------------------------------------------------------------------------
 
 
-class _Rewriter:
+class _Rewriter(ABC):
     """A function with statements put behind those of the points; functions inside stay."""
 
     def __init__(self, points: Sequence[_Point]) -> None:
@@ -385,13 +386,13 @@ class _Rewriter:
         new.body = self.block(clause.body)
         return new
 
+    @abstractmethod
     def after(self, point: int, looked_at: ast.expr) -> list[ast.stmt]:
         """What is put behind a point."""
-        raise NotImplementedError
 
+    @abstractmethod
     def returned(self, statement: ast.Return) -> list[ast.stmt]:
         """What becomes of a return."""
-        raise NotImplementedError
 
 
 def _bare(arg: ast.arg) -> ast.arg:

@@ -11,6 +11,7 @@ copies.)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ FALL, RAISE, DONE = "fall", "raise", "done"
 
 
 @dataclass(slots=True, eq=False)
-class Region:
+class Region(ABC):
     """A stretch of code that ends in results.
 
     live: the variables live where each exit leads. depth: `with` blocks open around it.
@@ -37,13 +38,13 @@ class Region:
     unset: set[Variable] = field(default_factory=set, kw_only=True)
 
     @property
+    @abstractmethod
     def slots(self) -> tuple[str, ...]:
         """Names for the results."""
-        raise NotImplementedError
 
+    @abstractmethod
     def results(self, low: Lowering, exit: str, value: Atom) -> tuple[Atom, ...]:
         """The results for an exit; `value` is what `return` returns."""
-        raise NotImplementedError
 
     def leave(self, low: Lowering, exit: str, value: Atom = NOT_READ) -> tuple[Atom, ...]:
         """End the block at hand: close what `with` opened here, then the results."""

@@ -174,7 +174,9 @@ def test_a_view_waits_for_what_it_shows() -> None:
         return op("exp")(y), top
 
     module = program([array(m, n), array(n)], both, [M, N])
-    fused(module, [floats(4, 5), floats(5)])
+    assert fused(module, [floats(4, 5), floats(5)]) == [
+        ["tanh"], ["multiply", "reshape", "tanh", "max"], ["multiply", "exp"]
+    ]
 
 
 def test_reading_the_row_that_is_written_belongs_to_the_update() -> None:
