@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass
 
@@ -88,6 +89,18 @@ def back(case: Case, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     return x
 
 
+@functools.cache
+def arrays(case: Case) -> tuple[np.ndarray, ...]:
+    """An image, weights, their convolution, and what that adds to weights and image."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((case.batch, case.groups, case.channels, *case.extent))
+    w = rng.standard_normal((case.groups, case.outputs, case.channels, *case.taps))
+    gathered = patches(case, x)
+    y = np.einsum("ngcijkdhw,gocijk->ngodhw", gathered, w, optimize=True)
+    of_weights = np.einsum("ngcijkdhw,ngodhw->gocijk", gathered, y, optimize=True)
+    return x, w, y, of_weights, back(case, y, w)
+
+
 def units(case: Case, what: str, last: bool) -> int:
     pixels, values = int(np.prod(case.out)), case.channels * int(np.prod(case.taps))
     if what == "back":
@@ -99,21 +112,24 @@ def units(case: Case, what: str, last: bool) -> int:
     return blocks * case.groups * -(-case.outputs // COLUMNS)
 
 
-@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
-@pytest.mark.parametrize("what", ["forward", "weights", "back"])
-@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+QUICK = {
+    (f32, "forward", False), (f32, "forward", True), (f64, "weights", False),
+    (f32, "weights", True), (f32, "back", False), (f64, "back", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "what", "last"), [
+    pytest.param(
+        *kernel, id=f"{kernel[0]}-{kernel[1]}-{'last' if kernel[2] else 'first'}",
+        marks=() if kernel in QUICK else (pytest.mark.slow,),
+    ) for kernel in itertools.product((f32, f64), ("forward", "weights", "back"), (False, True))
+])  # fmt: skip
 def test_a_convolution_is_the_product_of_patches_and_weights(
     dtype: DType, what: str, last: bool
 ) -> None:
-    rng = np.random.default_rng(0)
     source = convolution_kernel(dtype, what, last)
     for number, case in enumerate(CASES):
-        x = rng.standard_normal((case.batch, case.groups, case.channels, *case.extent))
-        w = rng.standard_normal((case.groups, case.outputs, case.channels, *case.taps))
-        gathered = patches(case, x)
-        y = np.einsum("ngcijkdhw,gocijk->ngodhw", gathered, w)
-        of_weights = np.einsum("ngcijkdhw,ngodhw->gocijk", gathered, y)
-        of_image = back(case, y, w)
+        x, w, y, of_weights, of_image = arrays(case)
         if last:
             x, y, of_image = (np.moveaxis(a, (1, 2), (-2, -1)) for a in (x, y, of_image))
             w, of_weights = (np.transpose(a, (3, 4, 5, 2, 0, 1)) for a in (w, of_weights))

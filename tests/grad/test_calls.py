@@ -188,14 +188,15 @@ def test_a_recursion_that_updates_an_array_costs_one_element_per_call():
     assert arrays == {"index_update", "index_add"}
 
 
-def test_recursion_of_depth_20000():
+@pytest.mark.parametrize("depth", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_deep_recursion(depth):
     f = recursive(
         lambda b, n, x: x,
         lambda b, n, x: op("sin", call(b, "f", [n - 1, x], [F64])) * 1.0001,
     )
-    (g,) = cotangents(program(f), [20_000, np.float64(0.5)], wrt=[1])
+    (g,) = cotangents(program(f), [depth, np.float64(0.5)], wrt=[1])
     x, expected = 0.5, 1.0
-    for _ in range(20_000):
+    for _ in range(depth):
         expected *= np.cos(x) * 1.0001
         x = np.sin(x) * 1.0001
     np.testing.assert_allclose(g, expected, rtol=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -183,9 +184,8 @@ def directional(module, args, directions, step):
     return (ends[0] - ends[1]) / (2 * step)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.integers(0, 10**9), st.booleans())
-def test_random_programs_have_the_derivatives_that_finite_differences_say(seed, clean):
+def check_derivatives(seed, clean):
+    """Compare two orders of derivatives of a random program with differences."""
     module = random_program(seed)
     args = [2, np.float64(0.7), 0.4, np.array([0.3, -0.6, 0.9])]
     directions = [0, 0.8, -1.1, np.array([0.5, 0.9, -0.7])]
@@ -197,3 +197,16 @@ def test_random_programs_have_the_derivatives_that_finite_differences_say(seed, 
         gradient = interpret(orders[order], args)[1:]
         found = sum(np.sum(g * d) for g, d in zip(gradient, directions[1:], strict=True))
         np.testing.assert_allclose(found, fine, rtol=1e-4, atol=1e-4, err_msg=f"order {order}")
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(st.integers(0, 10**9), st.booleans())
+def test_random_programs_have_the_derivatives_that_finite_differences_say(seed, clean):
+    check_derivatives(seed, clean)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.integers(0, 10**9), st.booleans())
+def test_many_random_programs_have_the_derivatives_that_finite_differences_say(seed, clean):
+    check_derivatives(seed, clean)
