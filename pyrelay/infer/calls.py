@@ -286,12 +286,13 @@ def call_closure(
         raise IsRecursive(function)
     saved_lets, saved_heap = len(it.builder.lets), it.heap.copy()
     depth, frames, calls, builder = len(it.active), len(it.frames), len(it.calls), it.builder
-    let = it.let
+    let, mark = it.let, it.program.guards.mark()
     try:
         return in_line(it, closure, bound)
     except IsRecursive as found:
         if found.function is not function:
             raise
+        it.program.guards.rollback(mark)
         it.program.recursive.add(function)
         it.let, it.builder = let, builder
         del it.builder.lets[saved_lets:], it.active[depth:], it.frames[frames:], it.calls[calls:]

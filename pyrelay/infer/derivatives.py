@@ -96,7 +96,9 @@ def _specialised_with(
     it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], static: dict[int, Any]
 ) -> specialisation.Specialisation:
     function = closure.function
-    layouts, _ = specialisation.describe_arguments(it, arguments, visible=True, static=static)
+    layouts, _ = specialisation.describe_arguments(
+        it, arguments, static=static, transparent=True
+    )
     name = it.program.unique(function.name)
     spec = specialisation.Specialisation(name, closure, layouts, transparent=True)
     try:

@@ -121,6 +121,22 @@ class Guards:
             extent = dims.substitute(extent, self.equalities)
         return extent
 
+    def mark(self) -> tuple[int, int]:
+        """A point to which `rollback` can return."""
+        return len(self.extents), len(self.equalities)
+
+    def rollback(self, mark: tuple[int, int]) -> None:
+        """Forget the answers about extents given since `mark`: what asked is interpreted anew."""
+        answers, equalities = mark
+        while len(self.extents) > answers:
+            self.extents.popitem()
+        while len(self.equalities) > equalities:
+            self.equalities.popitem()
+
+    def alike(self, left: Extent, right: Extent) -> bool:
+        """True if two extents are known to be equal, without asking anything new."""
+        return left == right or self.resolve(left) == self.resolve(right)
+
     def spell(self, symbol: Symbol) -> str:
         """An extent of the call at hand as its number, for messages."""
         return str(self.hints[symbol]) if symbol in self.hints else symbol.name

@@ -1,8 +1,10 @@
 """Core functions for calls that cannot be interpreted in line: recursion, and derivatives.
 
-A Relay function is specialised once per layout of its arguments. While a specialisation is in
-progress, a call of the same function with other arguments widens it (numbers to their types,
-extents to symbols), so `f(n + 1)`, `fib(30)` and `x[:n // 2]` terminate. The result type is a
+A Relay function is specialised once per layout of its arguments. The first call gives extents as it
+knows them, so what the recursion passes on as it is keeps its size, and questions about it are
+answered as they are outside. While a specialisation is in progress, a call of the same function
+with other arguments widens it (numbers to their types, extents to symbols), so `f(n + 1)`,
+`fib(30)` and `x[:n // 2]` terminate. The result type is a
 fixpoint: a call whose result is not known yet diverges, so the base case settles it.
 """
 
@@ -76,13 +78,27 @@ def _everything_visible() -> int:
     return 1 << 62
 
 
+@dataclass
+class _ArgumentDescriber(L.Describer):
+    """Visible in arguments are, if any, the extents of the program's own arguments."""
+
+    def _visible(self, extent: Extent) -> bool:
+        return L.Describer._visible(self, extent) and all(
+            s.origin is Origin.ENTRY for s in dims.symbols(extent)
+        )
+
+
 def describe_arguments(
-    it: Interpreter, values: Sequence[V.Value], *, visible: bool, static: dict[int, Any],
-    exact: int = 0,
+    it: Interpreter, values: Sequence[V.Value], *, static: dict[int, Any], exact: int = 0,
+    transparent: bool = False, extents: bool = True,
 ) -> tuple[list[L.Layout], L.Describer]:
-    """Layouts of argument values: every mutable object in them is a place."""
-    mark = _everything_visible() if visible else -1
-    describer = L.Describer(it.heap, lambda root: False, mark, loosen=True, exact=exact)
+    """Layouts of argument values: every mutable object in them is a place.
+
+    With `transparent`, all extents that the caller knows are visible; without `extents`, none.
+    """
+    kind = L.Describer if transparent else _ArgumentDescriber
+    mark = _everything_visible() if extents else -1
+    describer = kind(it.heap, lambda root: False, mark, loosen=True, exact=exact)
     layouts: list[L.Layout] = []
     for i, value in enumerate(values):
         if i in static and isinstance(value, V.Known):
@@ -151,12 +167,12 @@ def _find(
 ) -> Specialisation:
     static = _statics(it, closure)
     layouts, _ = describe_arguments(
-        it, arguments, visible=False, static=static, exact=min(it.program.exact, 1)
+        it, arguments, static=static, exact=min(it.program.exact, 1)
     )
     entries = _entries(it, closure)
     for spec in entries:
         try:
-            joined = _widened(spec.layouts, layouts)
+            joined = _widened(it, spec.layouts, layouts)
         except (L.JoinError, J.NeedsPlace):
             continue
         if joined == spec.layouts:
@@ -173,10 +189,30 @@ def _find(
             f"{V.function_name(closure.function)!r} calls itself with ever new types of arguments: "
             f"{_growing(it, closure, entries)} grows without end",
         )
+    if entries:
+        layouts = _of_any_extents(it, entries, arguments, layouts)
     name = it.program.unique(closure.function.name)
     spec = Specialisation(name, closure, layouts)
     entries.append(spec)
     return spec
+
+
+def _of_any_extents(
+    it: Interpreter, entries: Sequence[Specialisation], arguments: Sequence[V.Value],
+    layouts: list[L.Layout],
+) -> list[L.Layout]:
+    """Layouts for all calls that differ from these arguments in extents only, if one was met."""
+    general, _ = describe_arguments(
+        it, arguments, static=_statics(it, entries[0].closure), exact=min(it.program.exact, 1),
+        extents=False,
+    )
+    for spec in entries:
+        try:
+            if _widened(it, general, spec.layouts) == general:
+                return general
+        except (L.JoinError, J.NeedsPlace):
+            continue
+    return layouts
 
 
 def _choices(layouts: Sequence[L.Layout]) -> int:
@@ -203,11 +239,16 @@ def _growing(it: Interpreter, closure: V.Closure, entries: list[Specialisation])
     return "a captured variable"
 
 
-def _widened(old: Sequence[L.Layout], new: Sequence[L.Layout]) -> list[L.Layout]:
-    """The common layouts; equal to `old` if calls with `new` can use it."""
+def _widened(
+    it: Interpreter, old: Sequence[L.Layout], new: Sequence[L.Layout]
+) -> list[L.Layout]:
+    """The common layouts; equal to `old` if calls with `new` can use it.
+
+    A symbol of the function's own takes any extent, one of the program's only itself.
+    """
     symbols = [s for x in old for t in coding.leaf_types(x) for s in types.type_symbols(t)]
-    bound: set[Extent] = {dims.of(s) for s in symbols}
-    joiner = J.Joiner(False, True, frozenset(bound))
+    bound: set[Extent] = {dims.of(s) for s in symbols if s.origin is Origin.RUNTIME}
+    joiner = J.Joiner(False, True, frozenset(bound), same=it.program.guards.alike)
     return [joiner(a, b) for a, b in zip(old, new, strict=True)]
 
 
@@ -220,11 +261,13 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
     it.program.making.append(spec)
     try:
         for _ in range(_MOST_PASSES):
+            mark = it.program.guards.mark()
             try:
                 function, result = interpret_function(it, spec)
             except _Restart as restart:
                 if restart.which is not spec:
                     raise
+                it.program.guards.rollback(mark)
                 spec.result = None
                 _forget_dependents(it, spec)
                 continue

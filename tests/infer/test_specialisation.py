@@ -1,0 +1,64 @@
+"""Functions of their own: which extents they know, and how many of them there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pyrelay
+
+
+def powers(x: Any, w: Any, n: int) -> Any:
+    if n == 0:
+        return x
+    return np.tanh(w @ powers(x, w, n - 1)[: x.shape[0]])
+
+
+def halves(x: Any) -> Any:
+    if len(x) <= 1:
+        return x * 2.0
+    m = len(x) // 2
+    return np.concatenate([halves(x[:m]) + 1.0, halves(x[m:])])
+
+
+def several(a: Any, b: Any, c: Any, w: Any) -> Any:
+    def scaled(x: Any, n: int) -> Any:
+        return x if n == 0 else scaled(x * 0.5, n - 1)
+
+    return scaled(a, 2).sum() + scaled(b, 3).sum() + scaled(c, 4).sum() + scaled(w, 5).sum()
+
+
+def vector(n: int) -> Any:
+    return np.linspace(-1.0, 1.0, n)
+
+
+def test_what_a_recursion_passes_on_as_it_is_keeps_its_size() -> None:
+    f = pyrelay.jit(powers)
+    w = np.outer(vector(3), vector(3))
+    np.testing.assert_allclose(f(vector(3), w, 4), powers(vector(3), w, 4))
+    text = f.ir(vector(3), w, 4)
+    assert not any(word in text for word in ("check_equal", "refine", "min("))
+
+
+def test_its_size_is_a_symbol_still() -> None:
+    f = pyrelay.jit(powers)
+    for n in (3, 5, 8):
+        w = np.outer(vector(n), vector(n))
+        np.testing.assert_allclose(f(vector(n), w, 4), powers(vector(n), w, 4))
+    assert f.cache_info().compilations == 1
+
+
+def test_a_recursion_on_parts_is_compiled_once_for_all_sizes() -> None:
+    f = pyrelay.jit(halves)
+    for n in (8, 5, 1, 2, 13):
+        np.testing.assert_array_equal(f(vector(n)), halves(vector(n)))
+    assert f.cache_info().compilations == 1
+
+
+def test_calls_with_several_sizes_share_a_function_for_all_sizes() -> None:
+    f = pyrelay.jit(several)
+    args = [vector(n) for n in (3, 4, 5)]
+    w = np.outer(vector(3), vector(3))
+    np.testing.assert_allclose(f(*args, w), several(*args, w), atol=1e-15)
+    assert f.ir(*args, w).count("def @") == 1 + 2 + 1  # entry; vectors of 3 and of n; a matrix
