@@ -58,3 +58,14 @@ def test_a_branch_on_a_shape_is_decided_by_a_guard() -> None:
     specialised = inferred(either, (np.ones(5),))
     assert holds(specialised, np.ones(100))
     assert not holds(specialised, np.ones(4))
+
+
+def test_a_method_of_a_ufunc_is_the_same_each_time_it_is_looked_up() -> None:
+    def counts(k):
+        n = np.zeros(4)
+        np.add.at(n, k, 1.0)
+        return np.minimum.outer(n, n)
+
+    specialised = inferred(counts, (np.array([0, 2, 2]),))
+    assert {guard.name for guard in specialised.names} >= {"at", "outer"}
+    assert all(guard.holds() for guard in specialised.names)
