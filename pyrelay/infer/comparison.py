@@ -24,6 +24,9 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Text) or isinstance(y, V.Text):
         return text.compare(it, op, x, y)
     if isinstance(x, V.Data) or isinstance(y, V.Data):
+        decided = protocols.compare(it, op, x, y)
+        if decided is not None:
+            return decided
         if op in ("==", "!="):
             same = trees.equals(it, x, y)
             return same if op == "==" else unary(it, "not", same)

@@ -72,6 +72,7 @@ def _load() -> None:
             names_random,
             names_reduction,
             names_shape,
+            names_sorting,
         )
 
         _complete = True

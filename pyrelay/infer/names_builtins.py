@@ -582,22 +582,6 @@ def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
     return V.Known(True)
 
 
-@handles(sorted)
-def sorted_(
-    it: Interpreter, iterable: V.Value, *, key: V.Value = V.NONE,
-    reverse: V.Value = V.Known(False),
-) -> V.Value:
-    """sorted(iterable) of known items."""
-    if isinstance(iterable, V.ArrayRef):
-        iterable = list_(it, iterable)
-    if key == V.NONE and lists.has_known_length(it, iterable):
-        items = sequence_of(it, iterable)
-        if all(isinstance(i, V.Known) for i in items):
-            known = sorted((i.value for i in items), reverse=it.static(reverse, "reverse"))  # type: ignore[union-attr]
-            return it.new_ref("list", tuple(map(V.Known, known)))
-    return call(it, V.Known(in_python.sorted_items), (iterable, key, reverse), {})
-
-
 @keeps_unions
 @handles(functools.partial)
 def partial_(it: Interpreter, func: V.Value, *args: V.Value, **keywords: V.Value) -> V.Value:

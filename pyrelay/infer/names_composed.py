@@ -75,6 +75,9 @@ for _module in (arrangement, elements, placement, products, sorting, statistics)
 _enter(math, "math", python_math)
 _enter(np.linalg, "np.linalg", linear_algebra)
 _enter(np.fft, "np.fft", fourier)
+handles(np.lib.stride_tricks.sliding_window_view)(
+    in_python("np.lib.stride_tricks.sliding_window_view", arrangement.sliding_window_view)
+)
 handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
 handles(np.roots)(in_python("np.roots", linear_algebra.roots))
 

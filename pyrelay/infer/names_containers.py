@@ -19,6 +19,7 @@ from pyrelay.infer.calls import call
 from pyrelay.infer.in_python import containers, heaps
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
+from pyrelay.infer.names_builtins import dict_
 from pyrelay.infer.open_keys import is_int
 from pyrelay.infer.operators import binary
 from pyrelay.ir import types
@@ -35,11 +36,26 @@ for _name in heaps.__all__:
     handles(getattr(bisect if hasattr(bisect, _name) else heapq, _name))(
         _in_python(getattr(heaps, _name))
     )
-for _python, _cls in (
-    (collections.deque, containers.Queue), (collections.defaultdict, containers.DefaultTable),
-    (collections.Counter, containers.CountTable),
-):
-    handles(_python)(_in_python(_cls))
+handles(collections.deque)(_in_python(containers.Queue))
+
+
+@handles(collections.defaultdict)
+def defaultdict(
+    it: Interpreter, default_factory: V.Value = V.NONE, pairs: V.Value = V.NONE, **named: V.Value
+) -> V.Value:
+    """collections.defaultdict(default_factory, mapping or pairs, **named)."""
+    entries = dict_(it, pairs, **named)
+    return call(it, V.Known(containers.Defaults), (default_factory, entries), {})
+
+
+@handles(collections.Counter)
+def counter(it: Interpreter, iterable: V.Value = V.Tuple(()), **named: V.Value) -> V.Value:
+    """collections.Counter(iterable or mapping, **named)."""
+    counted = call(it, V.Known(containers.Counts), (iterable, dict_(it)), {})
+    if named:
+        given = dict_(it, **named)
+        call(it, V.Known(containers.Counts.update), (counted, given), {})
+    return counted
 
 
 def table(it: Interpreter, pairs: Sequence[tuple[V.Value, V.Value]]) -> V.Value:

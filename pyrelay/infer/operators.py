@@ -288,8 +288,8 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         test = truth(it, x)
         if isinstance(test, V.Known):
             return V.Known(not test.value)
-        own = it.builder.cast(it.atom(test), types.bool_, weak=True)  # `not` gives Python's bool
-        opposite = it.call("logical_not", own)
+        plain = it.builder.cast(it.atom(test), types.bool_, weak=True)  # `not` gives Python's bool
+        opposite = it.call("logical_not", plain)
         narrowing.note(it, opposite, narrowing.fact_of(it, test).negated())
         return opposite
     if isinstance(x, V.Known):
@@ -302,14 +302,9 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         return V.Scalar.of_extent(extent if op == "+" else dims.multiply(-1, extent))
     ty = V.tensor_type(x)
     if ty is None:
-        if isinstance(x, V.Ref) and x.cls is not None:
-            from pyrelay.infer.attributes import of_class
-            from pyrelay.infer.calls import call
-
-            name = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op]
-            method = of_class(it, x.cls, name)
-            if method is not None:
-                return call(it, V.Known(method), (x,), {})
+        own = protocols.special(it, x, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op])
+        if own is not None:
+            return own
         raise it.failure(errors.TypeMismatchError, f"'{op}' cannot take {V.describe(x)}")
     if ty.weak and ty.dtype is types.bool_:
         x = it.result(it.builder.handle(it.builder.cast(it.atom(x), types.i64, weak=True)))

@@ -7,7 +7,7 @@ which methods are asked is that of Python's data model (language reference, 3.3.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import of_class
@@ -24,14 +24,16 @@ _COMPARISONS = {
 }
 
 
-def is_object(value: V.Value) -> bool:
-    """True for an object of a class of the user's, whose methods decide."""
+def is_object(value: V.Value) -> TypeGuard[V.Ref | V.Data]:
+    """True for an object of a class of the user's, a node of a tree too, whose methods decide."""
+    if isinstance(value, V.Data):
+        return not issubclass(value.cls, tuple)
     return isinstance(value, V.Ref) and value.cls is not None and value.root.kind == "object"
 
 
 def special(it: Interpreter, value: V.Value, name: str, *args: V.Value) -> V.Value | None:
     """`type(value).name(value, *args)`; None if there is none, or it gives NotImplemented."""
-    if not (isinstance(value, V.Ref) and is_object(value)):
+    if not is_object(value):
         return None
     assert value.cls is not None
     method = of_class(it, value.cls, name)
@@ -64,8 +66,10 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
 
 def _derives(y: V.Value, x: V.Value) -> bool:
     """True if the right one is of a class derived from the left one's: it is asked first."""
-    if not (isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.cls and y.cls):
+    if not (is_object(x) and is_object(y)):
         return False
+    assert x.cls is not None
+    assert y.cls is not None
     return y.cls is not x.cls and issubclass(y.cls, x.cls)
 
 

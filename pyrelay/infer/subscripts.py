@@ -176,13 +176,11 @@ def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
     """Lists of indices become arrays, as in NumPy."""
 
     def convert(item: V.Value) -> V.Value:
-        if isinstance(item, V.Ref) and item.root.kind == "list":
-            from pyrelay.infer.adapters import to_array
+        from pyrelay.infer.adapters import to_array
 
+        if isinstance(item, V.Range) or (isinstance(item, V.Ref) and item.root.kind == "list"):
             return to_array(it, item)
-        if isinstance(item, V.Known) and isinstance(item.value, list):
-            from pyrelay.infer.adapters import to_array
-
+        if isinstance(item, V.Known) and isinstance(item.value, (list, range)):
             return to_array(it, V.Tuple(tuple(map(V.Known, item.value))))
         return item
 

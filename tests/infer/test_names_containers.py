@@ -62,16 +62,35 @@ def test_float_keys_are_refused():
         seen_before(np.array([0.5, 1.5]))
 
 
-def test_text_as_a_key_of_a_counter_is_refused():
+def counted_by_names(text, keys, x):
+    counts = Counter()
+    for character in text:
+        counts[character] += x
+    sums = defaultdict(float, start=x)
+    for key in ("a", "start", "a"):
+        sums[key] = sums[key] * x + 1.0
+    places = defaultdict(list)
+    for k in keys:
+        places[int(k)].append(x)
+    return counts, sums, counts.most_common(1), len(places), places[5]
+
+
+def test_known_keys_stay_known_and_open_ones_make_a_table():
+    arguments = ("abca", np.array([5, 3, 5]), 2.0)
+    assert pyrelay.jit(counted_by_names)(*arguments) == counted_by_names(*arguments)
+
+
+def test_text_beside_keys_that_only_the_program_knows_is_refused():
     @pyrelay.jit
-    def letters(text, n):
+    def mixed(keys):
         counts = Counter()
-        for c in text:
-            counts[c] += n
+        for k in keys:
+            counts[int(k)] += 1
+        counts["all"] += 1
         return counts
 
     with pytest.raises(errors.UnsupportedOperationError, match="cannot be a key"):
-        letters("abca", 1)
+        mixed(np.array([1, 2]))
 
 
 def compared(keys):

@@ -26,6 +26,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     containers,
     functions,
     generators,
+    graphs,
     grids,
     idioms,
     learning,

@@ -24,6 +24,25 @@ __all__ = [
 ]
 
 
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
+    """The windows of an array, on axes of their own at the end; a copy, NumPy's is read-only."""
+    widths = window_shape if isinstance(window_shape, tuple) else (window_shape,)
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(widths) != len(axes):
+        raise ValueError(
+            f"Must provide matching length window_shape and axis; got {len(widths)} "
+            f"window_shape elements and {len(axes)} axes elements."
+        )
+    for width, along in zip(widths, axes):  # noqa: B905 -- their number is the same
+        places = x.shape[along] - width + 1
+        if places < 1:
+            raise ValueError("window shape cannot be larger than input array shape")
+        at = along % x.ndim
+        taken = np.take(x, np.arange(places)[:, None] + np.arange(width), axis=at)
+        x = np.moveaxis(taken, at + 1, -1)
+    return x
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 

@@ -263,39 +263,88 @@ class Table:
     __hash__ = None  # type: ignore[assignment]
 
 
-class DefaultTable(Table):
+class Entries:
+    """What a subclass of dict does as a dict does; `entries` is a dict, or the table of one."""
+
+    def __init__(self, entries: Any) -> None:
+        self.entries = entries
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.entries
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.entries[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self.entries[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.entries
+
+    def keys(self) -> Any:
+        return self.entries.keys()
+
+    def values(self) -> Any:
+        return self.entries.values()
+
+    def items(self) -> Any:
+        return self.entries.items()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self.entries.get(key, default)
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        return self.entries.setdefault(key, default)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        return self.entries.pop(key, *default)
+
+    def update(self, pairs: Any) -> None:
+        self.entries.update(pairs)
+
+    def clear(self) -> None:
+        self.entries.clear()
+
+    def __eq__(self, other: Any) -> Any:
+        return self.entries == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Defaults(Entries):
     """collections.defaultdict."""
 
-    def __init__(self, default_factory: Any = None, pairs: Any = ()) -> None:
-        Table.__init__(self, pairs)
+    def __init__(self, default_factory: Any, entries: Any) -> None:
+        Entries.__init__(self, entries)
         self.default_factory = default_factory
 
     def __getitem__(self, key: Any) -> Any:
-        place = self.find(key)
-        if place < 0:
+        if key not in self.entries:
             if self.default_factory is None:
                 raise KeyError(key)
-            self[key] = self.default_factory()
-            place = len(self.names) - 1
-        return self.held[place]
+            self.entries[key] = self.default_factory()
+        return self.entries[key]
 
     def copy(self) -> Any:
-        return DefaultTable(self.default_factory, self)
+        return Defaults(self.default_factory, self.entries.copy())
 
 
-class CountTable(Table):
+class Counts(Entries):
     """collections.Counter."""
 
-    def __init__(self, iterable: Any = ()) -> None:
-        Table.__init__(self)
+    def __init__(self, iterable: Any, entries: Any) -> None:
+        Entries.__init__(self, entries)
         self.update(iterable)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.get(key, 0)
+        return self.entries.get(key, 0)
 
     def __delitem__(self, key: Any) -> None:
-        if key in self:
-            Table.__delitem__(self, key)
+        if key in self.entries:
+            del self.entries[key]
 
     def update(self, iterable: Any = ()) -> None:
         if isinstance(iterable, dict):
@@ -306,21 +355,19 @@ class CountTable(Table):
                 self[key] = self[key] + 1
 
     def most_common(self, n: Any = None) -> Any:
-        order = np.argsort(-np.array(self.values()), kind="stable")
-        pairs = self.items()
-        chosen = [pairs[k] for k in order]
-        return chosen if n is None else chosen[:n]
+        pairs = sorted(self.entries.items(), key=lambda pair: pair[1], reverse=True)
+        return pairs if n is None else pairs[:n]
 
     def total(self) -> Any:
-        return sum(self.values())
+        return sum(self.entries.values())
 
     def elements(self) -> Iterator[Any]:
-        for key in self:
-            for _ in range(self[key]):
+        for key in self.entries:
+            for _ in range(self.entries[key]):
                 yield key
 
     def copy(self) -> Any:
-        return CountTable(self)
+        return Counts((), self.entries.copy())
 
 
 class Members:
@@ -379,14 +426,6 @@ def _pairs(names: list[Any], held: list[Any], alive: list[bool]) -> dict[Any, An
     return {k: v for k, v, here in zip(names, held, alive, strict=True) if here}
 
 
-def _default_dict(factory: Callable[[], Any] | None, *parts: Any) -> Any:
-    return defaultdict(factory, _pairs(*parts))
-
-
-def _counter(*parts: Any) -> Any:
-    return Counter(_pairs(*parts))
-
-
 def _set(*parts: Any) -> set[Any]:
     return set(_pairs(*parts))
 
@@ -395,9 +434,7 @@ def _set(*parts: Any) -> set[Any]:
 standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] = {
     Queue: (deque, deque, lambda x: (list(x), x.maxlen)),
     Table: (dict, _pairs, lambda x: (x.names, x.held, x.alive)),
-    DefaultTable: (
-        defaultdict, _default_dict, lambda x: (x.default_factory, x.names, x.held, x.alive)
-    ),
-    CountTable: (Counter, _counter, lambda x: (x.names, x.held, x.alive)),
+    Defaults: (defaultdict, defaultdict, lambda x: (x.default_factory, x.entries)),
+    Counts: (Counter, Counter, lambda x: (x.entries,)),
     Members: (set, _set, lambda x: (x.table.names, x.table.held, x.table.alive)),
 }

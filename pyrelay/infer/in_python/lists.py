@@ -141,7 +141,12 @@ def greatest_item(items: Any, key: Any, default: Any) -> Any:
 def sorted_items(items: Any, key: Any, reverse: Any) -> Any:
     """sorted(items, key=key, reverse=reverse)."""
     given = list(items)
-    ranks = np.array(given if key is None else [key(item) for item in given])
+    return ordered_by(given, given if key is None else [key(item) for item in given], reverse)
+
+
+def ordered_by(given: Any, ranks: Any, reverse: Any) -> Any:
+    """The items in the order of their ranks: numbers, or tuples of them."""
+    ranks = np.array(ranks)
     order = _stable_order(ranks[::-1] if reverse else ranks)
     if reverse:
         order = len(given) - 1 - order[::-1]
@@ -160,6 +165,6 @@ def _stable_order(ranks: Any) -> Any:
 
 def sort_items(items: Any, key: Any, reverse: Any) -> None:
     """items.sort(key=key, reverse=reverse)."""
-    ordered = sorted_items(items, key, reverse)
+    ordered = sorted(items, key=key, reverse=reverse)
     for k in range(len(ordered)):
         items[k] = ordered[k]

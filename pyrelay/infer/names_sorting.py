@@ -1,0 +1,69 @@
+"""`sorted`: items in the order of their ranks.
+
+In: an iterable, a key, whether the greatest come first. Out: a new list. Where all ranks are known
+the order is; else `in_python.lists` sorts, with numbers in place of strings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import lists
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import lists as in_lists
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.iteration import sequence_of
+from pyrelay.infer.names import handles
+from pyrelay.infer.names_builtins import list_
+
+
+@handles(sorted)
+def sorted_(
+    it: Interpreter, iterable: V.Value, *, key: V.Value = V.NONE,
+    reverse: V.Value = V.Known(False),
+) -> V.Value:
+    """sorted(iterable, key=key, reverse=reverse)."""
+    if isinstance(iterable, V.ArrayRef):
+        iterable = list_(it, iterable)
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(in_lists.sorted_items), (iterable, key, reverse), {})
+    items = sequence_of(it, iterable)
+    ranks = items if key == V.NONE else tuple(call(it, key, (i,), {}) for i in items)
+    ranks = _with_texts_numbered(ranks)
+    known = [_object(rank) for rank in ranks]
+    if all(known):
+        objects = [rank for (rank,) in known]  # type: ignore[misc]
+        try:
+            order = sorted(
+                range(len(items)), key=objects.__getitem__, reverse=it.static(reverse, "reverse")
+            )
+        except TypeError as error:
+            raise it.failure(errors.TypeMismatchError, str(error)) from None
+        return it.new_ref("list", tuple(items[k] for k in order))
+    return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
+
+
+def _object(value: V.Value) -> tuple[Any] | None:
+    """The Python object that a value is, alone in a tuple; None where only the program knows."""
+    match value:
+        case V.Known(known):
+            return (known,)
+        case V.Tuple(items, None):
+            parts = [_object(i) for i in items]
+            return (tuple(part[0] for part in parts if part),) if all(parts) else None
+    return None
+
+
+def _with_texts_numbered(ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:
+    """Items to sort by, where strings that stand in the same place of all are numbers in order."""
+    rows = [r.items for r in ranks if isinstance(r, V.Tuple) and r.cls is None]
+    if len(rows) == len(ranks) and len({len(row) for row in rows}) == 1 and rows[0]:
+        numbered = [_with_texts_numbered(column) for column in zip(*rows, strict=True)]
+        return tuple(V.Tuple(items) for items in zip(*numbered, strict=True))
+    if ranks and all(isinstance(r, V.Known) and isinstance(r.value, str) for r in ranks):
+        texts: list[str] = [r.value for r in ranks]  # type: ignore[union-attr]
+        place = {text: k for k, text in enumerate(sorted(set(texts)))}
+        return tuple(V.Known(place[text]) for text in texts)
+    return ranks

@@ -1,0 +1,46 @@
+"""`sorted` and `list.sort`: known ranks, computed ones, strings beside numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+import pyrelay
+from pyrelay import errors
+
+
+def by_known_ranks(x):
+    pairs = [(2, "b", x), (1, "z", x + 1), (1, "y", x + 2)]
+    pairs.sort(key=lambda p: p[:2])
+    return pairs, sorted(pairs, key=lambda p: p[1], reverse=True), sorted("hello")
+
+
+def by_computed_ranks(x, y):
+    pairs = [("b", x), ("a", y), ("c", x)]
+    return (
+        sorted(pairs, key=lambda p: (p[1], p[0])), sorted(pairs, key=lambda p: -p[1]),
+        sorted(pairs, key=lambda p: p[1], reverse=True), sorted([x, y, x - y]),
+    )
+
+
+@pytest.mark.parametrize("values", [(2.0, 1.0), (1.0, 2.0), (1.0, 1.0)])
+def test_items_are_sorted_as_in_python(values):
+    x, y = values
+    assert pyrelay.jit(by_known_ranks)(x) == by_known_ranks(x)
+    assert pyrelay.jit(by_computed_ranks)(x, y) == by_computed_ranks(x, y)
+
+
+def test_a_key_is_called_once_for_each_item(capsys):
+    def heard(x):
+        def rank(item):
+            print("rank", item)
+            return -item
+
+        return sorted([1, 3, 2], key=rank), sorted([x, 3.0], key=rank)
+
+    expected = heard(2.0), capsys.readouterr().out
+    assert (pyrelay.jit(heard)(2.0), capsys.readouterr().out) == expected
+
+
+def test_ranks_that_have_no_order_are_an_error():
+    with pytest.raises(errors.TypeMismatchError, match="'<' not supported"):
+        pyrelay.jit(lambda: sorted([1, "a"]))()

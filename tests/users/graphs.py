@@ -1,0 +1,141 @@
+"""Numbers as objects that know what they were computed from, and optimisers that keep state."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+
+from tests.users.corpus import use
+
+RNG = np.random.default_rng(11)
+
+
+class Value:
+    """A node of a graph of computations, with all its operators."""
+
+    def __init__(self, data: float, parents: tuple[Value, ...] = (), op: str = "") -> None:
+        self.data = data
+        self.parents = parents
+        self.op = op
+        self.grad = 0.0
+
+    def __add__(self, other: Any) -> Value:
+        other = other if isinstance(other, Value) else Value(other)
+        return Value(self.data + other.data, (self, other), "+")
+
+    def __mul__(self, other: Any) -> Value:
+        other = other if isinstance(other, Value) else Value(other)
+        return Value(self.data * other.data, (self, other), "*")
+
+    def __radd__(self, other: Any) -> Value:
+        return self + other
+
+    def __rmul__(self, other: Any) -> Value:
+        return self * other
+
+    def __neg__(self) -> Value:
+        return self * -1.0
+
+    def __sub__(self, other: Any) -> Value:
+        return self + (-other)
+
+    def __lt__(self, other: Value) -> bool:
+        return self.data < other.data
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Value) and self.data == other.data
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, index: int) -> Value:
+        return self.parents[index]
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def __call__(self, x: float) -> float:
+        return self.data * x
+
+    def backward(self, cotangent: float) -> None:
+        """Add what each number contributes, down to the leaves."""
+        self.grad += cotangent
+        if self.op == "+":
+            self.parents[0].backward(cotangent)
+            self.parents[1].backward(cotangent)
+        elif self.op == "*":
+            left, right = self.parents
+            left.backward(cotangent * right.data)
+            right.backward(cotangent * left.data)
+
+
+@use((0.5, 1.5), wrt=(0, 1))
+def graph_of_values(a, b):
+    x, y = Value(a), Value(b)
+    z = 2.0 * x * y + (-y) - x
+    return (z * z).data
+
+
+@use((0.5, 1.5), (2.0, -1.0))
+def graph_differentiated_by_hand(a, b):
+    x, y = Value(a), Value(b)
+    z = x * y + x
+    z.backward(1.0)
+    return x.grad, y.grad, z.data, x < y, x == y, x != y, len(z), z[0].data, z(2.0)
+
+
+class Momentum:
+    """State by the name of a parameter, made when the name is first met."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.velocity: Any = defaultdict(float)
+
+    def step(self, params: dict[str, Any], grads: dict[str, Any]) -> None:
+        for name, grad in grads.items():
+            self.velocity[name] = 0.9 * self.velocity[name] - self.rate * grad
+            params[name] = params[name] + self.velocity[name]
+
+
+@use(({"w": RNG.normal(size=(2, 3)), "b": RNG.normal(size=3)}, RNG.normal(size=(4, 2))))
+def state_by_name(params, x):
+    optimiser = Momentum(0.1)
+    for _ in range(3):
+        grads = {"w": x.T @ (x @ params["w"] + params["b"]), "b": params["b"].copy()}
+        optimiser.step(params, grads)
+    return params, optimiser.velocity
+
+
+@use(("the cat sat on the mat the end",))
+def words_by_frequency(text):
+    counts = {}
+    for word in text.split():
+        counts[word] = counts.get(word, 0) + 1
+    letters = Counter(text)
+    groups = defaultdict(list)
+    for place, word in enumerate(text.split()):
+        groups[word[0]].append(place)
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ranked, letters.most_common(2), groups, max(counts, key=counts.get)
+
+
+@use(({"a": 2.0, "b": 1.5, "c": 3.0}, 1.7), ({"a": 0.0, "b": 1.5, "c": -3.0}, 2.0))
+def names_by_score(scores, bonus):
+    raised = {name: s * s - bonus for name, s in scores.items()}
+    pairs = [(score, name) for name, score in raised.items()]
+    pairs.sort(reverse=True)
+    return pairs, sorted(raised, key=lambda name: raised[name])
+
+
+@use((np.arange(12.0).reshape(3, 4), 2), wrt=(0,))
+def rows_of_a_range(x, n):
+    y = x[range(n)] * 2.0
+    y[range(n - 1)] = 1.0
+    return (y[:, range(0, 4, 2)] ** 2).sum()
+
+
+@use((RNG.normal(size=(5, 6)), RNG.normal(size=(2, 3))), wrt=(0, 1))
+def correlation_by_windows(image, kernel):
+    windows = np.lib.stride_tricks.sliding_window_view(image, (2, 3))
+    return (np.einsum("ijkl,kl->ij", windows, kernel) ** 2).sum()
