@@ -185,11 +185,11 @@ def rounds(
             low.begin(variable, NOT_SET, low.span(node))
     assigned = list(low.flow.assigned(node))
     live = low.flow.joined[node] if assigned else 0
-    outer, keeps = low.env, state is not None
+    keeps = state is not None
     carried = {v: Var(v.shown, span=low.span(node)) for v in assigned if v.bit & live}
     now = Var("decided" if stops else "so_far", span=low.span(node))
     item = Var("item", span=low.span(generator.target))
-    region = LoopRegion({CONTINUE: live}, len(outer.managers), carried, False)
+    region = LoopRegion({CONTINUE: live}, carried, False)
 
     def inside(test: int) -> Work[Atom]:
         """The tests from `test` on, then the next generator or the element."""

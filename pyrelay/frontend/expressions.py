@@ -230,7 +230,7 @@ def alternatives(
     if live is None:
         live = (low.flow.joined[node],) * 2 if assigned else (0, 0)
     joined = [v for v in assigned if v.bit & (live[0] | live[1])]
-    region = BranchRegion({FALL: live[0], DONE: live[1]}, len(low.env.managers), joined)
+    region = BranchRegion({FALL: live[0], DONE: live[1]}, joined)
 
     def side(work: Work[Atom] | Atom, exit: str) -> Work[tuple[Atom, ...]]:
         value = yield work

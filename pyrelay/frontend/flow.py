@@ -181,13 +181,6 @@ class _Summaries:
                 return self.after(self.expressions(node.test), _joined(then, orelse))
             case ast.While() | ast.For():
                 return (yield self.loop(node))
-            case ast.With():
-                body: Summary = yield self.clause(node, "body")
-                managed: dict[Variable, ast.AST] = {}
-                for item in node.items:
-                    managed.update(self.expressions(item.context_expr))
-                    managed.update(self.flow.stored(item.optional_vars))
-                return self.after(managed, body)
             case _ if node in self.names.rewritten:
                 return (yield self.statements(self.names.rewritten[node]))
         return Summary(self.simple(node))
@@ -287,12 +280,6 @@ class _Liveness:
                 return (yield self.expression(node.test, then | orelse))
             case ast.While() | ast.For():
                 return (yield self.loop(node, after, exits))
-            case ast.With():
-                live = yield self.statements(node.body, after, exits)
-                for item in reversed(node.items):
-                    live = yield self.targets([item.optional_vars], live)
-                    live = yield self.expression(item.context_expr, live)
-                return live
             case _ if node in self.names.rewritten:
                 return (yield self.statements(self.names.rewritten[node], after, exits))
             case Attempt():
@@ -310,8 +297,9 @@ class _Liveness:
             for left in exits.values():
                 live |= left
             live = yield self.statements(node.final, live, exits)
-            exits = dict.fromkeys(exits, live)
         live = yield self.targets([node.target], live)
+        if node.final:
+            exits = dict.fromkeys(exits, live)
         live |= yield self.statements(node.body, live, exits)
         return (yield self.sequence(node.types, live))
 

@@ -139,7 +139,6 @@ def _region(low: Lowering, what: Plan) -> LoopRegion:
     head = flow.head[node]
     return LoopRegion(
         {FALL: head, CONTINUE: head, BREAK: flow.after[node], DONE: flow.orelse[node], RETURN: 0},
-        len(low.env.managers),
         {v: Var(v.shown, span=low.span(what.assigned[v])) for v in what.carried},
         what.stops,
         Var("returned", span=low.span(node)) if what.returns else None,

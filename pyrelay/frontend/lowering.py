@@ -79,18 +79,17 @@ class Env:
     """What is known at a point of the program.
 
     values: the value of each variable that lives in no cell; None where liveness says that nobody
-    reads it. unset: variables that may have no value. managers: the `with` blocks that are open.
-    scope: the names of those that are `pyrelay.scope`, joined by "/".
+    reads it. unset: variables that may have no value. scope: the names of the `pyrelay.scope`
+    blocks that are open, joined by "/".
     """
 
     values: dict[Variable, Atom | None]
     unset: set[Variable]
-    managers: tuple[tuple[Atom, Span], ...] = ()
     scope: str = ""
 
     def copy(self) -> Env:
         """An independent copy."""
-        return Env(dict(self.values), set(self.unset), self.managers, self.scope)
+        return Env(dict(self.values), set(self.unset), self.scope)
 
 
 class Lowering:

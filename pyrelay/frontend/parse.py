@@ -128,7 +128,7 @@ def _body(low: Lowering, node: FunctionNode) -> Work[tuple[Atom, ...]]:
     """The body of a function, to its result."""
     if isinstance(node, ast.Lambda):
         return ((yield evaluate(low, node.body)),)
-    region = FunctionRegion({RETURN: 0, FALL: 0}, 0)
+    region = FunctionRegion({RETURN: 0, FALL: 0})
     return (yield statements.lower(low, (node.body, 0, None), region))
 
 

@@ -28,13 +28,11 @@ FALL, RAISE, DONE = "fall", "raise", "done"
 class Region(ABC):
     """A stretch of code that ends in results.
 
-    live: the variables live where each exit leads. depth: `with` blocks open around it.
-    unset: the variables whose values may be UNSET at some exit where they are live, and the cells
-    that may be empty (filled as exits are lowered).
+    live: the variables live where each exit leads. unset: the variables whose values may be UNSET
+    at some exit where they are live, and the cells that may be empty (filled as exits are lowered).
     """
 
     live: dict[str, int]
-    depth: int
     unset: set[Variable] = field(default_factory=set, kw_only=True)
 
     @property
@@ -47,11 +45,9 @@ class Region(ABC):
         """The results for an exit; `value` is what `return` returns."""
 
     def leave(self, low: Lowering, exit: str, value: Atom = NOT_READ) -> tuple[Atom, ...]:
-        """End the block at hand: close what `with` opened here, then the results."""
+        """End the block at hand with the results."""
         if exit == RAISE:
             return tuple(NOT_READ for _ in self.slots)
-        for manager, span in reversed(low.env.managers[self.depth :]):
-            low.act("exit", (manager,), span)
         live = self.live[exit]
         self.unset.update(v for v in low.env.unset if v.captured or v.bit & live)
         return self.results(low, exit, value)

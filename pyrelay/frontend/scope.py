@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrelay.frontend import generators, patterns, trying
+from pyrelay.frontend import generators, managing, patterns, trying
 from pyrelay.frontend.source import FunctionNode
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -90,7 +90,7 @@ class Names:
     """What the names of a function mean, and what was found on the way.
 
     meaning: by node; the node of a name is its `Name`, or the `FunctionDef`, `alias` or `arg`.
-    rewritten: the statements that stand for a `match`, a `try` or a `yield`.
+    rewritten: the statements that stand for a `match`, `try`, `with` or `yield`.
     generators: the functions that stand for generator expressions. raised: what a bare `raise`
     raises.
     """
@@ -275,6 +275,12 @@ class _Analysis:
         self.attempts += (s for s in statements if isinstance(s, trying.Attempt))
         self.later(statements, level)
 
+    def management(self, node: ast.With, level: _Level) -> None:
+        statements = managing.as_attempts(node, self.hidden)
+        self.names.rewritten[node] = statements
+        self.attempts += managing.attempts(statements)
+        self.later(statements, level)
+
     def raising(self, node: ast.Raise, level: _Level) -> None:
         self.later([self.names.raised.get(node, node.exc), node.cause], level)
 
@@ -357,5 +363,6 @@ _VISITS: dict[type[ast.AST], Callable[[_Analysis, Any, _Level], None]] = {
     ast.AnnAssign: _Analysis.annotated,
     ast.Match: _Analysis.match,
     ast.Try: _Analysis.attempt,
+    ast.With: _Analysis.management,
     ast.Raise: _Analysis.raising,
 }

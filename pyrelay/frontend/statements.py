@@ -41,13 +41,6 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class EndWith:
-    """The end of the `with` block of a manager."""
-
-    manager: ast.expr
-
-
-@dataclass(frozen=True, slots=True)
 class Departure:
     """Behind the body of a `try` that did not raise: leave as it was left, if it was.
 
@@ -61,7 +54,7 @@ class Departure:
     span: Span
 
 
-Item = ast.stmt | Choice | EndWith | Departure
+Item = ast.stmt | Choice | Departure
 #: Statements, the index of the next one, and what comes after them.
 Rest = tuple[Sequence[Item], int, "Rest"] | None
 
@@ -95,16 +88,6 @@ def lower(low: Lowering, rest: Rest, region: Region) -> Work[Results]:
                 rest, results = yield behind_loop(low, item, left, rest, region)
                 if results is not None:
                     return results
-            case ast.With():
-                yield opening(low, item)
-                closing = [EndWith(each.context_expr) for each in reversed(item.items)]
-                rest = (item.body, 0, (closing, 0, rest))
-            case EndWith():
-                *others, (manager, span) = low.env.managers
-                low.env.managers = tuple(others)
-                if _scope_of(item.manager):
-                    low.env.scope = low.env.scope.rpartition("/")[0]
-                low.act("exit", (manager,), span)
             case Attempt():
                 rest, results = yield attempt(low, item, rest, region)
                 if results is not None:
@@ -145,7 +128,7 @@ def branch(low: Lowering, choice: Choice, rest: Rest, region: Region) -> Work[Re
     for mask in live.values():
         wanted |= mask
     inner = BranchRegion(
-        live, len(low.env.managers), [v for v in assigned if v.bit & wanted], exits
+        live, [v for v in assigned if v.bit & wanted], exits
     )
     then, orelse = yield sides(low, choice, (None, None), inner)
     outs = low.choose(choice.cond, then, orelse, inner.slots, choice.span)
@@ -193,12 +176,19 @@ def attempt(
     for each in node.types:
         types.append((yield evaluate(low, each)))
     span = low.first_line(node)
-    low.act("try", types, span, looks=node.looks)
     body, orelse = low.flow.summary[node, "body"], low.flow.summary[node, "orelse"]
     exits = ordered(body.exits)
     live = {FALL: 0, **{e: region.live[e] for e in exits}}
-    inner = BranchRegion(live, len(low.env.managers), [], exits)
+    inner = BranchRegion(live, [], exits)
+    if node.managed:
+        low.act("managed", types, span, flags=len(inner.flags))
+    else:
+        low.act("try", types, span, looks=node.looks)
+    outer = low.env.scope
+    if node.scope:
+        low.env.scope = f"{outer}/{node.scope}".removeprefix("/")
     block = yield low.block(lower(low, (node.body, 0, None), inner))
+    low.env.scope = outer
     nothing = Block((), tuple(NOT_READ for _ in inner.slots))
     outs = low.bind(If(TRUE, block, nothing), span, inner.slots)
     inner.take_over(low, body.assigned, ())
@@ -207,10 +197,11 @@ def attempt(
     cond = low.py("compare", (raised, NONE), span, op="is not")
     flags = outs[: len(inner.flags)]
     returned = outs[-1] if RETURN in exits else NOT_READ
-    way = Departure(exits, flags, returned, body.falls, span)
+    falls = body.falls or node.managed  # the manager may deal with what is raised where it is
+    way = Departure(exits, flags, returned, falls, span)
     after = Summary(
-        orelse.assigned, body.exits | (orelse.exits if body.falls else frozenset()),
-        body.falls and orelse.falls,
+        orelse.assigned, body.exits | (orelse.exits if falls else frozenset()),
+        falls and orelse.falls,
     )
     summaries = low.flow.summary[node, "caught"], after
     choice = Choice(node, cond, node.caught, [way, *node.orelse], summaries, span)
@@ -251,30 +242,6 @@ def behind_loop(
 
 
 # -- single statements ---------------------------------------------------------------------------
-
-
-def opening(low: Lowering, node: ast.With) -> Work[None]:
-    """Enter the managers of a `with`."""
-    for item in node.items:
-        manager = yield evaluate(low, item.context_expr)
-        span = low.span(item.context_expr)
-        entered = low.py("enter", (manager,), span)
-        low.env.managers = (*low.env.managers, (manager, span))
-        name = _scope_of(item.context_expr)
-        if name:
-            low.env.scope = f"{low.env.scope}/{name}".removeprefix("/")
-        if item.optional_vars is not None:
-            yield assignment.assign(low, item.optional_vars, entered, span)
-
-
-def _scope_of(manager: ast.expr) -> str:
-    """The name in `scope("name")`, "" for another manager; whose `scope` it is, `infer` checks."""
-    match manager:
-        case ast.Call(
-            ast.Attribute(attr="scope") | ast.Name(id="scope"), [ast.Constant(str(name))], []
-        ):
-            return name.replace("/", ".")
-    return ""
 
 
 def raising(low: Lowering, node: ast.Raise) -> Work[None]:

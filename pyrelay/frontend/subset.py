@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pyrelay.frontend import generators
 from pyrelay.frontend.scope import Problem
 from pyrelay.frontend.source import FunctionNode
-from pyrelay.frontend.trying import bare_raises, yields_inside
+from pyrelay.frontend.trying import bare_raises
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +215,6 @@ def _refusal_here(
             return _TYPE_PARAMETER
         case ast.Delete(targets=targets) if any(isinstance(t, ast.Attribute) for t in targets):
             return Refused("del of an attribute", "assign None to it")
-        case ast.Try() if yields_inside(node):
-            return Refused("yield in the body of a try", "put the try where the values are used")
         case ast.ExceptHandler(body=body):
             allowed.update(bare_raises(body))
         case ast.Raise(exc=None) if node not in allowed:

@@ -22,7 +22,8 @@ class Attempt(ast.stmt):
     raised, else `orelse`, unless `body` left by return, break or continue.
 
     types: the classes of the clauses, evaluated before; looks: whether the clause of each looks at
-    the exception, or only at its class.
+    the exception, or only at its class. managed: it is the body of a `with`, and `types` are its
+    manager and the cell of what entering it gave; scope: its name, if it is a `pyrelay.scope`.
     """
 
     _fields = ("types", "body", "target", "final", "caught", "orelse")
@@ -30,10 +31,12 @@ class Attempt(ast.stmt):
     def __init__(
         self, types: list[ast.expr], looks: tuple[bool, ...], body: list[ast.stmt],
         target: ast.Name, final: list[ast.stmt], caught: list[ast.stmt], orelse: list[ast.stmt],
+        *, managed: bool = False, scope: str = "",
     ) -> None:
         super().__init__()
         self.types, self.looks, self.body, self.target = types, looks, body, target
         self.final, self.caught, self.orelse = final, caught, orelse
+        self.managed, self.scope = managed, scope
 
 
 def as_attempts(
@@ -49,9 +52,9 @@ def as_attempts(
     if not node.finalbody:
         return statements
     name = _hidden(fresh)
-    again: ast.stmt = _at(node, ast.Raise(_load(node, name), None))
-    target = _store(node, name)
-    return [_at(node, Attempt([], (), statements, target, node.finalbody, [again], []))]
+    again: ast.stmt = at(node, ast.Raise(load(node, name), None))
+    target = store(node, name)
+    return [at(node, Attempt([], (), statements, target, node.finalbody, [again], []))]
 
 
 def _with_handlers(
@@ -65,33 +68,33 @@ def _with_handlers(
     for handler in node.handlers:
         cls = _hidden(fresh)
         everything: Any = BaseException
-        caught = handler.type or _at(handler, ast.Constant(everything))
-        classes.append(_at(handler, ast.Assign([_store(handler, cls)], caught)))
-        types.append(_load(handler, cls))
+        caught = handler.type or at(handler, ast.Constant(everything))
+        classes.append(at(handler, ast.Assign([store(handler, cls)], caught)))
+        types.append(load(handler, cls))
         again = list(bare_raises(handler.body))
         for each in again:
-            raised[each] = _load(each, name)
+            raised[each] = load(each, name)
         looks.append(bool(again) or handler.name is not None)
         body = handler.body
         if handler.name is not None:
             own = handler.name
-            begin: ast.stmt = _at(
-                handler, ast.Assign([_store(handler, own)], _load(handler, name))
+            begin: ast.stmt = at(
+                handler, ast.Assign([store(handler, own)], load(handler, name))
             )
-            none = ast.Assign([_store(handler, own)], _at(handler, ast.Constant(None)))
-            gone = ast.Delete([_at(handler, ast.Name(own, ast.Del()))])
-            body = [begin, *body, _at(handler, none), _at(handler, gone)]
+            none = ast.Assign([store(handler, own)], at(handler, ast.Constant(None)))
+            gone = ast.Delete([at(handler, ast.Name(own, ast.Del()))])
+            body = [begin, *body, at(handler, none), at(handler, gone)]
         bodies.append((handler, cls, body))
-    chain: list[ast.stmt] = [_at(node, ast.Raise(_load(node, name), None))]
+    chain: list[ast.stmt] = [at(node, ast.Raise(load(node, name), None))]
     for handler, cls, body in reversed(bodies):
         if handler.type is None:
             chain = body
             continue
-        test = _at(handler, Ask("matches", [_load(handler, name), _load(handler, cls)]))
-        chain = [_at(handler, ast.If(test, body, chain))]
-    target = _store(node, name)
+        test = at(handler, Ask("matches", [load(handler, name), load(handler, cls)]))
+        chain = [at(handler, ast.If(test, body, chain))]
+    target = store(node, name)
     attempt = Attempt(types, tuple(looks), node.body, target, [], chain, node.orelse)
-    return [*classes, _at(node, attempt)]
+    return [*classes, at(node, attempt)]
 
 
 def bare_raises(body: Sequence[ast.stmt]) -> Iterator[ast.Raise]:
@@ -105,20 +108,6 @@ def bare_raises(body: Sequence[ast.stmt]) -> Iterator[ast.Raise]:
             pending += [*node.body, *node.orelse, *node.finalbody]
         elif isinstance(node, (ast.stmt, ast.match_case)) and not isinstance(node, ast.FunctionDef):
             pending += ast.iter_child_nodes(node)
-
-
-def yields_inside(node: ast.Try) -> bool:
-    """Whether a generator would hand out values from what this `try` guards."""
-    pending: list[ast.AST] = [*node.body]
-    if node.finalbody:
-        pending += [*node.handlers, *node.orelse]
-    while pending:
-        here = pending.pop()
-        if isinstance(here, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(here, (ast.FunctionDef, ast.Lambda)):
-            pending += ast.iter_child_nodes(here)
-    return False
 
 
 def assigned_in(
@@ -148,13 +137,16 @@ def _hidden(fresh: Iterator[int]) -> str:
     return f".try{next(fresh)}"
 
 
-def _load(place: ast.AST, name: str) -> ast.Name:
-    return _at(place, ast.Name(name, ast.Load()))
+def load(place: ast.AST, name: str) -> ast.Name:
+    """A name that is read, placed where `place` is."""
+    return at(place, ast.Name(name, ast.Load()))
 
 
-def _store(place: ast.AST, name: str) -> ast.Name:
-    return _at(place, ast.Name(name, ast.Store()))
+def store(place: ast.AST, name: str) -> ast.Name:
+    """A name that is assigned, placed where `place` is."""
+    return at(place, ast.Name(name, ast.Store()))
 
 
-def _at(place: ast.AST, node: N) -> N:
+def at(place: ast.AST, node: N) -> N:
+    """A new node, placed where `place` is."""
     return ast.copy_location(node, place)

@@ -10,8 +10,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from pyrelay import errors
 from pyrelay.infer import (
     attributes,
@@ -20,6 +18,7 @@ from pyrelay.infer import (
     generators,
     handling,
     lists,
+    managing,
     narrowing,
     operators,
     sets,
@@ -33,7 +32,6 @@ from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute, distribute_all, sample
 from pyrelay.ir.nodes import UNSET
-from pyrelay.scoping import scope
 
 Args = tuple[V.Value, ...]
 
@@ -402,25 +400,20 @@ def _matches(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     return calls.call(it, V.Known(isinstance), (args[0], V.Known(classes)), {})
 
 
-_CONTEXTS_WITHOUT_EFFECT = (np.errstate, scope)
-
-
 def _enter(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    manager = args[0]
-    if isinstance(manager, V.Known) and isinstance(manager.value, _CONTEXTS_WITHOUT_EFFECT):
-        return manager
-    raise it.failure(
-        errors.UnsupportedOperationError,
-        f"'with' cannot enter {V.describe(manager)} in a compiled function",
-        hints=(
-            "np.errstate(...) and pyrelay.scope(name) are supported; other context managers "
-            "belong around the call",
-        ),
-    )
+    return managing.enter(it, args[0])
 
 
-def _exit(it: Interpreter, args: Args, attrs: Any) -> None:
-    return None
+def _managed(it: Interpreter, args: Args, attrs: Any) -> None:
+    managing.begin(it, args[0], args[1], attrs["flags"])
+
+
+def _entered(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    return managing.entered(it, args[0])
+
+
+def _exit(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    return managing.leave(it, *args)
 
 
 def _annotate(it: Interpreter, args: Args, attrs: Any) -> V.Value:
@@ -445,5 +438,6 @@ TABLE: dict[str, Callable[[Interpreter, Args, Any], V.Value | Sequence[V.Value] 
     "unmatched": _unmatched,
     "is_mapping": _by_case(_is_mapping, 0), "positional": _by_case(_positional, 0),
     "raise": _raise, "try": _try, "caught": _caught, "matches": _matches, "yield": _yield,
-    "enter": _enter, "exit": _exit, "annotate": _annotate,
+    "enter": _enter, "managed": _managed, "entered": _entered, "exit": _exit,
+    "annotate": _annotate,
 }

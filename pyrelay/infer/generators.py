@@ -49,8 +49,11 @@ def is_generator(value: V.Value) -> bool:
     return isinstance(value, V.Ref) and value.root.kind == "generator"
 
 
-def consume(it: Interpreter, value: V.Value, each: Each) -> None:
-    """Run a generator to its end, or until `each` wants no more."""
+def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = False) -> None:
+    """Run a generator to its end, or until `each` wants no more.
+
+    managed: what `each` raises is thrown into the generator, as a `with` does it.
+    """
     from pyrelay.infer.protocols import special
 
     ref = as_generator(it, value)
@@ -71,11 +74,13 @@ def consume(it: Interpreter, value: V.Value, each: Each) -> None:
         )
     span = it.let.span if it.let else None
     it.heap.write(ref.root, (_STARTED, closure, *bound), span)
-    if _run(it, closure, bound, each):
+    if _run(it, closure, bound, each, managed):
         it.heap.write(ref.root, (_DONE, closure, *bound), span)
 
 
-def _run(it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each) -> bool:
+def _run(
+    it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each, managed: bool
+) -> bool:
     """Interpret the body of a generator with its consumer; whether it runs to its end."""
     from pyrelay.infer.calls import in_line
 
@@ -86,10 +91,17 @@ def _run(it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each) 
             hints=("fill an array, or a list of known length, by a recursive function instead",),
         )
     frames, calls, active = list(it.frames), list(it.calls), list(it.active)
-    to_the_end = True
+    to_the_end, guards = True, len(it.handling)
 
     def consumer(item: V.Value) -> V.Value:
         nonlocal to_the_end
+        if len(it.handling) > guards and not managed:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "a yield in the body of a try is compiled only where a with uses the generator",
+                notes=("in a loop, the try would have to guard the yield and not the loop",),
+                hints=("put the try where the values are used",),
+            )
         inside = it.frames, it.calls, it.active, it.let
         it.frames, it.calls, it.active = list(frames), list(calls), list(active)
         try:

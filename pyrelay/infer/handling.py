@@ -36,12 +36,14 @@ class Handling:
 
     cell: what is on its way. catches: the classes of its clauses in order, and whether the clause
     looks at the exception. of_caller: no `try`, but the whole program, whose caller gets what is
-    raised after what was written to its objects; errors of ops still stop the program.
+    raised after what was written to its objects; errors of ops still stop the program. through:
+    it is the `with` of a manager that catches nothing here, and this runs the body.
     """
 
     cell: V.Root
     catches: tuple[tuple[tuple[type, ...], bool], ...] = ()
     of_caller: bool = False
+    through: Callable[[Callable[[], Sequence[V.Value]], int], list[V.Value]] | None = None
 
     def looks_at(self, cls: type) -> bool:
         """Whether anybody looks at an exception of this class: a clause, or who is outside."""
@@ -179,6 +181,11 @@ def body(it: Interpreter, run: Callable[[], Sequence[V.Value]], count: int) -> l
     """The results of the body of a `try`; nobody reads them where it raised."""
     outer, opened = it.handling, it.opening
     assert opened is not None
+    if opened.through is not None:
+        it.opening = None
+        results = opened.through(run, count)
+        it.opening = opened
+        return results
     it.handling, it.opening = (*outer, opened), None
     try:
         results = list(run())

@@ -252,8 +252,11 @@ PY_KINDS: dict[str, str] = {
     "each clause...; looks: whether the clause looks at the exception), no output",
     "caught": "end the body of a `try`: the exception that it raised, or None",
     "matches": "whether an exception is of the class, or of one of the classes (exception, class)",
-    "enter": "enter a context manager of a `with` (manager)",
-    "exit": "leave it (manager), no output",
+    "enter": "enter a context manager of a `with`: a box of what that gives (manager)",
+    "managed": "begin the body of a `with`, which is the branch taken of the If that follows, "
+    "whose first outputs are flags (manager, box; flags: how many), no output",
+    "entered": "what entering a manager gave (box)",
+    "exit": "leave a manager (manager, what the body raised or None): whether it dealt with that",
     "annotate": "x, declared by the user to have a type; Python ignores it (x; name, annotation: "
     "its source text)",
     "is_sequence": "whether a sequence pattern of `match` may match x, as Python judges (x)",

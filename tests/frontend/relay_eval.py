@@ -283,10 +283,17 @@ class Run:
         raise exception from cause
 
     def enter(self, manager):
-        return type(manager).__enter__(manager)
+        return [type(manager).__enter__(manager)]
 
-    def exit(self, manager):
-        type(manager).__exit__(manager, None, None, None)
+    def entered(self, box):
+        return box[0]
+
+    def managed(self, manager, box, flags):
+        self.opening = True
+
+    def exit(self, manager, error):
+        cls = None if error is None else type(error)
+        return bool(type(manager).__exit__(manager, cls, error, None))
 
     def annotate(self, x, name, annotation):
         return x
@@ -320,7 +327,8 @@ class Run:
 setattr(Run, "raise", Run.raise_)
 setattr(Run, "try", Run.try_)
 SILENT = {
-    "expect", "set_attribute", "set_item", "del_item", "set_cell", "append", "raise", "exit", "try",
+    "expect", "set_attribute", "set_item", "del_item", "set_cell", "append", "raise", "try",
+    "managed",
 }
 
 

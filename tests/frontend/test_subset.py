@@ -38,7 +38,7 @@ REFUSED = {
             finally:
                 print(x)
             try:
-                yield x
+                f(x)
             except ValueError:
                 raise
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import math
@@ -382,7 +383,23 @@ def tries_groups(x, y):
     return x
 
 
-@refused("Other context managers", X)
+@compiled("Context managers written in Python: classes, contextlib", X)
+def managers(x):
+    @contextlib.contextmanager
+    def shifted(values, by):
+        values += by
+        try:
+            yield values
+        finally:
+            values -= by
+
+    root = 0.0
+    with shifted(x, 1.0) as y, contextlib.suppress(ValueError):
+        root = math.sqrt(y[0] - 9.0)
+    return x, root
+
+
+@refused("Files and other resources", X)
 def opens_a_file(x):
     with open("data.txt") as handle:
         return x, handle.read()

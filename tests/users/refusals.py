@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 import numpy as np
 
 from tests.users.corpus import refuse
@@ -73,6 +76,43 @@ def set_of_values(x):
 def context_manager(x):
     with open("data.txt") as handle:
         return x, handle.read()
+
+
+def guarded_items(x):
+    for v in x:
+        try:
+            yield 1 / v
+        except ZeroDivisionError:
+            pass
+
+
+@refuse((X,), "only where a with uses the generator", "where the values are used")
+def yield_in_a_try(x):
+    total = 0.0
+    for v in guarded_items(x):
+        total += v
+    return total
+
+
+@contextlib.contextmanager
+def again_and_again(x):
+    for v in x:
+        yield v + 1
+
+
+@refuse((X,), "may yield more than once", "once on each path")
+def manager_that_yields_in_a_loop(x):
+    with again_and_again(x) as v:
+        return v
+
+
+LOCK = threading.Lock()
+
+
+@refuse((X,), "'with' cannot enter", "managers written in Python")
+def manager_of_the_library(x):
+    with LOCK:
+        return x.sum()
 
 
 CALLS = 0

@@ -32,6 +32,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     learning,
     library,
     lists,
+    managers,
     matrices,
     motion,
     networks,
