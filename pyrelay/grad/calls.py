@@ -10,7 +10,8 @@ order, pop them in exact reverse through any tree of calls.
 
 Arguments that the backward half needs are passed to it again instead of being pushed: what does not
 change along the recursion is then never copied. The cotangent of an array argument that is updated
-in parts is an accumulator that goes through the calls.
+in parts, or passed on by the recursion, is an accumulator that goes through the calls: a call that
+does not read the argument costs nothing then.
 
 Halves depend on the pattern of a call: which arguments are active, which results have a cotangent.
 What a half needs and gives is the least fixpoint over the recursion (`Splits.settle`).
@@ -32,7 +33,7 @@ from pyrelay.grad.tape import pop, push
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Block, FnCall, Function, If, Let, Loop, Var
+from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, Var
 from pyrelay.ir.types import TAPE, TensorType, Type
 
 
@@ -234,19 +235,27 @@ class _Half:
         backward = Function(
             split.backward, backward_params, inner.block(given), backward_dims, span=function.span
         )
+        shared = self._passed_on() | sink.updated
         accumulates = tuple(
             k for k in split.gives
-            if k in split.accumulates or (params[k] in sink.updated and is_array(params[k]))
+            if k in split.accumulates or (params[k] in shared and is_array(params[k]))
         )
         after = replace(split, needs=tuple(needs), accumulates=accumulates, tape=tape)
         return after, (forward, backward)
 
+    def _calls(self) -> list[FnCall]:
+        """The recursive calls of the body."""
+        lets = walk.nested_lets(self.function.body)
+        return [let.rhs for let in lets if isinstance(let.rhs, FnCall)]
+
     def _changing_params(self) -> list[Var]:
         """The parameters that some recursive call of the body does not pass on as they are."""
-        calls = [
-            let.rhs for let in walk.nested_lets(self.function.body) if isinstance(let.rhs, FnCall)
-        ]
+        calls = self._calls()
         return [p for p in self.function.params if any(p not in call.args for call in calls)]
+
+    def _passed_on(self) -> set[Atom]:
+        """What recursive calls share: one array then collects its cotangents from all of them."""
+        return {a for call in self._calls() for a in call.args}
 
     def _seeds(self) -> tuple[list[Var], list[Symbol]]:
         """Cotangents of results; an extent that the function itself finds gets a symbol."""

@@ -250,3 +250,24 @@ def test_a_gradient_that_is_computed_and_not_used_keeps_pushes_and_pops_in_balan
     expected = derived(derived(plain, "main", (1,), "g"), "g", (1,), "h")
     found = interpret(expand(request, cleaned), args)
     np.testing.assert_allclose(found[0], interpret(expand(expected), args)[0], rtol=1e-12)
+
+
+def test_an_array_that_the_recursion_passes_on_has_one_array_of_cotangents():
+    f = recursive(
+        lambda b, n, x, w: x,
+        lambda b, n, x, w: op(
+            "sum",
+            op("tanh", w * call(b, "f", [n - 1, x, w], [F64]) * call(b, "f", [n - 2, x, w], [F64])),
+            axes=(0,), keepdims=False,
+        ),
+        (PY_INT, F64, vector(3)),
+    )
+    check(program(f), [4, np.float64(0.7), np.array([0.3, -0.5, 1.1])], orders=2)
+    made = cleaned(expand(derived(program(f), "f", [1, 2], "gradient")))
+    (backward,) = (g for name, g in made.functions.items() if ".backward" in name)
+    zeros = [
+        let for let in nested_lets(backward.body)
+        if isinstance(let.rhs, OpCall) and let.rhs.op.name == "broadcast_to"
+        and let.rhs.args[0].type.rank == 0 and getattr(let.rhs.args[0], "value", None) == 0
+    ]
+    assert not zeros
