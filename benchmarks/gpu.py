@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import pyrelay
+from pyrelay.devices import cuda_emulator
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import dims, interp
 from pyrelay.ir.nodes import Atom, KernelCall, Let
@@ -97,7 +98,8 @@ def measured(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> 
     Raises ValueError for one with control flow.
     """
     compiled = pyrelay.jit(function)
-    module = kernels_only(lowered(compiled._specialised(args, {}).module, "fuse"))
+    fused = lowered(compiled._specialised(args, {}).module, "fuse")
+    module = kernels_only(fused, cuda_emulator.TARGET)
     flat = Flattened()
     flatten([(arg, "argument") for arg in args], flat)
     extents = interp.bind_extents(module.main, flat.leaves, {})

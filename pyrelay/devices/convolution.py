@@ -63,7 +63,7 @@ def kernel(block, begin, end):
     column_blocks = ({of_result} + {columns_most}) // {columns}
     nothing = {dtype}(0)
     patches = local_{dtype}({scratch})
-    product = local_i64(14)
+    product = local_i64(16)
     for unit in range(begin, end):
         column_block = unit % column_blocks
         rest = unit // column_blocks
@@ -86,6 +86,7 @@ store_ordered_i64(product, 10, {a_line})
 store_ordered_i64(product, 11, {b_line})
 store_ordered_i64(product, 12, {c_line})
 store_ordered_i64(product, 13, 0)
+store_ordered_i64(product, 14, 0)
 row_units = ({m} + {row_unit_most}) // {row_unit}
 product_{vectors}(product, 0, row_units * (({n} + {column_unit_most}) // {column_unit}))
 """

@@ -18,6 +18,7 @@ def _matmul(dtype: DType, axes: int) -> MatmulKernel:
     return MatmulKernel(
         matmul.matmul_kernel(dtype), matmul.ROW_UNIT, matmul.COLUMN_UNIT,
         round(matmul.picoseconds_per_product(dtype)),
+        matmul.FINISHING_OPERANDS if dtype.kind == "f" else 0,
     )
 
 

@@ -23,7 +23,8 @@ _MATMUL = """\
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 first, i64 last, Buffer<const {t}> a, Buffer<const {t}> b,
     Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
-    i64 a_line, i64 b_line, i64 c_line, i64 axes{batch_parameters}
+    i64 a_line, i64 b_line, i64 c_line, i64 axes,
+    i64 no_finisher, i64 no_operands{batch_parameters}
 ) {{
     PYRELAY_SHARED({t}, a_tile, {threads});
     PYRELAY_SHARED({t}, b_tile, {threads});

@@ -72,6 +72,8 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record
     arrays = [np.ascontiguousarray(array) for array in plan.arrays]
     for word, array in plan.data_words:
         constants[word] = arrays[array].ctypes.data
+    for word, kernel in plan.kernel_constants:
+        constants[word] = kernels[kernel]
     outside = _Outside(plan.sites, plan.hosts)
     gate = _GATE(outside.host_call)
     parameters, kept = _parameter_table(plan.parameters)

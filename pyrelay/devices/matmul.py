@@ -9,8 +9,14 @@ adjacent, and the matrices of ``c``, distinct from both, follow each other.  Par
     block[7..9]      1 or 0: whether a is transposed, whether b is, whether to add to c
     block[10..12]    elements from one line of a, of b, of c to the next, as they lie in memory
     block[13]        the number of batch axes
-    block[14 ...]    for each batch axis: its extent, a's stride and b's stride along it, in
+    block[14..15]    the address of a kernel that finishes the product, or 0; how many operands that
+                     has (at most ``FINISHING_OPERANDS``)
+    block[16 ...]    for each batch axis: its extent, a's stride and b's stride along it, in
                      elements (0 where that operand is broadcast)
+    block[...]       the operands of the finishing kernel
+
+A finishing kernel (``lower/finishing.py``) is called for every part of c whose sums are complete;
+the matrices of c lie densely then.
 
 The parallel axis counts units of ``ROW_UNIT`` rows by ``COLUMN_UNIT`` columns of one matrix:
 ``ceil(m / ROW_UNIT) * ceil(n / COLUMN_UNIT) * product of batch extents``; a range may be cut
@@ -29,6 +35,7 @@ from pyrelay.ir.types import DType
 
 ROW_UNIT = 256
 COLUMN_UNIT = 32
+FINISHING_OPERANDS = 40
 
 
 @functools.cache

@@ -28,7 +28,7 @@ from numba.core import types
 
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word
-from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT
+from pyrelay.devices.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
 from pyrelay.devices.matmul_tiles import Code, Shape, dots, lines, pack, tile, turn
 
 # Blocking, measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at most 32 KiB)
@@ -40,8 +40,9 @@ _PACKED_ROWS = 8  # rows of a that are packed at a time, of which the next overw
 
 # Words of a product's parameters, and of a part.
 _A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED = range(1, 10)
-_A_LINE, _B_LINE, _C_LINE, _AXES, _BATCH = range(10, 15)
+_A_LINE, _B_LINE, _C_LINE, _AXES, _FINISH, _FINISH_COUNT, _BATCH = range(10, 17)
 _PART_WORDS = 7
+FINISHING_WORDS = 5 + FINISHING_OPERANDS
 
 
 def _ceil(count: Word, unit: int) -> Word:
@@ -123,6 +124,10 @@ class _Product:
         self.packed_a = self._local(_BAND * _DEPTH + _PACKED_ROWS)
         self.packed_b = self._local(self.group * _DEPTH)
         part = f.address(f.local_words(_PART_WORDS))
+        self.finisher = param(_FINISH)
+        self.finishing = f.address(f.local_words(FINISHING_WORDS))
+        with f.when(self.finisher.differs(0)):
+            self._prepare_finishing(block)
         unit = f.variable(begin)
         with f.while_(lambda: unit.now < end):
             step = f.b.call(next_part, [each.raw for each in (
@@ -133,6 +138,25 @@ class _Product:
             )
             self._part()
         f.ret(0)
+
+    def _prepare_finishing(self, block: Word) -> None:
+        """The finishing kernel's block, but for the columns."""
+        f, words = self.f, self.finishing
+        f.store(words, 0, f.load(block, 0))
+        f.store(words, 8, f.load(block, 8 * _C))
+        f.store(words, 32, self.c_line)
+        first = block + (f.load(block, 8 * _AXES) * 3 + _BATCH) * 8
+        with f.counting(f.load(block, 8 * _FINISH_COUNT)) as k:
+            f.store(words + k * 8, 40, f.load(first + k * 8))
+
+    def _finish(self, i0: Word, i1: Word, j0: Word, j1: Word) -> None:
+        """Hand a part of c, whose sums are complete, to the kernel that finishes it, if any."""
+        f, words = self.f, self.finishing
+        with f.when(self.finisher.differs(0)):
+            above = (self.c - f.load(words, 8)).unsigned_div(self.c_line * self.size)
+            f.store(words, 16, j0)
+            f.store(words, 24, j1)
+            f.call_address(self.finisher, words, above + i0, above + i1)
 
     def _local(self, count: int) -> Word:
         with self.f.b.goto_entry_block():
@@ -185,12 +209,15 @@ class _Product:
         with f.either(thin & dotted) as (yes, no):
             with yes:
                 self._vector_dots(vector, matrix, line, out, length)
+                self._finish(self.i0, self.i1, self.j0, self.j1)
             with no, f.either(thin & line.equals(1)) as (yes, no):
                 with yes:
                     self._vector_times_lines(vector, vector_step, matrix, step, out, length)
+                    self._finish(self.i0, self.i1, self.j0, self.j1)
                 with no, f.either(dotted & (rows < 9)) as (yes, no):
                     with yes:
                         self._few_rows()
+                        self._finish(self.i0, self.i1, self.j0, self.j1)
                     with no:
                         self._blocked(self.b_turned | ((rows > 32) & (self.n > 64)))
 
@@ -272,17 +299,21 @@ class _Product:
                             lines = self._lines(i - h0), 1, self.rows
                             panel = self._panel(j - g0), 2 * self.lanes
                             self._tile(True, self.rows, i, j, lines, panel, depth, keep, h1, g1)
-                with (
-                    in_place,
-                    self.over(g0, g1, 2 * self.lanes) as j,
-                    self.over(self.i0, self.i1, self.rows_in_place) as i,
-                ):
-                    a = self.at(self.a, i * self.a_row + k0 * self.a_step)
-                    b = self.at(self.b, k0 * self.b_line + j), self.b_line
-                    self._tile(
-                        False, self.rows_in_place, i, j, (a, self.a_row, self.a_step), b,
-                        depth, keep, self.i1, g1,
-                    )  # fmt: skip
+                        with f.when(k0 + depth >= self.k):
+                            self._finish(h0, h1, g0, g1)
+                with in_place:
+                    with (
+                        self.over(g0, g1, 2 * self.lanes) as j,
+                        self.over(self.i0, self.i1, self.rows_in_place) as i,
+                    ):
+                        a = self.at(self.a, i * self.a_row + k0 * self.a_step)
+                        b = self.at(self.b, k0 * self.b_line + j), self.b_line
+                        self._tile(
+                            False, self.rows_in_place, i, j, (a, self.a_row, self.a_step), b,
+                            depth, keep, self.i1, g1,
+                        )  # fmt: skip
+                    with f.when(k0 + depth >= self.k):
+                        self._finish(self.i0, self.i1, g0, g1)
 
     def _tile(
         self, packed: bool, tall: int, i: Word, j: Word, a: tuple[Word | int, ...],

@@ -22,8 +22,10 @@ from pyrelay.ir.types import DType, i64
 from pyrelay.lower import call_spelling
 from pyrelay.lower.kernel import (
     ARRAY,
+    BOUND,
     EXTENT,
     OUTPUT,
+    PRODUCT,
     ROW,
     SCALAR,
     SCRATCH,
@@ -62,7 +64,10 @@ VOCABULARY = "pyrelay.devices.vocabulary"
 
 POLL_ROUNDS = 1 << 20  # of the loops of a program, between two looks for Ctrl-C
 _LARGEST_EXPRESSION = 12  # operations in one statement
-_PREFIX = {ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r", SCRATCH: "t", ROW: "w"}
+_PREFIX = {
+    PRODUCT: "c", BOUND: "b", ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r",
+    SCRATCH: "t", ROW: "w",
+}  # fmt: skip
 _CONSTANTS = ("inf", "nan")
 
 
@@ -256,7 +261,7 @@ class _Printer:
         """The definition of `kernel`."""
         out: list[ast.stmt] = []
         for parameter in self.kernel.parameters:
-            if parameter.role not in (SCALAR, EXTENT):
+            if parameter.role not in (SCALAR, EXTENT, BOUND):
                 name = self._named(parameter, _PREFIX[parameter.role])
                 out.append(binding(name, self._parameter(parameter, i64)))
         if self.kernel.routines:

@@ -52,6 +52,7 @@ class EncodedPlan:
 
     code: int64 words. constants: int64 words. kernel_words: (word of code, kernel): to become the
     kernel's address. data_words: (word of constants, array): to become its data's address.
+    kernel_constants: (word of constants, kernel): to become the kernel's address.
     entry_slots: slots of the first frame. scratch_words: the longest list of words that any
     instruction hands over at once. parallel: whether any launch may use the pool.
     """
@@ -70,6 +71,7 @@ class EncodedPlan:
     results: tuple[plan_ir.Result, ...]
     single: bool
     hosts: tuple[plan_ir.HostFunction, ...] = ()
+    kernel_constants: tuple[tuple[int, int], ...] = ()
 
 
 def encode(plan: Plan) -> EncodedPlan:
@@ -159,6 +161,9 @@ class _Encoder:
             return self.slot(operand.index)
         if isinstance(operand, plan_ir.Immediate):
             return self.constant("word", operand.word)
+        if isinstance(operand, plan_ir.KernelAddress):
+            self.kernel(operand.index)
+            return self.constant("kernel", operand.index)
         _expect(isinstance(operand, plan_ir.Data), f"{operand} may stand in a launch only.")
         assert isinstance(operand, plan_ir.Data)
         _expect(0 <= operand.index < len(self.plan.arrays), f"There is no array {operand.index}.")
@@ -173,6 +178,10 @@ class _Encoder:
 
     def site(self, number: int) -> int:
         _expect(0 <= number < len(self.plan.sites), f"There is no site {number}.")
+        return number
+
+    def kernel(self, number: int) -> int:
+        _expect(0 <= number < len(self.plan.kernels), f"There is no kernel {number}.")
         return number
 
     # -- instructions
@@ -211,8 +220,7 @@ class _Encoder:
         self.jump("loop_up" if instruction.step > 0 else "loop_down", words, instruction.label)
 
     def launch(self, instruction: plan_ir.Launch) -> None:
-        number = instruction.kernel
-        _expect(0 <= number < len(self.plan.kernels), f"There is no kernel {number}.")
+        number = self.kernel(instruction.kernel)
         operands = []
         for operand in instruction.operands:
             if isinstance(operand, plan_ir.AddressOf):
@@ -279,14 +287,15 @@ class _Encoder:
         for word, number in self.calls:
             self.code[word] = self.starts[number]
         constants = np.zeros(len(self.constants), np.int64)
-        data_words = []
+        addresses: dict[str, list[tuple[int, int]]] = {"data": [], "kernel": []}
         for (kind, word), place in self.constants.items():
-            if kind == "data":
-                data_words.append((len(constants) - 1 - place, word))
+            if kind in addresses:
+                addresses[kind].append((len(constants) - 1 - place, word))
             else:
                 constants[len(constants) - 1 - place] = word
         return EncodedPlan(
-            np.array(self.code, np.int64), constants, tuple(self.kernel_words), tuple(data_words),
-            entry.slots, self.scratch, self.parallel, plan.kernels, plan.sites, plan.arrays,
-            plan.parameters, plan.results, plan.single, plan.hosts,
+            np.array(self.code, np.int64), constants, tuple(self.kernel_words),
+            tuple(addresses["data"]), entry.slots, self.scratch, self.parallel, plan.kernels,
+            plan.sites, plan.arrays, plan.parameters, plan.results, plan.single, plan.hosts,
+            tuple(addresses["kernel"]),
         )  # fmt: skip

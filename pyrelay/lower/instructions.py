@@ -62,7 +62,14 @@ class Data:
     index: int
 
 
-Value = Slot | Immediate | Data
+@dataclass(frozen=True, slots=True)
+class KernelAddress:
+    """The address of `Plan.kernels[index]`, for a kernel that calls it."""
+
+    index: int
+
+
+Value = Slot | Immediate | Data | KernelAddress
 Operand = Value | AddressOf
 
 _FORMATS = {"bool": "q", "float32": "fxxxx", "float64": "d", "complex64": "ff"}

@@ -33,9 +33,12 @@ from typing import Any, TypeAlias
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Let
 from pyrelay.ir.types import DType
 
 # The roles of a parameter, in the order in which parameters stand in a block.
+PRODUCT = "product"  # address of the product that the kernel finishes, see `finishing.py`
+BOUND = "bound"  # of the part of it: first column, end of the columns, elements between rows
 ARRAY = "array"  # address of the buffer of an array argument
 SCALAR = "scalar"  # bit pattern of a scalar argument
 EXTENT = "extent"  # value of an extent
@@ -43,7 +46,7 @@ OUTPUT = "output"  # address of the buffer of an array result
 SLOT = "slot"  # address of the slot of a scalar result
 SCRATCH = "scratch"  # address of a buffer that lives only between the kernels of one lowering
 ROW = "row"  # the same; every row of a kernel over rows uses the place of the first again
-ROLES = (ARRAY, SCALAR, EXTENT, OUTPUT, SLOT, SCRATCH, ROW)
+ROLES = (PRODUCT, BOUND, ARRAY, SCALAR, EXTENT, OUTPUT, SLOT, SCRATCH, ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +249,16 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A product of matrices in a fused group: its Let, the positions of its operands among the
+    group's parameters, and which result of the group it is itself, if any."""
+
+    let: Let
+    operands: tuple[int, ...]
+    result: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Lowering:
     """A fused group as kernels, launched in order.
 
@@ -255,6 +268,7 @@ class Lowering:
     written  positions of array arguments that are written: the caller must own their buffers.
     shares   per result, array arguments whose buffer may be given as the output as well, if the
              argument dies: every element is read before the one in its place is written.
+    product  a product of matrices that the one kernel finishes, part by part.
     """
 
     kernels: tuple[Kernel, ...]
@@ -262,6 +276,7 @@ class Lowering:
     aliases: tuple[int | None, ...] = ()
     written: frozenset[int] = frozenset()
     shares: tuple[frozenset[int], ...] = field(default=())
+    product: Product | None = None
 
 
 def bodies(statement: Statement) -> tuple[Body, ...]:

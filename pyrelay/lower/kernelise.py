@@ -5,7 +5,8 @@ element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner 
 
 Results that depend on reductions of rows or of columns share one kernel (`row_schedule.py`,
 `column_schedule.py`), those that depend on reductions of everything one per phase
-(`whole_schedule.py`). The others are sorted by the space that computes them (`schedule.py`): those
+(`whole_schedule.py`). What finishes a product of matrices is one kernel that the product calls
+(`finishing.py`). The others are sorted by the space that computes them (`schedule.py`): those
 of one space share a kernel. Scalar programs, loops included, become one serial kernel
 (`scalar_program.py`).
 """
@@ -22,6 +23,7 @@ from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.column_schedule import ColumnSchedule, own_size
 from pyrelay.lower.elements import Elements
+from pyrelay.lower.finishing import finished
 from pyrelay.lower.kernel import Kernel, Lowering
 from pyrelay.lower.reductions import RuleEmitter, partial_dtype
 from pyrelay.lower.row_schedule import RowSchedule
@@ -39,6 +41,7 @@ from pyrelay.lower.schedule import (
 )
 from pyrelay.lower.slice_phases import Phase, SlicePlan, slice_plan
 from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
+from pyrelay.opt.finishing import product_of
 from pyrelay.opt.places import updated_part
 
 Shape = tuple[Extent, ...]
@@ -49,6 +52,9 @@ def kernelise(function: Function) -> Lowering:
     """The kernels of a fused group, see `Lowering`."""
     if is_scalar_program(function):
         return scalar_program(function)
+    product = product_of(function.body)
+    if product is not None:
+        return finished(function, product)
     group = _Group(function)
     kernels = group.by_slices()
     for results in group.by_space():

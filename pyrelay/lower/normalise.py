@@ -2,11 +2,13 @@
 
 In: a module after `fuse`. Out: a module whose OpCalls are plan ops (`plan_ops.PLAN_OPS`) and
 library ops with kernels of their own: a single op with an element rule becomes a group, a scan or
-scatter becomes loops (`library.py`).
+scatter becomes loops (`library.py`). A product that the device cannot hand to the kernel which
+finishes it becomes a library op before that kernel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
@@ -21,33 +23,68 @@ from pyrelay.ir.nodes import (
     Var,
 )
 from pyrelay.ir.types import TensorType
+from pyrelay.lower.finishing import without_product
+from pyrelay.lower.frame import word_count
 from pyrelay.lower.library import expanded
 from pyrelay.lower.plan_ops import PLAN_OPS
+from pyrelay.lower.target import Target
+from pyrelay.opt.finishing import product_of
 
 
-def kernels_only(module: Module) -> Module:
+def kernels_only(module: Module, target: Target) -> Module:
     """Wrap each op that is left outside kernels; everything else stays as it is."""
+
+    def block(old: Block) -> Block:
+        lets = tuple(new for let in old.lets for new in _lets(let, target, block))
+        return Block(lets, old.results, old.dims)
+
     functions = {
-        name: replace(function, body=_block(function.body))
+        name: replace(function, body=block(function.body))
         for name, function in module.functions.items()
     }
     return Module(functions, module.entry)
 
 
-def _block(block: Block) -> Block:
-    lets = tuple(new for let in block.lets for new in _lets(let))
-    return Block(lets, block.results, block.dims)
-
-
-def _lets(let: Let) -> tuple[Let, ...]:
+def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Let, ...]:
     rhs = let.rhs
+    if isinstance(rhs, KernelCall):
+        product = product_of(rhs.function.body)
+        if product is not None and not _takes(target, product, rhs, len(let.outs)):
+            return _apart(let, rhs, product)
+        return (let,)
     if isinstance(rhs, OpCall):
         if rhs.op.name in PLAN_OPS:
             return (let,)
         if rhs.op.element is not None:
             return (Let(let.outs, group(let), let.dims, span=let.span),)
         return expanded(let) or (let,)
-    return (Let(let.outs, walk.replace_blocks(rhs, _block), let.dims, span=let.span),)
+    return (Let(let.outs, walk.replace_blocks(rhs, block), let.dims, span=let.span),)
+
+
+def _takes(target: Target, product: Let, call: KernelCall, results: int) -> bool:
+    """Whether the device's product hands its parts to a kernel with so many operands."""
+    made = product.outs[0].type
+    assert isinstance(made, TensorType)
+    words = sum(word_count(a.type) for a in call.args) + len(call.dims) + results
+    return words <= target.matmul(made.dtype, made.rank - 2).finishes
+
+
+def _apart(let: Let, call: KernelCall, product: Let) -> tuple[Let, ...]:
+    """The product of a group, and the rest of the group after it."""
+    names = walk.Renaming()
+    names.atoms.update(zip(call.function.params, call.args, strict=True))
+    names.dims.update(zip(call.function.dims, call.dims, strict=True))
+    (first,) = walk.copy_block(Block((product,), ()), names).lets
+    function = without_product(call.function, product)
+    results = list(zip(let.outs, function.body.results, strict=True))
+    itself = [out for out, result in results if result in product.outs]
+    if itself:
+        first = replace(first, outs=(itself[0],))
+        results = [(out, result) for out, result in results if result not in product.outs]
+        inner = Block(function.body.lets, tuple(r for _, r in results), function.body.dims)
+        function = replace(function, body=inner)
+    rest = KernelCall(function, (*call.args, *first.outs), call.dims)
+    return first, Let(tuple(out for out, _ in results), rest, let.dims, span=let.span)
 
 
 def group(let: Let) -> KernelCall:

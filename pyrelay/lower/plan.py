@@ -85,7 +85,7 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
     Raises InvariantError if the program is not what `fuse` leaves, or the arguments do not tell the
     entry's extents.
     """
-    module = kernels_only(_with_extents_of_results(module))
+    module = kernels_only(_with_extents_of_results(module), target)
     program = Program(target)
     entry = _completed(module.main, entry or Entry())
     forced = {}

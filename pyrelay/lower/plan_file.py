@@ -49,6 +49,7 @@ def to_bytes(plan: EncodedPlan) -> bytes:
     head = {
         "kernel_words": plan.kernel_words,
         "data_words": plan.data_words,
+        "kernel_constants": plan.kernel_constants,
         "entry_slots": plan.entry_slots,
         "scratch_words": plan.scratch_words,
         "parallel": plan.parallel,
@@ -96,6 +97,7 @@ def from_bytes(data: bytes) -> EncodedPlan:
         parameters=tuple(_record_in(fields) for fields in head["parameters"]),
         results=tuple(_record_in(fields) for fields in head["results"]),
         single=head["single"],
+        kernel_constants=tuple((word, kernel) for word, kernel in head["kernel_constants"]),
     )
 
 

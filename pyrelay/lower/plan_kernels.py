@@ -7,12 +7,12 @@ argument that the kernels write is owned, or a copy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyrelay.ir.nodes import Atom, KernelCall, Let
 from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower import plan_scalars
+from pyrelay.lower import plan_finishing, plan_scalars
 from pyrelay.lower.instructions import (
     AddressOf,
     Alloc,
@@ -34,6 +34,9 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     if plan_scalars.inline(p, let, call):
         return
     group = p.program.lowering(call.function)
+    if group.lowering.product is not None:
+        plan_finishing.finished_product(p, let, call, group)
+        return
     lowering, extents = group.lowering, dict(zip(group.dims, call.dims, strict=True))
     arrays = _arguments(p, call.args, lowering)
     outputs = _outputs(p, let, call, lowering, arrays)
@@ -44,25 +47,10 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
         scratch.append(Slot(slot))
     name = name_of(call.function)
     for kernel in lowering.kernels:
-        operands: list[Operand] = []
-        for parameter in kernel.parameters:
-            k = parameter.position
-            match parameter.role:
-                case kernel_ir.ARRAY:
-                    operands.append(arrays[k])
-                case kernel_ir.SCALAR:
-                    operands += p.value(call.args[k])
-                case kernel_ir.EXTENT:
-                    operands.append(p.sizes.value(call.dims[k]))
-                case kernel_ir.OUTPUT:
-                    operands.append(Slot(outputs[k]))
-                case kernel_ir.SLOT:
-                    operands.append(AddressOf(outputs[k]))
-                case kernel_ir.SCRATCH | kernel_ir.ROW:
-                    operands.append(scratch[k])
         p.frame.emit(
             Launch(
-                p.program.kernel(kernel, name), tuple(operands),
+                p.program.kernel(kernel, name),
+                operands_of(p, kernel, call, arrays, outputs, scratch),
                 p.sizes.substituted(kernel.extent, extents),
                 p.sizes.substituted(kernel.cost, extents),
                 first_site=p.program.sites_of(kernel),
@@ -72,6 +60,30 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
         p.frame.emit(Free(address))
     for position in lowering.written - set(lowering.aliases):
         p.frame.emit(Free(arrays[position]))
+
+
+def operands_of(
+    p: FunctionPlanner, kernel: kernel_ir.Kernel, call: KernelCall, arrays: Mapping[int, Value],
+    outputs: Sequence[int], scratch: Sequence[Value] = (),
+) -> tuple[Operand, ...]:
+    """What a kernel's parameters are, but for those that a product fills in."""
+    operands: list[Operand] = []
+    for parameter in kernel.parameters:
+        k = parameter.position
+        match parameter.role:
+            case kernel_ir.ARRAY:
+                operands.append(arrays[k])
+            case kernel_ir.SCALAR:
+                operands += p.value(call.args[k])
+            case kernel_ir.EXTENT:
+                operands.append(p.sizes.value(call.dims[k]))
+            case kernel_ir.OUTPUT:
+                operands.append(Slot(outputs[k]))
+            case kernel_ir.SLOT:
+                operands.append(AddressOf(outputs[k]))
+            case kernel_ir.SCRATCH | kernel_ir.ROW:
+                operands.append(scratch[k])
+    return tuple(operands)
 
 
 def _arguments(
@@ -107,21 +119,19 @@ def _outputs(
             assert isinstance(address, Slot)
             slot = address.index
         else:
-            reused = _reused(p, call, lowering, j, uses)
+            reused = reused_buffer(p, call, lowering.shares[j] if lowering.shares else (), uses)
             slot = p.allocate(out.type) if reused is None else reused
         p.define(out, (slot,))
         slots.append(slot)
     return slots
 
 
-def _reused(
-    p: FunctionPlanner, call: KernelCall, lowering: kernel_ir.Lowering, j: int,
-    uses: Counter[Buffer],
+def reused_buffer(
+    p: FunctionPlanner, call: KernelCall, allowed: Iterable[int], uses: Counter[Buffer]
 ) -> int | None:
-    """The address slot of an argument that dies here and may be overwritten with result `j`."""
-    if not lowering.shares:
-        return None
-    for k in sorted(lowering.shares[j]):
+    """The address slot of an argument, one of those allowed, that dies here and may be
+    overwritten with a result."""
+    for k in sorted(allowed):
         buffer = p.buffer(call.args[k])
         if uses[buffer] == 1 and p.is_free_to_take(buffer):
             p.take(buffer)

@@ -5,16 +5,18 @@ In: the Let of such an op. Out: instructions that allocate its result and launch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let, OpCall
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower import host
-from pyrelay.lower.instructions import Launch, Slot, Value
+from pyrelay.lower.frame import ZERO
+from pyrelay.lower.instructions import KernelAddress, Launch, Slot, Value, immediate
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 
 if TYPE_CHECKING:
@@ -26,41 +28,65 @@ _AXES = 3  # of the images that convolutions take
 _PRODUCTS = {"convolve": FORWARD, "convolve_weights": WEIGHTS, "convolve_back": BACK}
 
 
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """A kernel that finishes a product: its number, its operands but for those that the product
+    fills in, and about how many picoseconds it spends on an element."""
+
+    kernel: int
+    operands: tuple[Value, ...]
+    cost: Extent
+
+
 def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan a matrix product: parameters as `target.MatmulKernel` says."""
-    a, b = (arg.type for arg in call.args)
+    """Plan a matrix product into a buffer of its own."""
     (out,) = let.outs
-    c = out.type
+    address = p.allocate(out.type)
+    a, b = map(p.scalar, call.args)
+    launch_matmul(p, call.attrs, [v.type for v in (*call.args, out)], (a, b, Slot(address)))
+    p.define(out, (address,))
+
+
+def launch_matmul(
+    p: FunctionPlanner, attrs: Mapping[str, Any], operand_types: Sequence[Type | None],
+    addresses: Sequence[Value], finish: Finish | None = None,
+) -> None:
+    """A matrix product: parameters as `target.MatmulKernel` says."""
+    a, b, c = operand_types
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)
     assert isinstance(c, TensorType)
-    transpose_a, transpose_b = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    transpose_a, transpose_b = attrs["transpose_a"], attrs["transpose_b"]
     m, n = c.shape[-2:]
     k = a.shape[-2] if transpose_a else a.shape[-1]
     batch = c.shape[:-2]
     kernel = p.program.target.matmul(c.dtype, len(batch))
-    address = p.allocate(c)
-    operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
+    operands = [*addresses]
     operands += p.sizes.values(
         (m, n, k, int(transpose_a), int(transpose_b), 0, a.shape[-1], b.shape[-1], n, len(batch))
     )
+    finisher = (KernelAddress(finish.kernel), len(finish.operands)) if finish else (ZERO, 0)
+    operands += [finisher[0], immediate(finisher[1])]
     strides = _batch_strides(a, batch), _batch_strides(b, batch)
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)
+    if finish is not None:
+        operands += finish.operands
     rows = dims.quotient(dims.add(m, kernel.row_unit - 1), kernel.row_unit)
     columns = dims.quotient(dims.add(n, kernel.column_unit - 1), kernel.column_unit)
     height, width = dims.minimum(m, kernel.row_unit), dims.minimum(n, kernel.column_unit)
     # Each element of b is read once and serves `height` products: few rows wait for memory.
     reading = c.dtype.size * _PICOSECONDS_PER_BYTE
-    spent = dims.add(dims.multiply(height, kernel.picoseconds), reading)
+    spent = dims.product((k, dims.add(dims.multiply(height, kernel.picoseconds), reading)))
+    if finish is not None:
+        spent = dims.add(spent, dims.multiply(height, finish.cost))
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, "matmul"), tuple(operands),
             p.sizes.value(dims.product((rows, columns, *batch))),
-            p.sizes.value(dims.product((width, k, spent))),
+            p.sizes.value(dims.product((width, spent))),
         )
     )
-    p.define(out, (address,))
 
 
 def _batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]:

@@ -175,7 +175,7 @@ class Schedule:
         s = self.s
         runs = space.run_extents()
         if not runs:
-            self._store_all(results, ())
+            self.store_all(results, ())
             return 1
         # Two loops: the outer runs together, in parallel, and the last one.
         outer = runs[:-1]
@@ -184,7 +184,7 @@ class Schedule:
 
         def row(p: Value) -> None:
             if not outer:
-                self._store_all(results, self.run(p, runs[-1]))
+                self.store_all(results, self.run(p, runs[-1]))
                 return
             index: Index = ()
             for each, extents in zip(s.unravel(p, outer_sizes), outer, strict=True):
@@ -192,12 +192,13 @@ class Schedule:
                 number = Value(s, each.operand, i64, each.scope)
                 index += self.run(s.bounded(number, dims.product(extents)), extents)
             with s.loop(0, s.extent(dims.product(runs[-1]))) as j:
-                self._store_all(results, index + self.run(j, runs[-1]))
+                self.store_all(results, index + self.run(j, runs[-1]))
 
         self.over_parallel(parallel, row)
         return parallel
 
-    def _store_all(self, results: Sequence[Result], index: Index) -> None:
+    def store_all(self, results: Sequence[Result], index: Index) -> None:
+        """The elements of results at one index."""
         values = [self.elements.value(r.source, index) for r in results]
         for result, value in zip(results, values, strict=True):
             store_result(self.elements, result, index, value)

@@ -27,6 +27,7 @@ INDENT = "  "
 
 _ROLE_LETTERS = {
     K.ARRAY: "a", K.SCALAR: "s", K.EXTENT: "n", K.OUTPUT: "out", K.SLOT: "slot", K.SCRATCH: "tmp",
+    K.ROW: "row", K.PRODUCT: "product", K.BOUND: "bound",
 }  # fmt: skip
 
 
@@ -243,7 +244,7 @@ def _generic(instruction: I.Instruction) -> str:
         value = getattr(instruction, field.name)
         if isinstance(value, tuple):
             parts.append(_values(value))
-        elif isinstance(value, (I.Slot, I.Immediate, I.AddressOf, I.Data)):
+        elif isinstance(value, (I.Slot, I.Immediate, I.AddressOf, I.Data, I.KernelAddress)):
             parts.append(_value(value))
         else:
             parts.append(f"s{value}" if field.name == "target" else str(value))
@@ -273,6 +274,8 @@ def _value(value: I.Operand, op: str = "") -> str:
             return f"&s{index}"
         case I.Data(index):
             return f"constant{index}"
+        case I.KernelAddress(index):
+            return f"kernel{index}"
     packed = value.word.to_bytes(8, "little", signed=True)
     if op.endswith(".f64"):
         return repr(struct.unpack("<d", packed)[0])

@@ -16,8 +16,10 @@ from pyrelay.lower.kernel import Kernel
 class MatmulKernel:
     """A matrix product. Parameters in order: addresses of a, b and c; m, n, k; 1 or 0 for whether a
     is transposed, whether b is, and whether the product is added to c; elements from one line of a,
-    b and c to the next, as they lie in memory; the number of batch axes; for each of them its
-    extent and the strides of a and of b along it, in elements.
+    b and c to the next, as they lie in memory; the number of batch axes; the address of a kernel
+    that finishes the product (`lower/finishing.py`) or 0, and how many operands it has; for each
+    batch axis its extent and the strides of a and of b along it, in elements; those operands.
+    Where `finishes` is 0 the kernel knows no such kernels, else that is the most operands it takes.
 
     The parallel axis counts blocks of `row_unit` by `column_unit` elements of each product, and one
     multiplication with its addition takes about `picoseconds` on a core.
@@ -27,6 +29,7 @@ class MatmulKernel:
     row_unit: int
     column_unit: int
     picoseconds: int
+    finishes: int = 0
 
 
 # The products of a convolution: of an image and weights, of an image and outputs, of outputs and

@@ -25,6 +25,7 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.opt import linear, places
+from pyrelay.opt.finishing import finishes, is_product
 from pyrelay.opt.kernel_calls import from_old_state, kernel_call, with_extents
 from pyrelay.opt.linear import is_array
 from pyrelay.opt.shapes import is_repeated, reads_of, reduces_rows, same_elements, shape_of
@@ -61,6 +62,7 @@ class _Group:
     reduces_rows: bool = False  # holds a reduction that keeps the last axis
     updated: OpCall | None = None  # the update that it makes in place
     slices: Slices | None = None  # where members stand, once one reduces rows or columns
+    product: int | None = None  # the product of matrices that it finishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,10 @@ class Grouping:
     def _place(self, k: int) -> None:
         let = self.lets[k]
         if not self._fusable(let):
+            group = self._finishing(k)
+            if group is not None:
+                self._add_product(k, group)
+                return
             for atom in self.reads[k]:
                 self._note(atom, _Use(None, k, k, True))
             return
@@ -159,6 +165,26 @@ class Grouping:
         beside = self._sibling(k)
         self._add(k, beside or _Group(k, let in self.scalar, self._space(let)))
 
+    def _finishing(self, k: int) -> _Group | None:
+        """The group that can finish Let `k`, a product of matrices, while it is stored."""
+        let = self.lets[k]
+        first = min(self.uses[k], key=lambda u: u.when, default=None)
+        if first is None or first.group is None or not is_product(let):
+            return None
+        group = first.group
+        if group.scalar or group.effects or group.updated or group.slices is not None:
+            return None
+        if group.product is not None or not self._keeps_order(k, group):
+            return None
+        members = [self.lets[m] for m in sorted((k, *group.members))]
+        return group if finishes(let, members, group.space) else None
+
+    def _add_product(self, k: int, group: _Group) -> None:
+        self.groups[k], group.product = group, k
+        group.members.append(k)
+        for atom in self.reads[k]:
+            self._note(atom, _Use(group, group.runs_at, k, True))
+
     def _sibling(self, k: int) -> _Group | None:
         """A group over the same axes that reads an array which this Let reads too.
 
@@ -177,6 +203,8 @@ class Grouping:
             if group is None or group.scalar or group.updated or earliest <= group.runs_at:
                 continue
             slices = group.slices
+            if group.product is not None and not self._leaves_product(k):
+                continue
             if slices is not None and (slices.kept.is_slice(shape) or shape == slices.full):
                 fits = True
             else:
@@ -291,6 +319,8 @@ class Grouping:
         mine = [u for u in self.uses[k] if u.group is group]
         if len(group.members) >= _LARGEST_GROUP or not self._keeps_order(k, group):
             return False
+        if group.product is not None and not self._leaves_product(k):
+            return False
         if any(u.in_memory for u in mine) and not (group.scalar and let in self.scalar):
             return False
         if group.scalar and let not in self.scalar:
@@ -307,6 +337,13 @@ class Grouping:
         if not any(map(is_array, let.outs)) and let in self.scalar:
             return alone and self.effects[k] is Effect.PURE
         return self._fits(k, let.rhs, group, alone)
+
+    def _leaves_product(self, k: int) -> bool:
+        """Whether a group with a product may compute a Let as it stores the product's elements."""
+        rhs = self.lets[k].rhs
+        if not isinstance(rhs, OpCall) or rhs.op.element is None or self.lets[k].dims:
+            return False
+        return rhs.op.fusion is not Fusion.REDUCTION and self.effects[k] is Effect.PURE
 
     def _ends_in_scalars(self, k: int, group: _Group) -> bool:
         """Whether a Let is a reduction to one element, and the group pure arithmetic on scalars."""
@@ -341,6 +378,8 @@ class Grouping:
 
     def _slices(self, k: int, group: _Group) -> Slices | None:
         """The slices of a group once Let `k` is a member."""
+        if group.product is not None:
+            return None
         if group.slices is not None or group.scalar or group.reduces_rows or group.updated:
             return group.slices
         found = self._foreseen(k, group)

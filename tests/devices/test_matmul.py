@@ -61,7 +61,7 @@ def product(
     cuts = [total * piece // pieces for piece in range(pieces + 1)]
     source = matmul_kernel(dtype, vector_bits)
     lines = a.shape[-1], b.shape[-1], n
-    form = [*map(int, transposed), int(start is not None), *lines, len(batch)]
+    form = [*map(int, transposed), int(start is not None), *lines, len(batch), 0, 0]
     flat = [word for axis in batch for word in axis]
     run(source, a, b, c, m, n, k, *form, *flat, ranges=list(itertools.pairwise(cuts)))
     assert (buffer[:GUARD] == 1).all()

@@ -43,7 +43,7 @@ def text():
 
 
 def test_kernels_are_named_after_what_they_compute_and_headed_by_the_lines(text):
-    assert "line 33: h = np.tanh(x @ w)\ndef tanh_kernel(block, begin, end):" in text
+    assert "line 33: h = np.tanh(x @ w)\ndef finish_tanh_kernel(block, begin, end):" in text
     assert "line 36: total += np.sum(h[i] * 2.0)\ndef multiply_sum_add_kernel(" in text
     assert "def multiply_sum_add_kernel_2(" in text
     assert "launch exp_divide_kernel(" in text

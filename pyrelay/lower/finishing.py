@@ -1,0 +1,153 @@
+"""Products whose elements another kernel finishes as they are stored.
+
+In: a fused group with a product of matrices in it, and ops that `opt.finishing.finishes` allows:
+a bias, an activation, a residual, a mask. Out: a `Lowering` with the product and one kernel for the
+rest. The product's kernel calls it, by its address, for each part of the result whose sums are
+complete: a range of rows, `begin` to `end`, and the columns that lie between two `BOUND`s. So the
+product is read while it is in the cache, and a product has one kernel whatever follows it.
+
+The block of such a kernel begins with four words that the product fills in: PRODUCT 0, the address
+where row 0 and column 0 of the product would be; BOUND 0 and 1, the first column and the end of the
+columns; BOUND 2, the elements from one row of the product to the next. Rows count the axes before
+the columns' (batch axes included) together. `target.MatmulKernel` says how a product is told.
+
+The product may lie in the buffer of a result: an element is read before it is overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyrelay.errors import InvariantError, Span
+from pyrelay.ir import dims, walk
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Block, Function, Let, Var
+from pyrelay.ir.types import TensorType, i64
+from pyrelay.lower.cleaning import finish, shared_buffers
+from pyrelay.lower.elements import Elements, Index
+from pyrelay.lower.kernel import BOUND, PRODUCT, Kernel, Lowering, Parameter, Product
+from pyrelay.lower.reductions import RuleEmitter
+from pyrelay.lower.schedule import Result, Schedule, Space, collapsed, one_by_one
+from pyrelay.lower.values import Value
+from pyrelay.opt.finishing import finishes, first_column_axis
+from pyrelay.opt.shapes import shape_of
+
+Shape = tuple[Extent, ...]
+
+FILLED_IN = 4
+"""How many words of a finishing kernel's block the product fills in."""
+
+
+def without_product(function: Function, product: Let) -> Function:
+    """The group without its product, which it takes as its last parameter."""
+    rest = tuple(let for let in function.body.lets if let is not product)
+    body = Block(rest, function.body.results, function.body.dims)
+    return replace(function, params=(*function.params, *product.outs), body=body)
+
+
+def finished(function: Function, product: Let) -> Lowering:
+    """The kernels of a group with a product, see `Lowering`."""
+    (made,) = product.outs
+    results = [r for r in function.body.results if r is not made]
+    space = _space(results)
+    if not finishes(product, function.body.lets, space):
+        raise InvariantError("a kernel reads a product before it is complete", span=product.span)
+    rest = without_product(function, product)
+    spans = tuple(let.span for let in function.body.lets if let.span is not None)
+    kernel = _kernel(rest, product, space, spans)
+    shares = shared_buffers(rest, [kernel])
+    places = {param: k for k, param in enumerate(function.params)}
+    operands = tuple(places[a] for a in walk.operands(product.rhs) if isinstance(a, Var))
+    itself = next((k for k, r in enumerate(function.body.results) if r is made), None)
+    return Lowering((kernel,), shares=shares, product=Product(product, operands, itself))
+
+
+def _space(results: Sequence[Atom]) -> Shape:
+    shapes = {shape_of(r) for r in results}
+    if len(shapes) != 1:
+        raise InvariantError("what finishes a product has results of several shapes")
+    return shapes.pop()
+
+
+def _kernel(rest: Function, product: Let, space: Shape, spans: Sequence[Span]) -> Kernel:
+    split = first_column_axis(product, space)
+    assert split is not None
+    (made,) = product.outs
+    wanted = [Result(k, r, space) for k, r in enumerate(rest.body.results) if r is not made]
+    shapes = [shape_of(p) for p in rest.params if p is not made and shape_of(p)]
+    both = collapsed(space, [*shapes, space[split:]])
+    rows, columns = _cut(both, split)
+    for attempt in (rows, columns), (one_by_one(space[:split]), one_by_one(space[split:])):
+        elements = _Finished(RuleEmitter(rest.dims), rest, made)
+        schedule = Schedule(elements)
+        extent = _write(schedule, elements, wanted, *attempt)
+        if not schedule.taken_apart:
+            break
+    kernel = finish(schedule, extent, spans)
+    given = [p for p in kernel.parameters if p.role not in (PRODUCT, BOUND)]
+    return replace(kernel, parameters=(*_filled_in(made), *given))
+
+
+def _filled_in(made: Var) -> tuple[Parameter, ...]:
+    assert isinstance(made.type, TensorType)
+    bounds = (Parameter(BOUND, k, i64) for k in range(FILLED_IN - 1))
+    return (Parameter(PRODUCT, 0, made.type.dtype), *bounds)
+
+
+def _cut(space: Space, split: int) -> tuple[Space, Space]:
+    """The runs of the rows' axes and those of the columns'."""
+    runs, count = list(space.runs), 0
+    left: list[int] = []
+    while count < split:
+        left.append(runs.pop(0))
+        count += left[-1]
+    assert count == split
+    return Space(space.extents[:split], tuple(left)), Space(space.extents[split:], tuple(runs))
+
+
+def _write(
+    schedule: Schedule, elements: _Finished, results: Sequence[Result], rows: Space, columns: Space
+) -> Extent:
+    s = schedule.s
+    row_count, column_count = dims.product(rows.extents), dims.product(columns.extents)
+
+    def index(flat: Value, space: Space) -> Index:
+        runs = space.run_extents()
+        sizes = [dims.product(each) for each in runs]
+        found: Index = ()
+        for each, extents in zip(s.unravel(flat, sizes), runs, strict=True):
+            number = Value(s, each.operand, i64, each.scope)
+            found += schedule.run(s.bounded(number, dims.product(extents)), extents)
+        return found
+
+    def row(p: Value) -> None:
+        outer = index(p, rows)
+        first, stop, line = (s.read(Parameter(BOUND, k, i64)) for k in range(FILLED_IN - 1))
+        start = p * line
+        if column_count == 1:
+            elements.place = start
+            zeros = (s.const(0, i64),) * len(columns.extents)
+            schedule.store_all(results, outer + zeros)
+            return
+        with s.loop(first, stop, trips=1) as j:
+            elements.place = start + j
+            schedule.store_all(results, outer + index(s.bounded(j, column_count), columns))
+
+    schedule.over_parallel(row_count, row)
+    return row_count
+
+
+class _Finished(Elements):
+    """Elements of a group that reads a product, at the place where its results are stored."""
+
+    def __init__(self, s: RuleEmitter, function: Function, product: Var) -> None:
+        super().__init__(s, function)
+        self.product = product
+        self.place: Value
+
+    def _parameter(self, var: Var, index: Index) -> Value:
+        if var is not self.product:
+            return super()._parameter(var, index)
+        assert isinstance(var.type, TensorType)
+        return self.s.load(Parameter(PRODUCT, 0, var.type.dtype), self.place)
