@@ -61,6 +61,7 @@ __all__ = [
     "runtime_error",
 ]
 
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _TAB_WIDTH = 4
 _LONGEST_EXCERPT = 6
 _MOST_CALLS_SHOWN = 8
@@ -78,6 +79,11 @@ class SourceText:
     filename: str
     lines: tuple[str, ...]
     first_line: int = 1
+
+    @property
+    def is_library(self) -> bool:
+        """Whether this is pyrelay's own text, which users do not know."""
+        return self.filename.startswith(_PACKAGE)
 
     def at(self, line: int) -> str | None:
         """The text of line `line` of the file, or None where it lies outside this text."""

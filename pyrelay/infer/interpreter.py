@@ -545,11 +545,17 @@ class Interpreter:
         label: str | None = None, related: Sequence[tuple[Span, str]] = (),
         notes: Sequence[str] = (), hints: Sequence[str] = (),
     ) -> PyrelayError:
-        """An error at the current line, with the calls that led here."""
+        """An error at the current line, with the calls that led here.
+
+        Within pyrelay's own Python functions it is at the line that called them.
+        """
         here = span or (self.let.span if self.let else None)
-        if span is None and label is None and not related and issubclass(cls, _SHOWN_OPERANDS):
-            here, label, related = self._operands(here)
         chain = [(s, text) for s, text in reversed(self.calls) if s is not None]
+        users = [k for k, (s, _) in enumerate(chain) if not s.source.is_library]
+        if here is not None and here.source.is_library and users:
+            here, chain = chain[users[0]][0], [chain[k] for k in users[1:]]
+        elif span is None and label is None and not related and issubclass(cls, _SHOWN_OPERANDS):
+            here, label, related = self._operands(here)
         message = message if message.endswith(".") else message + "."
         return cls(
             message, span=here, label=label, related=related, notes=notes, hints=hints, calls=chain

@@ -358,7 +358,7 @@ def _extreme_of_growing(
         function = in_python.least_item if word == "min" else in_python.greatest_item
         return call(it, V.Known(function), (only, key, default), {})
     array = lists.to_array(it, content)
-    lists.refuse_empty(it, content, f"{word}() iterable argument is empty")
+    lists.refuse_empty(it, content, in_python.nothing_to_choose[word])
     found = it.call(word, array, axes=(0,), keepdims=False)
     return lists.as_item_kind(it, content, found)
 
@@ -385,7 +385,7 @@ def _extreme(
     if not items:
         if default is not V.NONE:
             return default
-        raise it.failure(errors.InvalidValueError, f"{word}() iterable argument is empty")
+        raise it.failure(errors.InvalidValueError, in_python.nothing_to_choose[word])
     from pyrelay.infer.control import branch
 
     best = items[0]

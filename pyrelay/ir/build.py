@@ -156,8 +156,10 @@ class Builder:
 
     @contextmanager
     def at(self, span: Span | None) -> Iterator[None]:
-        """New Lets point at `span` (None keeps the current one)."""
-        saved, self.span = self.span, span or self.span
+        """New Lets point at `span`; at the caller's line within pyrelay's own Python functions."""
+        saved = self.span
+        if span is not None and (saved is None or not span.source.is_library):
+            self.span = span
         try:
             yield
         finally:

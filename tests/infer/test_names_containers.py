@@ -89,7 +89,7 @@ def test_text_beside_keys_that_only_the_program_knows_is_refused():
         counts["all"] += 1
         return counts
 
-    with pytest.raises(errors.UnsupportedOperationError, match="cannot be a key"):
+    with pytest.raises(errors.StaticValueError, match="the key of a dict must be known"):
         mixed(np.array([1, 2]))
 
 
@@ -109,3 +109,20 @@ def compared(keys):
 def test_containers_are_compared_by_what_they_hold():
     keys = np.array([3, 1, 3])
     assert pyrelay.jit(compared)(keys) == compared(keys)
+
+
+def emptied(n):
+    queue = deque()
+    for i in range(n):
+        queue.append(i)
+    for _ in range(n + 1):
+        queue.pop()  # the last one fails
+    return len(queue)
+
+
+def test_errors_within_pyrelays_own_python_point_at_the_line_that_called_it():
+    with pytest.raises(IndexError, match="pop from an empty deque") as caught:
+        pyrelay.jit(emptied)(3)
+    (note,) = caught.value.__notes__
+    assert "queue.pop()  # the last one fails" in note
+    assert "containers.py" not in note

@@ -98,6 +98,18 @@ def all_of(items: Any) -> Any:
     return True
 
 
+def _complaint(choose: Any) -> str:
+    try:
+        choose(())
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("something was chosen from nothing")
+
+
+#: What Python says of min(()) and max(()); the words differ between its releases.
+nothing_to_choose = {"min": _complaint(min), "max": _complaint(max)}
+
+
 def total_of(items: Any, start: Any) -> Any:
     """sum(items, start)."""
     total = start
@@ -110,7 +122,7 @@ def least_item(items: Any, key: Any, default: Any) -> Any:
     """min(items, key=key, default=default)."""
     if not items:
         if default is None:
-            raise ValueError("min() iterable argument is empty")
+            raise ValueError(nothing_to_choose["min"])
         return default
     best = items[0]
     for item in items:
@@ -126,7 +138,7 @@ def greatest_item(items: Any, key: Any, default: Any) -> Any:
     """max(items, key=key, default=default)."""
     if not items:
         if default is None:
-            raise ValueError("max() iterable argument is empty")
+            raise ValueError(nothing_to_choose["max"])
         return default
     best = items[0]
     for item in items:
