@@ -6,7 +6,8 @@ and number of groups. Patches never lie in memory as a whole (implicit GEMM; Che
 Efficient Primitives for Deep Learning*, 2014): a block of them lies in the frame of the kernel,
 gathered there for the register tiles of ``matmul_blocks`` to read, or written there by them and
 then added to the image. Convolutions of single channels, where that would be a product with one
-row, are sums of shifted lines. Parameters:
+row, are sums of shifted lines. ``convolution_first`` has the kernel ``forward`` for images with the
+channels first. Parameters:
 
     block[1..3]      addresses of the first operand, the second one and the result
     block[4..7]      batch N, groups G, channels of a group in the image (C) and in the outputs (O)
@@ -32,13 +33,12 @@ from __future__ import annotations
 import functools
 import textwrap
 
+from pyrelay.devices.convolution_first import COLUMNS, PIXELS, forward_kernel
 from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 
-PIXELS = 240
 ROWS = 240
-COLUMNS = 128
 _DEPTH = 256
 _SCRATCH = 256 * _DEPTH
 
@@ -252,42 +252,11 @@ if group == 0:
 continue
 """
 
-# Every channel by itself, first: the values of a tap, gathered, are added to the whole line.
-_SINGLE_FIRST = """\
-k0, k_count = 0, depth_all
-target_all = (entry * groups + group) * pixels + p0
-{gather}
-for p in range(p_count):
-    store_{dtype}(result, target_all + p, nothing)
-for r in range(k_count):
-    weight = load_{dtype}(factor, group * depth_all + r)
-    values = r * p_count
-    for p in range(p_count):
-        term = load_{dtype}(patches, values + p) * weight
-        store_{dtype}(result, target_all + p, load_{dtype}(result, target_all + p) + term)
-continue
-"""
-
 _FORWARD_LAST = """\
 group, p0 = rest % groups, rest // groups * {pixels}
 p_left = batch * pixels - p0
 p_count = p_left if p_left < {pixels} else {pixels}
 if channels == 1 and outputs == 1:
-{single}
-k0 = 0
-while k0 == 0 or k0 < depth_all:
-    k_count = depth_all - k0 if depth_all - k0 < {depth} else {depth}
-{gather}
-{product}
-    k0 += {depth}
-"""
-
-_FORWARD_FIRST = """\
-group, place = rest % groups, rest // groups
-blocks = (pixels + {pixels_most}) // {pixels}
-entry, p0 = place // blocks, place % blocks * {pixels}
-p_count = pixels - p0 if pixels - p0 < {pixels} else {pixels}
-if channels == 1 and outputs == 1 and depth_all <= {depth}:
 {single}
 k0 = 0
 while k0 == 0 or k0 < depth_all:
@@ -458,13 +427,6 @@ _FORMS: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {
         "c": "result + ((p0 * groups + group) * outputs + o0) * {size}",
         "c_line": "groups * outputs", "m": "p_count", "n": "o_count", "k": "k_count",
     }),
-    (FORWARD, False): (_FORWARD_FIRST, {
-        "a": "factor + ((group * outputs + o0) * depth_all + k0) * {size}",
-        "a_line": "depth_all", "a_turned": "0", "added": "1 if k0 > 0 else 0",
-        "b": "patches", "b_line": "p_count", "b_turned": "0",
-        "c": "result + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size}",
-        "c_line": "pixels", "m": "o_count", "n": "p_count", "k": "k_count",
-    }),
     (WEIGHTS, True): (_WEIGHTS_LAST, {
         "a": "patches", "a_line": "k_count", "a_turned": "1", "added": "1 if p0 > 0 else 0",
         "b": "factor + ((p0 * groups + group) * outputs + o0) * {size}",
@@ -501,6 +463,8 @@ def convolution_kernel(
     dtype: DType, what: str, channels_last: bool, vector_bits: int | None = None
 ) -> str:
     """The text of a kernel for ``f32`` or ``f64``; ``what``: one of ``lower.target``."""
+    if what == FORWARD and not channels_last:
+        return forward_kernel(dtype, vector_bits)
     bits = native_vector_bits() if vector_bits is None else vector_bits
     names = {
         "dtype": dtype.name, "size": dtype.size,
@@ -516,10 +480,7 @@ def convolution_kernel(
     product = _PRODUCT.format(**{k: v.format(**names) for k, v in operands.items()}, **names)
     gather = (_GATHER_LAST if channels_last else _GATHER_FIRST).format(**names)
     scatter = _SCATTER_FIRST.format(**names)
-    single = _SINGLE_LAST if channels_last else _SINGLE_FIRST
-    if what == BACK:
-        single = _SINGLE_BACK_FIRST
-    single = single.format(gather=gather, **names)
+    single = (_SINGLE_BACK_FIRST if what == BACK else _SINGLE_LAST).format(**names)
     # What each loop names, indented as deep as it stands there.
     depth = {"gather": 1, "product": 1, "single": 1, "scatter": 2}
     if what == BACK:

@@ -143,8 +143,9 @@ class Teamwork:
             f.ret(f.call_address(kernel, block, 0, extent))
         wanted = f.smaller(f.load(team, Team.THREADS) * CHUNKS_PER_THREAD,
                            work.unsigned_div(GRAIN) + 1)  # fmt: skip
-        wanted = f.smaller(f.smaller(wanted, extent), CHUNK_MASK)
-        even = (extent + wanted - 1).unsigned_div(wanted)
+        wanted = f.smaller(f.smaller(wanted, extent), CHUNK_MASK >> 1)
+        # Rounded down: of a few long units, a chunk of one more would be waited for.
+        even = extent.unsigned_div(wanted)
         aligned = (even + (ALIGNED - 1)) & -ALIGNED
         chunk = (even > 8 * ALIGNED).choose(aligned, even)
         chunks = (extent + chunk - 1).unsigned_div(chunk)

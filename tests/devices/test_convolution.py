@@ -50,6 +50,12 @@ CASES = [
     Case((4, 5, 6), (2, 3, 2), 2, 1, 2, 3, before=(1, 0, 1), stride=(2, 1, 1)),
     Case((1, 19, 21), (1, 3, 3), 2, 6, 1, 1, before=(0, 1, 1), after=(0, 1, 1)),
     Case((1, 19, 21), (1, 3, 3), 1, 5, 1, 1, stride=(1, 2, 2), step=(1, 1, 2)),
+    Case((1, 1, 50), (1, 1, 5), 2, 2, 1, 1, before=(0, 0, 4), step=(1, 1, 2)),
+    Case((1, 60, 90), (1, 5, 5), 1, 2, 1, 1, step=(1, 2, 2), stride=(1, 2, 2), before=(0, 4, 5)),
+    Case((1, 40, 45), (1, 4, 5), 1, 1, 13, 21, stride=(1, 3, 2), step=(1, 2, 1), before=(0, 2, 1)),
+    Case((5, 9, 11), (3, 3, 3), 1, 2, 1, 1, before=(1, 1, 1)),
+    Case((1, 34, 40), (1, 33, 33), 1, 1, 1, 9),
+    Case((1, 34, 40), (1, 33, 33), 1, 2, 1, 1),
     Case((1, 5, 5), (1, 3, 3), 1, 3, 1, 1, stride=(1, 1, 2), before=(0, 2, 2), after=(0, 2, 2)),
     Case((1, 2, 40), (1, 1, 17), 1, 1, 17, 2, before=(0, 0, 8), after=(0, 0, 8)),
     Case((1, 7, 7), (1, 1, 1), 3, 1, 300, 130),
@@ -58,34 +64,34 @@ CASES = [
 ]
 
 
+def seen(case: Case, tap: tuple[int, ...]) -> tuple[tuple[np.ndarray, ...], ...]:
+    """The positions from which a tap sees something, and what it sees: indices."""
+    positions, places = [], []
+    for t, n, out, s, d, lo in zip(
+        tap, case.extent, case.out, case.stride, case.step, case.before, strict=True
+    ):
+        at = np.arange(out) * s + t * d - lo
+        inside = (at >= 0) & (at < n)
+        positions.append(np.flatnonzero(inside))
+        places.append(at[inside])
+    return np.ix_(*positions), np.ix_(*places)
+
+
 def patches(case: Case, x: np.ndarray) -> np.ndarray:
     """[N, G, C, *taps, *out] of x [N, G, C, *extent]."""
     result = np.zeros((*x.shape[:3], *case.taps, *case.out), x.dtype)
     for tap in np.ndindex(*case.taps):
-        for place in np.ndindex(*case.out):
-            at = seen(case, tap, place)
-            if at is not None:
-                result[(..., *tap, *place)] = x[(..., *at)]
+        positions, places = seen(case, tap)
+        result[(slice(None),) * 3 + tap][(..., *positions)] = x[(..., *places)]
     return result
-
-
-def seen(case: Case, tap: tuple[int, ...], place: tuple[int, ...]) -> tuple[int, ...] | None:
-    """What a tap sees from a position, if that lies in the image."""
-    at = tuple(
-        p * s + t * d - lo
-        for p, s, t, d, lo in zip(place, case.stride, tap, case.step, case.before, strict=True)
-    )
-    return at if all(0 <= a < n for a, n in zip(at, case.extent, strict=True)) else None
 
 
 def back(case: Case, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     """What the positions of y add to the image, [N, G, C, *extent]."""
     x = np.zeros((case.batch, case.groups, case.channels, *case.extent))
     for tap in np.ndindex(*case.taps):
-        for place in np.ndindex(*case.out):
-            at = seen(case, tap, place)
-            if at is not None:
-                x[(..., *at)] += np.einsum("ngo,goc->ngc", y[(..., *place)], w[(..., *tap)])
+        positions, places = seen(case, tap)
+        x[(..., *places)] += np.einsum("ngoijk,goc->ngcijk", y[(..., *positions)], w[(..., *tap)])
     return x
 
 
@@ -112,6 +118,34 @@ def units(case: Case, what: str, last: bool) -> int:
     return blocks * case.groups * -(-case.outputs // COLUMNS)
 
 
+def check(case: Case, dtype: DType, what: str, last: bool, source: str) -> None:
+    """Runs the kernel in three ranges, and compares."""
+    x, w, y, of_weights, of_image = arrays(case)
+    if last:
+        x, y, of_image = (np.moveaxis(a, (1, 2), (-2, -1)) for a in (x, y, of_image))
+        w, of_weights = (np.transpose(a, (3, 4, 5, 2, 0, 1)) for a in (w, of_weights))
+    first, factor, wanted = {
+        "forward": (x, w, y), "weights": (x, y, of_weights), "back": (y, w, of_image)
+    }[what]
+    first, factor = (np.ascontiguousarray(a, dtype.numpy) for a in (first, factor))
+    out = np.full(wanted.size + 32, 7, dtype.numpy)
+    axes = [
+        value for axis in zip(
+            case.extent, case.taps, case.out, case.stride, case.step, case.before, strict=True
+        ) for value in axis
+    ]  # fmt: skip
+    total = units(case, what, last)
+    cuts = [total * piece // 3 for piece in range(4)]
+    sizes = case.batch, case.groups, case.channels, case.outputs
+    run(source, first, factor, out[16:], *sizes, *axes, ranges=list(itertools.pairwise(cuts)))
+    assert (out[:16] == 7).all()
+    assert (out[16 + wanted.size :] == 7).all()
+    computed = out[16 : 16 + wanted.size].reshape(wanted.shape)
+    scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+    tolerance = 2e-5 if dtype is f32 else 1e-12
+    np.testing.assert_allclose(computed, wanted, atol=tolerance * scale, err_msg=f"{case}")
+
+
 QUICK = {
     (f32, "forward", False), (f32, "forward", True), (f64, "weights", False),
     (f32, "weights", True), (f32, "back", False), (f64, "back", True),
@@ -128,28 +162,13 @@ def test_a_convolution_is_the_product_of_patches_and_weights(
     dtype: DType, what: str, last: bool
 ) -> None:
     source = convolution_kernel(dtype, what, last)
-    for number, case in enumerate(CASES):
-        x, w, y, of_weights, of_image = arrays(case)
-        if last:
-            x, y, of_image = (np.moveaxis(a, (1, 2), (-2, -1)) for a in (x, y, of_image))
-            w, of_weights = (np.transpose(a, (3, 4, 5, 2, 0, 1)) for a in (w, of_weights))
-        first, factor, wanted = {
-            "forward": (x, w, y), "weights": (x, y, of_weights), "back": (y, w, of_image)
-        }[what]
-        first, factor = (np.ascontiguousarray(a, dtype.numpy) for a in (first, factor))
-        out = np.full(wanted.size + 32, 7, dtype.numpy)
-        axes = [
-            value for axis in zip(
-                case.extent, case.taps, case.out, case.stride, case.step, case.before, strict=True
-            ) for value in axis
-        ]  # fmt: skip
-        total = units(case, what, last)
-        cuts = [total * piece // 3 for piece in range(4)]
-        sizes = case.batch, case.groups, case.channels, case.outputs
-        run(source, first, factor, out[16:], *sizes, *axes, ranges=list(itertools.pairwise(cuts)))
-        assert (out[:16] == 7).all(), number
-        assert (out[16 + wanted.size :] == 7).all(), number
-        computed = out[16 : 16 + wanted.size].reshape(wanted.shape)
-        scale = max(1.0, float(np.abs(wanted).max(initial=0)))
-        tolerance = 2e-5 if dtype is f32 else 1e-12
-        np.testing.assert_allclose(computed, wanted, atol=tolerance * scale, err_msg=f"{case}")
+    for case in CASES:
+        check(case, dtype, what, last, source)
+
+
+@pytest.mark.parametrize("bits", [pytest.param(128, marks=pytest.mark.slow), 512])
+def test_vectors_of_other_widths_compute_the_same(bits: int) -> None:
+    """LLVM splits vectors that are wider than the CPU's."""
+    source = convolution_kernel(f32, "forward", False, bits)
+    for case in CASES:
+        check(case, f32, "forward", False, source)

@@ -1,0 +1,234 @@
+"""Convolutions with the channels first: source texts of kernels.
+
+In: a dtype and a vector width; out: the text of a kernel (ABI and parameters of ``convolution``).
+
+The values that the taps of a line of the weights see from one position on lie, shifted by whole
+rows of positions, in a copy of a part of the image: the lines of rows ``q`` and ``q + 1`` for one
+tap of a row are those of row ``q`` for it and the next one (Cho and Brand, *MEC: Memory-efficient
+Convolution*, 2017). So a block of positions copies as many lines as a row has taps, not as many as
+all taps, and a product reads them at offsets (``offset_product``). With a stride, every phase of
+the rows has lines of its own. Where rows are too long for that to pay, each tap has its line.
+
+The first axis that is not of extent 1 counts the rows; a row has the positions of the other axes.
+"""
+
+from __future__ import annotations
+
+from pyrelay.devices.matmul import native_vector_bits
+from pyrelay.ir.types import DType
+
+PIXELS = 240
+COLUMNS = 128
+_DEPTH = 160  # values of k at a time
+_TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
+_SCRATCH = 48 * 1024
+
+_FORWARD = """\
+from pyrelay.devices.offset_product import (
+    copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors})
+from pyrelay.devices.vocabulary import *
+
+
+def kernel(block, begin, end):
+    x, w, y = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+    batch, groups = param_i64(block, 4), param_i64(block, 5)
+    channels, outputs = param_i64(block, 6), param_i64(block, 7)
+    flat = param_i64(block, 8) == 1 and param_i64(block, 9) == 1 and param_i64(block, 10) == 1
+    flat = flat and param_i64(block, 13) == 0
+    rows = 14 if flat else 8
+    extent0, taps0 = param_i64(block, rows), param_i64(block, rows + 1)
+    out0, stride0 = param_i64(block, rows + 2), param_i64(block, rows + 3)
+    step0, before0 = param_i64(block, rows + 4), param_i64(block, rows + 5)
+    extent1 = taps1 = out1 = stride1 = step1 = 1
+    before1 = 0
+    if not flat:
+        extent1, taps1 = param_i64(block, 14), param_i64(block, 15)
+        out1, stride1 = param_i64(block, 16), param_i64(block, 17)
+        step1, before1 = param_i64(block, 18), param_i64(block, 19)
+    extent2, taps2, out2 = param_i64(block, 20), param_i64(block, 21), param_i64(block, 22)
+    stride2, step2, before2 = param_i64(block, 23), param_i64(block, 24), param_i64(block, 25)
+    image = extent0 * extent1 * extent2
+    pixels = out0 * out1 * out2
+    variants = taps1 * taps2
+    taps = taps0 * variants
+    depth_all = taps * channels
+    column_blocks = (outputs + {columns_most}) // {columns}
+    blocks = (pixels + {pixels_most}) // {pixels}
+    share = ((pixels + blocks - 1) // blocks + {wide_most}) // {wide} * {wide}
+    phases = stride0 if taps0 > 1 and step0 % stride0 != 0 else 1
+    shifts = (taps0 - 1) * step0 // stride0 * out1 * out2
+    patches = local_{dtype}({scratch_all})
+    table = local_i64({table})
+    words = local_i64(10)
+    # Every channel by itself: lines of the image and their sums are as long as those of positions.
+    phases2 = stride2 if taps2 > 1 and step2 % stride2 != 0 else 1
+    width = out2 + (taps2 - 1) * step2 // stride2
+    reach = (taps0 - 1) * step0 // stride0
+    height = {scratch} // (phases * phases2 * width) - reach if width > 0 else 0
+    single = channels == 1 and outputs == 1 and flat and height > 0 and taps <= {taps_most}
+    unit = begin
+    while single and unit < end:
+        plane, part = unit // blocks, unit % blocks
+        last = part + end - unit
+        last = blocks if blocks < last else last
+        unit += last - part
+        q0, q_end = part * out0 // blocks, last * out0 // blocks
+        while q0 < q_end:
+            q_count = q_end - q0 if q_end - q0 < height else height
+            lines = q_count + reach
+            for phase in range(phases * phases2):
+                phase0, phase2 = phase // phases2, phase % phases2
+                t2 = phase2 - before2
+                low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
+                high = (extent2 - t2 + stride2 - 1) // stride2
+                low = width if low > width else low
+                high = low if high < low else (width if high > width else high)
+                target = patches + phase * lines * width * {size}
+                t0 = q0 * stride0 + phase0 - before0
+                for r in range(lines):
+                    low_here = 0 if t0 < 0 or t0 >= extent0 else low
+                    high_here = 0 if t0 < 0 or t0 >= extent0 else high
+                    source = x + (plane * image + t0 * extent2 + t2) * {size}
+                    copy_run_{vectors}(target, source, low_here, high_here, width, stride2)
+                    target += width * {size}
+                    t0 += stride0
+            for tap0 in range(taps0):
+                for tap2 in range(taps2):
+                    phase = tap0 * step0 % stride0 * phases2 + tap2 * step2 % stride2
+                    at = (phase * lines + tap0 * step0 // stride0) * width
+                    store_ordered_i64(table, tap0 * taps2 + tap2, at + tap2 * step2 // stride2)
+            store_ordered_i64(words, 0, patches)
+            store_ordered_i64(words, 1, width)
+            store_ordered_i64(words, 2, y + (plane * pixels + q0 * out2) * {size})
+            store_ordered_i64(words, 3, out2)
+            store_ordered_i64(words, 4, w + plane % groups * taps * {size})
+            store_ordered_i64(words, 5, table)
+            store_ordered_i64(words, 6, q_count)
+            store_ordered_i64(words, 7, out2)
+            store_ordered_i64(words, 8, taps)
+            line_sums_{vectors}(words)
+            q0 += height
+    while unit < end:
+        column_block, rest = unit % column_blocks, unit // column_blocks
+        last = column_block + end - unit
+        last = column_blocks if column_blocks < last else last
+        unit += last - column_block
+        o0 = column_block * {columns}
+        o_end = outputs if outputs < last * {columns} else last * {columns}
+        o_count = o_end - o0
+        group, place = rest % groups, rest // groups
+        entry, p0 = place // blocks, place % blocks * share
+        p_count = pixels - p0 if pixels - p0 < share else share
+        if p_count < 1:
+            continue
+        shifted = phases * (p_count + shifts) < taps0 * p_count and taps <= {taps_most}
+        shifted = shifted and phases * variants * (p_count + shifts + 32) <= {scratch}
+        span = p_count + shifts if shifted else p_count
+        planes = phases if shifted else taps0
+        plane_step = 1 if shifted else step0
+        # An odd number of cache lines: lines of equal places share no set of the cache.
+        line = ((span + {per_line} - 1) // {per_line} | 1) * {per_line}
+        lines = planes * variants
+        lines_all = lines * channels
+        most = {scratch} // line
+        if shifted:
+            at_once = {depth} // taps
+            at_once = most // lines if most // lines < at_once else at_once
+            at_once = 1 if at_once < 1 else at_once
+            parts = (channels + at_once - 1) // at_once
+            most = (channels + parts - 1) // parts * lines if parts > 0 else 1
+        else:
+            most = {depth} if {depth} < most else most
+        first_q2, q_rest = p0 % out2, p0 // out2
+        first_q1, first_q0 = q_rest % out1, q_rest // out1
+        r0 = 0
+        k0 = 0
+        while r0 == 0 or r0 < lines_all:
+            r_count = lines_all - r0 if lines_all - r0 < most else most
+            channel, plane = r0 // lines, r0 % lines // variants
+            tap1, tap2 = r0 % variants // taps2, r0 % taps2
+            source_all = ((entry * groups + group) * channels + channel) * image
+            for r in range(r_count):
+                q0, q1, q2 = first_q0, first_q1, first_q2
+                target = patches + r * line * {size}
+                left = span
+                while left > 0:
+                    t0 = q0 * stride0 + plane * plane_step - before0
+                    t1 = q1 * stride1 + tap1 * step1 - before1
+                    t2 = q2 * stride2 + tap2 * step2 - before2
+                    run = out2 - q2 if out2 - q2 < left else left
+                    low = 0
+                    high = 0
+                    if t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1:
+                        if stride2 == 1:
+                            low = -t2 if t2 < 0 else 0
+                            high = extent2 - t2
+                        else:
+                            low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
+                            high = (extent2 - t2 + stride2 - 1) // stride2
+                        low = run if low > run else low
+                        high = low if high < low else (run if high > run else high)
+                    source = x + (source_all + (t0 * extent1 + t1) * extent2 + t2) * {size}
+                    copy_run_{vectors}(target, source, low, high, run, stride2)
+                    target += run * {size}
+                    left -= run
+                    q2 = 0
+                    q1 += 1
+                    if q1 == out1:
+                        q1 = 0
+                        q0 += 1
+                tap2 += 1
+                if tap2 == taps2:
+                    tap2 = 0
+                    tap1 += 1
+                    if tap1 == taps1:
+                        tap1 = 0
+                        plane += 1
+                        if plane == planes:
+                            plane = 0
+                            source_all += image
+            k_count = r_count
+            if shifted:
+                k_count = r_count // lines * taps
+                k = 0
+                for c in range(r_count // lines):
+                    for tap in range(taps0):
+                        at = (c * lines + tap * step0 % stride0 * variants) * line
+                        at += tap * step0 // stride0 * out1 * out2
+                        for variant in range(variants):
+                            store_ordered_i64(table, 2 * k, k)
+                            store_ordered_i64(table, 2 * k + 1, at + variant * line)
+                            k += 1
+            else:
+                for r in range(r_count):
+                    store_ordered_i64(table, 2 * r, r)
+                    store_ordered_i64(table, 2 * r + 1, r * line)
+            store_ordered_i64(
+                words, 0, w + ((group * outputs + o0) * depth_all + k0) * {size})
+            store_ordered_i64(words, 1, depth_all)
+            store_ordered_i64(words, 2, patches)
+            store_ordered_i64(
+                words, 3, y + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size})
+            store_ordered_i64(words, 4, pixels)
+            store_ordered_i64(words, 5, table)
+            store_ordered_i64(words, 6, o_count)
+            store_ordered_i64(words, 7, p_count)
+            store_ordered_i64(words, 8, k_count)
+            store_ordered_i64(words, 9, k0)
+            offset_product_{vectors}(words)
+            k0 += k_count
+            r0 += most
+    return 0
+"""
+
+
+def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
+    """The text of the kernel ``forward`` for ``f32`` or ``f64``."""
+    bits = native_vector_bits() if vector_bits is None else vector_bits
+    lanes = bits // 8 // dtype.size
+    return _FORWARD.format(
+        dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=COLUMNS,
+        columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
+        wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
+        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=2 * _TAPS,
+    )  # fmt: skip

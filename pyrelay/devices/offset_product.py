@@ -1,0 +1,306 @@
+"""Products with an operand that is read through a table: what convolutions are made of.
+
+In: words that describe a product; out: LLVM functions, and the intrinsics that call them from a
+kernel's text. Names are made on demand, for vectors of so many elements:
+
+``offset_product_f32x8(words)``
+    ``c[i, j] (+)= sum over k of a[i, place[k]] * b[offset[k] + j]``: neither operand is copied.
+    The offsets select lines that may overlap, such as those of an image's patches (Cho and Brand,
+    *MEC: Memory-efficient Convolution*, 2017). Words, strides in elements:
+
+        words[0..1]  address of a, elements from one row of it to the next
+        words[2]     address of b
+        words[3..4]  address of c, elements from one row of it to the next
+        words[5]     address of a table of pairs of words, place and offset for each k
+        words[6..8]  rows, columns, how many k
+        words[9]     0 to overwrite c, else to add to it
+
+    Reads whole vectors of b: up to two beyond its columns.
+
+``line_sums_f32x8(words)``
+    ``c[i, j] = sum over k of weight[k] * b[i, offset[k] + j]``: every row by itself. Words:
+
+        words[0..1]  address of b, elements from one row of it to the next
+        words[2..3]  address of c, elements from one row of it to the next
+        words[4..5]  addresses of the weights and of the offsets, a word each
+        words[6..8]  rows, columns, how many k; reads and ends as the product does
+
+``copy_run_f32x8(target, source, low, high, count, stride)``
+    ``target[j] = source[j * stride]`` for ``low <= j < high`` and 0 for the other ``j < count``;
+    addresses. Writes whole vectors: what follows ``count`` is overwritten.
+
+Panels of columns stay in the first cache while bands of rows pass (Goto and van de Geijn,
+*Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba.core import types
+
+from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
+from pyrelay.devices.llvm_writer import WORD, Function, Word
+from pyrelay.devices.matmul_tiles import Code, Shape
+
+BAND = 128  # rows of a that stay in the second cache
+_WORDS = 10
+
+
+@contextmanager
+def _over(f: Function, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
+    """``for index in range(start, stop, step)``."""
+    index = f.variable(start)
+    with f.while_(lambda: index.now < stop):
+        now = index.now
+        yield now
+        index.set(now + step)
+
+
+class _Product:
+    """Writes the function ``offset_product``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+        self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
+        self.size = 4 if dtype == "f32" else 8
+        self.lanes = lanes
+        # Sixteen accumulators of 32 registers, or twelve of 16.
+        self.tall = 8 if lanes * self.size == 64 else 6
+        self.f = f = Function(module, name, 1)
+        f.native.linkage = "internal"
+        (words,) = f.parameters
+        (self.a, self.a_row, self.b, self.c, self.c_row, self.table, self.m, self.n, self.k,
+         self.keep) = (f.load(words, 8 * place) for place in range(_WORDS))  # fmt: skip
+        self._panels()
+        f.ret(0)
+
+    def _at(self, base: Word, index: Word | int) -> Word:
+        return base + index * self.size
+
+    def _panels(self) -> None:
+        f, wide = self.f, 2 * self.lanes
+        with (
+            _over(f, 0, self.m, BAND) as h0,
+            _over(f, 0, self.n, wide) as j,
+            _over(f, h0, f.smaller(self.m, h0 + BAND), self.tall) as i,
+        ):
+            rows = f.smaller(f.smaller(self.m, h0 + BAND) - i, self.tall)
+            columns = self.n - j
+            with f.either(columns >= wide) as (whole, rest):
+                with whole, f.either(rows > self.tall - 2) as (many, few):
+                    with many:
+                        self._tile(self.tall, 2, i, j, rows)
+                    with few:
+                        self._tile(self.tall - 2, 2, i, j, rows)
+                with rest, f.either(columns > self.lanes) as (broad, narrow):
+                    with broad:
+                        self._tile(self.tall, 2, i, j, rows, columns)
+                    with narrow:
+                        self._tile(self.tall, 1, i, j, rows, columns)
+
+    def _tile(
+        self, tall: int, across: int, i: Word, j: Word, rows: Word, columns: Word | None = None
+    ) -> None:
+        """The tile at row ``i`` and column ``j``; ``columns``: how many, unless all of them."""
+        f, b, lanes = self.f, self.f.b, self.lanes
+        code = Code(b, Shape(self.element, lanes, tall, across))
+        masks = [
+            None if columns is None else code.below(columns.raw, v * lanes) for v in range(across)
+        ]
+        a = code.pointer(self._at(self.a, i * self.a_row).raw)
+        row_pointers = code.clamped_rows(a, self.a_row.raw, tall, rows.raw)
+        line = code.pointer(self._at(self.b, j).raw)
+        table = b.inttoptr(self.table.raw, WORD.as_pointer())
+
+        def load(place: Any, mask: Any) -> Any:
+            return code.load(place) if mask is None else code.load_masked(place, mask)
+
+        def body(k: Any, sums: list[Any]) -> list[Any]:
+            pair = b.gep(table, [b.shl(k, WORD(1))], source_etype=WORD)
+            place = b.load(pair, typ=WORD)
+            offset = b.load(b.gep(pair, [WORD(1)], source_etype=WORD), typ=WORD)
+            source = code.at(line, offset)
+            vectors = [code.load(code.at(source, code.word(v * lanes))) for v in range(across)]
+            out = []
+            for row, pointer in enumerate(row_pointers):
+                factor = code.splat(code.load_scalar(code.at(pointer, place)))
+                for v, vector in enumerate(vectors):
+                    out.append(code.fma(factor, vector, sums[row * across + v]))
+            return out
+
+        zero = llvm.Constant(code.shape.vector, None)
+        sums = code.loop(self.k.raw, 1, [zero] * (tall * across), body)
+        stored = code.stored(sums)
+        first = code.pointer(self._at(self.c, i * self.c_row + j).raw)
+
+        def finish(added: bool) -> None:
+            def finish_row(row: Any, _carried: list[Any]) -> list[Any]:
+                to = code.at(first, b.mul(row, self.c_row.raw))
+                for v, mask in enumerate(masks):
+                    number = b.add(b.mul(row, code.word(across)), code.word(v))
+                    total = b.load(b.gep(stored, [number], source_etype=code.shape.vector))
+                    place = code.at(to, code.word(v * lanes))
+                    if added:
+                        total = b.fadd(total, load(place, mask))
+                    if mask is None:
+                        code.store(total, place)
+                    else:
+                        code.store_masked(total, place, mask)
+                return []
+
+            code.loop(rows.raw, 1, [], finish_row)
+
+        with f.either(self.keep.equals(0)) as (fresh, kept):
+            with fresh:
+                finish(added=False)
+            with kept:
+                finish(added=True)
+
+
+class _LineSums:
+    """Writes the function ``line_sums``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+        self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
+        self.size, self.lanes = 4 if dtype == "f32" else 8, lanes
+        self.f = f = Function(module, name, 1)
+        f.native.linkage = "internal"
+        (words,) = f.parameters
+        (self.b, self.b_row, self.c, self.c_row, self.weights, self.table, self.m, self.n,
+         self.k) = (f.load(words, 8 * place) for place in range(9))  # fmt: skip
+        with f.either(self.n >= 4 * lanes) as (broad, narrow):
+            with broad:
+                self._sweep(2, 4)
+            with narrow, f.either(self.n >= lanes) as (whole, part):
+                with whole:
+                    self._sweep(4, 1)
+                with part:
+                    self._sweep(4, 1, masked=True)
+        f.ret(0)
+
+    def _sweep(self, tall: int, across: int, masked: bool = False) -> None:
+        """All rows, so many of them and so many vectors at a time; the last tiles overlap."""
+        f, wide = self.f, across * self.lanes
+        with _over(f, 0, self.m, tall) as i, _over(f, 0, self.n, wide) as j:
+            last = f.number(0) if masked else self.n - wide
+            self._tile(tall, across, i, f.smaller(j, last), masked)
+
+    def _tile(self, tall: int, across: int, i: Word, j: Word, masked: bool) -> None:
+        b = self.f.b
+        code = Code(b, Shape(self.element, self.lanes, tall, across))
+        rows, steps = (self.m - i).raw, [code.word(v * self.lanes) for v in range(across)]
+
+        def pointers(base: Word, row: Word) -> list[Any]:
+            first = code.pointer((base + (i * row + j) * self.size).raw)
+            return code.clamped_rows(first, row.raw, tall, rows)
+
+        lines = pointers(self.b, self.b_row)
+        weights = code.pointer(self.weights.raw)
+        table = b.inttoptr(self.table.raw, WORD.as_pointer())
+
+        def body(k: Any, sums: list[Any]) -> list[Any]:
+            weight = code.splat(code.load_scalar(code.at(weights, k)))
+            offset = b.load(b.gep(table, [k], source_etype=WORD), typ=WORD)
+            places = [code.at(code.at(line, offset), step) for line in lines for step in steps]
+            return [
+                code.fma(weight, code.load(place), total)
+                for place, total in zip(places, sums, strict=True)
+            ]
+
+        zero = llvm.Constant(code.shape.vector, None)
+        sums = code.loop(self.k.raw, 1, [zero] * (tall * across), body)
+        mask = code.below((self.n - j).raw, 0)
+        places = [code.at(row, step) for row in pointers(self.c, self.c_row) for step in steps]
+        for place, total in zip(places, sums, strict=True):
+            if masked:
+                code.store_masked(total, place, mask)
+            else:
+                code.store(total, place)
+
+
+class _CopyRun:
+    """Writes the function ``copy_run``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+        self.element, self.lanes = LLVM_TYPES[SHORT_NAMES[dtype]], lanes
+        self.f = f = Function(module, name, 6)
+        f.native.linkage = "internal"
+        target, source, self.low, self.high, self.count, self.stride = f.parameters
+        self.code = Code(f.b, Shape(self.element, lanes, 1, 1))
+        self.to, self.source = self.code.pointer(target.raw), self.code.pointer(source.raw)
+        with f.either(self.stride.equals(1)) as (adjacent, apart):
+            with adjacent:
+                self._adjacent()
+            with apart, f.either(self.stride.equals(2)) as (every_other, far):
+                with every_other:
+                    self._every_other()
+                with far:
+                    self._far()
+        f.ret(0)
+
+    def _inside(self, j: Word, low: Word, high: Word) -> Any:
+        """The mask of those of the places j, j + 1, ... that lie in low ... high."""
+        code = self.code
+        below = code.below((high - j).raw, 0)
+        return code.b.and_(below, code.b.not_(code.below((low - j).raw, 0)))
+
+    def _adjacent(self) -> None:
+        f, code = self.f, self.code
+        with _over(f, 0, self.count, self.lanes) as j:
+            source, to = code.at(self.source, j.raw), code.at(self.to, j.raw)
+            with f.either((self.low <= j) & (j + self.lanes <= self.high)) as (whole, part):
+                with whole:
+                    code.store(code.load(source), to)
+                with part:
+                    code.store(code.load_masked(source, self._inside(j, self.low, self.high)), to)
+
+    def _every_other(self) -> None:
+        """The even places of two vectors; what lies behind the last one is not read."""
+        code, lanes = self.code, self.lanes
+        even = llvm.Constant(
+            llvm.VectorType(llvm.IntType(32), lanes), [2 * lane for lane in range(lanes)]
+        )
+        with _over(self.f, 0, self.count, lanes) as j:
+            pair = []
+            for first in (j * 2, j * 2 + lanes):
+                mask = self._inside(first, self.low * 2, self.high * 2 - 1)
+                pair.append(code.load_masked(code.at(self.source, first.raw), mask))
+            code.store(code.b.shuffle_vector(*pair, even), code.at(self.to, j.raw))
+
+    def _far(self) -> None:
+        f, code = self.f, self.code
+        nothing = llvm.Constant(self.element, 0.0)
+        for start, stop in ((f.number(0), self.low), (self.high, self.count)):
+            with _over(f, start, stop, 1) as j:
+                f.b.store(nothing, code.at(self.to, j.raw))
+        with _over(f, self.low, self.high, 1) as j:
+            value = code.load_scalar(code.at(self.source, (j * self.stride).raw))
+            f.b.store(value, code.at(self.to, j.raw))
+
+
+_WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
+    "offset_product": (_Product, 1), "line_sums": (_LineSums, 1), "copy_run": (_CopyRun, 6),
+}
+
+
+@functools.cache
+def _intrinsic(name: str, writer: str, dtype: str, lanes: int) -> Intrinsic:
+    write, parameters = _WRITERS[writer]
+
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+        native = b.module.globals.get(name) or write(b.module, name, dtype, lanes).f.native
+        b.call(native, args)
+
+    return define(name, fixed(types.void, *(types.int64,) * parameters), emit)
+
+
+def __getattr__(name: str) -> Intrinsic:
+    match = re.fullmatch(r"(offset_product|line_sums|copy_run)_(f32|f64)x(2|4|8|16)", name)
+    if match is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _intrinsic(name, match[1], match[2], int(match[3]))
