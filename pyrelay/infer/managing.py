@@ -9,6 +9,7 @@ as if it were raised there, which is what Python does by throwing it in.
 from __future__ import annotations
 
 import contextlib
+import types as python_types
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ from pyrelay.ir.nodes import UNREAD
 from pyrelay.scoping import scope
 
 _WITHOUT_EFFECT = (np.errstate, scope)
+_OF_C = (python_types.MethodDescriptorType, python_types.BuiltinFunctionType)
 
 
 class Traceback:
@@ -152,7 +154,7 @@ def _call(it: Interpreter, manager: V.Value, name: str, *args: V.Value) -> V.Val
 
     if isinstance(manager, V.Ref) and is_object(manager):
         method, end = (of_class(it, manager.cls, n) for n in (name, "__exit__"))
-        if method is not None and end is not None:
+        if not any(m is None or isinstance(m, _OF_C) for m in (method, end)):
             return call(it, V.Known(method), (manager, *args), {})
     raise it.failure(
         errors.UnsupportedOperationError,
