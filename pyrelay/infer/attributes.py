@@ -289,7 +289,7 @@ def _super_attribute(it: Interpreter, after: type, obj: V.Value, name: str) -> V
         if name not in vars(cls):
             continue
         found = of_class(it, cls, name)
-        if cls is object:
+        if cls is object or isinstance(found, python_types.WrapperDescriptorType):
             return V.Method(obj, name, found)
         if isinstance(obj, V.Known):  # inside a class method
             inner = found.__func__ if isinstance(found, (classmethod, staticmethod)) else found
@@ -349,6 +349,15 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
 
 def put_attribute(it: Interpreter, obj: V.Ref, name: str, value: V.Value) -> None:
     """`object.__setattr__(obj, name, value)`."""
+    if obj.cls is not None and issubclass(obj.cls, BaseException):
+        from pyrelay.infer.effects import is_complete
+
+        if is_complete(it, obj):
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"attributes of a {obj.cls.__name__} are assigned by its __init__ only",
+                hints=("give what it should hold as an argument of the exception",),
+            )
     content = {**it.content(obj.root), name: value}
     it.heap.write(obj.root, content, it.let.span if it.let else None)
 

@@ -109,6 +109,12 @@ def call_known(
         options = (fn.otypes, None, fn.excluded or None, fn.cache, fn.signature)
         made = call_known(it, np.vectorize, [V.Known(v) for v in (fn.pyfunc, *options)], {})
         return call(it, made, args, keywords)
+    if isinstance(fn, python_types.WrapperDescriptorType) and fn.__name__ == "__init__" and (
+        issubclass(fn.__objclass__, BaseException)
+    ):
+        from pyrelay.infer.effects import initialise
+
+        return initialise(it, args[0], args[1:])
     wrapped = getattr(fn, "__wrapped__", None)
     if isinstance(wrapped, python_types.FunctionType) and hasattr(fn, "cache_info"):
         return call_known(it, wrapped, args, keywords)  # functools.lru_cache of a pure function

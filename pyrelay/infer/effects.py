@@ -7,6 +7,7 @@ stand in a kernel. Any other is made and raised by Python.
 from __future__ import annotations
 
 import builtins
+import types as python_types
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -14,61 +15,97 @@ from pyrelay import errors
 from pyrelay.infer import handling, host, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.values import CAUSE
 from pyrelay.ir import types
 
 MAX_WORDS = 15
 """Words of numbers that op `raise` can carry: what the run time's error record holds."""
 
-_KEYWORDS = " keywords"
-"""The field of an exception object with keyword arguments; no attribute has such a name."""
+_MADE = " made"
+"""The field of an exception object with what it was made of; no attribute has such a name."""
 
 
 def exception_value(
     it: Interpreter, cls: type, args: Sequence[V.Value],
     keywords: Mapping[str, V.Value] | None = None,
 ) -> V.Value:
-    """An exception object under construction: its class and arguments."""
-    content: dict[str, V.Value] = {"args": V.Tuple(tuple(text.frozen(it, a) for a in args))}
-    if keywords:
-        pairs = (V.Tuple((V.Known(k), text.frozen(it, v))) for k, v in keywords.items())
-        content[_KEYWORDS] = V.Tuple(tuple(pairs))
-    return it.new_ref("object", content, cls)
+    """An exception object: what it was made of, and what an `__init__` of its class's says.
+
+    Among the keywords may be its CAUSE.
+    """
+    from pyrelay.infer.attributes import of_class
+    from pyrelay.infer.calls import call
+
+    named = dict(keywords or {})
+    own = V.Tuple(tuple(text.frozen(it, a) for a in args))
+    pairs = V.Tuple(tuple(
+        V.Tuple((V.Known(k), v if k == CAUSE else text.frozen(it, v))) for k, v in named.items()
+    ))
+    cause = named.pop(CAUSE, V.NONE)
+    if isinstance(cause, V.Raised):
+        cause = exception_value(it, cause.cls, cause.args, dict(cause.keywords))
+    made = it.new_ref("object", {"args": own, "__cause__": cause}, cls)
+    init = of_class(it, cls, "__init__")
+    if isinstance(init, python_types.FunctionType):
+        call(it, V.Known(init), (made, *args), named)
+    content = {**it.content(made.root), _MADE: V.Tuple((own, pairs))}
+    it.heap.write(made.root, content, it.let.span if it.let else None)
+    return made
+
+
+def initialise(it: Interpreter, made: V.Value, args: Sequence[V.Value]) -> V.Value:
+    """`BaseException.__init__(made, *args)`, as `super().__init__(...)` of a user's class calls it.
+    """
+    assert isinstance(made, V.Ref)
+    own = V.Tuple(tuple(text.frozen(it, a) for a in args))
+    content = {**it.content(made.root), "args": own}
+    it.heap.write(made.root, content, it.let.span if it.let else None)
+    return V.NONE
+
+
+def is_complete(it: Interpreter, obj: V.Ref) -> bool:
+    """Whether an object is an exception whose `__init__` is done."""
+    return _MADE in it.content(obj.root)
 
 
 def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) -> NoReturn:
     """`raise exception from cause`. Emits the raise; always ends the block."""
-    if isinstance(exception, V.Union):
-        from pyrelay.infer.unions import distribute
+    for value in (exception, cause):
+        if isinstance(value, V.Union):
+            from pyrelay.infer.unions import distribute
 
-        distribute(it, exception, lambda case: raise_value(it, case, cause))
-        raise V.Diverges
-    cls, args, keywords = parts_of(it, exception)
+            distribute(it, value, lambda case, value=value: raise_value(  # type: ignore[misc]
+                it, case if value is exception else exception, case if value is cause else cause
+            ))
+            raise V.Diverges
+    cls, args, named = parts_of(it, exception)
+    if cause != V.NONE:
+        named = (*(p for p in named if p[0] != CAUSE), (CAUSE, _on_its_way(it, cause)))
     if it.guarded:
-        if cause != V.NONE:
-            raise it.failure(
-                errors.UnsupportedOperationError,
-                "'raise ... from ...' in the body of a try is not compiled",
-                hints=("leave out the cause, or raise it behind the try",),
-            )
-        pairs = [p.items for p in keywords if isinstance(p, V.Tuple)]
-        named = [(k.value, v) for k, v in pairs if isinstance(k, V.Known)]
         handling.raise_to_handler(it, cls, args, named)
     handling.note_raise(it)
-    if cause == V.NONE and not keywords:
+    if not named:
         emit_raise(it, cls, args)
-    elif cause == V.NONE:
-        host.call(it, _raise, (V.Known(cls), V.Tuple(args), V.Tuple(keywords)))
+        raise V.Diverges
+    keywords = V.Tuple(tuple(V.Tuple((V.Known(k), v)) for k, v in named if k != CAUSE))
+    given: list[V.Value] = [V.Known(cls), V.Tuple(tuple(args)), keywords]
+    from_cause = dict(named).get(CAUSE)
+    if isinstance(from_cause, V.Raised):
+        theirs = tuple(V.Tuple((V.Known(k), v)) for k, v in from_cause.keywords if k != CAUSE)
+        given += [V.Known(from_cause.cls), V.Tuple(from_cause.args), V.Tuple(theirs)]
+        host.call(it, _raise_from, given)
     else:
-        its_cls, its_args, its_keywords = parts_of(it, cause)
-        own = (V.Known(cls), V.Tuple(args), V.Tuple(keywords))
-        causing = (V.Known(its_cls), V.Tuple(its_args), V.Tuple(its_keywords))
-        host.call(it, _raise_from, (*own, *causing))
+        host.call(it, _raise, given)
     raise V.Diverges
+
+
+def _on_its_way(it: Interpreter, exception: V.Value) -> V.Raised:
+    return V.Raised(*parts_of(it, exception))
 
 
 def parts_of(
     it: Interpreter, exception: V.Value
-) -> tuple[type[BaseException], tuple[V.Value, ...], tuple[V.Value, ...]]:
+) -> tuple[type[BaseException], tuple[V.Value, ...], tuple[tuple[str, V.Value], ...]]:
     """Class, arguments and keyword arguments (pairs) of what stands behind `raise`."""
     match exception:
         case V.Known(cls) if isinstance(cls, type) and issubclass(cls, BaseException):
@@ -76,9 +113,8 @@ def parts_of(
         case V.Known(error) if isinstance(error, BaseException):
             return type(error), tuple(map(V.Known, error.args)), ()
         case V.Ref(root, cls) if cls is not None and issubclass(cls, BaseException):
-            content = it.content(root)
-            keywords = content.get(_KEYWORDS)
-            return cls, content["args"].items, keywords.items if keywords is not None else ()
+            own, pairs = it.content(root)[_MADE].items
+            return cls, own.items, tuple((p.items[0].value, p.items[1]) for p in pairs.items)
     raise it.failure(errors.TypeMismatchError, f"{V.describe(exception)} is not an exception")
 
 

@@ -123,26 +123,46 @@ def raise_to_handler(
 def note_raise(it: Interpreter) -> None:
     """Note a `raise` of the entry that is behind writes to objects of the caller, or may be.
 
-    Such a program is interpreted again as the body of a `try` of the caller's (`to_caller`).
+    Such a program is interpreted again as the body of a `try` of the caller's (`with_raised`).
     """
-    if it.captured is not None:
-        return  # in a recursive function, which is given copies
+    note_raising(it)
+    if it.captured is not None:  # in a recursive function, which is given copies
+        it.program.raises_again = True
+        return
     own = [v.root for v in it.program.objects if isinstance(v, (V.ArrayRef, V.Ref))]
     written = any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
     it.program.raises_late |= written
-    it.program.raises_in_loop |= it.rolling > 0
+    it.program.raises_again |= it.rolling > 0
 
 
-def to_caller(it: Interpreter, run: Callable[[], V.Value]) -> tuple[V.Value, V.Value]:
-    """What `run` gives, and what it raises instead: None, one exception or one of several."""
-    handling = Handling(it.heap.new(V.Root("cell"), V.NONE), of_caller=True)
+def note_raising(it: Interpreter) -> None:
+    """Note that the function of its own which is being made raises something."""
+    if it.program.making:
+        it.program.raising.add(it.program.making[-1].name)
+
+
+def with_raised(it: Interpreter, run: Callable[[], V.Value], follows: str) -> V.Tuple:
+    """What `run` gives, and what it raises instead: None, one exception or one of several.
+
+    follows: who gets that, see `Interpreter.follows`.
+    """
+    handling = Handling(it.heap.new(V.Root("cell"), V.NONE), of_caller=follows == "caller")
     it.handling = (handling,)
     try:
         value = run()
     except V.Raises:
         value = V.Known(UNREAD)
     it.handling = ()
-    return value, it.heap.contents[handling.cell]
+    return V.Tuple((value, it.heap.contents[handling.cell]))
+
+
+def send_on(it: Interpreter, raised: V.Value) -> None:
+    """Send on what a function gave as raised: None, one exception or one of several."""
+    if raised == V.NONE:
+        return
+    it.heap.write(it.handling[-1].cell, raised, it.let.span if it.let else None)
+    if not isinstance(raised, V.Union) or V.NONE not in raised.possible:
+        raise V.Raises
 
 
 def on_its_way(it: Interpreter) -> V.Value:
@@ -157,6 +177,16 @@ def nothing_raised(it: Interpreter) -> None:
     it.heap.contents[it.handling[-1].cell] = V.NONE
 
 
+def something_raised(it: Interpreter) -> None:
+    """Here something is on its way, whatever the cell may hold at other times."""
+    cell = it.handling[-1].cell
+    found = it.heap.contents[cell]
+    if isinstance(found, V.Union):
+        left = tuple(k for k in found.alive if found.cases[k] != V.NONE)
+        only = found.cases[left[0]] if len(left) == 1 else V.Union(found.tag, found.cases, left)
+        it.heap.contents[cell] = only
+
+
 def behind(it: Interpreter, rest: Callable[[], Sequence[V.Value]]) -> list[V.Value]:
     """What follows a place that may have raised, if it did not. May raise Raises."""
     from pyrelay.infer.control import branch
@@ -168,6 +198,7 @@ def behind(it: Interpreter, rest: Callable[[], Sequence[V.Value]]) -> list[V.Val
         return list(rest())
 
     def goes_on() -> NoReturn:
+        something_raised(it)
         raise V.Raises
 
     def undisturbed() -> Sequence[V.Value]:
@@ -299,6 +330,8 @@ def _may_raise(it: Interpreter, let: Let) -> bool:
 
 def _function_raises(it: Interpreter, name: str, seen: set[str]) -> bool:
     """Whether a function of the program may raise something; one in the making may."""
+    if name in it.program.following:
+        return False
     function = it.program.functions.get(name)
     if function is None:  # in the making: it raises if something else in it does, see `settle`
         it.program.silent.setdefault(name, not_followed(it))

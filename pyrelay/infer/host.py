@@ -160,7 +160,16 @@ class Operands:
         self.certain.add(root)
         content = self.it.content(root)
         if cls is not None and issubclass(cls, BaseException):
-            return structure.NodeResult("call", cls, (), self.trees(content["args"].items))
+            from pyrelay.infer.effects import parts_of
+
+            made, args, named = parts_of(self.it, V.Ref(root, cls))
+            if any(k != V.CAUSE for k, _ in named):
+                raise self.it.failure(
+                    errors.UnsupportedOperationError,
+                    f"a {cls.__name__} made with keyword arguments cannot be handed to Python",
+                    hints=("give its arguments by position",),
+                )
+            return structure.NodeResult("call", made, (), self.trees(args))
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = self.trees(tuple(content.values()))

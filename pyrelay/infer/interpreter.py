@@ -83,7 +83,9 @@ class Program:
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
     raises_late: bool = False  # behind a write to an object of the caller
-    raises_in_loop: bool = False
+    raises_again: bool = False  # in a loop or a recursive function, so that it may be behind one
+    raising: set[str] = field(default_factory=set)  # functions of their own with a `raise`
+    following: set[str] = field(default_factory=set)  # functions that give what they raise
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
     splits: int = 0  # branches that what follows was put into
@@ -251,8 +253,13 @@ class Interpreter:
 
     @property
     def raises_to_caller(self) -> bool:
-        """True where a `raise` leaves the program by its end (see `handling.to_caller`)."""
+        """True where a `raise` leaves the program by its end (see `handling.with_raised`)."""
         return bool(self.handling) and self.handling[-1].of_caller
+
+    @property
+    def follows(self) -> str:
+        """Who follows what is raised here: a `try`, the program's "caller", or nobody ("")."""
+        return "" if not self.handling else "caller" if self.raises_to_caller else "try"
 
     def step(self, let: Let) -> None:
         """Interpret one Let."""

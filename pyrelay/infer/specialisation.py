@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import coding
+from pyrelay.infer import coding, handling
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -62,6 +62,9 @@ class Specialisation:
     copies: bool = False  # returned parameters are copied: not on all paths the same one is
     #: specialisations, in progress when this one was made, whose results it took as they were then
     assumed: list[Specialisation] = field(default_factory=list)
+    #: who follows what it raises, which is one of its results then (`Interpreter.follows`)
+    follows: str = ""
+    never: bool = False  # all its paths raise, so it never returns
     taken: Numbers = field(default_factory=Numbers.of_arguments)  # of arrays among the arguments
     given: Numbers = field(default_factory=Numbers.of_results)
 
@@ -124,9 +127,18 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
                 if spec.name not in it.program.functions:
                     _entries(it, closure).remove(spec)
         _note_assumption(it, spec)
-        if spec.result is None:
+        if spec.never:
+            emit_call(it, spec, arguments)
+            handling.note_raising(it)
+            it.program.raises_late = True  # what it writes is in no result
+        if spec.result is None or spec.never:
             raise V.Diverges  # not known yet: the base case will settle it
-        return emit_call(it, spec, arguments)
+        found = emit_call(it, spec, arguments)
+        if not spec.follows:
+            return found
+        value, raised = found.items  # type: ignore[union-attr]
+        handling.send_on(it, raised)
+        return value
 
 
 def check_known(it: Interpreter, arguments: Sequence[V.Value], need: NeedsKnown) -> None:
@@ -152,7 +164,9 @@ class NeedsKnown(Exception):
 
 
 def _entries(it: Interpreter, closure: V.Closure) -> list[Specialisation]:
-    return it.program.specialisations.setdefault(("entries", closure.function, closure.owner), [])
+    return it.program.specialisations.setdefault(
+        ("entries", closure.function, closure.owner, it.follows), []
+    )
 
 
 def _statics(it: Interpreter, closure: V.Closure) -> dict[int, Any]:
@@ -192,7 +206,9 @@ def _find(
     if entries:
         layouts = _of_any_extents(it, entries, arguments, layouts)
     name = it.program.unique(closure.function.name)
-    spec = Specialisation(name, closure, layouts)
+    spec = Specialisation(name, closure, layouts, follows=it.follows)
+    if spec.follows:
+        it.program.following.add(name)
     entries.append(spec)
     return spec
 
@@ -271,6 +287,12 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
                 spec.result = None
                 _forget_dependents(it, spec)
                 continue
+            if result is None and not spec.never and spec.name in it.program.raising:
+                spec.result, spec.never = Result(L.LKnown(None), (), (), ()), True
+                continue
+            if spec.never:
+                it.program.functions[spec.name] = function
+                return
             if result is None:
                 raise it.failure(
                     errors.RecursionTypeError,
@@ -407,8 +429,12 @@ def interpret_function(
     split = end - len(spec.closure.cells)
     closure = replace(spec.closure, cells=tuple(values[split:end]))
     symbols = _own_symbols(spec, leaf_types)
+
+    def run() -> V.Value:
+        return calls.run_body(inner, closure, values[:split], closure.function.body)
+
     try:
-        value = calls.run_body(inner, closure, values[:split], closure.function.body)
+        value = handling.with_raised(inner, run, spec.follows) if spec.follows else run()
     except V.Diverges:
         return Function(spec.name, params, inner.builder.block(()), symbols), None
     except V.NeedsStatic as need:

@@ -20,7 +20,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import Array, Number, Schema
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
-from pyrelay.infer.handling import settle, to_caller
+from pyrelay.infer.handling import settle, with_raised
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
 from pyrelay.infer.layout import content_children
@@ -122,7 +122,7 @@ class _Attempt:
     exact: int = 0
     unrolled: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = field(default_factory=dict)
-    raises: bool = False  # to the caller, after what was written: see `handling.to_caller`
+    raises: bool = False  # to the caller, after what was written: see `handling.with_raised`
     tables: frozenset[Let] = frozenset()
     open_keys: set[Let] = field(default_factory=set)
     guards: Guards = field(default_factory=Guards)
@@ -167,13 +167,16 @@ class _Attempt:
         raised: V.Value = V.NONE
         try:
             if self.raises:
-                value, raised = to_caller(it, lambda: calls.call(it, callee, values, named))
+                value, raised = with_raised(
+                    it, lambda: calls.call(it, callee, values, named), "caller"
+                ).items
             else:
                 value = calls.call(it, callee, values, named)
         except V.Diverges:
             pass  # every path raises
         made = _Close(self, it, before).finish(value, raised)
-        if not self.raises and (program.raises_late or (program.raises_in_loop and made.writes)):
+        late = program.raises_late or (program.raises_again and made.writes)
+        if late and not self.raises:
             raise _NeedsWrites(made)
         return made
 
@@ -437,6 +440,8 @@ class _Close:
                 return NodeResult("tuple", cls, (), tuple(map(self._tree, items)))
             case V.Text(function, args):
                 return NodeResult("call", function, (), tuple(map(self._tree, args)))
+            case V.Raised():
+                return self._outcome(V.NONE, value)
             case V.Ref(root, cls):
                 return self._container(root, cls)
             case V.Data() | V.Union() if V.node_of(value) is not None:

@@ -23,6 +23,7 @@ from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.attributes import is_constant_object
 from pyrelay.infer.datatypes import Schema, declare, family_of
 from pyrelay.infer.pools import Packed, PackedTree, Packer, Unpacker
+from pyrelay.infer.values import CAUSE
 from pyrelay.ir import types
 
 _NUMBERS = (int, float, complex)
@@ -466,12 +467,27 @@ def assemble(
             if key >= 0:
                 made[key] = built
             return built
-        case RaisedResult(cls, args, names, span):
-            parts = [assemble(a, results, flat, made) for a in args]
-            split = len(parts) - len(names)
-            named = dict(zip(names, parts[split:], strict=True))
-            raise locate(cls(*parts[:split], **named), span=span)
+        case RaisedResult():
+            raise locate(_exception(tree, results, flat, made), span=tree.span)
     raise AssertionError(tree)
+
+
+def _exception(
+    tree: RaisedResult, results: Any, flat: Flattened, made: dict[Any, Any]
+) -> BaseException:
+    """An exception that is on its way to the caller, or the cause of one."""
+    parts = [
+        _exception(a, results, flat, made) if isinstance(a, RaisedResult)
+        else assemble(a, results, flat, made)
+        for a in tree.args
+    ]
+    split = len(parts) - len(tree.keywords)
+    named = dict(zip(tree.keywords, parts[split:], strict=True))
+    cause = named.pop(CAUSE, None)
+    error = tree.cls(*parts[:split], **named)
+    if cause is not None:
+        error.__cause__ = cause
+    return error
 
 
 def nodes_of(

@@ -153,11 +153,15 @@ class Text:
     args: tuple[Value, ...]
 
 
+CAUSE = " cause"
+"""The keyword that stands for the cause of an exception on its way; no argument has such a name."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Raised:
     """An exception on its way to its handler: `cls(*args, **keywords)`, keywords as pairs.
 
-    One on its way to the caller knows where it was raised.
+    One of them may be its CAUSE. One on its way to the caller knows where it was raised.
     """
 
     cls: type[BaseException]

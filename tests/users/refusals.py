@@ -23,18 +23,6 @@ def group_of_exceptions(x, y):
     return x
 
 
-def falls(n):
-    return 1 // n if n < 2 else falls(n - 1)
-
-
-@refuse((3,), "cannot be caught", "move the try into the function")
-def recursion_that_raises(n):
-    try:
-        return falls(n)
-    except ZeroDivisionError:
-        return -1
-
-
 @refuse((2.0,), "np.errstate", "np.isfinite")
 def strict_arithmetic(x):
     with np.errstate(divide="raise"):

@@ -38,6 +38,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     networks,
     objects,
     positions,
+    raised_classes,
     raising,
     refusals,
     roots,
