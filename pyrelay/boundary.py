@@ -19,6 +19,8 @@ from pyrelay import config, errors
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.specialise import Specialised
 from pyrelay.infer.structure import (
+    ArgumentResult,
+    CaseResult,
     Flattened,
     LeafResult,
     NodeResult,
@@ -278,9 +280,18 @@ def _identity_test(guard: NameGuard, place: str, value: str) -> str:
 
 
 def _direct_result(tree: Any, kept: Mapping[int, int]) -> str | None:
-    """How the result is read from the native tuple, as Python text; None if it needs more."""
+    """How the result is read from the native tuple and the arguments, as Python text; None if it
+    needs more."""
     if isinstance(tree, LeafResult):
         return f"result[{kept[tree.index]}]"
+    if isinstance(tree, ArgumentResult):
+        return f"args[{tree.leaf}]"
+    if isinstance(tree, CaseResult):
+        cases = [_direct_result(c, kept) for c in tree.cases]
+        if any(c is None for c in cases):
+            return None
+        tests = [f"{case} if result[{kept[tree.tag]}] == {k} else" for k, case in enumerate(cases)]
+        return f"({' '.join(tests[:-1])} {cases[-1]})"
     if isinstance(tree, NodeResult) and tree.kind == "tuple" and tree.cls is None:
         parts = [_direct_result(c, kept) for c in tree.children]
         if all(p is not None for p in parts):

@@ -317,3 +317,19 @@ def test_failed_assertions_keep_their_message():
 
     assert str(_caught(check, np.ones(2))) == "only 2"
     assert type(_caught(check, np.zeros(3))) is AssertionError
+
+
+def test_a_result_that_may_be_an_argument_takes_the_direct_way() -> None:
+    @pyrelay.jit
+    def last(h, n):
+        for _ in range(n):
+            h = h * 2
+        return h
+
+    h = np.ones(3)
+    last(h, 0)
+    assert last._direct != last._dispatch
+    for n in (0, 1, 0, 2):
+        got = last(h, n)
+        assert (got is h) == (n == 0)
+        np.testing.assert_array_equal(got, h * 2**n)
