@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,19 +77,43 @@ STAGES = (
 )
 
 
-def run_passes(module: Module, stage: Stage, steps: list[Step] | None = None) -> Module:
+@dataclass(slots=True)
+class Progress:
+    """What needs no second look while a program goes through the stages.
+
+    settled: passes that left the module at hand as it is, and would again. verified: a module that
+    was verified, and for which stage.
+    """
+
+    settled: set[Pass] = field(default_factory=set)
+    verified: tuple[Module, str] | None = None
+
+
+def run_passes(
+    module: Module, stage: Stage, steps: list[Step] | None = None, progress: Progress | None = None
+) -> Module:
     """Run the passes of a stage in order; verify and report as the settings ask.
 
-    Appends what ran to `steps`. An error of a pass gets a note that names the pass.
+    A pass that has nothing to do gives the very module that it is given, and is not run again until
+    another pass has changed the module. Appends what ran to `steps`. An error of a pass gets a note
+    that names the pass.
     """
-    settings = config.current()
+    settings, progress = config.current(), progress or Progress()
     for number, each in enumerate(stage.passes, 1):
+        reached = stage.after if number == len(stage.passes) else stage.between
         started = time.perf_counter()
         try:
-            module = each(module)
+            before = module
+            if each not in progress.settled:
+                module = each(module)
             spent = time.perf_counter() - started
+            if module is before:
+                progress.settled.add(each)
+            else:
+                progress.settled = set()
             if settings.verify:
-                verify(module, stage.after if number == len(stage.passes) else stage.between)
+                verify(module, reached, known=progress.verified)
+                progress.verified = module, reached
         except Exception as error:
             error.add_note(f"in pass {each.__name__!r} of stage {stage.name!r}")
             raise
@@ -129,8 +153,9 @@ def lowered(module: Module, stage: str, steps: list[Step] | None = None) -> Modu
     if stage not in names:
         raise ValueError(f"{stage!r} is no stage of a module; use {', '.join(names)}")
     dump("infer", show, module)
+    progress = Progress()
     for each in STAGES[: names.index(stage)]:
-        module = run_passes(module, each, steps)
+        module = run_passes(module, each, steps, progress)
         dump(each.name, show, module)
     return module
 

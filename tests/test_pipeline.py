@@ -66,6 +66,23 @@ def test_a_pass_that_breaks_the_program_is_found_and_named():
         pipeline.run_passes(module, unfinished)
 
 
+def test_a_pass_runs_again_only_after_another_one_changed_the_program():
+    ran = []
+
+    def idle(module):
+        ran.append("idle")
+        return module
+
+    def busy(module):
+        ran.append("busy")
+        return type(module)(dict(module.functions), module.entry)
+
+    module = specialised(slope_of_cube, np.ones(3)).module
+    stage = pipeline.Stage("optimise", (idle, idle, busy, idle, idle, busy), "infer", "infer")
+    pipeline.run_passes(module, stage)
+    assert ran == ["idle", "busy", "idle", "busy"]
+
+
 def test_stages_are_printed_on_request(capsys, tmp_path):
     x = np.ones(3)
     with config.override(dump="infer,fuse,emit"):

@@ -13,25 +13,28 @@ other loops leave out those that are parallel in innermost loops only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir as llvm
 from numba.core import (
+    bytecode,
     compiler,
     cpu,
     errors,
     funcdesc,
+    interpreter,
     ir,
     lowering,
-    postproc,
+    transforms,
+    typeinfer,
     types,
     typing,
 )
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import type_inference_stage
 
 from pyrelay.devices.kernel_language import (
     BOOL,
@@ -170,6 +173,43 @@ class _Lower(lowering.Lower):
             self.builder.block.terminator.set_metadata("llvm.loop", loop)
 
 
+class _Interpreter(interpreter.Interpreter):
+    """numba's reading of bytecode without its repairs of what the kernel language does not have:
+    `try`, `with`, calls with stars and displays of dicts."""
+
+    def post_process(self, peepholes: Any, func_ir: Any) -> Any:
+        return func_ir
+
+
+class _NoWarnings:
+    """What type inference reports to; it has nothing to warn of in the kernel language."""
+
+    @contextmanager
+    def catch_warnings(self, filename: Any = None, lineno: Any = None) -> Iterator[None]:
+        yield
+
+
+def _numba_ir(kernel: Callable[..., int]) -> Any:
+    """A kernel in numba's representation."""
+    identity = bytecode.FunctionIdentity.from_function(kernel)
+    made = _Interpreter(identity).interpret(bytecode.ByteCode(func_id=identity))
+    made.blocks = transforms.canonicalize_cfg(made.blocks)
+    return made
+
+
+def _typed(vocabulary: _Typing, func_ir: Any, kinds: Sequence[types.Type], result: types.Type
+           ) -> tuple[Any, Any]:
+    """The types of a kernel's variables and the signatures of its calls."""
+    inference = typeinfer.TypeInferer(vocabulary, func_ir, _NoWarnings())
+    for index, (name, kind) in enumerate(zip(func_ir.arg_names, kinds, strict=True)):
+        inference.seed_argument(name, index, kind)
+    inference.seed_return(result)
+    inference.build_constraint()
+    inference.propagate()
+    variables, _, calls = inference.unify()
+    return variables, calls
+
+
 class _Library:
     """What numba's lowering wants of a code library: somewhere to put the module."""
 
@@ -215,13 +255,10 @@ def lower_kernel(
     flags = _flags()
     with global_compiler_lock:
         vocabulary, target = _shared_contexts()
-        func_ir = compiler.run_frontend(kernel)
-        typemap, result, calls, _ = type_inference_stage(
-            vocabulary, target, func_ir, tuple(kinds), word
-        )
-        postproc.PostProcessor(func_ir).run(emit_dels=False)
+        func_ir = _numba_ir(kernel)
+        variables, calls = _typed(vocabulary, func_ir, kinds, word)
         described = funcdesc.PythonFunctionDescriptor.from_specialized_function(
-            func_ir, typemap, result, calls, mangler=lambda *_, **__: symbol, inline=False,
+            func_ir, variables, word, calls, mangler=lambda *_, **__: symbol, inline=False,
             noalias=False, abi_tags=(),
         )  # fmt: skip
         with ConfigStack().enter(flags):

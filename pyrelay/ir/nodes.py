@@ -332,4 +332,11 @@ class Module:
         """The entry function."""
         return self.functions[self.entry]
 
+    def holding(self, functions: Mapping[str, Function]) -> Module:
+        """The module with these functions in place of its own; itself if they are the same ones."""
+        same = len(functions) == len(self.functions) and all(
+            functions.get(name) is function for name, function in self.functions.items()
+        )
+        return self if same else Module(functions, self.entry)
+
 

@@ -32,7 +32,7 @@ def dce(module: Module) -> Module:
     """Remove what is not needed."""
     effects = of_functions(module)
     functions = {n: _swept(f, effects) for n, f in module.functions.items()}
-    return reachable(Module(functions, module.entry))
+    return reachable(module.holding(functions))
 
 
 def reachable(module: Module) -> Module:
@@ -44,8 +44,7 @@ def reachable(module: Module) -> Module:
         if name not in kept:
             kept[name] = module.functions[name]
             pending.extend(called(kept[name]))
-    ordered = {n: f for n, f in module.functions.items() if n in kept}
-    return Module(ordered, module.entry)
+    return module.holding({n: f for n, f in module.functions.items() if n in kept})
 
 
 def _swept(function: Function, effects: Mapping[str, Effect]) -> Function:
@@ -56,7 +55,8 @@ def _swept(function: Function, effects: Mapping[str, Effect]) -> Function:
     for extent in function.body.dims:
         marker.need_extent(extent)
     marker.run()
-    return replace(function, body=_Sweeper(marker).block(function.body, None))
+    body = _Sweeper(marker).block(function.body, None)
+    return function if body is function.body else replace(function, body=body)
 
 
 @dataclass

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import Atom, Attrs, Block, Const, If, Let, Loop, Module, OpCall, Var
+from pyrelay.ir.nodes import Atom, Attrs, Block, Const, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.ir.types import TapeType, TensorType
-from pyrelay.ir.walk import attr_symbols, nested_lets, operands
+from pyrelay.ir.walk import attr_symbols, nested_lets, operands, replace_blocks
 
 # Arrays that cost nothing where a kernel reads them: only worth a buffer that lives as long as the
 # loop if something else that leaves the loop reads them.
@@ -25,24 +26,23 @@ _FREE = frozenset({"undef", "iota", "broadcast_to"})
 
 def hoist(module: Module) -> Module:
     """Move invariant code out of loops, innermost loops first."""
-    functions = {
-        n: replace(f, body=_block(f.body)) for n, f in module.functions.items()
-    }
-    return Module(functions, module.entry)
+    functions = {}
+    for name, function in module.functions.items():
+        body = _block(function.body)
+        functions[name] = function if body is function.body else replace(function, body=body)
+    return module.holding(functions)
 
 
 def _block(block: Block) -> Block:
     lets: list[Let] = []
     for let in block.lets:
-        rhs = let.rhs
-        if isinstance(rhs, If):
-            rhs = If(rhs.cond, _block(rhs.then), _block(rhs.orelse))
-        elif isinstance(rhs, Loop):
-            test = None if rhs.test is None else _block(rhs.test)
-            inner = replace(rhs, test=test, body=_block(rhs.body))
-            before, rhs = _Hoister(inner).run(let)
+        rhs = replace_blocks(let.rhs, _block)
+        if isinstance(rhs, Loop):
+            before, rhs = _Hoister(rhs).run(let)
             lets.extend(before)
         lets.append(let if rhs is let.rhs else Let(let.outs, rhs, let.dims, span=let.span))
+    if len(lets) == len(block.lets) and all(map(is_, lets, block.lets)):
+        return block
     return Block(tuple(lets), block.results, block.dims)
 
 

@@ -32,7 +32,7 @@ def inline(module: Module) -> Module:
             if n not in cyclic and n in done and _worth(done[n], uses.get(n, 0))
         }
         done[name] = rewrite(function, _rule(done, wanted)) if wanted else function
-    return reachable(Module({n: done[n] for n in module.functions}, module.entry))
+    return reachable(module.holding({n: done[n] for n in module.functions}))
 
 
 def _rule(functions: dict[str, Function], wanted: set[str]) -> Rule:

@@ -3,13 +3,14 @@
 In: a function and a rule. Out: the function with every Let for which the rule gave atoms replaced
 by those. A rule sees a Let whose operands are replaced already, and a builder to emit into; None
 means "keep it". Blocks inside are rewritten first to last, each with the scope of what dominates
-it.
+it. Whatever stays as it is is the same object afterwards: Lets, blocks, functions, the module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder
@@ -72,13 +73,17 @@ def rewrite_module(
     for name, function in module.functions.items():
         own = rule() if fresh else rule  # type: ignore[call-arg]
         functions[name] = rewrite(function, own)  # type: ignore[arg-type]
-    return Module(functions, module.entry)
+    return module.holding(functions)
 
 
 def rewrite(function: Function, rule: Rule) -> Function:
     """Rewrite one function."""
     body = _Rewriter(rule).block(function.body, Scope())
-    return replace(function, body=body)
+    return function if body is function.body else replace(function, body=body)
+
+
+def _same(left: Sequence[object], right: Sequence[object]) -> bool:
+    return len(left) == len(right) and all(map(is_, left, right))
 
 
 @dataclass
@@ -101,6 +106,11 @@ class _Rewriter:
         extents = tuple(map(self.names.extent, block.dims))
         for out in seen:  # not in sight after the block
             del scope.definitions[out]
+        if (
+            _same(builder.lets, block.lets) and _same(results, block.results)
+            and extents == block.dims
+        ):
+            return block
         return Block(tuple(builder.lets), results, extents)
 
     def _let(self, let: Let, builder: Builder, scope: Scope) -> None:
@@ -108,7 +118,9 @@ class _Rewriter:
         outs = let.outs
         if self.names.dims:
             outs = tuple(self._retyped(v) for v in outs)
-        new = Let(outs, rhs, let.dims, span=let.span)
+        new = let
+        if rhs is not let.rhs or not _same(outs, let.outs):
+            new = Let(outs, rhs, let.dims, span=let.span)
         emitted = len(builder.lets)
         replacement = self.rule(new, builder, scope)
         if replacement is None:
@@ -135,9 +147,21 @@ class _Rewriter:
 
     def _rhs(self, rhs: Rhs, scope: Scope) -> Rhs:
         names = self.names
+        if isinstance(rhs, If):
+            cond = names.atom(rhs.cond)
+            then, orelse = self.block(rhs.then, scope), self.block(rhs.orelse, scope)
+            same = cond is rhs.cond and then is rhs.then and orelse is rhs.orelse
+            return rhs if same else If(cond, then, orelse)
+        if isinstance(rhs, Loop):
+            return self._loop(rhs, scope)
+        if not names.atoms and not names.dims:
+            return rhs
         match rhs:
             case OpCall(op, args, attrs):
-                return OpCall(op, tuple(map(names.atom, args)), names.attrs(attrs))
+                renamed, mapped = tuple(map(names.atom, args)), names.attrs(attrs)
+                if mapped is attrs and _same(renamed, args):
+                    return rhs
+                return OpCall(op, renamed, mapped)
             case FnCall(function, args, extents):
                 return FnCall(
                     function, tuple(map(names.atom, args)), tuple(map(names.extent, extents))
@@ -152,12 +176,6 @@ class _Rewriter:
                     seeds=tuple(map(names.atom, rhs.seeds)),
                     dims=tuple(map(names.extent, rhs.dims)),
                 )
-            case If(cond, then, orelse):
-                return If(
-                    names.atom(cond), self.block(then, scope), self.block(orelse, scope)
-                )
-            case Loop():
-                return self._loop(rhs, scope)
         raise AssertionError(rhs)
 
     def _loop(self, loop: Loop, scope: Scope) -> Loop:
@@ -170,10 +188,17 @@ class _Rewriter:
         if names.dims:
             carried = tuple(map(self._retyped, carried))
             handed = tuple(map(self._retyped, handed))
-        header = replace(
-            loop, carried=carried, handed=handed, init=init, count=count, init_dims=init_dims
-        )
+        header = loop
+        if not (
+            _same(carried, loop.carried) and _same(handed, loop.handed) and _same(init, loop.init)
+            and count is loop.count and init_dims == loop.init_dims
+        ):
+            header = replace(
+                loop, carried=carried, handed=handed, init=init, count=count, init_dims=init_dims
+            )
         inner = Scope(scope.definitions, (*scope.loops, header))
         test = None if loop.test is None else self.block(loop.test, inner)
         body = self.block(loop.body, inner)
+        if test is header.test and body is header.body:
+            return header
         return replace(header, test=test, body=body)

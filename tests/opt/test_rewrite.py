@@ -10,7 +10,6 @@ from passes import after, assert_same_runs, core, lets, ops
 
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder
-from pyrelay.ir.digest import digest
 from pyrelay.ir.nodes import Const, Let, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import PY_FLOAT
@@ -25,7 +24,7 @@ def _keep(let: Let, builder: Builder, scope: Scope) -> Replacement:
 def test_a_rule_that_keeps_everything_keeps_every_program_as_it_is() -> None:
     for make in PROGRAMS.values():
         module = make().module
-        assert digest(rewrite_module(module, _keep)) == digest(module)
+        assert rewrite_module(module, _keep) is module
 
 
 def test_what_a_rule_emits_and_takes_back_leaves_no_trace() -> None:
@@ -35,7 +34,7 @@ def test_what_a_rule_emits_and_takes_back_leaves_no_trace() -> None:
         return None
 
     module = PROGRAMS["nested_loops"]().module
-    assert digest(rewrite_module(module, rule)) == digest(module)
+    assert rewrite_module(module, rule) is module
 
 
 def test_operands_are_replaced_before_a_rule_sees_them() -> None:
