@@ -125,4 +125,4 @@ def test_errors_within_pyrelays_own_python_point_at_the_line_that_called_it():
         pyrelay.jit(emptied)(3)
     (note,) = caught.value.__notes__
     assert "queue.pop()  # the last one fails" in note
-    assert "containers.py" not in note
+    assert "in_python" not in note
