@@ -35,10 +35,9 @@ def sorted_(
     known = [_object(rank) for rank in ranks]
     if all(known):
         objects = [rank for (rank,) in known]  # type: ignore[misc]
+        falling = it.static(reverse, "reverse")
         try:
-            order = sorted(
-                range(len(items)), key=objects.__getitem__, reverse=it.static(reverse, "reverse")
-            )
+            order = sorted(range(len(items)), key=objects.__getitem__, reverse=falling)
         except TypeError as error:
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return it.new_ref("list", tuple(items[k] for k in order))

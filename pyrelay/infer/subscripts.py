@@ -74,12 +74,14 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.Known(v):
             from pyrelay.infer.attributes import captured
 
+            at = it.static(key, "this index")
             try:
-                return captured(it, v[it.static(key, "this index")])
+                found = v[at]
             except (IndexError, KeyError) as error:
                 raise it.failure(errors.IndexRangeError, f"{error}") from None
             except TypeError as error:
                 raise it.failure(errors.TypeMismatchError, str(error)) from None
+            return captured(it, found)
     raise it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
 
 
@@ -383,13 +385,13 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             if not items and isinstance(key, V.Scalar):
                 raise raised(it, IndexError("list assignment index out of range"))
             index = it.static(key, "the index of a list")
-            try:
-                if isinstance(index, slice):
-                    from pyrelay.infer.adapters import nested_items
+            new: Any = value
+            if isinstance(index, slice):
+                from pyrelay.infer.adapters import nested_items
 
-                    items[index] = nested_items(it, value)
-                else:
-                    items[index] = value
+                new = nested_items(it, value)
+            try:
+                items[index] = new
             except ValueError as error:
                 raise it.failure(errors.InvalidValueError, str(error)) from None
             except IndexError:
