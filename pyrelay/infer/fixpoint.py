@@ -486,9 +486,9 @@ class _Handover:
                 rows = tuple(
                     self.renamed.get(r, r) if isinstance(r, Var) else r for r in content.rows
                 )
-                contents[root] = replace(
-                    content, count=self._value(content.count), rows=rows
-                )
+                count = self._value(content.count)
+                if count is not content.count or rows != content.rows:
+                    contents[root] = replace(content, count=count, rows=rows)
             elif root.kind != "array":
                 before = L.content_children(content)
                 children = [self._value(c) for c in before]

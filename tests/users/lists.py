@@ -354,3 +354,27 @@ def remembered(n, known):
 def memory_of_results(n):
     known = [-1] * (n + 1)
     return remembered(n, known), known
+
+
+@use((np.random.default_rng(4).normal(size=(8, 2)),), wrt=(0,))
+def convex_hull(points):
+    """The monotone chain (Andrew 1979): the area of the hull of points in the plane."""
+    ordered = sorted((float(x), float(y)) for x, y in points)
+
+    def turn(o, a, b):
+        return (a[0] - o[0]) * (b[1] - o[1]) - (a[1] - o[1]) * (b[0] - o[0])
+
+    lower, upper = [], []
+    for p in ordered:
+        while len(lower) >= 2 and turn(lower[-2], lower[-1], p) <= 0:
+            lower.pop()
+        lower.append(p)
+    for p in reversed(ordered):
+        while len(upper) >= 2 and turn(upper[-2], upper[-1], p) <= 0:
+            upper.pop()
+        upper.append(p)
+    hull = lower[:-1] + upper[:-1]
+    area = 0.0
+    for k in range(len(hull)):
+        area += hull[k - 1][0] * hull[k][1] - hull[k][0] * hull[k - 1][1]
+    return area / 2
