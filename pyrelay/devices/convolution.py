@@ -11,8 +11,11 @@ channels first. Parameters:
 
     block[1..3]      addresses of the first operand, the second one and the result
     block[4..7]      batch N, groups G, channels of a group in the image (C) and in the outputs (O)
-    block[8 ...]     six words for each of three axes: extent of the image, of the weights, of the
+    block[8..25]     six words for each of three axes: extent of the image, of the weights, of the
                      outputs; stride, dilation, and how many zeros come before the image
+    block[26..27]    ``forward`` with the channels first: the address of a kernel that finishes the
+                     outputs (``lower/finishing.py``), or 0; how many operands that has
+    block[28 ...]    the operands of the finishing kernel
 
     image    [N, G, C, *extents], or [N, *extents, G, C] with the channels last
     weights  [G, O, C, *extents], or [*extents, C, G, O]

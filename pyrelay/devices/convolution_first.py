@@ -14,7 +14,7 @@ The first axis that is not of extent 1 counts the rows; a row has the positions 
 
 from __future__ import annotations
 
-from pyrelay.devices.matmul import native_vector_bits
+from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
 
 PIXELS = 240
@@ -60,6 +60,14 @@ def kernel(block, begin, end):
     patches = local_{dtype}({scratch_all})
     table = local_i64({table})
     words = local_i64(10)
+    # The block of what finishes the outputs: rows are channels of entries, columns positions.
+    finisher, finishing = param_i64(block, 26), local_i64({finishing})
+    if finisher != 0:
+        store_ordered_i64(finishing, 0, param_i64(block, 0))
+        store_ordered_i64(finishing, 1, y)
+        store_ordered_i64(finishing, 4, pixels)
+        for k in range(param_i64(block, 27)):
+            store_ordered_i64(finishing, 5 + k, param_i64(block, 28 + k))
     # Every channel by itself: lines of the image and their sums are as long as those of positions.
     phases2 = stride2 if taps2 > 1 and step2 % stride2 != 0 else 1
     width = out2 + (taps2 - 1) * step2 // stride2
@@ -107,6 +115,10 @@ def kernel(block, begin, end):
             store_ordered_i64(words, 7, out2)
             store_ordered_i64(words, 8, taps)
             line_sums_{vectors}(words)
+            if finisher != 0:
+                store_ordered_i64(finishing, 2, q0 * out2)
+                store_ordered_i64(finishing, 3, (q0 + q_count) * out2)
+                call_address(finisher, finishing, plane, plane + 1)
             q0 += height
     while unit < end:
         column_block, rest = unit % column_blocks, unit // column_blocks
@@ -218,6 +230,11 @@ def kernel(block, begin, end):
             offset_product_{vectors}(words)
             k0 += k_count
             r0 += most
+        if finisher != 0:
+            row = (entry * groups + group) * outputs + o0
+            store_ordered_i64(finishing, 2, p0)
+            store_ordered_i64(finishing, 3, p0 + p_count)
+            call_address(finisher, finishing, row, row + o_count)
     return 0
 """
 
@@ -231,4 +248,5 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=2 * _TAPS,
+        finishing=5 + FINISHING_OPERANDS,
     )  # fmt: skip

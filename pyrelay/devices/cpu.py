@@ -11,7 +11,7 @@ from pyrelay.devices import convolution, matmul, native
 from pyrelay.devices.base import Device
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_numba import emit
-from pyrelay.lower.target import ConvolutionKernel, MatmulKernel, Target
+from pyrelay.lower.target import FORWARD, ConvolutionKernel, MatmulKernel, Target
 
 
 def _matmul(dtype: DType, axes: int) -> MatmulKernel:
@@ -26,6 +26,7 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     return ConvolutionKernel(
         convolution.convolution_kernel(dtype, what, channels_last), convolution.PIXELS,
         convolution.ROWS, convolution.COLUMNS, round(matmul.picoseconds_per_product(dtype)),
+        matmul.FINISHING_OPERANDS if what == FORWARD and not channels_last else 0,
     )
 
 

@@ -27,7 +27,7 @@ from pyrelay.lower.finishing import without_product
 from pyrelay.lower.frame import word_count
 from pyrelay.lower.library import expanded
 from pyrelay.lower.plan_ops import PLAN_OPS
-from pyrelay.lower.target import Target
+from pyrelay.lower.target import FORWARD, Target
 from pyrelay.opt.finishing import product_of
 
 
@@ -66,7 +66,10 @@ def _takes(target: Target, product: Let, call: KernelCall, results: int) -> bool
     made = product.outs[0].type
     assert isinstance(made, TensorType)
     words = sum(word_count(a.type) for a in call.args) + len(call.dims) + results
-    return words <= target.matmul(made.dtype, made.rank - 2).finishes
+    assert isinstance(product.rhs, OpCall)
+    if product.rhs.op.schedule == "matmul":
+        return words <= target.matmul(made.dtype, made.rank - 2).finishes
+    return words <= target.convolution(made.dtype, FORWARD, False).finishes
 
 
 def _apart(let: Let, call: KernelCall, product: Let) -> tuple[Let, ...]:

@@ -1,4 +1,4 @@
-"""Launches of matrix products that another kernel finishes (`finishing.py`).
+"""Launches of products that another kernel finishes (`finishing.py`).
 
 In: the call of a fused group with a product in it. Out: one launch.
 
@@ -8,9 +8,10 @@ The product lies in the buffer of a result of its size, so it costs no memory.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyrelay.ir import dims, types
+from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
@@ -19,7 +20,7 @@ from pyrelay.lower.finishing import without_product
 from pyrelay.lower.instructions import AddressOf, Alloc, Free, Slot, Value
 from pyrelay.lower.kernel import Product
 from pyrelay.lower.memory import is_array
-from pyrelay.lower.plan_library import Finish, launch_matmul
+from pyrelay.lower.plan_library import Finish, launch_product
 from pyrelay.lower.program import Group, name_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,11 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
     number = p.program.kernel(kernel, f"finish_{name}")
     finish = Finish(number, tuple(operands), dims.substitute(kernel.cost, extents))
     assert isinstance(product.let.rhs, OpCall)
+    names = walk.Renaming()
+    names.dims.update(extents)
+    operation = replace(product.let.rhs, attrs=names.attrs(product.let.rhs.attrs))
     places = [arrays[k] for k in product.operands]
-    launch_matmul(p, product.let.rhs.attrs, operand_types, (*places, Slot(address)), finish)
+    launch_product(p, operation, operand_types, (*places, Slot(address)), finish)
     if fresh:
         p.frame.emit(Free(Slot(address)))
 

@@ -38,18 +38,36 @@ class Finish:
     cost: Extent
 
 
-def matmul(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan a matrix product into a buffer of its own."""
+def product(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    """Plan a product of matrices or images into a buffer of its own."""
     (out,) = let.outs
     address = p.allocate(out.type)
     a, b = map(p.scalar, call.args)
-    launch_matmul(p, call.attrs, [v.type for v in (*call.args, out)], (a, b, Slot(address)))
+    launch_product(p, call, [v.type for v in (*call.args, out)], (a, b, Slot(address)))
     p.define(out, (address,))
 
 
-def launch_matmul(
-    p: FunctionPlanner, attrs: Mapping[str, Any], operand_types: Sequence[Type | None],
+def launch_product(
+    p: FunctionPlanner, call: OpCall, operand_types: Sequence[Type | None],
     addresses: Sequence[Value], finish: Finish | None = None,
+) -> None:
+    """A product of operands at addresses, into the last of them; `finish`: what is done to it."""
+    if call.op.schedule == "matmul":
+        _launch_matmul(p, call.attrs, operand_types, addresses, finish)
+    else:
+        _launch_convolution(p, call, operand_types, addresses, finish)
+
+
+def _finishing(finish: Finish | None) -> tuple[Value, Value]:
+    """The kernel's address and the number of its operands; 0 for none."""
+    if finish is None:
+        return ZERO, ZERO
+    return KernelAddress(finish.kernel), immediate(len(finish.operands))
+
+
+def _launch_matmul(
+    p: FunctionPlanner, attrs: Mapping[str, Any], operand_types: Sequence[Type | None],
+    addresses: Sequence[Value], finish: Finish | None,
 ) -> None:
     """A matrix product: parameters as `target.MatmulKernel` says."""
     a, b, c = operand_types
@@ -65,8 +83,7 @@ def launch_matmul(
     operands += p.sizes.values(
         (m, n, k, int(transpose_a), int(transpose_b), 0, a.shape[-1], b.shape[-1], n, len(batch))
     )
-    finisher = (KernelAddress(finish.kernel), len(finish.operands)) if finish else (ZERO, 0)
-    operands += [finisher[0], immediate(finisher[1])]
+    operands += _finishing(finish)
     strides = _batch_strides(a, batch), _batch_strides(b, batch)
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)
@@ -98,12 +115,13 @@ def _batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]
     return strides
 
 
-def convolution(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan one of the products of a convolution: parameters as `ConvolutionKernel` says."""
+def _launch_convolution(
+    p: FunctionPlanner, call: OpCall, operand_types: Sequence[Type | None],
+    addresses: Sequence[Value], finish: Finish | None,
+) -> None:
+    """One of the products of a convolution: parameters as `target.ConvolutionKernel` says."""
     attrs, what = call.attrs, _PRODUCTS[call.op.name]
-    (out,) = let.outs
-    left, right = (arg.type for arg in call.args)
-    result = out.type
+    left, right, result = operand_types
     assert isinstance(left, TensorType)
     assert isinstance(right, TensorType)
     assert isinstance(result, TensorType)
@@ -112,8 +130,7 @@ def convolution(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     }[what]
     last, groups = attrs["channels_last"], attrs["groups"]
     kernel = p.program.target.convolution(result.dtype, what, last)
-    address = p.allocate(result)
-    operands: list[Value] = [p.scalar(call.args[0]), p.scalar(call.args[1]), Slot(address)]
+    operands = [*addresses]
     entries, channels, extents = _image(x, last)
     _, outputs, positions = _image(y, last)
     taps = w.shape[:-2] if last else w.shape[2:]
@@ -124,6 +141,9 @@ def convolution(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         extents, taps, positions, attrs["stride"], attrs["dilation"], attrs["before"], strict=True
     ):
         operands += p.sizes.values(along)
+    operands += _finishing(finish)
+    if finish is not None:
+        operands += finish.operands
     values, pixels = dims.product((share, *taps)), dims.product(positions)
     columns: Extent = own
     if what == BACK:
@@ -138,14 +158,16 @@ def convolution(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         blocks = dims.multiply(entries, _blocks(pixels, kernel.pixels))
         work = dims.multiply(values, dims.minimum(pixels, kernel.pixels))
     width = dims.minimum(columns, kernel.columns)
+    spent = dims.multiply(work, kernel.picoseconds)
+    if finish is not None:
+        spent = dims.add(spent, dims.multiply(dims.minimum(pixels, kernel.pixels), finish.cost))
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, call.op.name), tuple(operands),
             p.sizes.value(dims.product((blocks, groups, _blocks(columns, kernel.columns)))),
-            p.sizes.value(dims.product((work, width, kernel.picoseconds))),
+            p.sizes.value(dims.multiply(width, spent)),
         )
     )
-    p.define(out, (address,))
 
 
 def _image(ty: TensorType, last: bool) -> tuple[Extent, Extent, tuple[Extent, ...]]:
@@ -159,7 +181,7 @@ def _blocks(extent: Extent, unit: int) -> Extent:
     return dims.quotient(dims.add(extent, unit - 1), unit)
 
 
-_LIBRARY = {"matmul": matmul, "convolution": convolution, "host": host.host_call}
+_LIBRARY = {"matmul": product, "convolution": product, "host": host.host_call}
 
 
 def library_call(p: FunctionPlanner, let: Let, call: OpCall) -> None:

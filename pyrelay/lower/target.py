@@ -43,7 +43,8 @@ class ConvolutionKernel:
 
     Parameters in order: addresses of the operands and the result; entries, groups, channels and
     outputs of a group; for each of three axes: extents of the image, of the weights and of the
-    outputs, stride, dilation, and how many zeros come before the image.
+    outputs, stride, dilation, and how many zeros come before the image; then, where `finishes` is
+    not 0, what finishes the product as `MatmulKernel` says, with the operands behind it.
 
     The parallel axis counts groups by blocks of `columns` outputs (in `BACK`: channels) by blocks
     of `pixels` positions of each entry, or of all of them with the channels last (in `WEIGHTS`: of
@@ -56,6 +57,7 @@ class ConvolutionKernel:
     rows: int
     columns: int
     picoseconds: int
+    finishes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What an elementwise kernel may do to a product of matrices while it is being stored.
+"""What an elementwise kernel may do to a product of matrices or images while it is being stored.
 
 In: the Let of a product, the Lets that are computed from it, the axes of their results. Out:
 whether each element of the results needs just the element of the product at its own place, so that
@@ -18,17 +18,23 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
 from pyrelay.opt.shapes import shape_of
 
-#: Schedules of products that hand on their parts, and how many of the last axes of the result are
-#: the columns of a part; the axes before them are its rows.
-COLUMN_AXES = {"matmul": 1}
+
+def _column_axes(let: Let) -> int:
+    """How many of the last axes of a product are the columns of its parts; the axes before them
+    are the rows. 0 for what is no product that hands on its parts."""
+    if not isinstance(let.rhs, OpCall):
+        return 0
+    if let.rhs.op.schedule == "matmul":
+        return 1
+    if let.rhs.op.name == "convolve" and not let.rhs.attrs["channels_last"]:
+        return len(let.rhs.attrs["size"])
+    return 0
 
 
 def is_product(let: Let) -> bool:
     """Whether a Let is a product whose parts another kernel may finish."""
-    if not isinstance(let.rhs, OpCall) or let.rhs.op.schedule not in COLUMN_AXES:
-        return False
-    ty = let.outs[0].type
-    return isinstance(ty, TensorType) and ty.dtype.kind == "f"
+    ty = let.outs[0].type if let.outs else None
+    return isinstance(ty, TensorType) and ty.dtype.kind == "f" and _column_axes(let) > 0
 
 
 def product_of(body: Block) -> Let | None:
@@ -38,10 +44,8 @@ def product_of(body: Block) -> Let | None:
 
 def first_column_axis(product: Let, space: Sequence[Extent]) -> int | None:
     """The axis of a space at which rows end and columns begin; None if the product has others."""
-    assert isinstance(product.rhs, OpCall)
-    shape, schedule = shape_of(product.outs[0]), product.rhs.op.schedule
-    assert schedule is not None
-    split = len(shape) - COLUMN_AXES[schedule]
+    shape = shape_of(product.outs[0])
+    split = len(shape) - _column_axes(product)
     rows, columns = dims.product(shape[:split]), dims.product(shape[split:])
     for axis in range(len(space), -1, -1):
         if dims.product(space[axis:]) == columns and dims.product(space[:axis]) == rows:

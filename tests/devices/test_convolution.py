@@ -137,7 +137,7 @@ def check(case: Case, dtype: DType, what: str, last: bool, source: str) -> None:
     total = units(case, what, last)
     cuts = [total * piece // 3 for piece in range(4)]
     sizes = case.batch, case.groups, case.channels, case.outputs
-    run(source, first, factor, out[16:], *sizes, *axes, ranges=list(itertools.pairwise(cuts)))
+    run(source, first, factor, out[16:], *sizes, *axes, 0, 0, ranges=list(itertools.pairwise(cuts)))
     assert (out[:16] == 7).all()
     assert (out[16 + wanted.size :] == 7).all()
     computed = out[16 : 16 + wanted.size].reshape(wanted.shape)

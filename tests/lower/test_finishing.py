@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import nn
 from pyrelay.devices import matmul
 from pyrelay.devices.matmul import matmul_kernel, units
 from pyrelay.devices.native import kernel_address
@@ -206,3 +207,65 @@ def test_every_element_is_finished_once_after_its_sum_is_complete(
             batch, m * k, k * n, out, n, ranges=list(cuts))  # fmt: skip
         np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
         np.testing.assert_array_equal(out, c + dtype.numpy.type(0.5))
+
+
+def conv_bias_relu(x, w, b):
+    return nn.relu(nn.conv(x, w, b, padding=1))
+
+
+def conv_norm_silu(x, w, b):
+    y = nn.conv(x, w, stride=2)
+    return nn.silu(y * b[:, None, None] + 0.5)
+
+
+def conv_residual(x, w, b):
+    y = nn.conv(x, w, b, padding="same")
+    return np.maximum(y + x[:, :1], 0)
+
+
+def conv_clipped(x, w, b):
+    return np.clip(nn.conv(x, w, b), 0, 6), b + 1
+
+
+def conv_of_channels(x, w, b):
+    return np.tanh(nn.conv(x, w[:, :1], b[: w.shape[0]], padding=1, groups=w.shape[0]))
+
+
+CONVOLUTIONS: list[tuple[Any, list[tuple[tuple[int, ...], tuple[int, ...]]]]] = [
+    (conv_bias_relu, [((2, 3, 9, 8), (5, 3, 3, 3)), ((1, 7, 1, 1), (300, 7, 3, 3)),
+                      ((1, 4, 40, 50), (9, 4, 3, 3))]),
+    (conv_norm_silu, [((2, 3, 9, 8), (5, 3, 2, 3)), ((3, 40, 17, 15), (130, 40, 3, 3))]),
+    (conv_residual, [((2, 3, 9, 8), (5, 3, 3, 3)), ((2, 64, 11), (70, 64, 3))]),
+    (conv_clipped, [((2, 3, 9, 8), (5, 3, 2, 2)), ((1, 2, 4, 5, 6), (3, 2, 2, 1, 3))]),
+    (conv_of_channels, [((2, 5, 9, 8), (5, 1, 3, 3)), ((1, 3, 70, 5), (3, 1, 3, 3))]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "shapes"), CONVOLUTIONS, ids=lambda f: getattr(f, "__name__", ""))
+def test_what_follows_a_convolution_element_by_element_is_part_of_its_launch(
+    f: Any, shapes: Any
+) -> None:
+    fast = pyrelay.jit(f)
+    for image, weights in shapes:
+        x, w, b = normal(*image), normal(*weights), normal(weights[0])
+        if f is conv_norm_silu or f is conv_residual:
+            x = x.astype(float)
+            w, b = w.astype(float), b.astype(float)
+        expected, got = f(x, w, b), fast(x, w, b)
+        together = zip(*(y if isinstance(y, tuple) else (y,) for y in (expected, got)), strict=True)
+        for wanted, found in together:
+            assert wanted.dtype == found.dtype
+            np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-4)
+        assert launches(fast, x, w, b) == (2 if f is conv_clipped else 1)
+
+
+def test_gradients_of_convolutions_with_activations() -> None:
+    def loss(w, b, x):
+        return np.mean(np.square(np.tanh(nn.conv(x, w, b, stride=2, padding=1))))
+
+    w, b, x = (normal(*shape).astype(float) for shape in ((4, 3, 3, 3), (4,), (2, 3, 8, 7)))
+    d_w, d_b, d_x = pyrelay.jit(pyrelay.grad(loss, argnums=(0, 1, 2)))(w, b, x)
+    step = 1e-6 * np.cos(np.arange(w.size)).reshape(w.shape)
+    wanted = (loss(w + step, b + 1e-6, x + 1e-6) - loss(w - step, b - 1e-6, x - 1e-6)) / 2
+    found = (d_w * step).sum() + (d_b.sum() + d_x.sum()) * 1e-6
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
