@@ -70,6 +70,8 @@ class Compiled:
         self.__name__ = getattr(self.py, "__name__", self.__qualname__)
         self.__pyrelay__ = (kind, function, options)
         self._table: dict[Any, tuple[_Entry, ...]] = {}
+        #: for structures whose lists the program needs as structures of their items: up to where
+        self._apart: dict[Key, int] = {}
         self._compilations = 0
         self._hits = [0]
         self._warned = False
@@ -95,7 +97,7 @@ class Compiled:
             flat = Flattened()
             self._key(args, keywords, flat)
             for hidden in entry.program.spec.hidden:
-                flatten([(hidden.read(), hidden.name)], flat)
+                flatten([(hidden.read(), hidden.name)], flat, captured=True)
         else:
             self._hits[0] += 1
         return entry.call(flat)
@@ -119,12 +121,17 @@ class Compiled:
     def _key(self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened) -> Key:
         names = self._argument_names(len(args))
         pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
-        found, pools = flatten(pairs, flat)
         settings = config.current()
-        return (
-            found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
-            settings.unroll_limit, self.device or settings.device,
-        )
+        while True:
+            found, pools = flatten(pairs, flat)
+            key = (
+                found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
+                settings.unroll_limit, self.device or settings.device,
+            )
+            if not self._apart or key not in self._apart:
+                return key
+            forget(flat, (0, 0, 0, 0))
+            flat.apart = self._apart[key]
 
     def _argument_names(self, count: int) -> Sequence[str]:
         names = self._names
@@ -213,6 +220,9 @@ class Compiled:
             started = time.perf_counter()
             spec = self._specialised(args, keywords)
             spent = time.perf_counter() - started
+            if spec.apart > again.apart:
+                self._apart[key] = spec.apart
+                key = self._key(args, keywords, Flattened())
             leaf_kinds = ("number", "array", "scalar")
             flat = not key[1] and all(k[0] in leaf_kinds for k in key[0])
             signature = self._call_text(args, keywords)

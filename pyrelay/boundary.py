@@ -65,7 +65,7 @@ class Program:
             return False
         for hidden in spec.hidden:
             try:
-                if flatten([(hidden.read(), hidden.name)], flat) != hidden.key:
+                if flatten([(hidden.read(), hidden.name)], flat, captured=True) != hidden.key:
                     return False
             except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
                 return False

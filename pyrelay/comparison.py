@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import api, errors
+from pyrelay.infer import columns
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.twin import Place, first_difference
 
@@ -199,7 +200,7 @@ class _Direction:
         self.parts: list[Any] = []
         self.epsilon = float(np.finfo(np.float64).eps)
         for n in numbers:
-            flat = Flattened()
+            flat = Flattened(apart=columns.ALL_APART)
             flatten([(args[n], f"a{n}")], flat)
             if flat.pools:
                 raise errors.GradientError(

@@ -355,7 +355,7 @@ class Fixpoint:
             )
         try:
             joined = joiner.content(root.kind, a, b)
-            if differ:
+            if differ and isinstance(joined, L.LGrown):
                 joined = replace(joined, loops=joined.loops | {self.runner.let})
             return joined
         except L.JoinError as error:

@@ -8,7 +8,7 @@ that occurs twice has one gradient, and the gradient of a tree is a tree of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyrelay import errors
@@ -119,6 +119,9 @@ class Gradients:
             if layout.content.dtype.is_float:
                 assert part.leaf is not None
                 found = self.it.new_array(self._cotangents[part.leaf])
+        elif isinstance(layout.content, L.LGrown):
+            assert isinstance(value, V.Ref)
+            found = self.it.new_ref("list", self._of_grown(part, self.heap.contents[value.root]))
         else:
             assert isinstance(value, V.Ref)
             inside = L.content_children(self.heap.contents[value.root])
@@ -126,6 +129,36 @@ class Gradients:
             found = self.it.new_ref(layout.kind, content, layout.cls)
         self._made[layout.key] = found
         return found
+
+    def _of_grown(self, part: _Part, content: V.Growing) -> V.Growing:
+        """As many gradients of items."""
+        rows: list[Atom] = []
+        remaining = zip(part.children[1:], content.rows, strict=True)
+
+        def gradient(template: L.Layout) -> L.Layout:
+            match template:
+                case L.LScalar(ty) | L.LPlace(_, "array", _, ty):
+                    leaf, _ = next(remaining)
+                    if not ty.dtype.is_float:
+                        return L.LKnown(None)
+                    assert leaf.leaf is not None
+                    rows.append(self._cotangents[leaf.leaf])
+                    return template
+                case L.LPlace(_, "list", _, L.LGrown(inner) as own):
+                    rows.append(next(remaining)[1])
+                    return replace(template, content=replace(own, template=gradient(inner)))
+                case L.LNode(("tuple", *_), children):
+                    return replace(template, children=tuple(map(gradient, children)))
+                case L.LKnown():
+                    return L.LKnown(None)
+            raise self.it.failure(
+                errors.GradientError,
+                "grad cannot differentiate with respect to a list of run-time length whose items "
+                "are of one type or another",
+            )
+
+        template = gradient(content.template)
+        return V.Growing(content.count, tuple(rows), template, slots=object())
 
     def _of_node(self, pool: _Part, value: V.Value) -> V.Value:
         """A node in the same place of a pool with the gradients in place of the payload."""

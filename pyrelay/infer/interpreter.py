@@ -93,6 +93,7 @@ class Program:
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
+    checks_shapes: bool = False  # of items, which may differ: their extents are computed
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""

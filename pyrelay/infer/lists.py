@@ -320,6 +320,9 @@ def _adopting(
     from pyrelay.ir.nodes import If
 
     b = it.builder
+    it.program.checks_shapes |= any(
+        s.origin is Origin.RUNTIME for own, _ in unequal for s in dims.symbols(own)
+    )
     empty = b.call(OPS["equal"], _count(it, content), 0)
     then, orelse = b.nested(), b.nested()
     made = [

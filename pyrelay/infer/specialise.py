@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import building, calls, growing, identity, lists
+from pyrelay.infer import building, calls, columns, growing, identity, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import Array, Number, Schema
@@ -34,6 +34,7 @@ from pyrelay.infer.structure import (
     Flattened,
     GrownResult,
     Identity,
+    InnerResult,
     Key,
     LeafResult,
     NodeResult,
@@ -108,6 +109,7 @@ class Specialised:
     axes: Mapping[Symbol, tuple[int, int]]  # leaf number and axis that each symbol is read from
     columns: Mapping[int, tuple[int, str]]  # leaf number -> the pool and column that it is
     trees: tuple[TreeChange, ...]
+    apart: int  # lists up to this length are structures of their items
     #: what it writes of the caller's, and where
     writes: tuple[tuple[str, errors.Span | None], ...]
 
@@ -133,6 +135,10 @@ class _Attempt:
     hidden: list[HiddenArgument] = field(default_factory=list)
     roots: dict[int, V.Root] = field(default_factory=dict)
     containers: list[V.Root] = field(default_factory=list)
+    #: of lists that entered as arrays: what tells whether their items moved, and their lengths
+    slots: dict[V.Root, Any] = field(default_factory=dict)
+    lengths: list[int] = field(default_factory=list)
+    checks_shapes: bool = False
     pools: list[V.Root] = field(default_factory=list)
     trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
     axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
@@ -174,6 +180,7 @@ class _Attempt:
                 value = calls.call(it, callee, values, named)
         except V.Diverges:
             pass  # every path raises
+        self.checks_shapes = program.checks_shapes
         made = _Close(self, it, before).finish(value, raised)
         late = program.raises_late or (program.raises_again and made.writes)
         if late and not self.raises:
@@ -239,7 +246,7 @@ class _Attempt:
             return known
         name = source.name if source is not None else "a captured object"
         count = len(self.flat.leaves)
-        key = flatten([(value, name)], self.flat)
+        key = flatten([(value, name)], self.flat, captured=True)
         self.hidden.append(HiddenArgument(source, value, key, name))
         return self._imported(it, key, count)[0]
 
@@ -259,6 +266,8 @@ class _Attempt:
                 return V.Tuple(tuple(self._build(it, c, leaves) for c in children), cls)
             case ("tree", number):
                 return self._node(number, leaves)
+            case ("grown", item):
+                return self._grown(it, item, leaves)
         return self._container(it, key, leaves)
 
     def _number(self, key: Key, leaf: int) -> V.Value:
@@ -289,22 +298,41 @@ class _Attempt:
         self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
     ) -> V.ArrayRef:
         array = self.flat.leaves[leaf]
-        shape: list[Extent] = []
         name = self.flat.names[leaf]
         plain = name if name.isidentifier() else f"a{leaf}"
-        for k, extent in enumerate(array.shape):
-            if ones[k] == 1:
-                shape.append(1)
-                continue
-            symbol = Symbol(f"{plain}{k}")
-            self.guards.hints[symbol] = extent
-            self.axes[symbol] = (leaf, k)
-            shape.append(dims.of(symbol))
-        ty = TensorType(types.DTYPES[dtype], tuple(shape))
+        shape = tuple(1 if ones[k] == 1 else self._extent(leaf, k) for k in range(array.ndim))
+        ty = TensorType(types.DTYPES[dtype], shape)
         root = V.Root("array", None, leaf, plain)
         it.heap.new(root, self._param(ty, leaf))
         self.roots[leaf] = root
         return V.ArrayRef(root, (), ty)
+
+    def _grown(self, it: Interpreter, item: Key, leaves: Iterator[int]) -> V.Value:
+        """A list that entered as arrays."""
+        own = [next(leaves) for _ in range(columns.count_of(item))]
+        extents = [
+            self._extent(own[-1], axis) for axis in range(1 + columns.holds_lists(item))
+        ]
+        waiting = iter(own)
+        root = V.Root("list", None, None, self.flat.names[own[0]])
+        value = V.Ref(root)
+        self.objects.append(value)
+        self.containers.append(root)
+        content = columns.content(
+            item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
+        )
+        self.slots[root] = content.slots
+        self.lengths.append(len(self.flat.leaves[own[0]]))
+        it.heap.new(root, content)
+        return value
+
+    def _extent(self, leaf: int, axis: int) -> Extent:
+        """The symbol of an extent of a leaf."""
+        name = self.flat.names[leaf]
+        symbol = Symbol(f"{name if name.isidentifier() else f'a{leaf}'}{axis}")
+        self.guards.hints[symbol] = self.flat.leaves[leaf].shape[axis]
+        self.axes[symbol] = (leaf, axis)
+        return dims.of(symbol)
 
     def _container(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
         kind = "object" if key[0] == "record" else key[0]
@@ -319,6 +347,10 @@ class _Attempt:
         content = parts if names is None else dict(zip(names, parts, strict=True))
         it.heap.new(root, content)
         return value
+
+
+class _NeedsApart(Exception):
+    """Which list of a list's is which matters: they must be structures of their items."""
 
 
 class _NeedsWrites(Exception):
@@ -387,7 +419,7 @@ class _Close:
             tuple(attempt.parameters), tree, mutated, tuple(changes),
             tuple(attempt.guards.extents), _conditions(attempt.guards),
             tuple(attempt.guards.names.values()),
-            tuple(attempt.flat.names), attempt.axes, attempt.columns, trees,
+            tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
             self._writes(mutated, changes, trees),
         )
 
@@ -420,7 +452,12 @@ class _Close:
     def _change(self, number: int, root: V.Root) -> ContainerChange:
         content = self.it.content(root)
         if isinstance(content, V.Growing):
-            return ContainerChange(number, "items", (), (self._grown(content),))
+            kind = "items"
+            if growing.inner_lists(content.template) and root in self.attempt.slots:
+                if content.slots is not self.attempt.slots[root]:
+                    raise _NeedsApart
+                kind = "lists"
+            return ContainerChange(number, kind, (), (self._grown(content),))
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())
@@ -563,6 +600,12 @@ class _Close:
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:
             return ContainerResult(self.attempt.containers.index(root))
+        held = self.it.heap.contents[root]
+        if isinstance(held, V.Part) and held.owner in self.attempt.slots:
+            if self.it.content(held.owner).slots is not self.attempt.slots[held.owner]:
+                raise _NeedsApart
+            position = LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
+            return InnerResult(self.attempt.containers.index(held.owner), position)
         if root.kind in ("generator", "iterator"):
             raise self.it.failure(
                 errors.UnsupportedOperationError,
@@ -694,6 +737,41 @@ def specialise(
 
     callee is a Python function or an abstract value (a `Derivative`). Raises a PyrelayError at the
     user's line for what cannot be compiled.
+
+    Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
+    that computed arrays have one shape, short ones enter as structures of their items.
+    """
+    entered: list[int] = []
+    made: Specialised | None = None
+    failure: errors.PyrelayError | None = None
+    try:
+        made, may_differ = _specialised(callee, args, keywords, parse, columns.MOST_APART, entered)
+    except _NeedsApart:
+        return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
+    except errors.PyrelayError as error:
+        failure, may_differ = error, True
+    if may_differ and any(n <= columns.MOST_APART_NEEDED for n in entered):
+        try:
+            return _specialised(
+                callee, args, keywords, parse, columns.MOST_APART_NEEDED, entered
+            )[0]
+        except _NeedsApart:
+            return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
+        except errors.PyrelayError:
+            pass
+    if made is None:
+        assert failure is not None
+        raise failure from None
+    return made
+
+
+def _specialised(
+    callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
+    apart: int, entered: list[int],
+) -> tuple[Specialised, bool]:
+    """The program where lists up to a length are structures, and whether it checks shapes.
+
+    Appends the lengths of lists that entered as arrays to `entered`.
     """
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
@@ -708,10 +786,13 @@ def specialise(
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
         raises = losing is not None
-        attempt = _Attempt(parse, known, captured, exact, unrolled, plans, raises, tables)
+        attempt = _Attempt(
+            parse, known, captured, exact, unrolled, plans, raises, tables,
+            flat=Flattened(apart=apart), lengths=entered,
+        )
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
-                return attempt.run(callee, args, keywords)
+                return attempt.run(callee, args, keywords), attempt.checks_shapes
         except V.NeedsStatic as need:
             kind, leaf = need.origin if isinstance(need.origin, tuple) else (None, None)
             if kind == "loops" and not leaf <= unrolled:
@@ -737,7 +818,7 @@ def specialise(
             exact += 1
             if exact > _MOST_EXACT and refusal is not None:
                 if losing is not None:
-                    return losing
+                    return losing, False
                 raise refusal from None
             continue
         except _NeedsWrites as need:
@@ -750,7 +831,7 @@ def specialise(
         open_keys |= attempt.open_keys
         if open_keys <= tables:
             if losing is not None:
-                return losing
+                return losing, False
             raise (refusal or failure) from None
         refusal = refusal or failure
         tables |= open_keys

@@ -3,6 +3,7 @@
 In: arguments (arrays, numbers, tuples, lists, dicts, namedtuples, dataclasses and plain objects,
 nested). Out: a key, equal exactly when a program compiled for one serves the other (up to guards on
 extents), and the flat leaves: arrays and numbers, in order of occurrence, each mutable object once.
+A list of many numbers is one array for each leaf of an item (`columns`), unless taken `apart`.
 
 Objects of a recursive data type are two leaves, kind and row; the columns of the pools that they
 lie in follow when everything is flattened (`finish`).
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import Span, TypeMismatchError, locate
-from pyrelay.infer import random_state
+from pyrelay.infer import columns, random_state
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.attributes import is_constant_object
 from pyrelay.infer.datatypes import Schema, declare, family_of
@@ -55,9 +56,15 @@ class Flattened:
     roots: list[tuple[Any, str, int]] = field(default_factory=list)
     pools: list[Packed] = field(default_factory=list)
     open: list[type] = field(default_factory=list)  # classes of the objects that lead here
+    apart: int = columns.MOST_APART  # lists up to this length are structures of their items
+    inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
 
 
 Key = tuple[Any, ...]
+
+
+class _Shared(Exception):
+    """A list in a list of many numbers occurs elsewhere as well: take the lists apart."""
 
 
 class _ContainsItself(Exception):
@@ -68,20 +75,31 @@ class _ContainsItself(Exception):
         self.classes = classes
 
 
-def flatten(args: Iterable[tuple[Any, str]], into: Flattened) -> Key:
+def flatten(
+    args: Iterable[tuple[Any, str]], into: Flattened, *, captured: bool = False
+) -> Key:
     """The keys of values with their names, and of the pools that their trees lie in.
+
+    captured: the values are no arguments, but read by the program.
 
     Raises TypeMismatchError for an array whose dtype is not supported, and for a tree with a cycle.
     """
     pairs = list(args)
     before = mark(into)
+    asked = into.apart
     while True:
         try:
+            if captured:
+                into.apart = max(into.apart, columns.MOST_APART_CAPTURED)
             keys = tuple(_flatten(value, into, name) for value, name in pairs)
+            if captured:
+                into.apart = asked
             return (keys, _finish(into))
         except _ContainsItself as found:
             declare(found.classes)
-            forget(into, before)
+        except _Shared:
+            into.apart = asked = columns.ALL_APART
+        forget(into, before)
 
 
 def mark(into: Flattened) -> tuple[int, ...]:
@@ -94,6 +112,7 @@ def forget(into: Flattened, before: tuple[int, ...]) -> None:
     leaves, containers, numbers, pools = before
     del into.leaves[leaves:], into.names[leaves:], into.containers[containers:], into.pools[pools:]
     into.seen = {i: n for i, n in into.seen.items() if n < numbers}
+    into.inner = {i: leaf for i, leaf in into.inner.items() if leaf < leaves}
     into.roots, into.open = [], []
 
 
@@ -221,6 +240,8 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
 def _remember(value: Any, into: Flattened) -> int | None:
     number = into.seen.get(id(value))
     if number is None:
+        if id(value) in into.inner:
+            raise _Shared
         into.seen[id(value)] = len(into.seen)
         into.keep.append(value)
     return number
@@ -262,6 +283,10 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
             hints=(f"pass frozenset({name}) or a tuple",),
         )
     into.containers.append(value)
+    if type(value) is list and len(value) > into.apart:
+        found = columns.columns_of(value)
+        if found is not None:
+            return _grown(value, found, into, name)
     if isinstance(value, list):
         return ("list", *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
     if isinstance(value, dict):
@@ -272,6 +297,19 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
         return ("record", type(value), tuple(fields), *(
             _flatten(v, into, f"{name}.{k}") for k, v in fields.items()
         ))
+
+
+def _grown(value: list[Any], found: columns.Found, into: Flattened, name: str) -> Key:
+    """The key of a list that enters as arrays, which become leaves."""
+    key, arrays = found
+    if columns.holds_lists(key):
+        ids = dict.fromkeys(map(id, value), len(into.leaves))
+        if not (ids.keys().isdisjoint(into.seen) and ids.keys().isdisjoint(into.inner)):
+            raise _Shared
+        into.inner.update(ids)
+    into.leaves += arrays
+    into.names += [name] * len(arrays)
+    return ("grown", key)
 
 
 @contextmanager
@@ -324,6 +362,14 @@ class ContainerResult:
     """The very list, dict or object that is container `number` of the arguments."""
 
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class InnerResult:
+    """The very list at a position (a result) of the list that is container `number`."""
+
+    number: int
+    position: LeafResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +467,7 @@ class GrownResult:
 
 ResultTree = (
     ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
-    | CaseResult | ViewResult | GrownResult | TreeResult | RaisedResult
+    | CaseResult | ViewResult | GrownResult | TreeResult | RaisedResult | InnerResult
 )
 
 
@@ -446,6 +492,8 @@ def assemble(
             return flat.leaves[leaf]
         case ContainerResult(number):
             return flat.containers[number]
+        case InnerResult(number, position):
+            return flat.containers[number][int(results[position.index])]
         case SharedResult(key):
             return made[key]
         case TreeResult(pool, kind, row):
@@ -588,6 +636,8 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         container[:] = parts
     elif kind == "items":
         (container[:],) = parts
+    elif kind == "lists":
+        columns.store(container, parts[0])
     elif kind == "dict":
         container.clear()
         container.update(zip(names, parts, strict=True))

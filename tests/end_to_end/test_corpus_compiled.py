@@ -146,16 +146,16 @@ def assert_pulls_back(
 def differentiable(program: Program, number: int) -> tuple[Module, list[Any], list[int]]:
     """A program's module, its flat arguments, and which of them are differentiated."""
     args = program.arguments()[number]
-    flat, chosen = Flattened(), []
+    specialised = inferred(program.function, args)
+    flat, chosen = Flattened(apart=specialised.apart), []
     for position, value in enumerate(args):
         before = len(flat.leaves)
         flatten([(value, "argument")], flat)
         if position in program.wrt:
             chosen += range(before, len(flat.leaves))
     chosen = [k for k in chosen if np.asarray(flat.leaves[k]).dtype == np.float64]
-    specialised = inferred(program.function, args)
     for hidden in specialised.hidden:
-        flatten([(hidden.read(), hidden.name)], flat)
+        flatten([(hidden.read(), hidden.name)], flat, captured=True)
     values = [flat.leaves[k] for k in specialised.parameters]
     wrt = [
         i for i, k in enumerate(specialised.parameters) if k in chosen and np.size(flat.leaves[k])

@@ -85,10 +85,10 @@ def run(
     specialised: Specialised, module: Module, args: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> Any:
     """Call a specialisation with arguments of its structure; they are written as it says."""
-    flat = Flattened()
+    flat = Flattened(apart=specialised.apart)
     flatten([(value, "argument") for value in (*args, *keywords.values())], flat)
     for hidden in specialised.hidden:
-        flatten([(hidden.read(), hidden.name)], flat)
+        flatten([(hidden.read(), hidden.name)], flat, captured=True)
     values = [copy.copy(flat.leaves[leaf]) for leaf in specialised.parameters]
     results = interpret(module, values)
     for leaf, number in specialised.mutated.items():

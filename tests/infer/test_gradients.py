@@ -57,7 +57,8 @@ def direction(value: Any, salt: int) -> Any:
 @pytest.mark.parametrize(("program", "number"), CALLS)
 def test_gradient_agrees_with_finite_differences(program: Program, number: int) -> None:
     args = program.arguments()[number]
-    flat = Flattened()
+    specialised = inferred(program.function, args)
+    flat = Flattened(apart=specialised.apart)
     chosen = []
     for position, value in enumerate(args):
         before = len(flat.leaves)
@@ -67,9 +68,8 @@ def test_gradient_agrees_with_finite_differences(program: Program, number: int) 
     chosen = [k for k in chosen if np.asarray(flat.leaves[k]).dtype == np.float64]
     if not chosen:
         pytest.skip("no argument is float64")
-    specialised = inferred(program.function, args)
     for hidden in specialised.hidden:
-        flatten([(hidden.read(), hidden.name)], flat)
+        flatten([(hidden.read(), hidden.name)], flat, captured=True)
     values = [flat.leaves[k] for k in specialised.parameters]
     wrt = tuple(i for i, k in enumerate(specialised.parameters) if k in chosen)
     if any(np.size(values[i]) == 0 for i in wrt):

@@ -31,6 +31,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     idioms,
     learning,
     library,
+    list_arguments,
     lists,
     managers,
     matrices,

@@ -1,0 +1,148 @@
+"""Lists of many numbers as arguments: an array for each leaf of an item.
+
+In: a list of the caller's whose items have one structure: numbers, tuples of them, lists of either.
+Out: a key that says nothing of its length, and the arrays; for a program the growing content
+(growing.py) whose rows these arrays are. So a new length compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.ir import types
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
+
+#: Lists of up to this length are a structure of their items: loops over them unroll.
+MOST_APART = 4
+#: The same of lists that a program reads from outside itself, which seldom change.
+MOST_APART_CAPTURED = 16
+#: The same where a program was refused with arrays: it may need to know the lengths.
+MOST_APART_NEEDED = 64
+#: All lists are structures of their items.
+ALL_APART = 1 << 62
+
+Key = tuple[Any, ...]
+Found = tuple[Key, list[np.ndarray[Any, Any]]]
+
+_NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128, bool: bool}
+
+
+def columns_of(items: Sequence[Any], *, inner: bool = False) -> Found | None:
+    """The key of an item, and its leaves for all items; None unless they are of one structure."""
+    kinds = set(map(type, items))
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    if kind in _NUMBERS:
+        try:
+            return ("number", kind.__name__), [np.array(items, _NUMBERS[kind])]
+        except OverflowError:
+            return None
+    if issubclass(kind, np.generic):
+        dtype = types.from_numpy(items[0].dtype)
+        return None if dtype is None else (("scalar", dtype.name), [np.array(items)])
+    if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        return _columns_of_tuples(kind, items)
+    if kind is list and not inner:
+        return _columns_of_lists(items)
+    return None
+
+
+def _columns_of_tuples(kind: type, items: Sequence[Any]) -> Found | None:
+    if len(set(map(len, items))) != 1 or not items[0]:
+        return None
+    parts: list[Found] = []
+    for part in zip(*items, strict=True):
+        found = columns_of(part, inner=True)
+        if found is None:
+            return None
+        parts.append(found)
+    key = ("tuple", None if kind is tuple else kind, *(k for k, _ in parts))
+    return key, [array for _, arrays in parts for array in arrays]
+
+
+def _columns_of_lists(items: Sequence[Any]) -> Found | None:
+    """Lists in a list: their lengths, and rows with room for the longest."""
+    if len(set(map(id, items))) != len(items):
+        return None  # one list in two places
+    flat = list(chain.from_iterable(items))
+    found = columns_of(flat, inner=True) if flat else None
+    if found is None:
+        return None
+    key, columns = found
+    counts = np.fromiter(map(len, items), np.int64, len(items))
+    room = int(counts.max())
+    if len(flat) == room * len(items):
+        return ("list", key), [counts, *(c.reshape(len(items), room) for c in columns)]
+    there = np.arange(room) < counts[:, None]
+    rows = []
+    for column in columns:
+        row = np.zeros((len(items), room), column.dtype)
+        row[there] = column
+        rows.append(row)
+    return ("list", key), [counts, *rows]
+
+
+def holds_lists(key: Key) -> bool:
+    """Whether the items of this key are lists."""
+    return bool(key[0] == "list")
+
+
+def count_of(key: Key) -> int:
+    """How many arrays there are for an item of this key."""
+    match key:
+        case ("tuple", _, *parts):
+            return sum(map(count_of, parts))
+        case ("list", item):
+            return 1 + count_of(item)
+    return 1
+
+
+def content(
+    key: Key, count: Extent, inner: Extent, parameter: Callable[[TensorType], Atom]
+) -> V.Growing:
+    """The content of a list of `count` items of a key; lists in it have room for `inner` items.
+
+    parameter: gives the array of this type for the next leaf.
+    """
+    rows: list[Atom] = []
+
+    def row(ty: TensorType, *extents: Extent) -> None:
+        rows.append(parameter(TensorType(ty.dtype, (count, *extents))))
+
+    def template(item: Key, *extents: Extent) -> L.Layout:
+        match item:
+            case ("tuple", cls, *parts):
+                children = tuple(template(p, *extents) for p in parts)
+                return L.LNode(("tuple", cls, len(parts)), children)
+            case ("list", own):
+                row(types.PY_INT)
+                return L.LPlace(1, "list", None, L.LGrown(template(own, inner), inner))
+            case ("number", name):
+                ty = types.of_scalar(_EXAMPLES[name])
+            case (_, name):
+                ty = TensorType(types.DTYPES[name])
+        assert ty is not None
+        row(ty, *extents)
+        return L.LScalar(ty)
+
+    made = template(key)
+    return V.Growing(V.Scalar.of_extent(count), tuple(rows), made, slots=object())
+
+
+_EXAMPLES = {cls.__name__: cls(1) for cls in _NUMBERS}
+
+
+def store(container: list[Any], items: list[Any]) -> None:
+    """Give a caller's list of lists the items it has after the program, its lists their own."""
+    for mine, new in zip(container, items, strict=False):
+        mine[:] = new
+    container[len(items):] = items[len(container):]
