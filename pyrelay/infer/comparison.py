@@ -13,7 +13,7 @@ from pyrelay import errors
 from pyrelay.infer import protocols, sets, text, trees
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.in_python.lists import equal_lists
+from pyrelay.infer.in_python.lists import equal_lists, precedes
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import both, compare, unary
 from pyrelay.infer.truth import truth
@@ -45,8 +45,11 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         same = _equal(it, x, y)
         return same if op == "==" else unary(it, "not", same)
     (kind, left), (other, right) = _items(it, x), _items(it, y)
-    grows = isinstance(left, V.Growing) or isinstance(right, V.Growing)
-    if kind is None or kind is not other or kind is dict or grows:
+    if kind is other is list and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
+        first, second = (x, y) if op in ("<", ">=") else (y, x)
+        before = truth(it, call(it, V.Known(precedes), (first, second), {}))
+        return before if op in ("<", ">") else unary(it, "not", before)
+    if kind is None or kind is not other or kind is dict:
         raise it.failure(
             errors.TypeMismatchError, f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}"
         )

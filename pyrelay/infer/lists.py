@@ -92,7 +92,7 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
         span = it.let.span if it.let else None
         leaf = it.builder.handle(value)
         content = growing.write_row(it.builder, item.content, item.position, [leaf.atom])
-        _write(it, item.owner, content)
+        write_content(it, item.owner, content)
         it.heap.contents[root] = value
         root.item = replace(item, content=content)
         for other in it.heap.contents:
@@ -137,7 +137,9 @@ def part_content(it: Interpreter, part: V.Part | V.Lost) -> V.Growing:
     return growing.inner_content(it.builder, owner, part.path, it.atom(part.position))
 
 
-def _write(it: Interpreter, root: V.Root, content: V.Growing, *, moves: bool = False) -> None:
+def write_content(
+    it: Interpreter, root: V.Root, content: V.Growing, *, moves: bool = False
+) -> None:
     """Change the content of a list; with `moves` items may have other positions now."""
     span = it.let.span if it.let else None
     held = it.heap.contents[root]
@@ -153,7 +155,7 @@ def _write(it: Interpreter, root: V.Root, content: V.Growing, *, moves: bool = F
         leaves = [it.atom(content.count), *content.rows]
         content = _put_inside(it, before, leaves)
     it.heap.written[root] = span
-    _write(it, held.owner, growing.with_inner(it.builder, owner, held.path, content))
+    write_content(it, held.owner, growing.with_inner(it.builder, owner, held.path, content))
 
 
 def _put_inside(it: Interpreter, before: V.Growing, leaves: Sequence[Atom]) -> V.Growing:
@@ -171,7 +173,7 @@ def _put_inside(it: Interpreter, before: V.Growing, leaves: Sequence[Atom]) -> V
     for row, part in zip(rows, own, strict=True):
         prefix = before.prefix
         old = b.call(OPS["index"], row, *prefix, axes=tuple(range(axis))).atom
-        new = _put_part(it, old, part, 0, size)
+        new = put_rows(it, old, part, 0, size)
         written.append(
             b.call(OPS["index_update"], row, new, *prefix, axes=tuple(range(axis))).atom
         )
@@ -181,13 +183,13 @@ def _put_inside(it: Interpreter, before: V.Growing, leaves: Sequence[Atom]) -> V
 def clear(it: Interpreter, ref: V.Ref) -> None:
     """`lst.clear()`."""
     content = it.content(ref.root)
-    _write(it, ref.root, replace(content, count=V.Known(0)), moves=True)
+    write_content(it, ref.root, replace(content, count=V.Known(0)), moves=True)
 
 
 def reverse(it: Interpreter, ref: V.Ref) -> None:
     """`lst.reverse()`."""
     content = growing.plain(it.builder, it.content(ref.root))
-    _write(it, ref.root, reversed_items(it, content), moves=True)
+    write_content(it, ref.root, reversed_items(it, content), moves=True)
 
 
 def _count(it: Interpreter, content: V.Growing) -> Handle:
@@ -378,7 +380,9 @@ def get_item(
 ) -> V.Value:
     """`lst[key]`."""
     if isinstance(key, V.Slice):
-        return _slice(it, content, key)
+        from pyrelay.infer.list_slices import get_slice
+
+        return get_slice(it, content, key)
     place = position(it, content, key, "list index out of range", checked=checked)
     span = it.let.span if it.let else None
     item = growing.read_row(it.builder, it.heap, content, place, span, ref.root)
@@ -395,15 +399,14 @@ def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
         if item.owner is ref.root and item.content is content and item.key is it.atom(key):
             return
     if isinstance(key, V.Slice):
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "a slice of a list whose length is known only at run time cannot be assigned",
-            hints=("assign item by item, or build a new list: a[:i] + new + a[j:]",),
-        )
+        from pyrelay.infer.list_slices import set_slice
+
+        set_slice(it, ref, key, value)
+        return
     content, leaves = _admit(it, ref.root, content, value)
     place = position(it, content, key, "list assignment index out of range")
     moves = bool(growing.inner_lists(content.template))
-    _write(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
+    write_content(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
     _moved(it, ref, V.Scalar(types.PY_INT, place), value)
 
 
@@ -413,7 +416,7 @@ def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
     count = _count(it, content)
     content = growing.with_room(it.builder, content, count)
     content = growing.write_row(it.builder, content, count.atom, leaves)
-    _write(it, ref.root, _counting(it, content, count + 1))
+    write_content(it, ref.root, _counting(it, content, count + 1))
     _moved(it, ref, it.result(count), item)
 
 
@@ -421,28 +424,31 @@ def _counting(it: Interpreter, content: V.Growing, count: Handle) -> V.Growing:
     return replace(content, count=it.result(count))
 
 
-def pop(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
-    """`lst.pop(key)`."""
+def pop(
+    it: Interpreter, ref: V.Ref, key: V.Value, outside: str = "pop index out of range"
+) -> V.Value:
+    """`lst.pop(key)`; IndexError with the text `outside` for a key that is none."""
     content = it.content(ref.root)
     count = _count(it, content)
     span = it.let.span if it.let else None
     if key == V.Known(-1):
-        place = it.builder.call(OPS["check_item"], -1, count, text="pop from empty list").atom
+        text = "pop from empty list" if outside.startswith("pop") else outside
+        place = it.builder.call(OPS["check_item"], -1, count, text=text).atom
         item = growing.read_row(it.builder, it.heap, content, place, span)
         moves = bool(growing.inner_lists(content.template))
-        _write(it, ref.root, _counting(it, content, it.builder.handle(place)), moves=moves)
+        write_content(it, ref.root, _counting(it, content, it.builder.handle(place)), moves=moves)
         return item
     content = growing.plain(it.builder, content)
-    place = position(it, content, key, "pop index out of range")
+    place = position(it, content, key, outside)
     item = growing.read_row(it.builder, it.heap, content, place, span)
-    at = _extent(it, place)
+    at = extent_of_atom(it, place)
     behind = dims.add(count_extent(it, content), dims.add(dims.multiply(-1, at), -1))
     rows = []
     for row in content.rows:
-        moved = _part(it, row, dims.add(at, 1), behind)
-        rows.append(_put_part(it, row, moved, at, behind))
+        moved = part_rows(it, row, dims.add(at, 1), behind)
+        rows.append(put_rows(it, row, moved, at, behind))
     changed = replace(content, count=it.result(count - 1), rows=tuple(rows))
-    _write(it, ref.root, changed, moves=True)
+    write_content(it, ref.root, changed, moves=True)
     return item
 
 
@@ -454,26 +460,26 @@ def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     raw = b.handle(b.cast(it.atom(key), types.i64, weak=True))
     wrapped = b.call(OPS["where"], raw < 0, raw + count, raw)
     place = b.call(OPS["minimum"], b.call(OPS["maximum"], wrapped, 0), count)
-    at = _extent(it, place.atom)
+    at = extent_of_atom(it, place.atom)
     behind = dims.add(count_extent(it, content), dims.multiply(-1, at))
     rows = []
     for row in content.rows:
-        moved = _part(it, row, at, behind)
-        rows.append(_put_part(it, row, moved, dims.add(at, 1), behind))
+        moved = part_rows(it, row, at, behind)
+        rows.append(put_rows(it, row, moved, dims.add(at, 1), behind))
     content = growing.write_row(b, replace(content, rows=tuple(rows)), place.atom, leaves)
-    _write(it, ref.root, _counting(it, content, count + 1), moves=True)
+    write_content(it, ref.root, _counting(it, content, count + 1), moves=True)
     _moved(it, ref, it.result(place), item)
 
 
 # -- several items ---------------------------------------------------------------------------------
 
 
-def _extent(it: Interpreter, atom: Atom) -> Extent:
+def extent_of_atom(it: Interpreter, atom: Atom) -> Extent:
     _, (extent,) = it.builder.call(OPS["as_extent"], atom, name="k")
     return extent  # type: ignore[no-any-return]
 
 
-def _part(it: Interpreter, row: Atom, start: Extent, size: Extent, step: int = 1) -> Atom:
+def part_rows(it: Interpreter, row: Atom, start: Extent, size: Extent, step: int = 1) -> Atom:
     """So many rows from one on."""
     rest = row.type.shape[1:]  # type: ignore[union-attr]
     none = (0,) * len(rest)
@@ -484,7 +490,7 @@ def _part(it: Interpreter, row: Atom, start: Extent, size: Extent, step: int = 1
     return part.atom
 
 
-def _put_part(it: Interpreter, row: Atom, part: Atom, start: Extent, size: Extent) -> Atom:
+def put_rows(it: Interpreter, row: Atom, part: Atom, start: Extent, size: Extent) -> Atom:
     rest = row.type.shape[1:]  # type: ignore[union-attr]
     none = (0,) * len(rest)
     result: Handle = it.builder.call(
@@ -492,15 +498,6 @@ def _put_part(it: Interpreter, row: Atom, part: Atom, start: Extent, size: Exten
         steps=(1, *(1 for _ in rest)),
     )
     return result.atom
-
-
-def _slice(it: Interpreter, content: V.Growing, key: V.Slice) -> V.Value:
-    from pyrelay.infer.subscripts import slice_bounds
-
-    content = copied(it, content)
-    start, size, step = slice_bounds(it, key, count_extent(it, content))
-    rows = tuple(_part(it, row, start, size, step) for row in content.rows)
-    return new(it, replace(content, count=V.Scalar.of_extent(size), rows=rows))
 
 
 def copied(it: Interpreter, content: V.Growing) -> V.Growing:
@@ -519,7 +516,7 @@ def copied(it: Interpreter, content: V.Growing) -> V.Growing:
 def reversed_items(it: Interpreter, content: V.Growing) -> V.Growing:
     """The items in the opposite order."""
     size = count_extent(it, content)
-    rows = tuple(_part(it, row, dims.add(size, -1), size, -1) for row in content.rows)
+    rows = tuple(part_rows(it, row, dims.add(size, -1), size, -1) for row in content.rows)
     return replace(content, rows=rows)
 
 
@@ -549,12 +546,12 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
     content = growing.cast_rows(it.builder, content, joined)
     count, more = _count(it, own), _count(it, content)
     own = growing.with_room(it.builder, own, count, more)
-    start, size = _extent(it, count.atom), _extent(it, more.atom)
+    start, size = extent_of_atom(it, count.atom), extent_of_atom(it, more.atom)
     rows = tuple(
-        _put_part(it, row, _part(it, other, 0, size), start, size)
+        put_rows(it, row, part_rows(it, other, 0, size), start, size)
         for row, other in zip(own.rows, content.rows, strict=True)
     )
-    _write(it, ref.root, replace(own, count=it.result(count + more), rows=rows))
+    write_content(it, ref.root, replace(own, count=it.result(count + more), rows=rows))
 
 
 def repeated(it: Interpreter, ref: V.Ref, times: V.Value) -> V.Value:
@@ -612,7 +609,7 @@ def _times(it: Interpreter, times: V.Value) -> Extent:
         return known
     b = it.builder
     number = b.cast(it.atom(times), types.i64, weak=True)
-    return _extent(it, b.call(OPS["maximum"], number, 0).atom)
+    return extent_of_atom(it, b.call(OPS["maximum"], number, 0).atom)
 
 
 def from_array(it: Interpreter, array: V.ArrayRef) -> V.Value:
@@ -668,7 +665,7 @@ def _of_one_length(it: Interpreter, counts: Handle, rows: V.Value) -> V.Value:
     branch(it, b.call(OPS["not_equal"], least, most).atom, complain, list)
     ty = it.tensor(rows)
     rest = ty.shape[2:]
-    sizes = (ty.shape[0], _extent(it, most.atom), *rest)
+    sizes = (ty.shape[0], extent_of_atom(it, most.atom), *rest)
     return it.call(
         "slice", rows, starts=(0,) * ty.rank, sizes=sizes, steps=(1,) * ty.rank
     )

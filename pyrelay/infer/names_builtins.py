@@ -368,7 +368,8 @@ def _extreme(
 ) -> V.Value:
     items = args if len(args) > 1 else None
     if items is None:
-        (only,) = args
+        only = _without_order(it, args[0])
+        key = lookup_of(args[0], key)
         content = lists.growing_content(it, only)
         if content is not None:
             return _extreme_of_growing(it, word, only, content, key, default)
@@ -427,8 +428,12 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank:
         total = it.call("sum", iterable, axes=(0,), keepdims=False)
         return total if start == ZERO else binary(it, "+", start, total)
-    content = lists.growing_content(it, iterable)
-    if content is not None and isinstance(content.template, L.LScalar):
+    items = _without_order(it, iterable)
+    content = lists.growing_content(it, items)
+    numbers = content is not None and isinstance(content.template, L.LScalar)
+    if content is not None and numbers and (
+        items is iterable or not content.template.type.dtype.is_float
+    ):
         total = it.call("sum", lists.to_array(it, content), axes=(0,), keepdims=False)
         total = lists.as_item_kind(it, content, total)
         return total if start == ZERO else binary(it, "+", start, total)
@@ -443,6 +448,7 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
 @handles(any)
 def any_(it: Interpreter, iterable: V.Value) -> V.Value:
     """any(iterable)."""
+    iterable = _without_order(it, iterable)
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
         return bool_(it, it.call("any", iterable, axes=(0,), keepdims=False))
     if not lists.has_known_length(it, iterable):
@@ -456,6 +462,7 @@ def any_(it: Interpreter, iterable: V.Value) -> V.Value:
 @handles(all)
 def all_(it: Interpreter, iterable: V.Value) -> V.Value:
     """all(iterable)."""
+    iterable = _without_order(it, iterable)
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
         return bool_(it, it.call("all", iterable, axes=(0,), keepdims=False))
     if not lists.has_known_length(it, iterable):
@@ -580,6 +587,26 @@ def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
     except errors.AttributeMissingError:
         return V.Known(False)
     return V.Known(True)
+
+
+def lookup_of(iterable: V.Value, key: V.Value) -> V.Value:
+    """The key of `max(d, key=d.get)`, which finds all keys: as `d.__getitem__`, not None at times.
+    """
+    of_itself = (
+        isinstance(key, V.Method) and isinstance(key.receiver, V.Ref)
+        and isinstance(iterable, V.Ref) and key.receiver.root is iterable.root
+        and iterable.cls in containers.standing_for and key.function is containers.Table.get
+    )
+    if not of_itself:
+        return key
+    assert isinstance(key, V.Method)
+    return V.Method(key.receiver, "__getitem__", iterable.cls.__getitem__)  # type: ignore[union-attr]
+
+
+def _without_order(it: Interpreter, iterable: V.Value) -> V.Value:
+    from pyrelay.infer.names_containers import without_order
+
+    return without_order(it, iterable)
 
 
 @keeps_unions

@@ -68,6 +68,13 @@ def members(it: Interpreter, items: V.Value) -> V.Value:
     return call(it, V.Known(containers.Members), (items,), {})
 
 
+def without_order(it: Interpreter, iterable: V.Value) -> V.Value:
+    """The items of a set in a list, for what does not depend on their order; else the iterable."""
+    if isinstance(iterable, V.Ref) and iterable.cls is containers.Members:
+        return call(it, V.Known(containers.items_of), (iterable,), {})
+    return iterable
+
+
 def given_back(it: Interpreter, ref: V.Ref) -> tuple[Callable[..., Any], list[V.Value]] | None:
     """What makes the Python container that an object stands for, and the arguments for it."""
     standing = containers.standing_for.get(ref.cls)

@@ -16,7 +16,8 @@ from pyrelay.infer.in_python import lists as in_lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.names import handles
-from pyrelay.infer.names_builtins import list_
+from pyrelay.infer.names_builtins import list_, lookup_of
+from pyrelay.infer.names_containers import without_order
 
 
 @handles(sorted)
@@ -25,8 +26,11 @@ def sorted_(
     reverse: V.Value = V.Known(False),
 ) -> V.Value:
     """sorted(iterable, key=key, reverse=reverse)."""
+    key = lookup_of(iterable, key)
     if isinstance(iterable, V.ArrayRef):
         iterable = list_(it, iterable)
+    elif key == V.NONE:
+        iterable = without_order(it, iterable)
     if not lists.has_known_length(it, iterable):
         return call(it, V.Known(in_lists.sorted_items), (iterable, key, reverse), {})
     items = sequence_of(it, iterable)

@@ -88,12 +88,17 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
 def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.Value:
     items = it.content(obj.root)
     if not isinstance(items, V.Growing):
-        bounds = (key.start, key.stop) if isinstance(key, V.Slice) else (key,)
         many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES
-        if not (many and any(lists.must_grow(it, obj, b) for b in bounds)):
+        if not (many and _grows_at(it, obj, key)):
             return choice.item(it, items, key, "list")
         items = it.content(obj.root)
     return lists.get_item(it, obj, items, key, checked=checked)
+
+
+def _grows_at(it: Interpreter, obj: V.Ref, key: V.Value) -> bool:
+    """Whether a list has to grow for a key; makes it grow if so."""
+    bounds = (key.start, key.stop) if isinstance(key, V.Slice) else (key,)
+    return any(lists.must_grow(it, obj, b) for b in bounds)
 
 
 # -- arrays: what a key means ----------------------------------------------------------------------
@@ -378,7 +383,7 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             _write_array(it, obj, key, value)
             return
         case V.Ref(root) if root.kind == "list":
-            if lists.must_grow(it, obj, key):
+            if _grows_at(it, obj, key):
                 lists.set_item(it, obj, key, value)
                 return
             items = list(it.content(root))
@@ -569,8 +574,13 @@ def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Ato
 
 def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     """`del obj[key]` of a list or dict."""
-    if isinstance(obj, V.Ref) and obj.root.kind == "list" and lists.must_grow(it, obj, key):
-        lists.pop(it, obj, key)
+    if isinstance(obj, V.Ref) and obj.root.kind == "list" and _grows_at(it, obj, key):
+        if isinstance(key, V.Slice):
+            from pyrelay.infer.list_slices import delete_slice
+
+            delete_slice(it, obj, key)
+        else:
+            lists.pop(it, obj, key, "list assignment index out of range")
         return
     if isinstance(obj, V.Ref) and obj.root.kind == "object":
         method = special(it, obj, "__delitem__", key)

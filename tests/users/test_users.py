@@ -32,6 +32,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     learning,
     library,
     list_arguments,
+    list_changes,
     lists,
     managers,
     matrices,

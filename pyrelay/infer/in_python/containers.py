@@ -370,10 +370,29 @@ class Counts(Entries):
         return Counts((), self.entries.copy())
 
 
+def items_of(iterable: Any) -> Any:
+    """What an iterable has; of a set in order of insertion, for what does not depend on it."""
+    return iterable.table.keys() if hasattr(iterable, "table") else iterable
+
+
+def _with_membership(iterable: Any) -> Any:
+    """A set with the items of an iterable."""
+    return iterable if isinstance(iterable, (set, frozenset)) else Members(iterable)
+
+
+def _set_for(operator: str, other: Any) -> Any:
+    """The right operand of an operator of sets."""
+    if not isinstance(other, (set, frozenset)):
+        raise TypeError(
+            f"unsupported operand type(s) for {operator}: 'set' and '{type(other).__name__}'"
+        )
+    return other
+
+
 class Members:
     """set: the keys of a table."""
 
-    def __init__(self, iterable: Iterable[Any] = ()) -> None:
+    def __init__(self, iterable: Any = ()) -> None:
         self.table = Table()
         self.update(iterable)
 
@@ -389,7 +408,7 @@ class Members:
 
     def update(self, *iterables: Any) -> None:
         for iterable in iterables:
-            for item in iterable:
+            for item in items_of(iterable):
                 self.add(item)
 
     def discard(self, item: Any) -> None:
@@ -403,18 +422,115 @@ class Members:
         self.table.clear()
 
     def copy(self) -> Any:
-        made = Members()
-        for item in self.table:
-            made.add(item)
-        return made
+        return Members(self)
 
     def __eq__(self, other: Any) -> Any:
         if not isinstance(other, (set, frozenset)) or len(self) != len(other):
             return False
+        return self.issubset(other)
+
+    def issubset(self, other: Any) -> Any:
+        members = _with_membership(other)
         for item in self.table:  # noqa: SIM110
-            if item not in other:
+            if item not in members:
                 return False
         return True
+
+    def issuperset(self, other: Any) -> Any:
+        for item in items_of(other):  # noqa: SIM110
+            if item not in self.table:
+                return False
+        return True
+
+    def isdisjoint(self, other: Any) -> Any:
+        for item in items_of(other):  # noqa: SIM110
+            if item in self.table:
+                return False
+        return True
+
+    def union(self, *others: Any) -> Any:
+        made = self.copy()
+        made.update(*others)
+        return made
+
+    def intersection(self, *others: Any) -> Any:
+        made = self.copy()
+        made.intersection_update(*others)
+        return made
+
+    def difference(self, *others: Any) -> Any:
+        made = self.copy()
+        made.difference_update(*others)
+        return made
+
+    def symmetric_difference(self, other: Any) -> Any:
+        made = self.copy()
+        made.symmetric_difference_update(other)
+        return made
+
+    def intersection_update(self, *others: Any) -> None:
+        for other in others:
+            members = _with_membership(other)
+            for item in items_of(self):
+                if item not in members:
+                    del self.table[item]
+
+    def difference_update(self, *others: Any) -> None:
+        for other in others:
+            for item in items_of(other):
+                self.discard(item)
+
+    def symmetric_difference_update(self, other: Any) -> None:
+        for item in items_of(_with_membership(other)):
+            if item in self.table:
+                del self.table[item]
+            else:
+                self.add(item)
+
+    def __or__(self, other: Any) -> Any:
+        return self.union(_set_for("|", other))
+
+    def __and__(self, other: Any) -> Any:
+        return self.intersection(_set_for("&", other))
+
+    def __sub__(self, other: Any) -> Any:
+        return self.difference(_set_for("-", other))
+
+    def __xor__(self, other: Any) -> Any:
+        return self.symmetric_difference(_set_for("^", other))
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
+
+    def __rsub__(self, other: Any) -> Any:
+        return Members(other).difference(self)
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(_set_for("|=", other))
+        return self
+
+    def __iand__(self, other: Any) -> Any:
+        self.intersection_update(_set_for("&=", other))
+        return self
+
+    def __isub__(self, other: Any) -> Any:
+        self.difference_update(_set_for("-=", other))
+        return self
+
+    def __ixor__(self, other: Any) -> Any:
+        self.symmetric_difference_update(_set_for("^=", other))
+        return self
+
+    def __le__(self, other: Any) -> Any:
+        return self.issubset(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return len(self) < len(other) and self.issubset(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.issuperset(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return len(self) > len(other) and self.issuperset(other)
 
     __hash__ = None  # type: ignore[assignment]
 

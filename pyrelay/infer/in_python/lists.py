@@ -82,6 +82,34 @@ def equal_lists(items: Any, others: Any) -> Any:
     return True
 
 
+def precedes(items: Any, others: Any) -> Any:
+    """items < others: the first difference decides, then the lengths."""
+    for k in range(min(len(items), len(others))):
+        if items[k] != others[k]:
+            return items[k] < others[k]
+    return len(items) < len(others)
+
+
+def set_steps(items: Any, start: Any, count: Any, step: Any, given: Any) -> None:
+    """Give the `count` items at start, start + step, ... other values."""
+    if len(given) != count:
+        raise ValueError(
+            f"attempt to assign sequence of size {len(given)} to extended slice of size {count}"
+        )
+    for k in range(count):
+        items[start + k * step] = given[k]
+
+
+def without_steps(items: Any, start: Any, count: Any, step: Any) -> Any:
+    """The items but the `count` ones at start, start + step, ..."""
+    left = []
+    for k in range(len(items)):
+        steps = (k - start) // step
+        if (k - start) % step != 0 or steps < 0 or steps >= count:
+            left.append(items[k])
+    return left
+
+
 def any_of(items: Any) -> Any:
     """any(items)."""
     for item in items:  # noqa: SIM110

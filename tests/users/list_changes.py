@@ -1,0 +1,85 @@
+"""Slices of lists assigned and deleted, lists compared, sets combined, at run time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.linspace(0.1, 1.3, 7)
+
+
+@use((X, 2), (X, -9), (X, 20), wrt=(0,))
+def middle_replaced(x, k):
+    xs = [v * 2 for v in x]
+    xs[k:k + 2] = [x[0], x[1], x[2]]
+    return xs, len(xs)
+
+
+@use((9, 2), (5, 0))
+def deleted(n, k):
+    xs = []
+    for i in range(n):
+        xs.append(i * i)
+    del xs[k]
+    del xs[-1]
+    del xs[k:k + 2]
+    return xs
+
+
+@use((4, 7))
+def deleted_outside(n, k):
+    xs = [i for i in range(n)]
+    del xs[k]
+
+
+@use((9, 2))
+def everything_replaced(n, k):
+    xs = [0]
+    for i in range(n):
+        xs.append(i * i)
+    same = xs
+    xs[:] = [v + 1 for v in xs if v > k]
+    return same
+
+
+@use(([1, 2, 3, 4, 5, 6, 7, 8], 3), ([1, 2, 3, 4, 5, 6, 7, 8], -2))
+def in_steps(xs, k):
+    xs[::2] = [10, 20, 30, 40]
+    del xs[1::3]
+    xs[k:k] = [7, 7]
+    del xs[:2]
+    xs[-1:] = (1, 2, 3)
+    return xs
+
+
+@use(([1, 2, 3, 4, 5, 6, 7, 8],))
+def wrong_number_of_steps(xs):
+    xs[::2] = [10, 20]
+
+
+@use((9, 4), (3, 3), (3, 4))
+def in_order(n, m):
+    a, b = list(range(n)), list(range(m))
+    return a == b, a != b, a < b, a > b, a <= b, a >= b
+
+
+@use(([3, 1, 3, 2, 3, 1, 7, 7], [1, 7, 9, 11, 3, 3]))
+def combined(a, b):
+    s, t = set(a), set(b)
+    sizes = len(s | t), len(s & t), len(s - t), len(s ^ t)
+    told = s <= t, s.issubset(t), s & t == {1, 3, 7}, s > {1, 2}, s.isdisjoint([5, 6])
+    s |= {20}
+    t -= {9, 100}
+    return sizes, told, sorted(s | t), sorted(s.intersection(t)), s, t, {7, 8} - s
+
+
+@use(([3, 3, 1, 9, 1, 4, 9],))
+def each_once(xs):
+    seen = set()
+    out = []
+    for x in xs:
+        if x not in seen:
+            seen.add(x)
+            out.append(x)
+    return out, sorted(seen), max(seen), min(seen), sum(seen), len(seen)
