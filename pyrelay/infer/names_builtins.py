@@ -600,7 +600,7 @@ def lookup_of(iterable: V.Value, key: V.Value) -> V.Value:
     if not of_itself:
         return key
     assert isinstance(key, V.Method)
-    return V.Method(key.receiver, "__getitem__", iterable.cls.__getitem__)  # type: ignore[union-attr]
+    return V.Method(key.receiver, "__getitem__", iterable.cls.__getitem__)  # type: ignore[index, union-attr]
 
 
 def _without_order(it: Interpreter, iterable: V.Value) -> V.Value:
