@@ -126,12 +126,17 @@ class Compiled:
             found, pools = flatten(pairs, flat)
             key = (
                 found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
-                settings.unroll_limit, self.device or settings.device,
+                settings.unroll_limit, self._place(settings, flat),
             )
             if not self._apart or key not in self._apart:
                 return key
             forget(flat, (0, 0, 0, 0))
             flat.apart = self._apart[key]
+
+    def _place(self, settings: config.Config, flat: Flattened) -> str:
+        """The device: arrays of a GPU are worked on there, unless another one is asked for."""
+        chosen = self.device or settings.device
+        return "cuda" if flat.on_device and self.device is None and chosen == "cpu" else chosen
 
     def _argument_names(self, count: int) -> Sequence[str]:
         names = self._names
@@ -226,7 +231,7 @@ class Compiled:
             leaf_kinds = ("number", "array", "scalar")
             flat = not key[1] and all(k[0] in leaf_kinds for k in key[0])
             signature = self._call_text(args, keywords)
-            build = pipeline.compiled(spec, self.device)
+            build = pipeline.compiled(spec, key[-1])
             program = boundary.Program(spec, build, flat, signature, spent)
             entry = _Entry(program, program.caller())
             crowded = self._keep(key, entry)
@@ -296,7 +301,7 @@ class Compiled:
         flat = Flattened()
         key = self._key(args, keywords, flat)
         entry = self._found(key, flat) or self._compiled(key, args, keywords)
-        return Lowered(self.__qualname__, entry.program, self.device)
+        return Lowered(self.__qualname__, entry.program, key[-1])
 
     @user_facing
     def explain(self, *args: Any, **keywords: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config, errors
+from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.specialise import Specialised
 from pyrelay.infer.structure import (
@@ -30,6 +31,7 @@ from pyrelay.infer.structure import (
     restore,
 )
 from pyrelay.ir import types
+from pyrelay.ir.types import TensorType
 from pyrelay.pipeline import Build, written_in_place
 
 _OVERLAP_WORK: Any = 10_000
@@ -83,9 +85,15 @@ class Program:
         place = {spec.parameters[k]: k for k in written_in_place(spec)}
         numbers = {leaf: r for leaf, r in spec.mutated.items() if leaf not in place}
         columns = [spec.columns[leaf] for leaf in spec.mutated if leaf in spec.columns]
+        place_name = self.build.place
+        on_host = place_name != "cuda" and any(
+            isinstance(p.type, TensorType) and p.type.shape for p in spec.module.main.params
+        )
 
         def call(flat: Flattened) -> Any:
             leaves = flat.leaves
+            if flat.on_device and on_host:
+                raise _on_a_gpu(flat, place_name)
             if spec.mutated:
                 _check_written(spec, flat)
             if flat.pools:
@@ -103,7 +111,9 @@ class Program:
                     flat.pools[pool].write_back(column)
             numbered = _Numbered(results, kept)
             for leaf, result in numbers.items():
-                leaves[leaf][...] = numbered[result]
+                array = leaves[leaf]
+                target = array.value if isinstance(array, DeviceArray) else array
+                target[...] = numbered[result]
             made: dict[Any, Any] = {}
             for change in spec.changes:
                 parts = [
@@ -140,6 +150,8 @@ class _Numbered:
 
 def _prepared(leaf: Any, name: str) -> Any:
     """A leaf as a program takes it: numbers as they are, arrays C-contiguous and native."""
+    if isinstance(leaf, DeviceArray):
+        return leaf if leaf.ndim else leaf.dtype.type(leaf.value.item())
     if isinstance(leaf, np.ndarray):
         if not leaf.ndim:
             return leaf[()]
@@ -162,14 +174,15 @@ def _prepared(leaf: Any, name: str) -> Any:
 def _check_written(spec: Specialised, flat: Flattened) -> None:
     """Refuse to write read-only arrays, and arrays that share memory with another argument."""
     arrays = [
-        (k, array) for k in spec.parameters if isinstance(flat.leaves[k], np.ndarray)
+        (k, array) for k in spec.parameters
+        if isinstance(flat.leaves[k], (np.ndarray, DeviceArray))
         for array in _memory_of(spec, flat, k)
     ]
     for n, (k, written) in enumerate(arrays):
         if k not in spec.mutated:
             continue
         name = spec.leaf_names[k]
-        if not written.flags.writeable:
+        if not _writeable(written):
             raise errors.InvalidValueError(
                 f"the function writes into {name}, which is read-only.",
                 hints=(f"pass a copy: {name}.copy()",),
@@ -195,7 +208,20 @@ def _check_reused(spec: Specialised, flat: Flattened) -> None:
             )
 
 
-def _memory_of(spec: Specialised, flat: Flattened, leaf: int) -> list[np.ndarray[Any, Any]]:
+def _on_a_gpu(flat: Flattened, place: str) -> errors.PyrelayError:
+    names = zip(flat.leaves, flat.names, strict=True)
+    name = next(name for leaf, name in names if isinstance(leaf, DeviceArray))
+    return errors.DeviceError(
+        f"{name} lies on a GPU, and this function runs on device {place!r}.",
+        hints=("use jit(device='cuda'), or pass an array of NumPy's",),
+    )
+
+
+def _writeable(array: Any) -> bool:
+    return not array.readonly if isinstance(array, DeviceArray) else array.flags.writeable
+
+
+def _memory_of(spec: Specialised, flat: Flattened, leaf: int) -> list[Any]:
     """The caller's arrays that a leaf stands for: itself, or those in a field of all nodes."""
     if leaf not in spec.columns:
         return [flat.leaves[leaf]]
@@ -203,7 +229,12 @@ def _memory_of(spec: Specialised, flat: Flattened, leaf: int) -> list[np.ndarray
     return [a for a in flat.pools[pool].arrays.get(column, ()) if a is not None]
 
 
-def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+def _overlap(a: Any, b: Any) -> bool:
+    if isinstance(a, DeviceArray) or isinstance(b, DeviceArray):
+        if not (isinstance(a, DeviceArray) and isinstance(b, DeviceArray)):
+            return False
+        (first, last), (start, end) = a.bounds, b.bounds
+        return first < end and start < last
     if not np.may_share_memory(a, b):
         return False
     try:

@@ -98,6 +98,10 @@ class Config:
     interpret: bool = _setting(
         False, _flag, "run the typed program in the reference interpreter: slow, for finding faults"
     )
+    matmul_precision: str = _setting(
+        "highest", _choice("highest", "tf32", "bf16"),
+        "how a GPU multiplies float32 matrices: highest, or rounded to tf32 or bf16 for speed",
+    )
     verify: bool = _setting(False, _flag, "check the program's invariants after every pass")
     dump: tuple[str, ...] = _setting(
         (),

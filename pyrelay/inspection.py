@@ -17,6 +17,7 @@ import numpy as np
 
 from pyrelay import pipeline
 from pyrelay.boundary import Program
+from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.names import lookup
 from pyrelay.infer.specialise import Specialised
@@ -65,7 +66,9 @@ def highlighted(text: str) -> str:
 
 def described(value: Any) -> str:
     """An argument's type as messages write it: `f32[4, 3]`, `int`, `dict of 2`."""
-    if isinstance(value, (np.ndarray, np.generic)):
+    if is_device_array(value):
+        value = device_array(value)
+    if isinstance(value, (np.ndarray, np.generic, DeviceArray)):
         dtype = types.from_numpy(value.dtype)
         name = str(value.dtype) if dtype is None else dtype.name
         return f"{name}[{', '.join(map(str, value.shape))}]"
@@ -125,7 +128,7 @@ def _explained(program: Program) -> str:
         slowest = max(passes, key=lambda s: s.seconds, default=None)
         note = f", most in {slowest.name} ({slowest.seconds * 1e3:.1f} ms)" if slowest else ""
         lines.append(f"    {stage:9} {seconds * 1e3:8.1f} ms{note}")
-    if build.native:
+    if build.place != "interpreter":
         stored = build.kernels - build.compiled
         lines.append(
             f"  {build.kernels} kernels: {build.compiled} compiled, {stored} found in memory or on "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,14 +19,13 @@ import numpy as np
 from pyrelay import config
 from pyrelay.devices import native
 from pyrelay.devices.base import Device, device
-from pyrelay.devices.entry import Executable
 from pyrelay.grad.expand import expand
 from pyrelay.infer.specialise import Specialised
+from pyrelay.ir import walk
 from pyrelay.ir.interp import interpret
-from pyrelay.ir.nodes import Module
+from pyrelay.ir.nodes import Function, KernelCall, Module, Var
 from pyrelay.ir.show import show
 from pyrelay.ir.verify import verify
-from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
 from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
@@ -167,7 +166,7 @@ class Build:
     run: takes the program's flat parameters, gives its results as a tuple, those left out that
     hold the content of a written argument (such arguments are written in place). native: `run`
     checks its arguments itself. kernels: number in the program; compiled: by numba and LLVM now,
-    the others were on disk or in memory.
+    the others were on disk or in memory. place: the device, or "interpreter".
     """
 
     run: Callable[..., Any]
@@ -176,6 +175,7 @@ class Build:
     kernels: int
     launches: int
     compiled: int
+    place: str
 
 
 def compiled(program: Specialised, on: str | None = None) -> Build:
@@ -186,17 +186,19 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     steps: list[Step] = []
     if config.current().interpret:
         run = _interpreted(lowered(program.module, "grad", steps), written_in_place(program))
-        return Build(run, False, tuple(steps), 0, 0, 0)
+        return Build(run, False, tuple(steps), 0, 0, 0, "interpreter")
     module = lowered(program.module, "fuse", steps)
     started = time.perf_counter()
     made = planned(program, module, on)
-    encoded = encode(made)
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
     started, before = time.perf_counter(), native.counts.compiled
-    executable = Executable(encoded, _device(on))
+    place = _device_for(module, on)
+    run = place.load(made)
     _timed(Step("load", "load", time.perf_counter() - started), steps)
     new = native.counts.compiled - before
-    return Build(executable.call, True, tuple(steps), len(made.kernels), launches(made), new)
+    return Build(
+        run, place.native, tuple(steps), len(made.kernels), launches(made), new, place.name
+    )
 
 
 def launches(made: Plan) -> int:
@@ -217,8 +219,28 @@ def written_in_place(program: Specialised) -> dict[int, int]:
     return {k: r for k, r in found.items() if getattr(params[k].type, "shape", ())}
 
 
-def _device(name: str | None) -> Device:
-    return device(name or config.current().device)
+def _device_for(module: Module, name: str | None) -> Device:
+    """The device of this name or of the settings; the CPU for a program without any array.
+
+    Such a program is a chain of single numbers, which a GPU would wait for one by one.
+    """
+    chosen = device(name or config.current().device)
+    return chosen if chosen.native or _has_arrays(module) else device("cpu")
+
+
+def _has_arrays(module: Module) -> bool:
+    found = (
+        atom for function in module.functions.values()
+        for atom in (*function.params, *function.body.results, *_bound(function))
+    )
+    return any(getattr(atom.type, "shape", ()) for atom in found)
+
+
+def _bound(function: Function) -> Iterator[Var]:
+    for let in walk.nested_lets(function.body):
+        yield from let.outs
+        if isinstance(let.rhs, KernelCall):
+            yield from _bound(let.rhs.function)
 
 
 def planned(program: Specialised, module: Module, on: str | None = None) -> Plan:
@@ -229,7 +251,7 @@ def planned(program: Specialised, module: Module, on: str | None = None) -> Plan
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),
     )
-    made = plan(module, _device(on).target, entry)
+    made = plan(module, _device_for(module, on).target, entry)
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
     dump("emit", show_kernels, made)

@@ -1,4 +1,4 @@
-"""Devices by name: how kernels are written for one, and how they are loaded.
+"""Devices by name: how kernels are written for one, and how plans are run on it.
 
 In: a name that `Config.device` may have. Out: its `Device`. Nothing of a device is imported or
 looked for before it is asked for.
@@ -6,9 +6,11 @@ looked for before it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from pyrelay.lower.instructions import Plan
 from pyrelay.lower.target import Target
 
 
@@ -16,15 +18,15 @@ from pyrelay.lower.target import Target
 class Device:
     """A place where programs run.
 
-    target: what the planner asks of it. load: texts of kernels -> addresses of native functions
-    `int64 (int64 block, int64 begin, int64 end)`, which run the kernel over a range. Raises
-    DeviceError where that cannot be done. shares: whether threads may share a kernel's range.
+    target: what the planner asks of it. load: a plan -> a callable that takes the plan's parameters
+    and gives its results, or `entry.MISMATCH`. Raises DeviceError where that cannot be done.
+    native: whether the callable checks its arguments itself, in machine code.
     """
 
     name: str
     target: Target
-    load: Callable[[Sequence[str]], list[int]]
-    shares: bool
+    load: Callable[[Plan], Callable[..., Any]]
+    native: bool = False
 
 
 def device(name: str) -> Device:

@@ -5,12 +5,16 @@ In: nothing. Out: `DEVICE`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
-from pyrelay.devices import convolution, matmul, native
+from pyrelay.devices import convolution, matmul
 from pyrelay.devices.base import Device
+from pyrelay.devices.entry import Executable
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_numba import emit
+from pyrelay.lower.encode import encode
+from pyrelay.lower.instructions import Plan
 from pyrelay.lower.target import FORWARD, ConvolutionKernel, MatmulKernel, Target
 
 
@@ -30,9 +34,9 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     )
 
 
-def _load(sources: Sequence[str]) -> list[int]:
-    return [native.kernel_address(source) for source in sources]
+def _load(plan: Plan) -> Callable[..., Any]:
+    return Executable(encode(plan)).call
 
 
 TARGET = Target(emit, _matmul, _convolution)
-DEVICE = Device("cpu", TARGET, _load, shares=True)
+DEVICE = Device("cpu", TARGET, _load, native=True)

@@ -1,7 +1,8 @@
 """CUDA without a GPU: the source that a GPU would run, compiled by the host's C++ compiler.
 
-In: texts of kernels as `lower.emit_cuda` prints them. Out: addresses of host functions with the ABI
-of compiled kernels, so that the executor runs the same plans as it does on the CPU.
+In: texts of kernels as `lower.emit_cuda` prints them. Out: `EmulatorDriver`, whose device memory is
+the host's, and `DEVICE`. Memory starts as garbage, and is garbage again when it has been freed; an
+index outside of a buffer is an error.
 
 The kernels of one plan are one translation unit, and its machine code is kept in the disk cache
 under a digest of everything that was compiled. `cuda_emulator_header` says how threads run.
@@ -18,17 +19,22 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from pyrelay.devices import cache, cuda_library
+import numpy as np
+
+from pyrelay.devices import cache
 from pyrelay.devices.base import Device
 from pyrelay.devices.cuda_emulator_header import AFTER, BEFORE
+from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cuda_prelude import BLOCKS, PRELUDE
-from pyrelay.errors import DeviceError
-from pyrelay.ir.types import DType
-from pyrelay.lower.emit_cuda import emit
-from pyrelay.lower.target import ConvolutionKernel, MatmulKernel, Target
+from pyrelay.devices.driver import Driver, Product, Text
+from pyrelay.devices.gpu import loaded_by
+from pyrelay.errors import DeviceError, InvariantError
+from pyrelay.infer.device_arrays import DeviceArray
 
 KIND = "cuda_emulator"
 """The cache's name for the machine code."""
@@ -38,10 +44,8 @@ _OPTIONS = (
     "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fwrapv", "-ffp-contract=off",
     "-fno-math-errno", "-fvisibility=hidden",
 )  # fmt: skip
-_PICOSECONDS = 1000  # for a multiplication: nobody shares this work, so it matters to nobody
-
-_addresses: dict[str, int] = {}
-_libraries: dict[int, ctypes.CDLL] = {}
+_LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
+_functions: dict[str, Any] = {}
 _lock = threading.RLock()
 
 
@@ -69,41 +73,33 @@ def _version(path: str) -> str:
     return asked.stdout
 
 
-def load(sources: Sequence[str]) -> list[int]:
-    """The addresses of kernels; those not yet known are compiled together.
+def load(sources: Sequence[str]) -> list[Any]:
+    """The host functions of kernels (`unit`); those not yet known are compiled together.
 
     Raises DeviceError where there is no C++ compiler or it rejects the text.
     """
     with _lock:
-        fresh = [each for each in dict.fromkeys(sources) if each not in _addresses]
+        fresh = [each for each in dict.fromkeys(sources) if each not in _functions]
         if fresh:
             library = _library(unit(fresh))
             for number, source in enumerate(fresh):
-                entry = getattr(library, f"pyrelay_launch{number}")
-                address = ctypes.cast(entry, ctypes.c_void_p).value
-                assert address is not None
-                _addresses[source] = address
-                _libraries[address] = library
-        return [_addresses[each] for each in sources]
-
-
-def know(address: int, buffer: int, nbytes: int) -> None:
-    """Tell the kernel at `address` how large a buffer is: indices outside end its next launches
-    with status OUT_OF_BOUNDS. A later size for the same buffer counts."""
-    _libraries[address].pyrelay_know(ctypes.c_int64(buffer), ctypes.c_int64(nbytes))
+                _functions[source] = _LAUNCH((f"pyrelay_launch{number}", library))
+        return [_functions[each] for each in sources]
 
 
 def unit(sources: Sequence[str]) -> str:
-    """The translation unit of some kernels and their host entries."""
+    """The translation unit of some kernels and, for each, a host function that runs a grid of it:
+    (words, bytes of the buffers at such addresses, blocks, threads of each) -> 0 or a fault."""
     parts = [BEFORE, PRELUDE, BLOCKS, AFTER]
     for number, source in enumerate(sources):
-        threads = block_threads(source)
+        together = "true" if block_threads(source) > 1 else "false"
         text = source.replace('extern "C" __global__', "__global__")
         parts.append(
             f"namespace kernel{number} {{\n{text}\n}}\n#undef BLOCK_THREADS\n"
-            f"PYRELAY_ENTRY i64 pyrelay_launch{number}(i64 block, i64 begin, i64 end) {{\n"
+            f"PYRELAY_ENTRY i64 pyrelay_launch{number}(\n"
+            f"    i64 *words, i64 *bytes, i64 blocks, i64 threads\n) {{\n"
             f"    return pyrelay_emulator::launch(\n"
-            f"        kernel{number}::kernel, {threads}, (i64 *)block, begin, end);\n}}\n"
+            f"        kernel{number}::kernel, {together}, words, bytes, blocks, threads);\n}}\n"
         )
     return "\n".join(parts)
 
@@ -146,16 +142,149 @@ def _compiled(path: str, text: str) -> bytes:
         return target.read_bytes()
 
 
-def _matmul(dtype: DType, axes: int) -> MatmulKernel:
-    return MatmulKernel(
-        cuda_library.matmul(dtype, axes), cuda_library.TILE, cuda_library.TILE, _PICOSECONDS
-    )
+# -- the driver ------------------------------------------------------------------------------------
+
+THREADS, MOST_BLOCKS = 32, 4
+_ALIGNED = 64
+_FRESH, _FREED = 0xA5, 0xEE
+_ANY_SIZE = 2**62
+_FAULTS = {90: "a kernel's index lies outside of its buffer", 91: "a barrier is not reached by all"}
 
 
-def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:
-    source = cuda_library.convolution(dtype, what, channels_last)
-    return ConvolutionKernel(source, 1, 1, 1, _PICOSECONDS)
+class _Memory:
+    """Bytes that stand for memory of a GPU."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.bytes = np.full(nbytes + _ALIGNED, _FRESH, np.uint8)
+        self.address = -(-self.bytes.ctypes.data // _ALIGNED) * _ALIGNED
 
 
-TARGET = Target(emit, _matmul, _convolution)
-DEVICE = Device("cuda_emulator", TARGET, load, shares=False)
+def _release(sizes: dict[int, int], address: int, memory: np.ndarray[Any, Any]) -> None:
+    sizes.pop(address, None)
+    memory.fill(_FREED)
+
+
+class EmulatorDriver(Driver):
+    """The host as a GPU. Work is done at once; what is captured is done when it is replayed."""
+
+    name = "the emulated GPU"
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, int] = {}
+        self.recorded: list[Callable[[], None]] | None = None
+
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
+        memory = _Memory(nbytes)
+        self.sizes[memory.address] = nbytes
+        weakref.finalize(memory, _release, self.sizes, memory.address, memory.bytes).atexit = False
+        return memory.address, memory
+
+    def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
+        self._not_captured("an array of the host")
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def download(self, array: np.ndarray[Any, Any], address: int) -> None:
+        self._not_captured("a value that the host needs")
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        self._do(lambda: ctypes.memmove(target, source, nbytes))
+
+    def zero(self, address: int, nbytes: int) -> None:
+        self._do(lambda: ctypes.memset(address, 0, nbytes))
+
+    def load(self, texts: Sequence[Text]) -> list[Any]:
+        functions = load([text.source for text in texts])
+        return [(f, block_threads(t.source)) for f, t in zip(functions, texts, strict=True)]
+
+    def launch(self, function: Any, items: int, words: Sequence[int]) -> None:
+        self._do(lambda: self._run(function, items, words))
+
+    def _run(self, made: Any, items: int, words: Sequence[int]) -> None:
+        function, together = made
+        block = np.array(words, np.int64)
+        size = self.sizes.get
+        sizes = np.array([size(word, _ANY_SIZE) for word in words], np.int64)
+        threads = together if together > 1 else THREADS
+        blocks = min(MOST_BLOCKS, items if together > 1 else -(-items // THREADS))
+        fault = function(block.ctypes.data, sizes.ctypes.data, blocks, threads)
+        if fault:
+            raise InvariantError(f"{_FAULTS.get(fault, fault)}.")
+
+    def multiply(self, product: Product) -> bool:
+        self._do(lambda: _multiply(product))
+        return True
+
+    def wait(self) -> None:
+        pass
+
+    @property
+    def stream(self) -> int:
+        return 0
+
+    @property
+    def stop_word(self) -> int:
+        return ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value or 0
+
+    def capture(self, issue: Callable[[], None]) -> Any:
+        self.recorded = []
+        try:
+            issue()
+            return self.recorded
+        finally:
+            self.recorded = None
+
+    def replay(self, graph: Any) -> None:
+        for each in graph:
+            each()
+
+    def _do(self, work: Callable[[], Any]) -> None:
+        if self.recorded is not None:
+            self.recorded.append(work)
+        else:
+            work()
+
+    def _not_captured(self, what: str) -> None:
+        if self.recorded is not None:
+            raise InvariantError(f"a graph cannot hold {what}.")
+
+    def gathered(self, array: DeviceArray) -> tuple[int, Any]:
+        raise InvariantError("the emulator takes arrays of the host.")
+
+    def scattered(self, array: DeviceArray, owner: Any) -> None:
+        raise InvariantError("the emulator takes arrays of the host.")
+
+    def array(
+        self, address: int, owner: Any, dtype: np.dtype[Any], shape: tuple[int, ...], like: Any
+    ) -> Any:
+        raise InvariantError("the emulator gives arrays of the host.")
+
+
+def _multiply(p: Product) -> None:
+    """The product by NumPy, over views of the operands."""
+    batch = tuple(extent for extent, _, _ in p.batch)
+    size = p.dtype.size
+
+    def matrices(address: int, rows: int, columns: int, line: int, along: Sequence[int]) -> Any:
+        shape = (*batch, rows, columns)
+        strides = (*(size * s for s in along), size * line, size)
+        last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + size
+        memory: Any = (ctypes.c_uint8 * last).from_address(address)
+        flat = np.frombuffer(memory, p.dtype.numpy)
+        return np.lib.stride_tricks.as_strided(flat, shape, strides)
+
+    a_shape = (p.k, p.m) if p.a_turned else (p.m, p.k)
+    b_shape = (p.n, p.k) if p.b_turned else (p.k, p.n)
+    a = matrices(p.a, *a_shape, p.a_line, [s for _, s, _ in p.batch])
+    b = matrices(p.b, *b_shape, p.b_line, [s for _, _, s in p.batch])
+    along = [p.m * p.c_line] * len(batch)
+    for k in reversed(range(len(batch) - 1)):
+        along[k] = along[k + 1] * batch[k + 1]
+    c = matrices(p.c, p.m, p.n, p.c_line, along)
+    a = a.swapaxes(-1, -2) if p.a_turned else a
+    b = b.swapaxes(-1, -2) if p.b_turned else b
+    np.matmul(a, b, out=c)
+
+
+DRIVER = EmulatorDriver()
+DEVICE = Device(KIND, TARGET, loaded_by(lambda: DRIVER))

@@ -194,16 +194,6 @@ static void *shared(const void *tag, size_t bytes) {
     return block->shared[number];
 }
 
-// Buffers whose size is known, for those who ask for the check: address, bytes.
-const int MOST_KNOWN = 4096;
-static long long known[MOST_KNOWN][2];
-static int known_count;
-static long long size_at(long long address) {
-    for (int k = known_count - 1; k >= 0; k--) {
-        if (known[k][0] == address) return known[k][1];
-    }
-    return 0x7fffffffffffffffll;
-}
 }
 
 static inline void __syncthreads() { pyrelay_emulator::barrier(); }
@@ -244,16 +234,17 @@ AFTER = r"""
 static inline bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     if ((++rounds & 0xfffff) != 0) return false;
     if (record->status > 1) return true;
-    long long status = ((long long (*)(long long))record->stop)(record->process);
-    if (status != 0) record->status = status, record->position = -1;
-    return status != 0;
+    if (((int (*)())record->stop)() == 0) return false;
+    record->status = 2, record->position = -1;
+    return true;
 }
 
 namespace pyrelay_emulator {
-// Parameters of a kernel as they stand in the words of a launch.
+// Parameters of a kernel as they stand in the words of a launch; beside the words the bytes of
+// the buffers that lie at such addresses.
 template <class P> struct Parameter {
     static const int words = 1;
-    static P read(const long long *word) {
+    static P read(const long long *word, long long) {
         P value;
         memcpy(&value, word, sizeof value);
         return value;
@@ -261,86 +252,66 @@ template <class P> struct Parameter {
 };
 template <> struct Parameter<bool> {
     static const int words = 1;
-    static bool read(const long long *word) { return *word != 0; }
+    static bool read(const long long *word, long long) { return *word != 0; }
 };
 template <> struct Parameter<c128> {
     static const int words = 2;
-    static c128 read(const long long *word) {
+    static c128 read(const long long *word, long long) {
         return c128(pyrelay_bits<double>(word[0]), pyrelay_bits<double>(word[1]));
     }
 };
 template <class T> struct Parameter<Buffer<T> > {
     static const int words = 1;
-    static Buffer<T> read(const long long *word) {
-        return {(T *)*word, size_at(*word) / (long long)sizeof(T)};
+    static Buffer<T> read(const long long *word, long long bytes) {
+        return {(T *)*word, bytes / (long long)sizeof(T)};
     }
 };
 
 template <class... Ps> struct Kernel;
 template <> struct Kernel<> {
     template <class F, class... Read>
-    static void run(F *kernel, const long long *, Read... read) { kernel(read...); }
+    static void run(F *kernel, const long long *, const long long *, Read... read) {
+        kernel(read...);
+    }
 };
 template <class P, class... Rest> struct Kernel<P, Rest...> {
     template <class F, class... Read>
-    static void run(F *kernel, const long long *word, Read... read) {
+    static void run(F *kernel, const long long *word, const long long *bytes, Read... read) {
         Kernel<Rest...>::run(
-            kernel, word + Parameter<P>::words, read..., Parameter<P>::read(word));
+            kernel, word + Parameter<P>::words, bytes + Parameter<P>::words, read...,
+            Parameter<P>::read(word, *bytes));
     }
 };
 
-const int THREADS = 32, BLOCKS = 4;
 template <class... Ps> struct Launch {
-    typedef void Function(pyrelay_record *, long long, long long, Ps...);
+    typedef void Function(Ps...);
     Function *kernel;
-    pyrelay_record *record;
-    long long begin, end;
-    const long long *words;
+    const long long *words, *bytes;
     static void thread(void *self) {
         Launch *launch = (Launch *)self;
-        Kernel<Ps...>::template run<Function>(
-            launch->kernel, launch->words, launch->record, launch->begin, launch->end);
+        Kernel<Ps...>::template run<Function>(launch->kernel, launch->words, launch->bytes);
     }
 };
-// Runs begin..end of a kernel: an item per thread, or per block of `threads` that work together.
+// Runs a grid of blocks whose threads work together, or do not.
 template <class... Ps> static long long launch(
-    void (*kernel)(pyrelay_record *, long long, long long, Ps...), int threads,
-    long long *words, long long begin, long long end
+    void (*kernel)(Ps...), bool together, const long long *words, const long long *bytes,
+    long long blocks, long long threads
 ) {
-    long long *host = (long long *)words[0];
-    pyrelay_record record;
-    memset(&record, 0, sizeof record);
-    record.stop = host[16], record.process = host[17];
     fault = NONE;
-    Launch<Ps...> made = {kernel, &record, begin, end, words + 1};
-    long long items = end - begin;
-    long long blocks = threads > 1 ? items : (items + THREADS - 1) / THREADS;
-    blockDim.x = threads > 1 ? threads : THREADS;
-    gridDim.x = blocks < BLOCKS ? (int)blocks : BLOCKS;
-    for (int b = gridDim.x - 1; b >= 0 && fault == NONE; b--) {
+    Launch<Ps...> made = {kernel, words, bytes};
+    blockDim.x = threads, gridDim.x = blocks;
+    for (int b = blocks - 1; b >= 0 && fault == NONE; b--) {
         blockIdx.x = b;
-        if (threads > 1) {
+        if (together) {
             run(threads, Launch<Ps...>::thread, &made);
             continue;
         }
-        for (int t = THREADS - 1; t >= 0; t--) {
+        for (int t = threads - 1; t >= 0; t--) {
             threadIdx.x = t;
             Launch<Ps...>::thread(&made);
         }
     }
-    if (fault != NONE) return fault;
-    if (record.status == 1) {
-        host[0] = record.site;
-        memcpy(host + 1, record.values, sizeof record.values);
-    }
-    return record.status;
+    return fault;
 }
-}
-
-PYRELAY_ENTRY void pyrelay_know(long long address, long long bytes) {
-    using namespace pyrelay_emulator;
-    if (known_count == MOST_KNOWN) known_count = 0;
-    known[known_count][0] = address;
-    known[known_count++][1] = bytes;
 }
 """

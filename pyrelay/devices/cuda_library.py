@@ -12,8 +12,21 @@ from __future__ import annotations
 
 import textwrap
 
+from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
-from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
+from pyrelay.lower.emit_cuda import emit
+from pyrelay.lower.target import (
+    BACK,
+    FORWARD,
+    WEIGHTS,
+    ConvolutionKernel,
+    MatmulKernel,
+    Target,
+)
+
+_made: dict[str, tuple[tuple[str, ...], DType | None]] = {}
+
+_PICOSECONDS = 1000  # for a multiplication: nobody shares this work, so it matters to nobody
 
 TILE = 16
 """Rows and columns of a tile; a block has as many threads as a tile has elements."""
@@ -21,11 +34,12 @@ TILE = 16
 _MATMUL = """\
 #define BLOCK_THREADS {threads}
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 first, i64 last, Buffer<const {t}> a, Buffer<const {t}> b,
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a, Buffer<const {t}> b,
     Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
     i64 a_line, i64 b_line, i64 c_line, i64 axes,
     i64 no_finisher, i64 no_operands{batch_parameters}
 ) {{
+    if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED({t}, a_tile, {threads});
     PYRELAY_SHARED({t}, b_tile, {threads});
     const i64 row = threadIdx.x / {tile}, column = threadIdx.x % {tile};
@@ -72,12 +86,13 @@ _BATCH_AXIS = """\
 
 _CONVOLUTION = """\
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 first, i64 last, Buffer<{left}> {first}, Buffer<{right}> {second},
-    Buffer<{t}> {result}, i64 entries, i64 groups, i64 channels, i64 outputs,
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{left}> {first},
+    Buffer<{right}> {second}, Buffer<{t}> {result}, i64 entries, i64 groups, i64 channels, i64 outputs,
     i64 extent0, i64 taps0, i64 out0, i64 stride0, i64 step0, i64 before0,
     i64 extent1, i64 taps1, i64 out1, i64 stride1, i64 step1, i64 before1,
     i64 extent2, i64 taps2, i64 out2, i64 stride2, i64 step2, i64 before2
 ) {{
+    if (pyrelay_over(record, launch)) return;
     const i64 extent = extent0 * extent1 * extent2, taps = taps0 * taps1 * taps2;
     const i64 pixels = out0 * out1 * out2;
     const i64 threads = (i64)gridDim.x * blockDim.x;
@@ -123,10 +138,12 @@ def matmul(dtype: DType, axes: int) -> str:
     parameters = "".join(f", i64 extent{k}, i64 a_stride{k}, i64 b_stride{k}" for k in range(axes))
     product = f"a_tile[row * {TILE} + step] * b_tile[step * {TILE} + column]"
     add = f"{t}(sum | ({product}))" if dtype.kind == "b" else f"{t}(sum + {product})"
-    return _MATMUL.format(
+    text = _MATMUL.format(
         t=t, tile=TILE, most=TILE - 1, threads=TILE * TILE, add=add, batch_parameters=parameters,
         batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
     )
+    _made[text] = ((ADDRESS,) * 3 + ("i64",) * (12 + 3 * axes), dtype)
+    return text
 
 
 def convolution(dtype: DType, what: str, channels_last: bool) -> str:
@@ -157,10 +174,47 @@ def convolution(dtype: DType, what: str, channels_last: bool) -> str:
         "channel": "channels", "tap": "taps",
     }
     head = "".join(_TAKE.format(name=name, extent=extents[name]) for name in taken)
-    return _CONVOLUTION.format(
+    text = _CONVOLUTION.format(
         t=t, left=f"const {t}", right=f"const {t}", first=names[0], second=names[1],
         result=names[2], body=textwrap.indent(head + body, " " * 8),
     )
+    _made[text] = ((ADDRESS,) * 3 + ("i64",) * 22, None)
+    return text
+
+
+def kinds_of(text: str) -> tuple[str, ...]:
+    """What the parameters are of a text that this module made."""
+    return _made[text][0]
+
+
+def product_of(text: str) -> DType | None:
+    """The element type of products of matrices that a text computes; None for another text."""
+    return _made[text][1]
+
+
+_ELEMENT = """\
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, {parameters}
+) {{
+    if (pyrelay_over(record, launch) || blockIdx.x != 0 || threadIdx.x != 0) return;
+    {body}
+}}
+"""
+
+
+def element_read(kind: str) -> Text:
+    """A kernel that copies one element (kind from `instructions.MEMORY`) to a word: its address
+    and index, the word's address."""
+    parameters = f"Buffer<const {kind}> array, i64 index, i64 *word"
+    source = _ELEMENT.format(parameters=parameters, body="*word = (i64)array[index];")
+    return Text(source, (ADDRESS, "i64", ADDRESS))
+
+
+def element_write(kind: str) -> Text:
+    """A kernel that copies a word to one element: its address and index, the word's address."""
+    parameters = f"Buffer<{kind}> array, i64 index, const i64 *word"
+    source = _ELEMENT.format(parameters=parameters, body=f"array[index] = ({kind})*word;")
+    return Text(source, (ADDRESS, "i64", ADDRESS))
 
 
 def _loop(index: str, extent: str, body: str) -> str:
@@ -170,3 +224,15 @@ def _loop(index: str, extent: str, body: str) -> str:
 
 def _sum(a: str, b: str) -> str:
     return f"sum = sum + {a} * {b};\n"
+
+
+def _matmul(dtype: DType, axes: int) -> MatmulKernel:
+    return MatmulKernel(matmul(dtype, axes), TILE, TILE, _PICOSECONDS)
+
+
+def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:
+    return ConvolutionKernel(convolution(dtype, what, channels_last), 1, 1, 1, _PICOSECONDS)
+
+
+TARGET = Target(emit, _matmul, _convolution)
+"""What the planner asks of a GPU."""

@@ -12,15 +12,20 @@ from __future__ import annotations
 from pyrelay.ops.cuda_prelude import CUDA_PRELUDE
 
 RECORD = r"""
-// What a launch reports: kernels write it, the host reads it.
+// What launches report: kernels write it, the host reads it at the end of a call.
 struct pyrelay_record {
     u64 lock;
     i64 position, status, site, values[15];
-    i64 stop;  // on the host: the address of the function that looks for Ctrl-C
-    i64 process;  // its argument
+    i64 launch;  // the launch that failed
+    i64 stop;  // the address of a word that the host sets to end what runs; emulated, a function
 };
+// Whether an earlier launch has failed: what follows it is not to happen. Programs that cannot fail
+// say so with launch 0, and read no memory.
+__device__ bool pyrelay_over(pyrelay_record *record, i64 launch) {
+    return launch != 0 && record->status != 0 && record->launch != launch;
+}
 // True for the thread that may write the values of its failure, and then has to release the record.
-__device__ bool pyrelay_claim(pyrelay_record *record, i64 position, i64 site) {
+__device__ bool pyrelay_claim(pyrelay_record *record, i64 launch, i64 position, i64 site) {
     while (atomicCAS(&record->lock, 0ull, 1ull) != 0) {}
     __threadfence();
     if (record->status != 0 && record->position <= position) {
@@ -29,6 +34,8 @@ __device__ bool pyrelay_claim(pyrelay_record *record, i64 position, i64 site) {
     }
     record->position = position;
     record->site = site;
+    record->launch = launch;
+    __threadfence();
     record->status = 1;
     return true;
 }
@@ -58,11 +65,33 @@ template <class T> __device__ void pyrelay_put(i64 *slot, T value) {
     *slot = (i64)value;
 }
 
+
+// A scalar that an earlier kernel left on the device, from its words.
+template <class T> struct pyrelay_words {
+    static __device__ T read(const i64 *slot) { return (T)*slot; }
+};
+template <> struct pyrelay_words<f32> {
+    static __device__ f32 read(const i64 *slot) { return __int_as_float((i32)*slot); }
+};
+template <> struct pyrelay_words<f64> {
+    static __device__ f64 read(const i64 *slot) { return __longlong_as_double(*slot); }
+};
+template <> struct pyrelay_words<c64> {
+    static __device__ c64 read(const i64 *slot) {
+        return c64(__int_as_float((i32)*slot), __int_as_float((i32)(*slot >> 32)));
+    }
+};
+template <> struct pyrelay_words<c128> {
+    static __device__ c128 read(const i64 *slot) {
+        return c128(__longlong_as_double(slot[0]), __longlong_as_double(slot[1]));
+    }
+};
+
 #define PYRELAY_INFINITY __longlong_as_double(0x7ff0000000000000ll)
 #define PYRELAY_NAN __longlong_as_double(0x7ff8000000000000ll)
 
 // State of a kernel's recursive routines: how deep they are, how often they were entered.
-struct pyrelay_calls { int depth, rounds; };
+struct pyrelay_calls { int depth, rounds; i64 launch; };
 """
 
 DEVICE = r"""
@@ -71,7 +100,7 @@ template <class T> using Buffer = T *;
 // Whether the host wants the launch to stop; looked up now and then in loops of the program.
 __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     if ((++rounds & 0xfffff) != 0) return false;
-    return *(volatile i64 *)&record->stop != 0;
+    return *(volatile i64 *)record->stop != 0;
 }
 """
 

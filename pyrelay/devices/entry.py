@@ -19,8 +19,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.devices import boundary_fields as fields
-from pyrelay.devices import cpu
-from pyrelay.devices.base import Device
+from pyrelay.devices import native
 from pyrelay.devices.layout import RECORD_WORDS, WORD, Control, Status
 from pyrelay.devices.runtime import Runtime, runtime
 from pyrelay.lower import boundary
@@ -54,13 +53,13 @@ class Executable:
     call: the C function. It keeps everything it needs alive, so it may outlive this object.
     """
 
-    def __init__(self, plan: EncodedPlan, device: Device = cpu.DEVICE) -> None:
-        """Load the kernels on a device and build the tables."""
+    def __init__(self, plan: EncodedPlan) -> None:
+        """Load the kernels and build the tables."""
         self.plan = plan
         machine = runtime()
-        if plan.parallel and device.shares:
+        if plan.parallel:
             machine.use_threads()
-        addresses = device.load([kernel.source for kernel in plan.kernels])
+        addresses = [native.kernel_address(kernel.source) for kernel in plan.kernels]
         self.call: Callable[..., Any] = _c_function(_control(plan, addresses, machine))
 
 

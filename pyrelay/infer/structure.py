@@ -23,6 +23,7 @@ from pyrelay.infer import columns, random_state
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.attributes import is_constant_object
 from pyrelay.infer.datatypes import Schema, declare, family_of
+from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.pools import Packed, PackedTree, Packer, Unpacker
 from pyrelay.infer.values import CAUSE
 from pyrelay.ir import types
@@ -58,6 +59,7 @@ class Flattened:
     open: list[type] = field(default_factory=list)  # classes of the objects that lead here
     apart: int = columns.MOST_APART  # lists up to this length are structures of their items
     inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
+    on_device: bool = False  # whether any leaf is an array in the memory of a GPU
 
 
 Key = tuple[Any, ...]
@@ -232,6 +234,8 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
                     for v, f in zip(value, value._fields, strict=True)
                 ))
         return ("tuple", None, *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
+    if is_device_array(value):
+        return _device_array(value, into, name)
     if is_constant_object(value):
         return ("object", Identity(value))
     return _container(value, into, name)
@@ -260,6 +264,18 @@ def _array(value: np.ndarray[Any, Any], into: Flattened, name: str) -> Key:
     into.leaves.append(value)
     into.names.append(name)
     return ("array", dtype.name, tuple(1 if n == 1 else None for n in value.shape))
+
+
+def _device_array(value: Any, into: Flattened, name: str) -> Key:
+    again = _remember(value, into)
+    into.on_device = True
+    if again is not None:
+        return ("again", again)
+    leaf = device_array(value)
+    into.leaves.append(leaf)
+    into.names.append(name)
+    ones = tuple(1 if n == 1 else None for n in leaf.shape)
+    return ("array", _dtype(leaf.dtype, name).name, ones)
 
 
 def _dtype(dtype: Any, name: str) -> types.DType:
@@ -489,7 +505,8 @@ def assemble(
                 array = _viewed(array, step, results)
             return array
         case ArgumentResult(leaf):
-            return flat.leaves[leaf]
+            array = flat.leaves[leaf]
+            return array.value if isinstance(array, DeviceArray) else array
         case ContainerResult(number):
             return flat.containers[number]
         case InnerResult(number, position):

@@ -70,8 +70,9 @@ _PREFIX = {ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r", SCRATCH
 _WIDTH = 96
 
 
-def emit(kernel: Kernel) -> str:
-    """The kernel's source text."""
+def emit(kernel: Kernel, on_device: frozenset[Parameter] = frozenset()) -> str:
+    """The kernel's source text. It finds the scalars of `on_device` by their addresses, where an
+    earlier kernel left them."""
     names = _parameter_names(kernel)
     printers = [_Printer(kernel, names, routine) for routine in kernel.routines]
     parts = [f"{_routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
@@ -79,7 +80,12 @@ def emit(kernel: Kernel) -> str:
     shared = cooperation(kernel)
     if shared is not None:
         parts.append(f"#define BLOCK_THREADS {BLOCK_THREADS}")
-    parts.append(_kernel_head(kernel, names) + _Printer(kernel, names, shared=shared).text())
+    taken = tuple(
+        f"const {p.dtype.name} {names[p]} = pyrelay_words<{p.dtype.name}>::read({names[p]}_at);"
+        for p in kernel.parameters if p in on_device
+    )
+    body = _Printer(kernel, names, shared=shared, taken=taken).text()
+    parts.append(_kernel_head(kernel, names, on_device) + body)
     return "\n".join(parts)
 
 
@@ -93,14 +99,18 @@ def _parameter_names(kernel: Kernel) -> dict[Parameter, str]:
     return names
 
 
-def _kernel_head(kernel: Kernel, names: dict[Parameter, str]) -> str:
+def _kernel_head(
+    kernel: Kernel, names: dict[Parameter, str], on_device: frozenset[Parameter]
+) -> str:
     stored = {
         statement.array for statement in statements(kernel.body) if isinstance(statement, Store)
     }
-    declared = ["pyrelay_record *record", "i64 first", "i64 last"]
+    declared = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
     for parameter, name in names.items():
         kind = parameter.dtype.name
-        if parameter.role in (SCALAR, EXTENT):
+        if parameter in on_device:
+            declared.append(f"const i64 *{name}_at")
+        elif parameter.role in (SCALAR, EXTENT):
             declared.append(f"{kind} {name}")
         elif parameter.role == SLOT:
             declared.append(f"i64 *{name}")
@@ -173,9 +183,9 @@ class _Printer:
 
     def __init__(
         self, kernel: Kernel, parameters: dict[Parameter, str], routine: Routine | None = None,
-        shared: Cooperation | None = None,
+        shared: Cooperation | None = None, taken: Sequence[str] = (),
     ) -> None:
-        self.shared = shared
+        self.shared, self.taken = shared, taken
         self.alone = False  # in a shared loop, where each thread does rounds of its own
         self.kernel, self.routine, self.parameters = kernel, routine, parameters
         self.body = kernel.body if routine is None else routine.body
@@ -275,13 +285,16 @@ class _Printer:
             thread, step = "blockIdx.x", "gridDim.x"
         if self.loops:
             self._line("int rounds = 0;", 1)
+        self._line("if (pyrelay_over(record, launch)) return;", 1)
+        for each in self.taken:
+            self._line(each, 1)
         self._line(f"for (i64 begin = first + {thread};", 1)
         self._line(f"     begin < last; begin += {step}) {{", 1)
         ranged = [s for s in statements(self.body) if self.kernel.end in operands(s)]
         if not all(isinstance(s, For) and self._is_whole(s) for s in ranged):
             self._line("const i64 end = begin + 1;", 2)
         if self.kernel.routines:
-            self._line("pyrelay_calls calls = {0, 0};", 2)
+            self._line("pyrelay_calls calls = {0, 0, launch};", 2)
         for each in self.declared:
             self._line(each, 2)
         self._body(self.body, 2)
@@ -468,8 +481,9 @@ class _Printer:
 
     def _fail(self, fail: Fail, values: Sequence[str], depth: int) -> None:
         position = "begin" if self.routine is None else "0"
+        launch = "launch" if self.routine is None else "calls.launch"
         self._line(f"if ({_bare(values[0])}) {{", depth)
-        self._line(f"if (pyrelay_claim(record, {position}, {fail.site})) {{", depth + 1)
+        self._line(f"if (pyrelay_claim(record, {launch}, {position}, {fail.site})) {{", depth + 1)
         word = 0
         for operand, value in zip(fail.values, values[1:], strict=True):
             self._line(f"pyrelay_put(record->values + {word}, {_bare(value)});", depth + 2)

@@ -13,6 +13,7 @@ fetches them into buffers.
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,23 @@ class Host:
         else:
             self._copy(arrays, rest[count:])
         return out
+
+    def places(
+        self, given: Sequence[int], *, fetching: bool = False
+    ) -> tuple[list[tuple[int, int]], list[int]]:
+        """Where addresses stand among the words of a call, or of `fetch`: those of argument arrays
+        with their bytes, and those of result arrays."""
+        if fetching:
+            return [], list(range(len(given)))
+        found, place = [], 0
+        for ty in self.arguments:
+            if ty.shape:
+                extents = given[place + 1 : place + 1 + ty.rank]
+                found.append((place, math.prod(extents) * ty.dtype.size))
+                place += 1 + ty.rank
+            else:
+                place += boundary.scalar_words(types.scalar_kind(ty))
+        return found, list(range(place + len(self.symbols), len(given)))
 
     def fetch(self, addresses: Sequence[int]) -> list[int]:
         """Copy the arrays that wait into buffers of the plan."""

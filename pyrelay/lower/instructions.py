@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import Span
+from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.boundary import Parameter, Result
 
 # ---------------------------------------------------------------------------------- operands
@@ -407,11 +408,15 @@ HostFunction = Callable[[Sequence[int]], Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel as source text, its identity; its name and the user's lines are for people."""
+    """A kernel as source text, its identity; its name and the user's lines are for people.
+
+    `code` is what the text was printed from, None for kernels of a library.
+    """
 
     name: str
     source: str
     spans: tuple[Span, ...] = field(default=(), compare=False)
+    code: kernel_ir.Kernel | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,16 @@ its buffers. Parameters of a kernel are listed in the order in which they stand 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let
 from pyrelay.ir.types import DType
+
+Word = TypeVar("Word")
 
 # The roles of a parameter, in the order in which parameters stand in a block.
 PRODUCT = "product"  # address of the product that the kernel finishes, see `finishing.py`
@@ -246,6 +248,19 @@ class Kernel:
     sites: tuple[RaiseSite, ...] = ()
     spans: tuple[Span, ...] = ()
     routines: tuple[Routine, ...] = ()
+
+    def split(self, words: Sequence[Word]) -> list[tuple[Parameter, Sequence[Word]]]:
+        """The words of a launch by the parameters that they belong to."""
+        found, place = [], 0
+        for parameter in self.parameters:
+            found.append((parameter, words[place : place + parameter.words]))
+            place += parameter.words
+        return found
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it reads and writes no buffer."""
+        return all(p.role in (SCALAR, EXTENT, SLOT) for p in self.parameters)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -71,14 +71,14 @@ class Program:
     def kernel(self, code: kernel_ir.Kernel, name: str) -> int:
         """The number of a kernel; kernels of one text are one, with the name of the first."""
         if code not in self._numbers:
-            self._numbers[code] = self.source(self.target.emit(code), name, code.spans)
+            self._numbers[code] = self.source(self.target.emit(code), name, code)
         return self._numbers[code]
 
-    def source(self, text: str, name: str, spans: Sequence[Span] = ()) -> int:
+    def source(self, text: str, name: str, code: kernel_ir.Kernel | None = None) -> int:
         """The number of the kernel with this text."""
         if text not in self._by_source:
             self._by_source[text] = len(self.kernels)
-            self.kernels.append(Kernel(name, text, tuple(spans)))
+            self.kernels.append(Kernel(name, text, code.spans if code else (), code))
         return self._by_source[text]
 
     def site(

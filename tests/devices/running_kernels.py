@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from pyrelay.devices import cuda_emulator, native
+from pyrelay.devices.driver import Text
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
 _NEVER_STOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda process: 0)
@@ -45,18 +46,32 @@ def run(source: str, *parameters: Any, ranges: Sequence[tuple[int, int]]) -> np.
     return run_at(native.kernel_address(source), *parameters, ranges=ranges)
 
 
-def run_at(
-    address: int, *parameters: Any, ranges: Sequence[tuple[int, int]], status: int = 0
-) -> np.ndarray:
-    """Calls the kernel at an address for each range; the error record. Fails unless every call
-    ends with this status."""
+def run_at(address: int, *parameters: Any, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Calls the kernel at an address for each range; the error record. Fails unless every status
+    is 0."""
     record = np.zeros(18, np.int64)
     record[16] = ctypes.cast(_NEVER_STOP, ctypes.c_void_p).value
     block = np.array(words(record, *parameters), np.int64)
     kernel = _KERNEL(address)
     for begin, end in ranges:
-        assert kernel(block.ctypes.data, begin, end) == status
+        assert kernel(block.ctypes.data, begin, end) == 0
     return record
+
+
+def emulate(texts: Sequence[str], *calls: tuple[Any, ...], items: Sequence[int]) -> None:
+    """Runs each CUDA kernel once, with its parameters, over so many items, on the emulator.
+
+    Indices outside of the arrays are errors (InvariantError).
+    """
+    driver = cuda_emulator.EmulatorDriver()
+    record = np.zeros(21, np.int64)
+    functions = driver.load([Text(text, ()) for text in texts])
+    for function, parameters, count in zip(functions, calls, items, strict=True):
+        for each in parameters:
+            if isinstance(each, np.ndarray):
+                driver.sizes[each.ctypes.data] = each.nbytes
+        driver.launch(function, count, words(record, 0, 0, count, *parameters))
+    assert not record.any()
 
 
 def elementwise_source(expression: str, inputs: Sequence[str], output: str) -> str:

@@ -16,13 +16,13 @@ import pytest
 import pyrelay
 from pyrelay import config, nn
 from pyrelay.devices import cuda_emulator
-from pyrelay.devices.base import device
-from pyrelay.devices.entry import Executable
+from pyrelay.devices.cuda_emulator import DEVICE
+from pyrelay.devices.cuda_library import TARGET
+from pyrelay.errors import InvariantError
 from pyrelay.ir.nodes import Module
-from pyrelay.lower.encode import encode
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
-from tests.devices.running_kernels import needs_compiler, run_at
+from tests.devices.running_kernels import emulate, needs_compiler
 from tests.end_to_end.test_corpus_compiled import (
     differentiable,
     executable,
@@ -35,7 +35,6 @@ from tests.programs import PROGRAMS, Program
 
 pytestmark = needs_compiler
 ON = "cuda_emulator"
-OUT_OF_BOUNDS, BARRIER = 90, 91
 
 #: One program of each form of control flow and of each kind of op; the others run as slow tests.
 SAMPLE = frozenset([
@@ -71,8 +70,7 @@ def test_programs_of_the_corpus_do_what_python_does(program: Program, number: in
 
 def on_the_emulator(module: Module) -> Callable[..., tuple[Any, ...]]:
     """A module compiled for the emulator; always gives a tuple."""
-    made = encode(plan(lowered(module, "fuse"), cuda_emulator.TARGET))
-    run = Executable(made, cuda_emulator.DEVICE).call
+    run = DEVICE.load(plan(lowered(module, "fuse"), TARGET))
 
     def call(*args: Any) -> tuple[Any, ...]:
         results = run(*map(copy.copy, args))
@@ -269,13 +267,6 @@ def test_an_unknown_device_is_refused_at_once() -> None:
         pyrelay.jit(lambda x: x, device="tpu")
 
 
-def test_a_gpu_is_refused_with_the_reason() -> None:
-    with pytest.raises(pyrelay.errors.DeviceError, match=r"^device 'cuda' "):
-        device("cuda")
-    with pytest.raises(pyrelay.errors.DeviceError, match=r"^device 'cuda' "):
-        pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
-
-
 def test_importing_pyrelay_looks_for_no_gpu_and_no_compiler() -> None:
     code = (
         "import sys, pyrelay, numpy as np; pyrelay.jit(np.tanh)(np.ones(2));"
@@ -288,18 +279,15 @@ def test_importing_pyrelay_looks_for_no_gpu_and_no_compiler() -> None:
 # -- the emulator itself -------------------------------------------------------------------------
 
 _HEAD = (
-    'extern "C" __global__ void kernel(pyrelay_record *record, i64 first, i64 last, '
+    'extern "C" __global__ void kernel(pyrelay_record *record, i64 launch, i64 first, i64 last, '
     "Buffer<const f64> a, Buffer<f64> o) {\n"
 )
 BY_BLOCKS = "#define BLOCK_THREADS 64\n" + _HEAD
 EACH = BY_BLOCKS + "for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {\n"
 
 
-def run_text(text: str, a: np.ndarray, o: np.ndarray, items: int, status: int = 0) -> None:
-    (address,) = cuda_emulator.load([text])
-    for each in (a, o):
-        cuda_emulator.know(address, each.ctypes.data, each.nbytes)
-    run_at(address, a, o, ranges=[(0, items)], status=status)
+def run_text(text: str, a: np.ndarray, o: np.ndarray, items: int) -> None:
+    emulate([text], (a, o), items=[items])
 
 
 def test_threads_of_a_block_share_memory_and_wait_for_each_other() -> None:
@@ -336,13 +324,15 @@ def test_shared_memory_starts_with_garbage() -> None:
 
 def test_a_barrier_that_not_all_threads_reach_is_a_fault() -> None:
     text = EACH + "if (threadIdx.x < 32) __syncthreads();\no[threadIdx.x] = a[threadIdx.x];\n}}"
-    run_text(text, np.zeros(64), np.zeros(64), 1, status=BARRIER)
+    with pytest.raises(InvariantError, match="a barrier is not reached by all"):
+        run_text(text, np.zeros(64), np.zeros(64), 1)
 
 
 @pytest.mark.parametrize("index", [-1, 64])
 def test_an_index_outside_of_a_known_buffer_is_a_fault(index: int) -> None:
     text = _HEAD + f"o[{index}] = a[0];\n}}"
-    run_text(text, np.zeros(64), np.zeros(64), 1, status=OUT_OF_BOUNDS)
+    with pytest.raises(InvariantError, match="lies outside of its buffer"):
+        run_text(text, np.zeros(64), np.zeros(64), 1)
 
 
 def test_equal_kernels_are_compiled_once() -> None:

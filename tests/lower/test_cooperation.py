@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cuda_emulator
 from pyrelay.ir import dims
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, bool_, f64, i64
@@ -33,7 +32,7 @@ from pyrelay.lower.kernel import (
     Store,
 )
 from pyrelay.lower.kernelise import kernelise
-from tests.devices.running_kernels import needs_compiler, run_at
+from tests.devices.running_kernels import emulate, needs_compiler
 from tests.lower.lowered import function_of
 
 ON = "cuda_emulator"
@@ -118,8 +117,7 @@ def test_what_all_threads_read_is_read_before_one_of_them_overwrites_it() -> Non
     text = emit(made)
     assert "BLOCK_THREADS" in text
     a, out = np.arange(5.0, 400.0), np.zeros(1)
-    (address,) = cuda_emulator.load([text])
-    run_at(address, a, a.size, out, ranges=[(0, 1)])
+    emulate([text], (a, a.size, out), items=[1])
     np.testing.assert_array_equal(a, np.arange(395.0))
     assert out[0] == 5.0
 

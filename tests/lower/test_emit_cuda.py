@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cuda_emulator
 from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
 from pyrelay.lower.emit_cuda import emit, literal
 from pyrelay.lower.kernel import (
@@ -32,7 +31,7 @@ from pyrelay.lower.kernel import (
     Store,
     While,
 )
-from tests.devices.running_kernels import needs_compiler, run_at
+from tests.devices.running_kernels import emulate, needs_compiler
 
 A, N, OUT = Parameter(ARRAY, 0, f64), Parameter(EXTENT, 0, i64), Parameter(OUTPUT, 0, f64)
 ZERO, ONE = Literal(0, i64), Literal(1, i64)
@@ -47,8 +46,7 @@ def kernel(body: Callable[[Local], list[Statement]], extent: int = 1) -> Kernel:
 
 def executed(made: Kernel, a: np.ndarray, extent: int) -> np.ndarray:
     out = np.zeros(extent)
-    (address,) = cuda_emulator.load([emit(made)])
-    run_at(address, a, a.size, out, ranges=[(0, extent)])
+    emulate([emit(made)], (a, a.size, out), items=[extent])
     return out
 
 
@@ -62,9 +60,10 @@ def test_the_text_is_what_a_person_would_write() -> None:
 
     assert emit(kernel(body)) == (
         'extern "C" __global__ void kernel(\n'
-        "    pyrelay_record *record, i64 first, i64 last, Buffer<const f64> a0, i64 n0, "
-        "Buffer<f64> o0\n"
+        "    pyrelay_record *record, i64 launch, i64 first, i64 last, "
+        "Buffer<const f64> a0, i64 n0,\n    Buffer<f64> o0\n"
         ") {\n"
+        "    if (pyrelay_over(record, launch)) return;\n"
         "    for (i64 begin = first + (i64)blockIdx.x * blockDim.x + threadIdx.x;\n"
         "         begin < last; begin += (i64)gridDim.x * blockDim.x) {\n"
         "        {\n"
@@ -155,12 +154,11 @@ def test_numbers_are_exact_and_of_their_dtype(dtype: DType) -> None:
     wanted = np.array(values, dtype.numpy)
     stores = [f"o[{k}] = {literal(v.item(), dtype)};" for k, v in enumerate(wanted)]
     text = (
-        'extern "C" __global__ void kernel(pyrelay_record *record, i64 first, i64 last, '
-        f"Buffer<{dtype.name}> o) {{ {' '.join(stores)} }}"
+        'extern "C" __global__ void kernel(pyrelay_record *record, i64 launch, i64 first, '
+        f"i64 last, Buffer<{dtype.name}> o) {{ {' '.join(stores)} }}"
     )
     got = np.zeros(len(values), dtype.numpy)
-    (address,) = cuda_emulator.load([text])
-    run_at(address, got, ranges=[(0, 1)])
+    emulate([text], (got,), items=[1])
     assert got.tobytes() == wanted.tobytes()
 
 

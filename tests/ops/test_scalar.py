@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyrelay.devices import cuda_emulator
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
 from pyrelay.ops.scalar import SCALARS, Scalar
-from tests.devices.running_kernels import needs_compiler, run, run_at
+from tests.devices.running_kernels import emulate, needs_compiler, run
 
 NUMPY: dict[str, Callable[..., Any]] = {
     "add_reassociated": np.add,
@@ -182,8 +181,8 @@ def cuda_kernel(texts: Sequence[tuple[str, DType]], dtype: DType) -> str:
     ins = [f"Buffer<const {dtype.name}> {x}s" for x in "abc"]
     stores = [f"o{k}[i] = {text};" for k, (text, _) in enumerate(texts)]
     return "\n".join([
-        'extern "C" __global__ void kernel(pyrelay_record *record, i64 first, i64 last,',
-        ", ".join([*ins, *outs]), ") {",
+        'extern "C" __global__ void kernel(',
+        "pyrelay_record *record, i64 launch, i64 first, i64 last,", ", ".join([*ins, *outs]), ") {",
         "for (i64 i = first + (i64)blockIdx.x * blockDim.x + threadIdx.x; i < last;",
         "     i += (i64)gridDim.x * blockDim.x) {", *places, *stores, "} }",
     ])  # fmt: skip
@@ -202,10 +201,11 @@ def test_cuda_spellings_of_every_primitive_agree_with_numpy() -> None:
             kernels.append(cuda_kernel(
                 [(spelled_in_cuda(s, dtype), s.result_dtype(dtype)) for s in scalars], dtype
             ))  # fmt: skip
-            cases.append((given, scalars, dtype))
-    for address, (given, scalars, dtype) in zip(cuda_emulator.load(kernels), cases, strict=True):
-        outs = [np.zeros(given[0].shape, s.result_dtype(dtype).numpy) for s in scalars]
-        run_at(address, *given, *outs, ranges=[(0, given[0].size)])
+            outs = [np.zeros(given[0].shape, s.result_dtype(dtype).numpy) for s in scalars]
+            cases.append((given, outs, scalars, dtype))
+    calls = [(*given, *outs) for given, outs, _, _ in cases]
+    emulate(kernels, *calls, items=[call[0].size for call in calls])
+    for given, outs, scalars, dtype in cases:
         for scalar, out in zip(scalars, outs, strict=True):
             agree(scalar, out, expected(scalar, given, dtype), dtype)
 
@@ -217,12 +217,15 @@ def test_cuda_casts_to_every_dtype_are_numpys_astype() -> None:
         cuda_kernel([(SCALARS["cast"].cuda(t).format("a"), t) for t in targets], dtype)
         for dtype in targets
     ]
-    for address, dtype in zip(cuda_emulator.load(kernels), targets, strict=True):
+    calls = []
+    for dtype in targets:
         values, _, _ = operands(dtype)
         if dtype.kind in "fc":
             values = np.nan_to_num(values, posinf=1, neginf=-1)
         results = [np.zeros(values.shape, target.numpy) for target in targets]
-        run_at(address, values, values, values, *results, ranges=[(0, values.size)])
+        calls.append((values, values, values, *results))
+    emulate(kernels, *calls, items=[call[0].size for call in calls])
+    for dtype, (values, _, _, *results) in zip(targets, calls, strict=True):
         for target, computed in zip(targets, results, strict=True):
             agrees_with_astype(values, computed, dtype, target)
 

@@ -1,0 +1,145 @@
+"""What the plan executor for GPUs asks of a GPU, and nothing else.
+
+In: nothing. Out: `Driver`, which `cupy_driver` implements with CuPy for a real GPU and
+`cuda_emulator` with the host's compiler for tests. `gpu` is all that lies above it.
+
+Work is asynchronous and in the order of one stream, the one that is current when a call begins:
+only `download` and `wait` wait for it. Memory that is freed may be given out again at once, since
+what uses it next comes later in the same stream.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.ir.types import DType
+
+ADDRESS = "address"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A kernel as `lower.emit_cuda` prints it.
+
+    kinds: what each parameter after the record, the launch and the range is: `ADDRESS`, or the name
+    of the dtype of a scalar by value (complex128 takes two words of a launch).
+    """
+
+    source: str
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`c = a @ b`, row-major: numbers of rows and columns, elements from one line to the next,
+    whether an operand is transposed, and for each batch axis its extent and strides of a and b in
+    elements."""
+
+    dtype: DType
+    a: int
+    b: int
+    c: int
+    m: int
+    n: int
+    k: int
+    a_turned: bool
+    b_turned: bool
+    a_line: int
+    b_line: int
+    c_line: int
+    batch: tuple[tuple[int, int, int], ...]
+
+
+class OutOfDeviceMemory(MemoryError):
+    """The device has no memory left."""
+
+
+class Driver(ABC):
+    """One GPU, or what stands for one."""
+
+    name: str
+
+    # -- memory --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
+        """The address of fresh memory, and the object whose end frees it.
+
+        Raises OutOfDeviceMemory.
+        """
+
+    @abstractmethod
+    def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
+        """Copy a C-contiguous array of the host; it may change when this has returned."""
+
+    @abstractmethod
+    def download(self, array: np.ndarray[Any, Any], address: int) -> None:
+        """Fill a C-contiguous array of the host; waits for all work before."""
+
+    @abstractmethod
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device; the two may not overlap unless they are the same."""
+
+    @abstractmethod
+    def zero(self, address: int, nbytes: int) -> None:
+        """Fill with zeros."""
+
+    # -- work ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def load(self, texts: Sequence[Text]) -> list[Any]:
+        """Compile kernels; what `launch` takes. Raises DeviceError."""
+
+    @abstractmethod
+    def launch(self, function: Any, items: int, words: Sequence[int]) -> None:
+        """Run a kernel over `items` > 0 items; words are those of all its parameters."""
+
+    @abstractmethod
+    def multiply(self, product: Product) -> bool:
+        """A product of matrices by the device's library; False if it has none for this one."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait for all work; Ctrl-C is looked for meanwhile."""
+
+    @property
+    @abstractmethod
+    def stream(self) -> int:
+        """The stream that is current now."""
+
+    @property
+    @abstractmethod
+    def stop_word(self) -> int:
+        """What kernels that run long look at: the record's `stop`."""
+
+    # -- graphs --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def capture(self, issue: Callable[[], None]) -> Any:
+        """What `issue` launches and copies, to be replayed; nothing of it is done."""
+
+    @abstractmethod
+    def replay(self, graph: Any) -> None:
+        """Do what was captured."""
+
+    # -- arrays --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def gathered(self, array: DeviceArray) -> tuple[int, Any]:
+        """A C-contiguous copy of an array: its address and owner."""
+
+    @abstractmethod
+    def scattered(self, array: DeviceArray, owner: Any) -> None:
+        """Write back what `gathered` gave."""
+
+    @abstractmethod
+    def array(
+        self, address: int, owner: Any, dtype: np.dtype[Any], shape: tuple[int, ...], like: Any
+    ) -> Any:
+        """An array of the library that `like` is of, over memory of the device."""

@@ -1,0 +1,87 @@
+"""Arrays that lie in the memory of a GPU, whichever library they are of.
+
+In: an object. Out: a `DeviceArray`, told by `__cuda_array_interface__` (CuPy, PyTorch, JAX, numba);
+no library is imported for it.
+
+See https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """What a program has to know of such an array; `value` is the array itself."""
+
+    value: Any
+    address: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None  # in bytes; None: C-contiguous
+    readonly: bool
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The addresses of the first byte and of the one after the last."""
+        if not self.nbytes or self.strides is None:
+            return self.address, self.address + self.nbytes
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        first = self.address + sum(r for r in reach if r < 0)
+        last = self.address + sum(r for r in reach if r > 0)
+        return first, last + self.dtype.itemsize
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie one after another, the last axis first."""
+        if self.strides is None or not self.nbytes:
+            return True
+        step = self.dtype.itemsize
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent != 1 and stride != step:
+                return False
+            step *= extent
+        return True
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether an object is an array in the memory of a GPU."""
+    return not isinstance(value, np.ndarray) and _interface(value) is not None
+
+
+def device_array(value: Any) -> DeviceArray:
+    """The description of an array for which `is_device_array` is true."""
+    told = _interface(value)
+    assert told is not None
+    address, readonly = told["data"]
+    strides = told.get("strides")
+    return DeviceArray(
+        value, int(address), np.dtype(told["typestr"]), tuple(told["shape"]),
+        None if strides is None else tuple(strides), bool(readonly),
+    )
+
+
+def _interface(value: Any) -> dict[str, Any] | None:
+    # PyTorch's tensors of the CPU raise AttributeError, those that ask for gradients RuntimeError.
+    if getattr(type(value), "__cuda_array_interface__", None) is None:
+        return None
+    try:
+        found: dict[str, Any] | None = value.__cuda_array_interface__
+    except AttributeError:
+        return None
+    return found

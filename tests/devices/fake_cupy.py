@@ -1,0 +1,268 @@
+"""A stand-in for CuPy: the part of its interface that `cupy_driver` uses, on the host.
+
+Kernels are compiled by the emulator from the very unit that NVRTC would get. What is passed by
+value is checked against the size of the parameter, and all that is launched or copied is noted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pyrelay.devices import cuda_emulator
+from pyrelay.devices.cuda_prelude import BLOCKS, DEVICE, PRELUDE
+from pyrelay.devices.driver import Text
+
+H2D, D2H, D2D = 1, 2, 3
+SIZES = {
+    "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "f32": 4,
+    "i64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16,
+}  # fmt: skip
+
+
+class OutOfMemoryError(MemoryError):
+    """cupy.cuda.memory.OutOfMemoryError."""
+
+
+class CompileException(Exception):
+    """cupy.cuda.compiler.CompileException."""
+
+
+class MemoryPointer:
+    """cupy.cuda.MemoryPointer: lives as long as something refers to it."""
+
+    def __init__(self, machine: Machine, nbytes: int) -> None:
+        self.ptr, self.owner = machine.memory.allocate(nbytes)
+        self.size = nbytes
+
+
+class Stream:
+    """cupy.cuda.Stream."""
+
+    def __init__(self, machine: Machine, ptr: int) -> None:
+        self.machine, self.ptr = machine, ptr
+        self.done = True
+
+    def __enter__(self) -> Stream:
+        self.machine.streams.append(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        assert self.machine.streams.pop() is self
+
+    def begin_capture(self) -> None:
+        assert self.ptr != 0, "cannot capture on the default stream"
+        self.machine.captured = []
+
+    def end_capture(self) -> Any:
+        made, self.machine.captured = self.machine.captured, None
+        assert made is not None
+        machine = self.machine
+
+        def launch(stream: Any = None) -> None:
+            machine.replays += 1
+            for each in made:
+                each()
+
+        return SimpleNamespace(launch=launch)
+
+    def synchronize(self) -> None:
+        self.machine.synchronized += 1
+
+
+class ndarray:  # noqa: N801 -- CuPy's name
+    """cupy.ndarray, as far as arrays are passed on."""
+
+    def __init__(self, shape: Any, dtype: Any = float, memptr: Any = None) -> None:
+        self.shape, self.dtype, self.data = tuple(shape), np.dtype(dtype), memptr
+        self.strides: tuple[int, ...] | None = None
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape, "typestr": self.dtype.str, "data": (self.data.ptr, False),
+            "version": 3, "strides": self.strides, "stream": None,
+        }
+
+    def get(self) -> Any:
+        count = int(np.prod(self.shape, dtype=int))
+        text = ctypes.string_at(self.data.ptr, count * self.dtype.itemsize)
+        return np.frombuffer(text, self.dtype).reshape(self.shape).copy()
+
+
+class RawKernel:
+    """cupy.RawKernel: called with a grid, a block and arguments."""
+
+    def __init__(self, machine: Machine, name: str, source: str) -> None:
+        self.machine, self.name, self.source = machine, name, source
+        head = re.search(r"void kernel\((.*?)\) *\{", source, re.DOTALL)
+        assert head is not None
+        self.parameters = [p.strip() for p in head[1].split(",")]
+        ((self.function, _),) = machine.memory.load([Text(source, ())])
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
+        assert len(args) == len(self.parameters), (self.parameters, args)
+        words: list[int] = []
+        for declared, given in zip(self.parameters, args, strict=True):
+            kind = declared.rpartition(" ")[0].strip()
+            size = 8 if "*" in declared or "Buffer" in kind else SIZES[kind]
+            assert isinstance(given, np.generic), "CuPy takes NumPy's scalars by value"
+            assert given.nbytes == size, (declared, given)
+            raw = given.tobytes().ljust(-(-size // 8) * 8, b"\0")
+            words += np.frombuffer(raw, np.int64).tolist()
+        (blocks,), (threads,) = grid, block
+        assert 1 <= threads <= 1024
+        assert 1 <= blocks < 2**31
+
+        def run() -> None:
+            self.machine.launches.append((self.name, blocks, threads))
+            array = np.array(words, np.int64)
+            size = self.machine.memory.sizes.get
+            sizes = np.array([size(w, 2**62) for w in words], np.int64)
+            fault = self.function(
+                array.ctypes.data, sizes.ctypes.data, blocks, threads
+            )
+            assert fault == 0
+
+        self.machine.do(run)
+
+
+class Machine:
+    """A GPU as CuPy shows it: `cupy` is the module."""
+
+    def __init__(self, memory_bytes: int = 2**62) -> None:
+        self.memory = cuda_emulator.EmulatorDriver()
+        self.limit = memory_bytes
+        self.null = Stream(self, 0)
+        self.streams = [self.null]
+        self.captured: list[Any] | None = None
+        self.launches: list[tuple[str, int, int]] = []
+        self.copies: list[int] = []
+        self.units: list[str] = []
+        self.replays = self.synchronized = 0
+        device = SimpleNamespace(id=0)
+        runtime = SimpleNamespace(
+            getDeviceCount=lambda: 1, memcpyHostToDevice=H2D, memcpyDeviceToHost=D2H,
+            getDeviceProperties=lambda k: {"name": b"Fake GPU", "multiProcessorCount": 2},
+            memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
+            streamSynchronize=lambda stream: self.null.synchronize(),
+            CUDA_R_32F=0, CUDA_R_64F=1, CUDA_C_32F=4, CUDA_C_64F=5,
+        )  # fmt: skip
+        self.cupy = SimpleNamespace(
+            ndarray=ndarray, RawModule=self.module,
+            cuda=SimpleNamespace(
+                runtime=runtime, alloc=self.alloc, Device=lambda: device,
+                alloc_pinned_memory=self.pinned, Stream=lambda non_blocking: Stream(self, 7),
+                get_current_stream=lambda: self.streams[-1],
+                memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+                compiler=SimpleNamespace(CompileException=CompileException),
+                device=SimpleNamespace(get_cublas_handle=lambda: 1234),
+            ),
+        )
+
+    def array(self, values: Any) -> ndarray:
+        """An array of the device with these values."""
+        values = np.ascontiguousarray(values)
+        made = ndarray(values.shape, values.dtype, MemoryPointer(self, max(values.nbytes, 1)))
+        ctypes.memmove(made.data.ptr, values.ctypes.data, values.nbytes)
+        return made
+
+    def alloc(self, nbytes: int) -> MemoryPointer:
+        assert self.captured is None, "nothing is allocated while a graph is captured"
+        if sum(self.memory.sizes.values()) + nbytes > self.limit:
+            raise OutOfMemoryError
+        return MemoryPointer(self, nbytes)
+
+    def pinned(self, nbytes: int) -> Any:
+        made = (ctypes.c_uint8 * nbytes)()
+        # The emulator's kernels look for signals by calling a function at this address.
+        pinned = type("Pinned", (type(made),), {"ptr": self.memory.stop_word})
+        return pinned.from_buffer(made)
+
+    def module(self, code: str, options: Sequence[str] = ()) -> Any:
+        self.units.append(code)
+        assert code.startswith("\n".join((PRELUDE, DEVICE, BLOCKS)))
+        found = dict(re.findall(r"namespace unit(\d+) \{\n(.*?)\n\}\n#undef", code, re.DOTALL))
+
+        def get_function(name: str) -> RawKernel:
+            number = name.removeprefix("kernel")
+            source = found[number].replace(f"void {name}(", "void kernel(")
+            return RawKernel(self, name, source)
+
+        return SimpleNamespace(get_function=get_function)
+
+    def do(self, work: Any) -> None:
+        """Work of the current stream: done now, or captured."""
+        if self.captured is not None and self.streams[-1].ptr == 7:
+            self.captured.append(work)
+        else:
+            work()
+
+    def memcpy(self, target: int, source: int, nbytes: int, kind: int, stream: int) -> None:
+        assert stream == self.streams[-1].ptr
+        assert kind == D2D or self.captured is None
+        self.copies.append(kind)
+        self.do(lambda: ctypes.memmove(target, source, nbytes))
+
+    def memset(self, address: int, value: int, nbytes: int, stream: int) -> None:
+        assert stream == self.streams[-1].ptr
+        self.do(lambda: ctypes.memset(address, value, nbytes))
+
+
+class Cublas:
+    """cuBLAS: column-major, as its manual says."""
+
+    CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_64F = 68, 70
+    CUBLAS_COMPUTE_32F_FAST_16BF, CUBLAS_COMPUTE_32F_FAST_TF32 = 75, 77
+    CUBLAS_GEMM_DEFAULT = -1
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, int]] = []  # products, kind of arithmetic
+
+    def gemmStridedBatchedEx(  # noqa: N802 -- cuBLAS' name
+        self, handle: int, turn_a: int, turn_b: int, m: int, n: int, k: int, alpha: int, a: int,
+        a_kind: int, lda: int, a_stride: int, b: int, b_kind: int, ldb: int, b_stride: int,
+        beta: int, c: int, c_kind: int, ldc: int, c_stride: int, count: int, compute: int,
+        algorithm: int,
+    ) -> None:
+        assert handle == 1234
+        assert a_kind == b_kind == c_kind
+        dtype = np.dtype({0: "f4", 1: "f8", 4: "c8", 5: "c16"}[a_kind])
+        assert np.frombuffer(ctypes.string_at(alpha, dtype.itemsize), dtype)[0] == 1
+        assert np.frombuffer(ctypes.string_at(beta, dtype.itemsize), dtype)[0] == 0
+        assert lda >= (k if turn_a else m)
+        assert ldb >= (n if turn_b else k)
+        assert ldc >= m
+        self.calls.append((count, compute))
+        for number in range(count):
+            x = _columns(a, number * a_stride, (k, m) if turn_a else (m, k), lda, dtype)
+            y = _columns(b, number * b_stride, (n, k) if turn_b else (k, n), ldb, dtype)
+            z = _columns(c, number * c_stride, (m, n), ldc, dtype)
+            z[...] = (x.T if turn_a else x) @ (y.T if turn_b else y)
+
+
+def _columns(address: int, start: int, shape: tuple[int, int], line: int, dtype: Any) -> Any:
+    """A column-major matrix in memory."""
+    rows, columns = shape
+    nbytes = ((columns - 1) * line + rows) * dtype.itemsize
+    memory: Any = (ctypes.c_uint8 * nbytes).from_address(address + start * dtype.itemsize)
+    flat = np.frombuffer(memory, dtype)
+    strides = (dtype.itemsize, line * dtype.itemsize)
+    return np.lib.stride_tricks.as_strided(flat, shape, strides)
+
+
+@contextmanager
+def installed(machine: Machine, monkeypatch: Any) -> Iterator[None]:
+    """`device="cuda"` is this machine."""
+    from pyrelay.devices import cuda, cupy_driver
+
+    made = cupy_driver.CupyDriver(machine.cupy)
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda, "driver", lambda: made)
+        yield

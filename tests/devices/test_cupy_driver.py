@@ -1,0 +1,330 @@
+"""Programs on a GPU through CuPy: what is passed, copied and launched, told by a stand-in."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay import config
+from pyrelay.devices import cuda, cupy_driver
+from pyrelay.devices.driver import Product
+from pyrelay.errors import AliasError, DeviceError, InvalidValueError
+from pyrelay.ir.types import DTYPES, f32
+from tests.devices.fake_cupy import D2D, D2H, H2D, Cublas, Machine, installed, ndarray
+from tests.devices.running_kernels import needs_compiler
+
+WEIGHTS: Any = None  # an array of the device, in tests of captured ones
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    made = Machine()
+    monkeypatch.setattr(cupy_driver, "_cublas", lambda: None)
+    with installed(made, monkeypatch):
+        yield made
+
+
+@pytest.fixture
+def cublas(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Cublas:
+    made = Cublas()
+    monkeypatch.setattr(cupy_driver, "_cublas", lambda: made)
+    return made
+
+
+def rows(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@needs_compiler
+def test_arrays_of_the_host_are_copied_in_and_results_are_numpys(machine: Machine) -> None:
+    x = np.sin(np.arange(600.0)).reshape(6, 100)
+    result = pyrelay.jit(rows, device="cuda")(x)
+    np.testing.assert_allclose(result, rows(x), rtol=1e-14)
+    assert machine.copies == [H2D, H2D, D2H]  # the record, the argument, the result
+    assert machine.launches == [("kernel0", 6, 128)]
+
+
+@needs_compiler
+def test_arrays_of_the_device_choose_it_and_nothing_is_copied(machine: Machine) -> None:
+    function = pyrelay.jit(rows)
+    x = np.sin(np.arange(600.0)).reshape(6, 100)
+    given = machine.array(x)
+    first = function(given)
+    assert isinstance(first, ndarray)
+    machine.copies.clear()
+    result = function(given)
+    np.testing.assert_allclose(result.get(), rows(x), rtol=1e-14)
+    assert machine.copies == []
+    assert machine.synchronized == 0
+    assert isinstance(function(x), np.ndarray)  # on the CPU, as before
+    assert function.cache_info().compilations == 2
+
+
+@needs_compiler
+def test_scalars_stay_on_the_device_between_kernels_and_in_results(machine: Machine) -> None:
+    def normal(x: Any) -> Any:
+        n = np.sqrt((x * x).sum())
+        return x / n, n, float(n)
+
+    x = np.arange(1.0, 5.0)
+    y, n, plain = pyrelay.jit(normal)(machine.array(x))
+    np.testing.assert_allclose(y.get(), x / np.sqrt(30.0))
+    assert n.shape == ()
+    assert float(n.get()) == np.sqrt(30.0)
+    assert type(plain) is float
+    assert plain == np.sqrt(30.0)
+    # Only the float that Python is to see is read back.
+    assert machine.copies.count(D2H) == 1
+    assert machine.copies.count(D2D) == 1
+
+
+@needs_compiler
+def test_arguments_are_written_in_place(machine: Machine) -> None:
+    def scale(x: Any, k: Any) -> None:
+        x *= k
+
+    given, host = machine.array(np.arange(4.0)), np.arange(4.0)
+    function = pyrelay.jit(scale, device="cuda")
+    assert function(given, 3.0) is None
+    assert given.get().tolist() == [0.0, 3.0, 6.0, 9.0]
+    function(host, 3.0)
+    assert host.tolist() == [0.0, 3.0, 6.0, 9.0]
+    with pytest.raises(AliasError):
+        pyrelay.jit(lambda x, y: np.copyto(x, y + x), device="cuda")(given, given_again(given))
+
+
+def given_again(array: ndarray) -> ndarray:
+    """Another array over the same memory."""
+    return ndarray(array.shape, array.dtype, array.data)
+
+
+@needs_compiler
+def test_what_is_returned_unchanged_is_the_very_array(machine: Machine) -> None:
+    given = machine.array(np.arange(4.0))
+    same, twice = pyrelay.jit(lambda x: (x, x + x))(given)
+    assert same is given
+    assert twice.get().tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+@needs_compiler
+def test_gradients_of_structures_are_arrays_of_the_device(machine: Machine) -> None:
+    def loss(p: Any, x: Any) -> Any:
+        return (np.tanh(x @ p["w"] + p["b"]) ** 2).sum()
+
+    rng = np.random.default_rng(0)
+    w, b, x = rng.normal(size=(3, 4)), rng.normal(size=4), rng.normal(size=(5, 3))
+    p = {"w": machine.array(w), "b": machine.array(b)}
+    value, found = pyrelay.value_and_grad(loss)(p, machine.array(x))
+    wanted, plain = pyrelay.value_and_grad(loss)({"w": w, "b": b}, x)
+    np.testing.assert_allclose(value.get(), wanted, rtol=1e-13)
+    for name in p:
+        np.testing.assert_allclose(found[name].get(), plain[name], rtol=1e-12, atol=1e-14)
+    assert D2H not in machine.copies  # nothing was waited for
+
+
+@needs_compiler
+def test_captured_arrays_of_the_device_are_read_at_each_call(machine: Machine) -> None:
+    global WEIGHTS
+    WEIGHTS = machine.array(np.full(3, 2.0))
+
+    @pyrelay.jit(device="cuda")
+    def scaled(x: Any) -> Any:
+        return x * WEIGHTS
+
+    x = machine.array(np.arange(3.0))
+    assert scaled(x).get().tolist() == [0.0, 2.0, 4.0]
+    WEIGHTS = machine.array(np.full(3, 5.0))
+    assert scaled(x).get().tolist() == [0.0, 5.0, 10.0]
+
+
+@needs_compiler
+def test_scalars_by_value_have_the_size_of_their_parameter(machine: Machine) -> None:
+    values = [d.numpy.type(k + 1) for k, d in enumerate(DTYPES.values())]
+    values += [True, 7, 2.5, 1 + 2j]
+
+    def add(x: Any, *numbers: Any) -> Any:
+        for number in numbers:
+            x = x + number
+        return x
+
+    x = np.arange(5.0)
+    found = pyrelay.jit(add, device="cuda")(x, *values)
+    np.testing.assert_array_equal(found, add(x, *values))
+    assert len(machine.launches) == 1
+
+
+@needs_compiler
+def test_large_arrays_take_a_grid_that_fits_the_machine(machine: Machine) -> None:
+    function = pyrelay.jit(lambda x: x + 1.0, device="cuda")
+    x = np.zeros(300)
+    function(x)
+    assert machine.launches[-1] == ("kernel0", 2, 256)
+    x = np.zeros(20_000)
+    assert function(x).sum() == 20_000
+    assert machine.launches[-1] == ("kernel0", 64, 256)  # 32 for each multiprocessor
+
+
+@needs_compiler
+def test_errors_are_those_of_python_with_the_line(machine: Machine) -> None:
+    def pick(x: Any, i: Any) -> Any:
+        y = x[i] * 2.0
+        return y.sum()
+
+    with pytest.raises(IndexError) as caught:
+        pyrelay.jit(pick)(machine.array(np.ones(4)), machine.array(np.array([1, 9, -7])))
+    assert str(caught.value) == "index 9 is out of bounds for axis 0 with size 4"
+    assert caught.value.span.line == pick.__code__.co_firstlineno + 1
+
+
+@needs_compiler
+def test_after_an_error_the_next_call_is_fine(machine: Machine) -> None:
+    pick = pyrelay.jit(lambda x, i: x[i] * 2.0, device="cuda")
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            pick(np.ones(4), np.array([7]))
+        assert pick(np.ones(4), np.array([2])).tolist() == [2.0]
+
+
+@needs_compiler
+def test_out_of_memory_says_what_was_asked_and_what_is_held(
+    monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None]
+) -> None:
+    machine = Machine(memory_bytes=3_000_000)
+    with installed(machine, monkeypatch), pytest.raises(MemoryError) as caught:
+        pyrelay.jit(lambda x, y: x[:, None] * y, device="cuda")(np.zeros(1000), np.zeros(1500))
+    golden("errors/device_out_of_memory.txt", str(caught.value))
+
+
+@needs_compiler
+def test_kernels_that_run_long_are_stopped_by_a_signal(machine: Machine) -> None:
+    driver = cupy_driver.CupyDriver(machine.cupy)
+
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    machine.null.__class__ = type("Busy", (type(machine.null),), {
+        "done": property(lambda self: interrupted(), lambda self, value: None),
+    })
+    with pytest.raises(KeyboardInterrupt):
+        driver.wait()
+    assert machine.synchronized == 1  # after the word that stops it is set
+    assert driver.stop[0] == 0
+
+
+# -- products of matrices ------------------------------------------------------------------------
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_products_are_cublas_without_copies(cublas: Cublas, machine: Machine, dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(5, 7)).astype(dtype), rng.normal(size=(7, 3)).astype(dtype)
+
+    def products(a: Any, b: Any) -> Any:
+        return a @ b, b.T @ a.T, a.T @ a, a @ a.T, a[0] @ b
+
+    found = pyrelay.jit(products, device="cuda")(a, b)
+    close = 1e-5 if np.finfo(dtype).bits == 32 else 1e-13
+    for mine, theirs in zip(found, products(a, b), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=close)
+    assert len(cublas.calls) >= 4
+
+
+@needs_compiler
+def test_stacks_of_products_are_one_call_where_they_lie_evenly(
+    cublas: Cublas, machine: Machine
+) -> None:
+    rng = np.random.default_rng(2)
+    a, b, c = rng.normal(size=(2, 3, 4, 5)), rng.normal(size=(2, 3, 5, 6)), rng.normal(size=(5, 6))
+    function = pyrelay.jit(lambda a, b: a @ b, device="cuda")
+    np.testing.assert_allclose(function(a, b), a @ b)
+    assert [count for count, _ in cublas.calls] == [6]
+    np.testing.assert_allclose(function(a, c), a @ c)
+    assert [count for count, _ in cublas.calls[1:]] == [6]
+    np.testing.assert_allclose(function(a, b[:, :1]), a @ b[:, :1])
+    assert [count for count, _ in cublas.calls[2:]] == [3, 3]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("precision", "kind"), [("highest", 68), ("tf32", 77), ("bf16", 75)])
+def test_the_precision_of_products_is_a_setting(
+    cublas: Cublas, machine: Machine, precision: str, kind: int
+) -> None:
+    with config.override(matmul_precision=precision):
+        pyrelay.jit(lambda a: a @ a, device="cuda")(np.ones((2, 2), np.float32))
+        pyrelay.jit(lambda a: a @ a, device="cuda")(np.ones((2, 2)))
+    assert [how for _, how in cublas.calls] == [kind, 70]
+
+
+def test_stacks_that_lie_unevenly_are_taken_apart() -> None:
+    def pieces(*batch: tuple[int, int, int]) -> list[tuple[int, ...]]:
+        return list(cupy_driver.batches(
+            Product(f32, 0, 0, 0, 2, 3, 4, False, False, 4, 3, 3, batch)
+        ))  # fmt: skip
+
+    assert pieces() == [(0, 0, 0, 1, 0, 0, 6)]
+    assert pieces((5, 8, 12)) == [(0, 0, 0, 5, 8, 12, 6)]
+    assert pieces((5, 16, 24), (2, 8, 12)) == [(0, 0, 0, 10, 8, 12, 6)]
+    assert pieces((2, 0, 24), (2, 8, 12)) == [(0, 0, 0, 2, 8, 12, 6), (0, 24, 12, 2, 8, 12, 6)]
+
+
+# -- where there is no GPU -----------------------------------------------------------------------
+
+
+def broken(error: Exception) -> Any:
+    def count() -> int:
+        raise error
+
+    return SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=count)))
+
+
+@pytest.mark.parametrize(("name", "found"), [
+    ("missing", None),
+    ("driver", broken(RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is "
+                                   "insufficient for CUDA runtime version"))),
+])  # fmt: skip
+def test_without_a_gpu_the_error_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None], name: str, found: Any
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec",
+        lambda what, *rest: found if what == "cupy" else find(what, *rest),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", found)
+    cuda.driver.cache_clear()
+    with pytest.raises(DeviceError, match=r"^device 'cuda' "):
+        pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
+    with pytest.raises(DeviceError) as caught:
+        cuda.gpu()
+    golden(f"errors/device_cuda_{name}.txt", str(caught.value))
+    assert caught.value.message in str(pyrelay.info())
+
+
+@needs_compiler
+def test_an_array_of_a_gpu_is_not_taken_to_the_cpu(machine: Machine) -> None:
+    with pytest.raises(DeviceError, match="x lies on a GPU, and this function runs on device"):
+        pyrelay.jit(lambda x: x + 1.0, device="cpu")(machine.array(np.ones(3)))
+    readonly = SimpleReadonly(machine.array(np.ones(3)))
+    with pytest.raises(InvalidValueError, match="read-only"):
+        pyrelay.jit(lambda x: np.copyto(x, 2.0 * x))(readonly)
+
+
+class SimpleReadonly:
+    """An array of another library."""
+
+    def __init__(self, array: ndarray) -> None:
+        interface = array.__cuda_array_interface__
+        self.told = {**interface, "data": (interface["data"][0], True)}
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.told
