@@ -34,8 +34,8 @@ TILE = 16
 _MATMUL = """\
 #define BLOCK_THREADS {threads}
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a, Buffer<const {t}> b,
-    Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a,
+    Buffer<const {t}> b, Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
     i64 a_line, i64 b_line, i64 c_line, i64 axes,
     i64 no_finisher, i64 no_operands{batch_parameters}
 ) {{
@@ -87,7 +87,8 @@ _BATCH_AXIS = """\
 _CONVOLUTION = """\
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{left}> {first},
-    Buffer<{right}> {second}, Buffer<{t}> {result}, i64 entries, i64 groups, i64 channels, i64 outputs,
+    Buffer<{right}> {second}, Buffer<{t}> {result},
+    i64 entries, i64 groups, i64 channels, i64 outputs,
     i64 extent0, i64 taps0, i64 out0, i64 stride0, i64 step0, i64 before0,
     i64 extent1, i64 taps1, i64 out1, i64 stride1, i64 step1, i64 before1,
     i64 extent2, i64 taps2, i64 out2, i64 stride2, i64 step2, i64 before2
