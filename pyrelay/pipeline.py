@@ -35,6 +35,7 @@ from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
 from pyrelay.opt.hoist import hoist
 from pyrelay.opt.inline import inline
+from pyrelay.opt.levels import levels
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.simplify import simplify
 
@@ -70,7 +71,7 @@ def derivatives(module: Module) -> Module:
 
 #: What follows `infer`.
 STAGES = (
-    Stage("grad", (inline, ranges, *CLEAN, hoist, derivatives), "infer", "grad"),
+    Stage("grad", (inline, ranges, *CLEAN, hoist, levels, derivatives), "infer", "grad"),
     Stage("optimise", (inline, ranges, *CLEAN, hoist, *CLEAN), "grad", "optimise"),
     Stage("fuse", (fuse,), "optimise", "fuse"),
 )
