@@ -300,7 +300,7 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
                     "calling it again: the recursion has no base case",
                     span=spec.closure.function.span,
                 )
-            if spec.result is not None and _same_result(spec.result, result):
+            if spec.result is not None and _same_result(it, spec.result, result):
                 it.program.functions[spec.name] = function
                 return
             spec.result = result if spec.result is None else _join_results(it, spec, result)
@@ -333,12 +333,12 @@ def _note_assumption(it: Interpreter, called: Specialisation) -> None:
                     inner.assumed.append(spec)
 
 
-def _same_result(a: Result, b: Result) -> bool:
+def _same_result(it: Interpreter, a: Result, b: Result) -> bool:
     if a.changed != b.changed:
         return False
     everything_a, everything_b = [a.value, *a.contents], [b.value, *b.contents]
     bound = frozenset(dims.of(s) for s in a.symbols)
-    joiner = J.Joiner(False, True, bound)
+    joiner = J.Joiner(False, True, bound, same=it.program.guards.alike)
     for x, y in zip(everything_a, everything_b, strict=True):
         try:
             joined = _join_any(joiner, x, y)
@@ -362,7 +362,8 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
     assert old is not None
     if old.changed != new.changed:
         return new
-    joiner = J.Joiner(False, True, frozenset(dims.of(s) for s in old.symbols))
+    bound = frozenset(dims.of(s) for s in old.symbols)
+    joiner = J.Joiner(False, True, bound, same=it.program.guards.alike)
     try:
         value = joiner(old.value, new.value)
         contents = tuple(
@@ -522,6 +523,10 @@ def _close(
     if spec.transparent:
         inside = {s for let in inner.builder.lets for s in let.dims}
         found = [s for s in found if s in inside or s in describer.renamed_symbols()]
+    result = Result(layout, tuple(keys[r] for r in changed), contents, tuple(found))
+    if spec.result is not None and _same_result(inner, spec.result, result):
+        result = spec.result  # what callers were told, where this pass knows more
+        layout, contents, found = result.value, result.contents, list(result.symbols)
     encoder = coding.Encoder(
         inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given),
         bound=found,
@@ -534,7 +539,6 @@ def _close(
     function = Function(
         spec.name, params, body, symbols, span=spec.closure.function.span
     )
-    result = Result(layout, tuple(keys[r] for r in changed), contents, tuple(found))
     return function, result
 
 

@@ -142,6 +142,16 @@ def _axes_of_operand(batch: Batch, call: OpCall) -> Sequence[Handle]:
     return (batch.op(call.op.name, batch.one(call.args[0]), **attrs),)
 
 
+def _position(batch: Batch, call: OpCall) -> Sequence[Handle]:
+    (x,) = call.args
+    if len(call.attrs["axes"]) == 1:
+        return _axes_of_operand(batch, call)
+    if call.attrs["keepdims"]:
+        raise Cannot(call.op.name)
+    flat = batch.op("reshape", batch.one(x), shape=(batch.size, _type(x).size))
+    return (batch.op(call.op.name, flat, axes=(1,), keepdims=False),)
+
+
 def _transpose(batch: Batch, call: OpCall) -> Sequence[Handle]:
     axes = (0, *(a + 1 for a in call.attrs["axes"]))
     return (batch.op("transpose", batch.one(call.args[0]), axes=axes),)
@@ -263,10 +273,10 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("reshape", "refine", "broadcast_to"), _with_shape),
     "expand_dims": _axes_of_result,
     **dict.fromkeys(
-        ("squeeze", "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumsum",
-         "cumprod"),
+        ("squeeze", "sum", "prod", "max", "min", "any", "all", "cumsum", "cumprod"),
         _axes_of_operand,
     ),
+    **dict.fromkeys(("argmax", "argmin"), _position),
     "transpose": _transpose,
     "slice": _slice,
     **dict.fromkeys(("slice_update", "slice_add"), _slice_stored),

@@ -16,7 +16,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.effects import is_pure
-from pyrelay.ir.nodes import Atom, Block, Const, FnCall, Function, Let, Loop, OpCall, Var, Vjp
+from pyrelay.ir.nodes import Atom, Block, FnCall, Function, Let, Loop, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.opt.linearise import as_extent, number

@@ -20,7 +20,8 @@ from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
-from pyrelay.ir.dims import Extent, Origin, Symbol
+from pyrelay.ir.dims import Origin, Symbol
+from pyrelay.ir.effects import is_pure
 from pyrelay.ir.nodes import (
     Atom,
     Block,
@@ -31,7 +32,6 @@ from pyrelay.ir.nodes import (
     Module,
     Var,
 )
-from pyrelay.ir.effects import is_pure
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt import batching, call_trees
@@ -194,8 +194,7 @@ class _Levels:
         )
         start = as_extent(b, begin)
         size = as_extent(b, b.call(OPS["subtract"], end, begin))
-        part = {"starts": (start,), "sizes": (size,), "steps": (1,)}
-        calls = b.call(OPS["slice"], linear.order, **part)
+        calls = b.call(OPS["slice"], linear.order, starts=(start,), sizes=(size,), steps=(1,))
         batch = Batch(b, size)
         for var, column in zip(case.numbers, linear.numbers, strict=False):
             assert isinstance(var.type, TensorType)
@@ -213,12 +212,11 @@ class _Levels:
         following = []
         for table, result in zip(tables, case.results, strict=True):
             whole = table.shape[1:]
-            where = {
-                "starts": (start, *[0] * len(whole)), "sizes": (size, *whole),
-                "steps": (1,) * table.rank,
-            }
             value = b.cast(batch.all(result), table.dtype)
-            following.append(b.call(OPS["slice_update"], table, value, **where))
+            following.append(b.call(
+                OPS["slice_update"], table, value, starts=(start, *[0] * len(whole)),
+                sizes=(size, *whole), steps=(1,) * table.rank,
+            ))
         return tuple(following)
 
 

@@ -37,10 +37,11 @@ class Linear:
     """All calls, in arrays of `count` rows.
 
     fine: whether no path fails; if one does, there are no groups and nothing to compute, and each
-    first call has some row. order: the calls in the order in which they can be computed; place: where in it each call is; first: the first call
-    that each call makes, the others follow; numbers: by case, per number the array that holds it.
-    groups: bounds of groups in the order: one per case without calls, then per level, deepest
-    first, one per case with calls. levels: how many of them there are.
+    first call has some row. order: the calls in the order in which they can be computed. place:
+    where in it each call is. first: the first call that each call makes; the others follow it.
+    numbers: per number of a case, the array that holds it. groups: bounds of the groups in the
+    order: one per case without calls, then per level, deepest first, one per case with calls.
+    levels: how many of them there are.
     """
 
     fine: Handle
@@ -107,7 +108,8 @@ class Lineariser:
         test = b.nested()
         left = test.call(OPS["less"], carried[3], carried[2])
         small = test.call(OPS["less"], carried[0], number(_MOST_CALLS))
-        going = test.call(OPS["logical_and"], left, test.call(OPS["logical_and"], carried[1], small))
+        both = test.call(OPS["logical_and"], left, small)
+        going = test.call(OPS["logical_and"], carried[1], both)
         body = b.nested()
         size = as_extent(body, body.handle(carried[0]))
         fine, made, done, *queue = self._fill(body, roots, length, size)
@@ -244,7 +246,8 @@ class Lineariser:
             height = inner.call(
                 OPS["subtract"], levels, inner.call(OPS["index"], depth, i, axes=(0,))
             )
-            later = inner.call(OPS["add"], inner.call(OPS["multiply"], height, number(several)), kind)
+            before = inner.call(OPS["multiply"], height, number(several))
+            later = inner.call(OPS["add"], before, kind)
             is_leaf = inner.call(OPS["less"], kind, number(leaves))
             found: Handle = inner.call(OPS["where"], is_leaf, kind, later)
             return found

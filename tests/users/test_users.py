@@ -49,6 +49,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     stencils,
     style,
     tables,
+    tree_networks,
     trees,
 )
 from tests.users.corpus import REFUSED, USED, Refusal, Use

@@ -1,0 +1,96 @@
+"""Recursion over data runs level by level, with the same results, derivatives and exceptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from passes import core, ops_in
+from tree_programs import BAD_WORD, NO_CHILD, TREE, Tree, b, e, encoded, one, w
+
+import pyrelay
+from pyrelay.ir.verify import verify
+from pyrelay.opt.cse import cse
+from pyrelay.opt.inline import inline
+from pyrelay.opt.levels import levels
+
+
+def levelled(program: Any, *args: Any) -> Any:
+    before = cse(inline(core(program, *args)))
+    module = levels(before)
+    verify(module, "infer")
+    return before, module
+
+
+def test_a_level_is_one_product_of_matrices() -> None:
+    _, module = levelled(one, e, w, TREE)
+    (name,) = (n for n in module.functions if n.endswith(".levels"))
+    assert ops_in(module.functions[name].body)["matmul"] == 1
+    f = pyrelay.jit(one)
+    np.testing.assert_allclose(f(e, w, TREE), one(e, w, TREE), rtol=1e-12)
+
+
+def count(e: Any, t: Any) -> Any:
+    if t.left is None:
+        return np.sum(e[t.word])
+    return count(e, t.left) + count(e, t.right)
+
+
+def chain(e: Any, w: Any, t: Any) -> Any:
+    if t.left is None:
+        return e[t.word]
+    return np.tanh(w @ chain(e, w, t.left))
+
+
+def by_value(e: Any, w: Any, t: Any) -> Any:
+    if t.left is None:
+        return e[t.word]
+    h = by_value(e, w, t.left) + by_value(e, w, t.right)
+    return h if h.sum() > 0 else w @ h
+
+
+def test_numbers_chains_and_recursion_on_values_stay_recursive() -> None:
+    for program, args in ((count, (e, TREE)), (chain, (e, w, TREE)), (by_value, (e, w, TREE))):
+        before, module = levelled(lambda *a, p=program: np.sum(p(*a)), *args)
+        assert module is before
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        BAD_WORD, NO_CHILD, Tree(0, NO_CHILD, BAD_WORD), Tree(0, BAD_WORD, NO_CHILD),
+        Tree(0, Tree(-8), NO_CHILD),
+    ],
+)
+def test_what_is_raised_is_what_plain_python_meets_first(bad: Any) -> None:
+    with pytest.raises((IndexError, AttributeError)) as plain:
+        one(e, w, bad)
+    for transformed in (pyrelay.jit(one), pyrelay.grad(one)):
+        with pytest.raises(type(plain.value)) as compiled:
+            transformed(e, w, bad)
+        assert str(plain.value) in str(compiled.value)
+
+
+def test_derivatives_of_the_first_and_second_order() -> None:
+    def energy(e: Any, w: Any, t: Any) -> Any:
+        return np.sum(encoded(e, w, t) ** 2 * b)
+
+    pyrelay.check_grads(energy, (e, w, TREE), order=2)
+
+
+def test_a_tree_as_deep_as_a_list() -> None:
+    deep = Tree(0)
+    for k in range(3000):
+        deep = Tree(0, deep, Tree(k % 7))
+    h = e[0]
+    for k in range(3000):
+        h = np.tanh(w @ h + e[k % 7])
+    np.testing.assert_allclose(pyrelay.jit(encoded)(e, w, deep), h, rtol=1e-9)
+
+
+def test_a_tree_larger_than_its_pool_because_its_parts_are_shared() -> None:
+    t, h = Tree(1), e[1]
+    for _ in range(9):
+        t, h = Tree(0, t, t), np.tanh(w @ h + h)
+    np.testing.assert_allclose(pyrelay.jit(encoded)(e, w, t), h, rtol=1e-9)
