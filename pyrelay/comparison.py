@@ -14,14 +14,16 @@ import linecache
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyrelay import api, errors
 from pyrelay.infer import columns
 from pyrelay.infer.structure import Flattened, flatten
-from pyrelay.twin import Place, first_difference
+
+if TYPE_CHECKING:
+    from pyrelay.twin import Place
 
 _numbers = itertools.count()
 
@@ -71,6 +73,8 @@ def compare(
         _values_differ(got.arguments[name], value, f"{name} afterwards", found)
     if not found:
         return Comparison(())
+    from pyrelay.twin import first_difference
+
     place = first_difference(plain, args, keywords, api.jit, _values_differ)
     return Comparison(tuple(found), place)
 

@@ -29,7 +29,8 @@ from pyrelay import config
 
 MAGIC = b"pyrelay cache 1\n"
 _HEADER = len(MAGIC) + hashlib.sha256().digest_size
-_PRUNE_EVERY = 64
+_PRUNE_EVERY = 64  # writes, or as many as there are files: pruning looks at every file
+_OVERSHOOT = 8  # the part of the bound that other processes may have written meanwhile
 _STALE_SECONDS = 3600
 
 
@@ -53,6 +54,7 @@ class Cache:
         self.counts = CacheCounts()
         self._names = itertools.count()
         self._warned = False
+        self._writes_left = self._bytes_left = 0  # until files are counted again
 
     def path(self, kind: str, key: str, suffix: str = "") -> Path | None:
         """Where the file for a key lies or would lie."""
@@ -106,7 +108,9 @@ class Cache:
                 _warn(f"cannot write {path.parent}: {error}")
             return
         self.counts.writes += 1
-        if self.counts.writes % _PRUNE_EVERY == 1:
+        self._writes_left -= 1
+        self._bytes_left -= len(data)
+        if self._writes_left < 0 or self._bytes_left < 0:
             self.prune()
 
     def prune(self) -> None:
@@ -132,7 +136,8 @@ class Cache:
                 break
             _remove(path)
             total -= size
-
+        self._writes_left = max(_PRUNE_EVERY, len(entries))
+        self._bytes_left = max(self.size - total, self.size // _OVERSHOOT)
 
     def size_on_disk(self) -> tuple[int, int]:
         """Bytes and number of the files kept now."""

@@ -6,9 +6,6 @@ import dataclasses
 import enum
 import functools
 import inspect
-import io
-import logging
-import sys
 import types as python_types
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +19,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import declare, family_of
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.objects import is_constant_object, is_writer
 from pyrelay.ir import types
 
 
@@ -29,51 +27,6 @@ class BoundSuper(tuple):  # type: ignore[type-arg]
     """Marks a Tuple value that is `super(cls, obj)`: the class and the object."""
 
     __slots__ = ()
-
-
-def is_constant_object(value: Any) -> bool:
-    """True for objects that stand for themselves while compiling (never a hidden argument)."""
-    return (
-        value is None
-        or value is Ellipsis
-        or isinstance(
-            value,
-            (bool, int, float, complex, str, bytes, type, slice, range, np.generic, np.dtype,
-             enum.Enum, frozenset, np.ufunc, python_types.ModuleType, python_types.FunctionType,
-             python_types.BuiltinFunctionType, python_types.MethodDescriptorType,
-             functools.partial, property),
-        )
-        or is_writer(value)
-        or (callable(value) and hasattr(type(value), "__get__") and hasattr(value, "__name__"))
-        or (callable(value) and not dataclasses.is_dataclass(value)
-            and not isinstance(value, (list, dict, tuple, np.ndarray))
-            and not is_plain_object(value))
-    )
-
-
-def is_writer(value: Any) -> bool:
-    """True for objects that output goes to: streams and loggers."""
-    streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
-    return isinstance(value, (io.IOBase, logging.Logger)) or any(value is s for s in streams)
-
-
-def is_plain_object(value: Any) -> bool:
-    """True for an instance of a user's class with attributes of its own: it becomes a record."""
-    cls = type(value)
-    return (
-        cls.__module__ not in ("builtins", "numpy", "functools")
-        and not hasattr(value, "__pyrelay__")
-        and hasattr(value, "__dict__")
-        and not isinstance(value, (python_types.ModuleType, python_types.FunctionType, type))
-    )
-
-
-def is_callable_object(value: Any) -> bool:
-    """True for an instance of a user's class with a `__call__` written in Python."""
-    if not is_plain_object(value):
-        return False
-    method = getattr(type(value), "__call__", None)  # noqa: B004 -- not whether there is one
-    return isinstance(method, python_types.FunctionType) or hasattr(method, "__pyrelay__")
 
 
 def captured(it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:

@@ -101,7 +101,8 @@ def call_known(
         from pyrelay.infer.attributes import construct
 
         return construct(it, fn, args, keywords)
-    from pyrelay.infer.attributes import captured, is_callable_object
+    from pyrelay.infer.attributes import captured
+    from pyrelay.infer.objects import is_callable_object
 
     if is_callable_object(fn):
         return call(it, captured(it, fn), args, keywords)

@@ -15,7 +15,7 @@ from pyrelay import errors
 from pyrelay.infer import handling, host, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.values import CAUSE
+from pyrelay.infer.objects import CAUSE
 from pyrelay.ir import types
 
 MAX_WORDS = 15

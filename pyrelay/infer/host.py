@@ -16,6 +16,7 @@ from pyrelay import errors
 from pyrelay.infer import structure
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.objects import CAUSE
 from pyrelay.infer.structure import ResultTree
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
@@ -163,7 +164,7 @@ class Operands:
             from pyrelay.infer.effects import parts_of
 
             made, args, named = parts_of(self.it, V.Ref(root, cls))
-            if any(k != V.CAUSE for k, _ in named):
+            if any(k != CAUSE for k, _ in named):
                 raise self.it.failure(
                     errors.UnsupportedOperationError,
                     f"a {cls.__name__} made with keyword arguments cannot be handed to Python",

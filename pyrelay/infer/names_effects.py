@@ -19,9 +19,9 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import host
 from pyrelay.infer import values as V
-from pyrelay.infer.attributes import is_writer
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
+from pyrelay.infer.objects import is_writer
 from pyrelay.ir import types
 from pyrelay.scoping import scope
 from pyrelay.tracebacks import PACKAGE_DIRECTORY

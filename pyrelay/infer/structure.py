@@ -21,11 +21,10 @@ import numpy as np
 from pyrelay.errors import Span, TypeMismatchError, locate
 from pyrelay.infer import columns, random_state
 from pyrelay.infer.annotations import is_record_class
-from pyrelay.infer.attributes import is_constant_object
 from pyrelay.infer.datatypes import Schema, declare, family_of
 from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
+from pyrelay.infer.objects import CAUSE, is_constant_object
 from pyrelay.infer.pools import Packed, PackedTree, Packer, Unpacker
-from pyrelay.infer.values import CAUSE
 from pyrelay.ir import types
 
 _NUMBERS = (int, float, complex)

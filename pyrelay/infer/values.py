@@ -153,10 +153,6 @@ class Text:
     args: tuple[Value, ...]
 
 
-CAUSE = " cause"
-"""The keyword that stands for the cause of an exception on its way; no argument has such a name."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Raised:
     """An exception on its way to its handler: `cls(*args, **keywords)`, keywords as pairs.

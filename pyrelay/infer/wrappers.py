@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from pyrelay.infer import calls
 from pyrelay.infer import values as V
-from pyrelay.infer.attributes import is_callable_object
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.objects import is_callable_object
 from pyrelay.ir.nodes import Attrs, Block, Function, Let, Parameter, PyCall, Var
 
 

@@ -107,16 +107,35 @@ def test_a_write_that_fails_costs_one_warning(store: Cache) -> None:
 
 
 def test_the_oldest_files_go_when_the_bound_is_passed(tmp_path: Path) -> None:
-    store = Cache(tmp_path, 1000)
+    store = Cache(tmp_path, 10**6)
     for number in range(10):
         store.put("plans", str(number), bytes(200))
         path = store.path("plans", str(number))
         assert path is not None
         os.utime(path, (number + 1, number + 1))
     assert store.get("plans", "3") is not None
-    store.prune()
+    Cache(tmp_path, 1000).prune()
     left = sorted(path.name for path in (tmp_path / "plans").iterdir())
     assert left == ["3", "7", "8", "9"]
+
+
+def test_writing_a_file_does_not_look_at_all_others(tmp_path: Path) -> None:
+    looks = 0
+
+    class Watched(Cache):
+        def prune(self) -> None:
+            nonlocal looks
+            looks += len(list(tmp_path.glob("*/*")))
+            super().prune()
+
+    store = Watched(tmp_path, 10**9)
+    for number in range(600):
+        store.put("plans", str(number), b"x")
+    assert looks < 3 * 600
+    crowded = Watched(tmp_path, 6000)
+    for number in range(600):
+        crowded.put("kernels", str(number), bytes(1000))
+        assert crowded.size_on_disk()[0] < 7500
 
 
 def test_temporary_files_of_killed_processes_are_removed_in_time(store: Cache) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.grad import expand
+from pyrelay.grad.expand import expand
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.interp import interpret

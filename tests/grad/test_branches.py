@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyrelay.ops
-from pyrelay.grad import expand
+from pyrelay.grad.expand import expand
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.nodes import If

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyrelay.ops  # noqa: F401  registers the ops
-from pyrelay.grad import expand
+from pyrelay.grad.expand import expand
 from pyrelay.ir import dims, types
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import FnCall, Loop, OpCall, Var, Vjp

@@ -6,7 +6,7 @@ import numpy as np
 
 import pyrelay.ops  # noqa: F401  registers the ops
 from pyrelay.errors import SourceText, Span
-from pyrelay.grad import expand
+from pyrelay.grad.expand import expand
 from pyrelay.grad.residuals import invariant_lets, live_lets, select
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder

@@ -9,7 +9,7 @@ import pytest
 
 import pyrelay.ops  # noqa: F401  registers the ops
 from pyrelay.errors import GradientError
-from pyrelay.grad import expand
+from pyrelay.grad.expand import expand
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Function, Module, Var, Vjp

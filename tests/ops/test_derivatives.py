@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyrelay.grad import expand
+from pyrelay.grad.expand import expand
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.interp import interpret

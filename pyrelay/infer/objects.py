@@ -1,0 +1,66 @@
+"""Which Python objects are constants to a program, and which are structures of its values.
+
+In: any object. Out: whether it stands for itself while compiling, takes output, is an instance of a
+user's class. Nothing here needs the rest of `infer`: every call asks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import io
+import logging
+import sys
+import types as python_types
+from typing import Any
+
+import numpy as np
+
+CAUSE = " cause"
+"""The keyword that stands for the cause of an exception on its way; no argument has such a name."""
+
+
+def is_constant_object(value: Any) -> bool:
+    """True for objects that stand for themselves while compiling (never a hidden argument)."""
+    return (
+        value is None
+        or value is Ellipsis
+        or isinstance(
+            value,
+            (bool, int, float, complex, str, bytes, type, slice, range, np.generic, np.dtype,
+             enum.Enum, frozenset, np.ufunc, python_types.ModuleType, python_types.FunctionType,
+             python_types.BuiltinFunctionType, python_types.MethodDescriptorType,
+             functools.partial, property),
+        )
+        or is_writer(value)
+        or (callable(value) and hasattr(type(value), "__get__") and hasattr(value, "__name__"))
+        or (callable(value) and not dataclasses.is_dataclass(value)
+            and not isinstance(value, (list, dict, tuple, np.ndarray))
+            and not is_plain_object(value))
+    )
+
+
+def is_writer(value: Any) -> bool:
+    """True for objects that output goes to: streams and loggers."""
+    streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    return isinstance(value, (io.IOBase, logging.Logger)) or any(value is s for s in streams)
+
+
+def is_plain_object(value: Any) -> bool:
+    """True for an instance of a user's class with attributes of its own: it becomes a record."""
+    cls = type(value)
+    return (
+        cls.__module__ not in ("builtins", "numpy", "functools")
+        and not hasattr(value, "__pyrelay__")
+        and hasattr(value, "__dict__")
+        and not isinstance(value, (python_types.ModuleType, python_types.FunctionType, type))
+    )
+
+
+def is_callable_object(value: Any) -> bool:
+    """True for an instance of a user's class with a `__call__` written in Python."""
+    if not is_plain_object(value):
+        return False
+    method = getattr(type(value), "__call__", None)  # noqa: B004 -- not whether there is one
+    return isinstance(method, python_types.FunctionType) or hasattr(method, "__pyrelay__")
