@@ -1,24 +1,19 @@
 """Lists of many numbers as arguments: an array for each leaf of an item.
 
 In: a list of the caller's whose items have one structure: numbers, tuples of them, lists of either.
-Out: a key that says nothing of its length, and the arrays; for a program the growing content
-(growing.py) whose rows these arrays are. So a new length compiles nothing.
+Out: a key that says nothing of its length, and the arrays; `column_content` is what a program sees
+of them. So a new length compiles nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from pyrelay.infer import layout as L
-from pyrelay.infer import values as V
 from pyrelay.ir import types
-from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom
-from pyrelay.ir.types import TensorType
 
 #: Lists of up to this length are a structure of their items: loops over them unroll.
 MOST_APART = 4
@@ -32,7 +27,8 @@ ALL_APART = 1 << 62
 Key = tuple[Any, ...]
 Found = tuple[Key, list[np.ndarray[Any, Any]]]
 
-_NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128, bool: bool}
+#: The classes of numbers that columns are made of.
+NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128, bool: bool}
 
 
 def columns_of(items: Sequence[Any], *, inner: bool = False) -> Found | None:
@@ -41,9 +37,9 @@ def columns_of(items: Sequence[Any], *, inner: bool = False) -> Found | None:
     if len(kinds) != 1:
         return None
     (kind,) = kinds
-    if kind in _NUMBERS:
+    if kind in NUMBERS:
         try:
-            return ("number", kind.__name__), [np.array(items, _NUMBERS[kind])]
+            return ("number", kind.__name__), [np.array(items, NUMBERS[kind])]
         except OverflowError:
             return None
     if issubclass(kind, np.generic):
@@ -104,41 +100,6 @@ def count_of(key: Key) -> int:
         case ("list", item):
             return 1 + count_of(item)
     return 1
-
-
-def content(
-    key: Key, count: Extent, inner: Extent, parameter: Callable[[TensorType], Atom]
-) -> V.Growing:
-    """The content of a list of `count` items of a key; lists in it have room for `inner` items.
-
-    parameter: gives the array of this type for the next leaf.
-    """
-    rows: list[Atom] = []
-
-    def row(ty: TensorType, *extents: Extent) -> None:
-        rows.append(parameter(TensorType(ty.dtype, (count, *extents))))
-
-    def template(item: Key, *extents: Extent) -> L.Layout:
-        match item:
-            case ("tuple", cls, *parts):
-                children = tuple(template(p, *extents) for p in parts)
-                return L.LNode(("tuple", cls, len(parts)), children)
-            case ("list", own):
-                row(types.PY_INT)
-                return L.LPlace(1, "list", None, L.LGrown(template(own, inner), inner))
-            case ("number", name):
-                ty = types.of_scalar(_EXAMPLES[name])
-            case (_, name):
-                ty = TensorType(types.DTYPES[name])
-        assert ty is not None
-        row(ty, *extents)
-        return L.LScalar(ty)
-
-    made = template(key)
-    return V.Growing(V.Scalar.of_extent(count), tuple(rows), made, slots=object())
-
-
-_EXAMPLES = {cls.__name__: cls(1) for cls in _NUMBERS}
 
 
 def store(container: list[Any], items: list[Any]) -> None:

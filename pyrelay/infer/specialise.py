@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import building, calls, columns, growing, identity, lists
+from pyrelay.infer import building, calls, column_content, columns, growing, identity, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import Array, Number, Schema
@@ -318,7 +318,7 @@ class _Attempt:
         value = V.Ref(root)
         self.objects.append(value)
         self.containers.append(root)
-        content = columns.content(
+        content = column_content.content(
             item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
         )
         self.slots[root] = content.slots
