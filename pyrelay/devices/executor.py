@@ -18,7 +18,7 @@ from pyrelay.devices.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATI
 from pyrelay.devices.layout import POLL, WORD, Control, Process, State, Status, Tape
 from pyrelay.devices.llvm_writer import Flag, Function, Word
 from pyrelay.devices.memory import Memory
-from pyrelay.devices.teamwork import WORTH_SHARING, Teamwork
+from pyrelay.devices.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
 from pyrelay.lower.encode import ADDRESS, LINK_WORDS, OPCODES
 
 POLL_PERIOD = 10_000_000_000
@@ -76,8 +76,9 @@ class Executor:
     def _handlers(self) -> dict[str, Callable[[], None]]:
         """What each operation does; a handler ends by `_next`, `_jump` or leaving."""
         table: dict[str, Callable[[], None]] = {
-            "launch": lambda: self._launch(shared=True),
-            "launch_serial": lambda: self._launch(shared=False),
+            "launch": lambda: self._launch(CHUNKS_PER_THREAD),
+            "launch_evenly": lambda: self._launch(1),
+            "launch_serial": lambda: self._launch(0),
             "select": self._select,
             "jump": lambda: self._jump(1),
             "jump_if": lambda: self._jump_if(self._value(1).differs(0), 2),
@@ -194,7 +195,8 @@ class Executor:
 
     # -- kernels and scalars
 
-    def _launch(self, shared: bool) -> None:
+    def _launch(self, chunks_per_thread: int) -> None:
+        """Run a kernel, on the team if that gets any chunks of it."""
         f = self.f
         kernel, extent, count = self._word(1), self._value(2), self._word(5)
         words = self.ip.now + 6 * WORD
@@ -209,12 +211,12 @@ class Executor:
         work = extent * self._value(3)
         self.work_left.set(self.work_left.now - work)
         status = f.variable(0)
-        if shared:
+        if chunks_per_thread:
             team = f.load(f.load(self.control, Control.PROCESS), Process.TEAM)
             with f.either((work >= WORTH_SHARING) & team.differs(0)) as (yes, no):
                 with yes:
                     status.set(f.call(self.teamwork.launch_shared, team, kernel, self.scratch,
-                                      count + 1, extent, work))  # fmt: skip
+                                      count + 1, extent, work, chunks_per_thread))  # fmt: skip
                 with no:
                     status.set(f.call_address(kernel, self.scratch, 0, extent))
         else:

@@ -59,8 +59,10 @@ def _next_part(module: llvm.Module) -> Function:
         return f.load(block, 8 * place)
 
     m, n = param(_M), param(_N)
-    bands = _ceil(m, ROW_UNIT)
-    units = _ceil(n, COLUMN_UNIT) * bands
+    tall = m > n
+    bands, columns = _ceil(m, ROW_UNIT), _ceil(n, COLUMN_UNIT)
+    minor = tall.choose(columns, bands)
+    units = bands * columns
     batch = unit.unsigned_div(units)
     rest = unit - batch * units
     # The matrices of this entry of the batch: its number, axis by axis, last axis first.
@@ -74,23 +76,24 @@ def _next_part(module: llvm.Module) -> Function:
         left.set(whole)
         a.set(a.now + index * f.load(words, 8) * size)
         b.set(b.now + index * f.load(words, 16) * size)
-    # Whole columns of units where the range holds one, else what it holds of this column.
+    # Whole lines of units where the range holds one, else what it holds of this line.
     last = f.smaller(units, rest + end - unit)
-    first = rest.unsigned_div(bands)
-    band = rest - first * bands
-    count = band.equals(0).choose((last - rest).unsigned_div(bands), 0)
-    whole_columns = count > 0
-    stop = f.smaller(bands, band + last - rest)
+    line = rest.unsigned_div(minor)
+    first = rest - line * minor
+    count = first.equals(0).choose((last - rest).unsigned_div(minor), 0)
+    full = count > 0
+    stop = full.choose(minor, f.smaller(minor, first + last - rest))
+    lines = line + full.choose(count, 1)
     values = (
         a.now, b.now, param(_C) + batch * m * n * size,
-        whole_columns.choose(0, band * ROW_UNIT),
-        whole_columns.choose(m, f.smaller(m, stop * ROW_UNIT)),
-        first * COLUMN_UNIT,
-        f.smaller(n, (first + whole_columns.choose(count, 1)) * COLUMN_UNIT),
+        tall.choose(line, first) * ROW_UNIT,
+        f.smaller(m, tall.choose(lines, stop) * ROW_UNIT),
+        tall.choose(first, line) * COLUMN_UNIT,
+        f.smaller(n, tall.choose(stop, lines) * COLUMN_UNIT),
     )  # fmt: skip
     for place, value in enumerate(values):
         f.store(part, 8 * place, value)
-    f.ret(unit + whole_columns.choose(count * bands, stop - band))
+    f.ret(unit + full.choose(count * minor, stop - first))
     return f
 
 

@@ -133,15 +133,15 @@ class Teamwork:
         return f
 
     def _launch_shared(self) -> Function:
-        """(team, kernel, block, block words, extent, work): run a kernel on the team."""
-        f = Function(self.module, "pyrelay_launch_shared", 6)
-        team, kernel, block, words, extent, work = f.parameters
+        """(team, kernel, block, its words, extent, work, chunks per thread): run a kernel."""
+        f = Function(self.module, "pyrelay_launch_shared", 7)
+        team, kernel, block, words, extent, work, most = f.parameters
         asleep = f.atomic_load(team, Team.SLEEPERS).differs(0)
         with f.when((words > LARGEST_BLOCK) | (asleep & (work < WORTH_WAKING))):
             f.ret(f.call_address(kernel, block, 0, extent))
         with f.when(~f.exchange_if(team, Team.BUSY, 0, 1)):
             f.ret(f.call_address(kernel, block, 0, extent))
-        wanted = f.smaller(f.load(team, Team.THREADS) * CHUNKS_PER_THREAD,
+        wanted = f.smaller(f.load(team, Team.THREADS) * most,
                            work.unsigned_div(GRAIN) + 1)  # fmt: skip
         wanted = f.smaller(f.smaller(wanted, extent), CHUNK_MASK >> 1)
         # Rounded down: of a few long units, a chunk of one more would be waited for.

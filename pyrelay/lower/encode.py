@@ -31,8 +31,8 @@ LINK_WORDS = 2
 """Words before a frame: where to go on in the caller, and how far up the caller's frame is."""
 
 OPCODES = (
-    "launch", "launch_serial", "select", "jump", "jump_if", "jump_unless", "loop_up", "loop_down",
-    "poll", "alloc", "free", "copy", "zero", "call", "return",
+    "launch", "launch_serial", "launch_evenly", "select", "jump", "jump_if", "jump_unless",
+    "loop_up", "loop_down", "poll", "alloc", "free", "copy", "zero", "call", "return",
     "tape_new", "tape_push", "tape_pop", "tape_push_bytes", "tape_pop_bytes", "tape_free",
     "raise", "guard", "host_call",
     *(f"load.{kind}" for kind in MEMORY),
@@ -231,7 +231,8 @@ class _Encoder:
         self.parallel = self.parallel or not instruction.serial
         self.scratch = max(self.scratch, 1 + len(operands))
         extent, cost = self.value(instruction.extent), self.value(instruction.cost)
-        op = "launch_serial" if instruction.serial else "launch"
+        op = "launch_evenly" if instruction.evenly else "launch"
+        op = "launch_serial" if instruction.serial else op
         self.emit(op, [number, extent, cost, instruction.first_site, len(operands), *operands])
 
     def checked(self, instruction: plan_ir.Checked) -> None:

@@ -141,8 +141,9 @@ class Launch:
 
     `cost` is the estimated time of one iteration in picoseconds: it decides whether the pool's
     threads share the range, and counts as work towards the next poll for Ctrl-C. `serial` keeps
-    a kernel whose iterations depend on each other on this thread. A kernel that fails numbers its
-    own sites from 0; `first_site` is where they begin in the plan's.
+    a kernel whose iterations depend on each other on this thread. `evenly` gives each thread one
+    part of the range: for kernels whose neighbouring iterations share what they prepare. A kernel
+    that fails numbers its own sites from 0; `first_site` is where they begin in the plan's.
     """
 
     kernel: int
@@ -151,6 +152,7 @@ class Launch:
     cost: Value
     serial: bool = False
     first_site: int = 0
+    evenly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def _launch_matmul(
         Launch(
             p.program.source(kernel.source, "matmul"), tuple(operands),
             p.sizes.value(dims.product((rows, columns, *batch))),
-            p.sizes.value(dims.product((width, spent))),
+            p.sizes.value(dims.product((width, spent))), evenly=True,
         )
     )
 

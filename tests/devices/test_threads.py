@@ -52,10 +52,11 @@ def _jobs() -> int:
     return int(ctypes.c_int64.from_address(team + Team.TICKET).value) >> 16 if team else 0
 
 
-def _add(cost: Any = SLOW, serial: bool = False) -> Any:
+def _add(cost: Any = SLOW, serial: bool = False, evenly: bool = False) -> Any:
     code = (
         Binary("mul.i64", 4, Slot(1), immediate(8)), Alloc(5, Slot(4)),
-        Launch(0, (Slot(0), Slot(2), Slot(5)), Slot(1), cost, serial), Return((Slot(5), Slot(1))),
+        Launch(0, (Slot(0), Slot(2), Slot(5)), Slot(1), cost, serial, evenly=evenly),
+        Return((Slot(5), Slot(1))),
     )  # fmt: skip
     plan = Plan(
         (PlanFunction("main", 4, 6, code),), (Kernel("add", ADD),),
@@ -171,3 +172,17 @@ def test_kernels_are_shared_between_programs() -> None:
     before = native.counts.loaded, native.counts.compiled
     _add(immediate(5))
     assert (native.counts.loaded, native.counts.compiled) == before
+
+
+def test_an_even_launch_gives_each_thread_one_part() -> None:
+    a = np.arange(100_000.0)
+    chunks: dict[bool, int] = {}
+    for evenly in (False, True):
+        add = _add(evenly=evenly)
+        before = _jobs()
+        while _jobs() == before:
+            np.testing.assert_array_equal(add(a, a), a + a)
+        team = ctypes.c_int64.from_address(runtime().process + Process.TEAM).value
+        chunks[evenly] = ctypes.c_int64.from_address(team + Team.CHUNKS).value
+    threads = ctypes.c_int64.from_address(team + Team.THREADS).value
+    assert chunks[True] <= threads < chunks[False]
