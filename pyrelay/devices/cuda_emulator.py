@@ -147,6 +147,7 @@ def _compiled(path: str, text: str) -> bytes:
 THREADS, MOST_BLOCKS = 32, 4
 _ALIGNED = 64
 _FRESH, _FREED = 0xA5, 0xEE
+_MOST_IDLE = 8  # blocks of one size
 _ANY_SIZE = 2**62
 _FAULTS = {90: "a kernel's index lies outside of its buffer", 91: "a barrier is not reached by all"}
 
@@ -154,14 +155,32 @@ _FAULTS = {90: "a kernel's index lies outside of its buffer", 91: "a barrier is 
 class _Memory:
     """Bytes that stand for memory of a GPU."""
 
-    def __init__(self, nbytes: int) -> None:
-        self.bytes = np.full(nbytes + _ALIGNED, _FRESH, np.uint8)
-        self.address = -(-self.bytes.ctypes.data // _ALIGNED) * _ALIGNED
+    def __init__(self, block: np.ndarray[Any, Any]) -> None:
+        block.fill(_FRESH)
+        self.bytes = block
+        self.address = -(-block.ctypes.data // _ALIGNED) * _ALIGNED
 
 
-def _release(sizes: dict[int, int], address: int, memory: np.ndarray[Any, Any]) -> None:
-    sizes.pop(address, None)
-    memory.fill(_FREED)
+class _Pool:
+    """Freed blocks by their size, given out again last in first out, as CuPy's pool does."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, int] = {}  # of live buffers, by address
+        self.idle: dict[int, list[np.ndarray[Any, Any]]] = {}
+
+    def take(self, nbytes: int) -> _Memory:
+        waiting = self.idle.get(nbytes)
+        memory = _Memory(waiting.pop() if waiting else np.empty(nbytes + _ALIGNED, np.uint8))
+        self.sizes[memory.address] = nbytes
+        weakref.finalize(memory, self.give, nbytes, memory.address, memory.bytes).atexit = False
+        return memory
+
+    def give(self, nbytes: int, address: int, block: np.ndarray[Any, Any]) -> None:
+        del self.sizes[address]
+        block.fill(_FREED)
+        waiting = self.idle.setdefault(nbytes, [])
+        if len(waiting) < _MOST_IDLE:
+            waiting.append(block)
 
 
 class EmulatorDriver(Driver):
@@ -170,13 +189,12 @@ class EmulatorDriver(Driver):
     name = "the emulated GPU"
 
     def __init__(self) -> None:
-        self.sizes: dict[int, int] = {}
+        self.pool = _Pool()
+        self.sizes = self.pool.sizes
         self.recorded: list[Callable[[], None]] | None = None
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
-        memory = _Memory(nbytes)
-        self.sizes[memory.address] = nbytes
-        weakref.finalize(memory, _release, self.sizes, memory.address, memory.bytes).atexit = False
+        memory = self.pool.take(nbytes)
         return memory.address, memory
 
     def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:

@@ -211,6 +211,14 @@ def element_read(kind: str) -> Text:
     return Text(source, (ADDRESS, "i64", ADDRESS))
 
 
+#: Ends a graph: numbers of launches come again when it is replayed, and are no longer the same.
+SEAL = Text("""\
+extern "C" __global__ void kernel(pyrelay_record *record, i64 launch, i64 first, i64 last) {
+    if (blockIdx.x == 0 && threadIdx.x == 0 && record->status == 1) record->status = 3;
+}
+""", ())
+
+
 def element_write(kind: str) -> Text:
     """A kernel that copies a word to one element: its address and index, the word's address."""
     parameters = f"Buffer<{kind}> array, i64 index, const i64 *word"

@@ -20,9 +20,10 @@ struct pyrelay_record {
     i64 stop;  // the address of a word that the host sets to end what runs; emulated, a function
 };
 // Whether an earlier launch has failed: what follows it is not to happen. Programs that cannot fail
-// say so with launch 0, and read no memory.
+// say so with launch 0, and read no memory. Status 3: the graph with the launch is over.
 __device__ bool pyrelay_over(pyrelay_record *record, i64 launch) {
-    return launch != 0 && record->status != 0 && record->launch != launch;
+    return launch != 0 && record->status != 0 &&
+           (record->launch != launch || record->status == 3);
 }
 // True for the thread that may write the values of its failure, and then has to release the record.
 __device__ bool pyrelay_claim(pyrelay_record *record, i64 launch, i64 position, i64 site) {

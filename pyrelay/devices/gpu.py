@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.devices import native
+from pyrelay.devices import cuda_library, native
 from pyrelay.devices.driver import Driver, OutOfDeviceMemory, Product
 from pyrelay.devices.entry import MISMATCH, site_error
+from pyrelay.devices.graphs import Stretch
 from pyrelay.devices.layout import RECORD_WORDS, WORD
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
@@ -91,6 +92,8 @@ class GpuExecutable:
                 assert code is not None
                 address = native.kernel_address(emit_numba.emit(code))
                 self.host_kernels[launched.kernel] = _KERNEL(address)
+        self.stretches = [Stretch() for _ in range(made.stretches)]
+        self.seal = driver.load([cuda_library.SEAL])[0] if self.fails and self.stretches else None
         self.idle: dict[int, list[Scratch]] = {}  # by stream
         self.data = [_uploaded(driver, array) for array in plan.arrays]
         names: dict[str, Any] = {
@@ -310,9 +313,18 @@ class Run:
         try:
             address, owner = self.driver.allocate(max(nbytes, 1))
         except OutOfDeviceMemory:
-            raise MemoryError(self._out_of_memory(nbytes)) from None
+            address, owner = self._without_graphs(nbytes)
         self.live[address] = nbytes, owner
         return address
+
+    def _without_graphs(self, nbytes: int) -> tuple[int, Any]:
+        """Memory when that of graphs has been given back."""
+        for stretch in self.program.stretches:
+            stretch.plans.clear()
+        try:
+            return self.driver.allocate(max(nbytes, 1))
+        except OutOfDeviceMemory:
+            raise MemoryError(self._out_of_memory(nbytes)) from None
 
     def _out_of_memory(self, nbytes: int) -> str:
         sizes = sorted((size for size, _ in self.live.values()), reverse=True)
@@ -410,6 +422,15 @@ class Run:
             self.functions[launched.text], items, (self.record, ident, 0, items, *words)
         )
         self.waiting.clear()
+
+    def stretch(self, number: int, function: Callable[..., Any], given: Sequence[Any]) -> Any:
+        """Run a stretch of the plan, by a graph if that is worth it."""
+        return self.program.stretches[number].run(self, function, given)
+
+    def seal(self) -> None:
+        """End a graph."""
+        if self.program.seal is not None:
+            self.driver.launch(self.program.seal, 1, (self.record, 0, 0, 1))
 
     def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
         """Compute a product of matrices, by the device's library if it has one."""

@@ -17,6 +17,7 @@ from typing import Any
 from pyrelay.devices import cuda_library
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import ADDRESS, Text
+from pyrelay.devices.stretches import flow, runs_on_host, stretches
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
@@ -56,6 +57,7 @@ class PlanCode:
     launches: tuple[Launched, ...]
     fails: bool
     generators: tuple[bool, ...]
+    stretches: int
 
 
 def plan_code(plan: Plan) -> PlanCode:
@@ -65,16 +67,8 @@ def plan_code(plan: Plan) -> PlanCode:
     fails = any(k.code is not None and k.code.sites for k in plan.kernels)
     return PlanCode(
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.launches), fails,
-        shared.generators,
+        shared.generators, shared.stretches,
     )
-
-
-def runs_on_host(plan: Plan, launch: Launch, on_device: frozenset[int]) -> bool:
-    """Whether a kernel has only scalars, and none that lies on the device."""
-    code = plan.kernels[launch.kernel].code
-    if code is None or not code.is_scalar:
-        return False
-    return not any(isinstance(o, Slot) and o.index in on_device for o in launch.operands)
 
 
 @dataclass
@@ -89,6 +83,7 @@ class _Shared:
         plan = self.plan
         self.slots = device_slots(plan, lambda launch, on: runs_on_host(plan, launch, on))
         self.numbers: dict[Text, int] = {}
+        self.stretches = 0
         self.generators = _recursive(plan)
 
     def text(self, text: Text) -> int:
@@ -121,6 +116,7 @@ class _Function:
         self.function = self.plan.functions[number]
         self.number, self.on_device = number, frozenset(shared.slots[number])
         self.lines: list[str] = []
+        self.before: list[str] = []  # the functions of its stretches
         self.cells = 0
 
     def text(self) -> str:
@@ -131,16 +127,18 @@ class _Function:
             for instruction in block if isinstance(instruction, ins.Label)
         }
         given = "".join(f", s{k}" for k in range(self.function.parameters))
-        out = [f"def f{self.number}(run{given}):"]
+        head = f"def f{self.number}(run{given}):"
+        out: list[str] = []
         fresh = [f"s{k} = " for k in range(self.function.parameters, self.function.slots)]
         out += [f"    {''.join(fresh[k : k + 50])}0" for k in range(0, len(fresh), 50)]
         self.single = len(blocks) == 1
         written = [self._block(n, block, len(blocks)) for n, block in enumerate(blocks)]
         if self.single:
-            return "\n".join([*out, *(f"    {line}" for line in written[0] or ["pass"])])
-        out += ["    at = 0", "    while True:"]
-        self._tree(written, 0, len(written), 2, out)
-        return "\n".join(out)
+            out += (f"    {line}" for line in written[0] or ["pass"])
+        else:
+            out += ["    at = 0", "    while True:"]
+            self._tree(written, 0, len(written), 2, out)
+        return "\n".join([*self.before, head, *out])
 
     def _blocks(self) -> list[list[ins.Instruction]]:
         """The code cut at labels and after jumps."""
@@ -169,11 +167,35 @@ class _Function:
 
     def _block(self, number: int, block: list[ins.Instruction], count: int) -> list[str]:
         self.lines = []
-        for instruction in block:
-            self._instruction(instruction)
+        for part, worth_it in stretches(self.plan, block, self.on_device):
+            if worth_it:
+                self._stretch(part)
+                continue
+            for instruction in part:
+                self._instruction(instruction)
         if not isinstance(block[-1], _ALL_LEAVES) and number + 1 < count:
             self.lines.append(f"at = {number + 1}")
         return self.lines
+
+    def _stretch(self, part: Sequence[ins.Instruction]) -> None:
+        """A function of its own, which `graphs` may replace by what it did before."""
+        outside = [i for i in self.function.code if not any(i is own for own in part)]
+        given, written = flow(self.plan, part)
+        later = {slot for i in outside for slot in flow(self.plan, (i,))[0]} | set(given)
+        results = [slot for slot in written if slot in later]
+        number = self.shared.stretches
+        self.shared.stretches += 1
+        lines, self.lines = self.lines, []
+        for instruction in part:
+            self._instruction(instruction)
+        words = "".join(f"s{k}, " for k in results)
+        self.before += [
+            f"def g{number}(run{''.join(f', s{k}' for k in given)}):",
+            *(f"    {line}" for line in self.lines), f"    return ({words})", "",
+        ]
+        self.lines = lines
+        made = f"run.stretch({number}, g{number}, ({''.join(f's{k}, ' for k in given)}))"
+        self._line(f"({words}) = {made}" if words else made)
 
     # -- operands ------------------------------------------------------------------------------
 

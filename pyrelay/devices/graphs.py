@@ -1,0 +1,311 @@
+"""Stretches of a plan as graphs: launched once, in place of launch by launch.
+
+In: a stretch, that is code of a plan without jumps whose work hangs on the words it is given and on
+nothing that the device computes, and those words. Out: its results, by replaying a graph where the
+same was asked before.
+
+A graph holds addresses, so it is found by the words that the stretch is given and by the addresses
+of the buffers that outlive it, which are allocated first. Buffers and scalars that do not outlive
+it are the graph's own. A stretch is run as it is the first time, drawn (`_Drawing` tells what it
+allocates) and captured the second time, and replayed from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyrelay.devices.layout import WORD
+
+if TYPE_CHECKING:
+    from pyrelay.devices.gpu import Run
+
+FEWEST_LAUNCHES = 3
+"""In a stretch that is worth a graph."""
+
+MOST_KEYS = 64
+MOST_GRAPHS = 8
+_FIRST_COUNT = 1 << 30  # of launches in a graph; those outside of graphs have lower numbers
+_CELL = -1
+
+
+class _UnfitError(Exception):
+    """The stretch needs something that a graph cannot hold."""
+
+
+@dataclass
+class _Drawn:
+    """What a stretch does for certain words.
+
+    escapes: the bytes of each allocation that outlives it, `_CELL` for a scalar, by its number
+    among all allocations. freed: which of the given words are addresses that it frees. outs: what
+    the results are: ("word", w), ("given", k), ("made", number, offset).
+    """
+
+    escapes: dict[int, int]
+    freed: list[int]
+    outs: list[tuple[Any, ...]]
+    graphs: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
+
+
+@dataclass
+class Stretch:
+    """The graphs of one stretch of a loaded program."""
+
+    plans: dict[Any, _Drawn | None] = field(default_factory=dict)
+    hits: int = 0
+    given_up: bool = False
+
+    def run(self, run: Run, function: Callable[..., Any], given: Sequence[Any]) -> Any:
+        """The results of the stretch."""
+        if self.given_up:
+            return function(run, *given)
+        key = (run.stream, run.record, *(w if type(w) is int else (w.address,) for w in given))
+        if key not in self.plans:
+            self._enter(key)
+            return function(run, *given)
+        drawn = self.plans[key]
+        try:
+            if drawn is None:
+                drawn = self.plans[key] = _drawn(run, function, given)
+            return self._replayed(run, drawn, function, given)
+        except _UnfitError:
+            self.given_up = True
+            return function(run, *given)
+
+    def _enter(self, key: Any) -> None:
+        if len(self.plans) >= MOST_KEYS:
+            if not self.hits:
+                self.given_up = True  # the words are others at each call
+            self.plans.clear()
+        self.plans[key] = None
+
+    def _replayed(
+        self, run: Run, drawn: _Drawn, function: Callable[..., Any], given: Sequence[Any]
+    ) -> Any:
+        made: dict[int, Any] = {
+            number: run.cell() if nbytes == _CELL else run.allocate(nbytes)
+            for number, nbytes in drawn.escapes.items()
+        }
+        addresses = tuple(m if type(m) is int else m.address for m in made.values())
+        found = drawn.graphs.get(addresses)
+        if found is None:
+            if len(drawn.graphs) >= MOST_GRAPHS:
+                drawn.graphs.pop(next(iter(drawn.graphs)))
+            found = drawn.graphs[addresses] = _captured(run, function, given, made)
+        else:
+            self.hits += 1
+        graph, _ = found
+        run.driver.replay(graph)
+        for place in drawn.freed:
+            run.free(given[place])
+        return [_out(each, given, made) for each in drawn.outs]
+
+
+def _out(told: tuple[Any, ...], given: Sequence[Any], made: dict[int, Any]) -> Any:
+    match told:
+        case ("word", word):
+            return word
+        case ("given", place):
+            return given[place]
+        case (_, number, offset):
+            found = made[number]
+            return found.second() if offset else found
+    raise AssertionError(told)
+
+
+class _Pass:
+    """Stands for a `Run` while a stretch is gone through; subclasses say where memory is."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.data, self.numbers = run, run.data, 0
+        self.kept: list[Any] = []
+
+    def allocate(self, nbytes: int) -> int:
+        raise NotImplementedError
+
+    def free(self, address: int) -> None:
+        raise NotImplementedError
+
+    def cell(self) -> Any:
+        raise NotImplementedError
+
+    def place(self, *words: Any) -> int:
+        """Where a scalar of the device is; another one would have to be copied there."""
+        if type(words[0]) is int:
+            raise _UnfitError
+        return int(words[0].address)
+
+    def fetched(self, cell: Any) -> int:
+        raise _UnfitError
+
+    def load(self, number: int, address: int, index: int) -> Any:
+        cell = self.cell()
+        self.launch(number, 1, (address, index, cell.address))
+        return cell
+
+    def store(self, number: int, address: int, index: int, value: Any) -> None:
+        self.launch(number, 1, (address, index, self.place(value)))
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        pass
+
+    def zero(self, address: int, nbytes: int) -> None:
+        pass
+
+    def launch(self, number: int, items: int, words: Sequence[int]) -> None:
+        pass
+
+    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
+        pass
+
+
+class _Mark:
+    """A scalar while a stretch is gone through."""
+
+    def __init__(self, address: int, number: int = -1, offset: int = 0) -> None:
+        self.address, self.number, self.offset = address, number, offset
+
+    def second(self) -> _Mark:
+        """The second word of a complex128."""
+        return _Mark(self.address + WORD, self.number, WORD)
+
+
+class _Drawing(_Pass):
+    """Nothing is done: allocations get numbers in place of memory."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.live: dict[int, tuple[int, int]] = {}  # address -> number, bytes
+        self.freed: list[int] = []
+        self.cells: list[int] = []
+
+    def _fresh(self) -> tuple[int, int]:
+        self.numbers += 1
+        return self.numbers - 1, -(self.numbers << 40)
+
+    def allocate(self, nbytes: int) -> int:
+        number, address = self._fresh()
+        self.live[address] = number, nbytes
+        return address
+
+    def free(self, address: int) -> None:
+        if address in self.live:
+            del self.live[address]
+        elif address not in self.run.lent and address != 0:
+            self.freed.append(address)
+
+    def cell(self) -> _Mark:
+        number, address = self._fresh()
+        return _Mark(address, number)
+
+
+def _drawn(run: Run, function: Callable[..., Any], given: Sequence[Any]) -> _Drawn:
+    drawing = _Drawing(run)
+    results = function(drawing, *given)
+    escapes = dict(drawing.live.values())
+    outs: list[tuple[Any, ...]] = []
+    for result in results:
+        if isinstance(result, _Mark):
+            escapes[result.number] = _CELL
+            outs.append(("made", result.number, result.offset))
+        elif type(result) is not int:
+            outs.append(("given", next(k for k, g in enumerate(given) if g is result)))
+        elif result in drawing.live:
+            outs.append(("made", drawing.live[result][0], 0))
+        elif result < 0 and result % (1 << 40) == 0 and -result >> 40 <= drawing.numbers:
+            raise _UnfitError  # the address of what is gone: nothing may use it
+        else:
+            outs.append(("word", result))
+    places = {g: k for k, g in enumerate(given) if type(g) is int}
+    if any(address not in places for address in drawing.freed):
+        raise _UnfitError
+    freed = [places[address] for address in drawing.freed]
+    return _Drawn(dict(sorted(escapes.items())), freed, outs)
+
+
+class _Preparing(_Pass):
+    """Nothing is done but that the graph's own memory is allocated."""
+
+    def __init__(self, run: Run, made: dict[int, Any]) -> None:
+        super().__init__(run)
+        self.made = made
+        self.idle: dict[int, list[int]] = {}  # by bytes
+        self.sizes: dict[int, int] = {}  # a scalar has a size of its own, below 0
+        self.owners: list[Any] = []
+
+    def again(self) -> None:
+        """All that is the graph's own is idle."""
+        self.numbers = 0
+        self.idle = {}
+        for address, nbytes in self.sizes.items():
+            self.idle.setdefault(nbytes, []).append(address)
+        for each in self.idle.values():
+            each.reverse()
+
+    def _own(self, nbytes: int) -> int:
+        waiting = self.idle.get(nbytes)
+        if waiting:
+            return waiting.pop()
+        address, owner = self.run.driver.allocate(max(nbytes, 2 * WORD))
+        self.owners.append(owner)
+        self.sizes[address] = nbytes
+        return address
+
+    def allocate(self, nbytes: int) -> int:
+        self.numbers += 1
+        found = self.made.get(self.numbers - 1)
+        return self._own(nbytes) if found is None else int(found)
+
+    def free(self, address: int) -> None:
+        if address in self.sizes:
+            self.idle.setdefault(self.sizes[address], []).append(address)
+
+    def cell(self) -> _Mark:
+        self.numbers += 1
+        found = self.made.get(self.numbers - 1)
+        # Scalars of the graph's own are never idle: nothing tells when one is read last.
+        return _Mark(self._own(-self.numbers) if found is None else found.address)
+
+
+class _Capturing(_Preparing):
+    """The same memory again; launches and copies go to the driver."""
+
+    def __init__(self, prepared: _Preparing) -> None:
+        super().__init__(prepared.run, prepared.made)
+        self.sizes, self.owners = prepared.sizes, prepared.owners
+        self.again()
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        self.run.copy(target, source, nbytes)
+
+    def zero(self, address: int, nbytes: int) -> None:
+        self.run.zero(address, nbytes)
+
+    def launch(self, number: int, items: int, words: Sequence[int]) -> None:
+        self.run.launch(number, items, words)
+
+    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
+        self.run.multiply(number, items, words)
+
+
+def _captured(
+    run: Run, function: Callable[..., Any], given: Sequence[Any], made: dict[int, Any]
+) -> tuple[Any, Any]:
+    """The graph, and what has to live as long."""
+    marked = [g if type(g) is int else _Mark(g.address) for g in given]
+    prepared = _Preparing(run, made)
+    function(prepared, *marked)
+    capturing = _Capturing(prepared)
+
+    def issue() -> None:
+        function(capturing, *marked)
+        run.seal()
+
+    count, run.count = run.count, _FIRST_COUNT
+    try:
+        graph = run.driver.capture(issue)
+    finally:
+        run.count = count
+    return graph, prepared.owners

@@ -1,0 +1,126 @@
+"""Which parts of a plan are fit to be graphs.
+
+In: the instructions of a block of a plan, and the slots that may hold scalars of the device. Out:
+the block in parts, those told apart whose work hangs on nothing but the words they begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyrelay.devices.graphs import FEWEST_LAUNCHES
+from pyrelay.lower import instructions as ins
+from pyrelay.lower import kernel as kernel_ir
+from pyrelay.lower.instructions import AddressOf, Launch, Plan, Slot
+
+
+def runs_on_host(plan: Plan, launch: Launch, on_device: frozenset[int]) -> bool:
+    """Whether a kernel has only scalars, and none that lies on the device."""
+    code = plan.kernels[launch.kernel].code
+    if code is None or not code.is_scalar:
+        return False
+    return not any(isinstance(o, Slot) and o.index in on_device for o in launch.operands)
+
+
+def stretches(
+    plan: Plan, block: Sequence[ins.Instruction], on_device: frozenset[int]
+) -> Iterator[tuple[Sequence[ins.Instruction], bool]]:
+    """The parts of a block in order, and whether each is worth a graph."""
+    part: list[ins.Instruction] = []
+    fit = False
+    for instruction in block:
+        if _is_fit(plan, instruction, on_device) != fit:
+            if part:
+                yield part, fit and _is_worth_it(plan, part, on_device)
+            part, fit = [], not fit
+        part.append(instruction)
+    yield part, fit and _is_worth_it(plan, part, on_device)
+
+
+def _is_worth_it(
+    plan: Plan, part: Sequence[ins.Instruction], on_device: frozenset[int]
+) -> bool:
+    return sum(isinstance(i, Launch) for i in part) >= FEWEST_LAUNCHES
+
+
+def _is_fit(plan: Plan, instruction: ins.Instruction, on_device: frozenset[int]) -> bool:
+    """Whether the host knows all that it needs for an instruction before the device has computed
+    anything."""
+    match instruction:
+        case Launch():
+            if runs_on_host(plan, instruction, on_device):
+                return False
+            return not any(
+                isinstance(o, Slot) and o.index in on_device
+                for o in (*_by_value(plan, instruction), instruction.extent)
+            )
+        case ins.Unary(op="move") | ins.Alloc() | ins.Free() | ins.Copy() | ins.Zero() | ins.Load():
+            return True
+        case ins.Store(address=address, index=index):
+            return not _any_in(on_device, (address, index))
+        case ins.Unary(a=a):
+            return not _any_in(on_device, (a,))
+        case ins.Binary(a=a, b=b) | ins.Checked(a=a, b=b):
+            return not _any_in(on_device, (a, b))
+        case ins.Select(condition=condition):
+            return not _any_in(on_device, (condition,))
+    return False
+
+
+def _by_value(plan: Plan, launch: Launch) -> Sequence[Any]:
+    """The operands that a kernel does not find on the device."""
+    code = plan.kernels[launch.kernel].code
+    if code is None:
+        return launch.operands
+    return [
+        operand for parameter, operands in code.split(launch.operands)
+        if parameter.role != kernel_ir.SCALAR for operand in operands
+    ]
+
+
+def _any_in(on_device: frozenset[int], values: Sequence[Any]) -> bool:
+    return any(isinstance(v, Slot) and v.index in on_device for v in values)
+
+
+def flow(plan: Plan, part: Sequence[ins.Instruction]) -> tuple[list[int], list[int]]:
+    """The slots that a part of a plan reads before it writes them, and those that it writes."""
+    given: dict[int, None] = {}
+    written: dict[int, None] = {}
+    for instruction in part:
+        for slot in _read(instruction):
+            if slot not in written:
+                given[slot] = None
+        written.update(dict.fromkeys(_written(plan, instruction)))
+    return list(given), list(written)
+
+
+def _read(instruction: Any) -> Iterator[int]:
+    for name in instruction.__dataclass_fields__:
+        value = getattr(instruction, name)
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Slot):
+                yield each.index
+    if isinstance(instruction, ins.LoopNext):
+        yield instruction.counter
+
+
+def _written(plan: Plan, instruction: Any) -> Iterator[int]:
+    match instruction:
+        case Launch(operands=operands):
+            code = plan.kernels[instruction.kernel].code
+            if code is not None:
+                for parameter, words in code.split(operands):
+                    for word in words:
+                        if isinstance(word, AddressOf):
+                            yield word.index
+                            if parameter.dtype.size == 16:
+                                yield word.index + 1
+        case ins.LoopNext(counter=counter):
+            yield counter
+        case ins.Call(results=results) | ins.HostCall(results=results):
+            yield from results
+        case ins.TapePop(targets=targets):
+            yield from targets
+        case _ if hasattr(instruction, "target") and isinstance(instruction.target, int):
+            yield instruction.target
