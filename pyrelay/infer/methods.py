@@ -26,7 +26,7 @@ _FUNCTIONS: dict[str, Any] = {
     for name in (
         "sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin", "all", "any",
         "cumsum", "cumprod", "reshape", "ravel", "transpose", "squeeze", "swapaxes", "clip",
-        "dot", "take", "repeat", "round", "conj", "conjugate", "diagonal", "trace", "nonzero",
+        "dot", "take", "repeat", "round", "diagonal", "trace", "nonzero",
         "argsort", "searchsorted", "choose", "put",
     )
     if hasattr(np.ndarray, name)
@@ -270,21 +270,24 @@ def _in_place(fn: Any) -> Callable[..., V.Value]:
     return method
 
 
+def _conjugate(it: Interpreter, x: V.Value) -> V.Value:
+    """z.conjugate(): an array of real numbers itself."""
+    if isinstance(x, V.ArrayRef) and x.type.dtype.kind != "c":
+        return x
+    return it.call("conj", x)
+
+
 _ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
     "astype": _astype, "copy": _copy, "flatten": _flatten, "item": _item, "fill": _fill,
     "tolist": _tolist, "view": _view_same, "sort": _in_place(np.sort),
-    "partition": _in_place(np.partition), "compress": _compress,
+    "partition": _in_place(np.partition), "compress": _compress, "conj": _conjugate,
+    "conjugate": _conjugate,
 }
 
 
 def _is_integer(it: Interpreter, x: V.Value) -> V.Value:
     """float.is_integer()."""
     return it.call("equal", it.call("floor", x), x)
-
-
-def _conjugate(it: Interpreter, x: V.Value) -> V.Value:
-    """z.conjugate()."""
-    return it.call("conj", x)
 
 
 _NUMBER_METHODS: dict[str, Callable[..., V.Value]] = {

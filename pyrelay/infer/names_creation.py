@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer import strides
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import (
     cast,
@@ -106,7 +107,15 @@ def array(
     return it.call("expand_dims", made, axes=tuple(range(missing)))
 
 
-@handles(np.asarray, np.ascontiguousarray, np.asanyarray)
+@handles(np.ascontiguousarray)
+def ascontiguousarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
+    """np.ascontiguousarray: a copy of a view whose elements do not lie one after the other."""
+    value = asarray(it, a, dtype)
+    same = isinstance(value, V.ArrayRef) and strides.is_contiguous(it, value)
+    return value if same else it.new_array(it.atom(value))
+
+
+@handles(np.asarray, np.asanyarray)
 def asarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
     """np.asarray: the same array if it is one of that dtype."""
     value = a if isinstance(a, V.ArrayRef) else to_array(it, a)

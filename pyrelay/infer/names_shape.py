@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import lists
+from pyrelay.infer import lists, strides
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import (
     axes_of,
@@ -22,9 +22,10 @@ from pyrelay.infer.adapters import (
     stack,
     strong,
 )
+from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
-from pyrelay.ir import dims
+from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
 
 FALSE, TRUE = V.Known(False), V.Known(True)
@@ -97,7 +98,8 @@ def reshape(
             errors.ShapeError, f"cannot reshape {ty} into shape ({_spell(given)})",
             notes=(f"{dims.show(ty.size)} elements are not {dims.show(result.size)}",),
         )
-    if not isinstance(a, V.ArrayRef) or any(s.kind in ("slice", "transpose") for s in a.view):
+    axes = strides.of_view(it, a) if isinstance(a, V.ArrayRef) else None
+    if axes is None or strides.reshaped(it, axes, result.shape) is None:
         a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it
     if it.program.guards.equal(ty.size, result.size) is None:
         a = _of_size(it, a, result.size)
@@ -125,8 +127,11 @@ def _spell(extents: Any) -> str:
 
 @handles(np.ravel)
 def ravel(it: Interpreter, a: V.Value, order: V.Value = V.Known("C")) -> V.Value:
-    """np.ravel."""
-    return reshape(it, a, V.Known(-1), order)
+    """np.ravel: a view of elements that lie one after the other, a copy of others."""
+    flat = reshape(it, a, V.Known(-1), order)
+    if not isinstance(flat, V.ArrayRef) or strides.is_contiguous(it, flat):
+        return flat
+    return it.new_array(it.atom(flat))
 
 
 @handles(np.transpose, np.permute_dims)
@@ -212,8 +217,23 @@ def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
 
 @handles(np.broadcast_to)
 def broadcast_to(it: Interpreter, array: V.Value, shape: V.Value) -> V.Value:
-    """np.broadcast_to (a copy: NumPy's result cannot be written)."""
-    return it.call("broadcast_to", operand(it, array), shape=shape_of(it, shape))
+    """np.broadcast_to: a view that cannot be written."""
+    given, extents = operand(it, array), shape_of(it, shape)
+    result = it.emit("broadcast_to", it.atom(given), shape=extents).type
+    return view(it, given, "broadcast_to", result, shape=extents)
+
+
+@handles(arrangement.seen_at)
+def seen_at(it: Interpreter, x: V.Value, indices: V.Value, axes: V.Value) -> V.Value:
+    """A view of the elements at index arrays along axes, as a key of these arrays reads them."""
+    assert isinstance(indices, V.Tuple)
+    atoms = tuple(it.builder.cast(it.atom(i), types.i64) for i in indices.items)
+    along = it.static(axes, "the axes")
+    found = it.emit("gather", it.atom(x), *atoms, axes=along)
+    if not isinstance(x, V.ArrayRef):
+        return it.result(found)
+    step = V.ViewStep("gather", atoms, (("axes", along),))
+    return V.ArrayRef(x.root, (*x.view, step), found.type)
 
 
 @handles(np.atleast_1d)

@@ -566,8 +566,8 @@ def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Ato
             result = call("make_complex", call("real", parent), value)
         case "reshape" | "refine":
             result = call(step.kind, value, shape=parent.shape)
-        case _:
-            raise AssertionError(step.kind)
+        case _:  # "gather", "broadcast_to": NumPy lets nobody write these
+            raise raised(it, ValueError("assignment destination is read-only"))
     atom: Atom = result.atom
     return atom
 

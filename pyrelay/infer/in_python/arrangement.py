@@ -24,8 +24,16 @@ __all__ = [
 ]
 
 
+def seen_at(x: Array, indices: tuple[Array, ...], axes: tuple[int, ...]) -> Array:
+    """The elements at index arrays along axes. A handler makes that a view."""
+    key: list[Any] = [slice(None)] * x.ndim
+    for index, axis in zip(indices, axes, strict=True):
+        key[axis] = index
+    return x[tuple(key)]
+
+
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
-    """The windows of an array, on axes of their own at the end; a copy, NumPy's is read-only."""
+    """The windows of an array, on axes of their own at the end: a view."""
     widths = window_shape if isinstance(window_shape, tuple) else (window_shape,)
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if len(widths) != len(axes):
@@ -38,7 +46,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
         if places < 1:
             raise ValueError("window shape cannot be larger than input array shape")
         at = along % x.ndim
-        taken = np.take(x, np.arange(places)[:, None] + np.arange(width), axis=at)
+        taken = seen_at(x, (np.arange(places)[:, None] + np.arange(width),), (at,))
         x = np.moveaxis(taken, at + 1, -1)
     return x
 
@@ -142,12 +150,12 @@ def diag(v: Array, k: int = 0) -> Array:
 
 
 def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The elements a[..., i, i + offset] of two axes, along a last axis (a copy)."""
+    """The elements a[..., i, i + offset] of two axes, along a last axis: a view."""
     x = np.moveaxis(a, (axis1, axis2), (-2, -1))
     down, right = max(-offset, 0), max(offset, 0)
     size = max(min(x.shape[-2] - down, x.shape[-1] - right), 0)
     places = np.arange(size)
-    return x[..., places + down, places + right]
+    return seen_at(x, (places + down, places + right), (x.ndim - 2, x.ndim - 1))
 
 
 def trace(
@@ -199,9 +207,13 @@ def flipud(m: Array) -> Array:
 
 def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
     """A quarter turn in the plane of two axes, k times."""
-    for _ in range(k % 4):
-        m = np.flip(np.swapaxes(m, axes[0], axes[1]), axes[0])
-    return m
+    turns = k % 4
+    if turns == 0:
+        return m[:]
+    if turns == 2:
+        return np.flip(np.flip(m, axes[0]), axes[1])
+    turned = np.swapaxes(m, axes[0], axes[1])
+    return np.flip(turned, axes[0] if turns == 1 else axes[1])
 
 
 def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
@@ -266,8 +278,8 @@ def _three_axes(x: Array) -> Array:
 
 
 def asfortranarray(a: Array, dtype: Any = None) -> Array:
-    """The same elements; the order in memory is no part of a compiled value."""
-    return np.asarray(a, dtype)
+    """A copy with the first axis fastest, which only its being a copy tells."""
+    return np.asarray(a, dtype) if np.ndim(a) < 2 else np.array(a, dtype)
 
 
 # -- joining and splitting -------------------------------------------------------------------------

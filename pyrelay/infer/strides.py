@@ -1,0 +1,117 @@
+"""Where NumPy keeps the elements of a view, and so whether reshaping it copies them.
+
+In: a view of an array whose elements lie one after the other. Out: extents and strides per axis,
+in elements. Source: NumPy's `_attempt_nocopy_reshape`; an extent that is not known to match counts
+as one that does not, so that the elements are copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of a view: its extent, and the distance of neighbours along it."""
+
+    extent: Extent
+    stride: Extent
+
+
+def of_view(it: Interpreter, array: V.ArrayRef) -> tuple[Axis, ...] | None:
+    """The axes of a view; None for one that no strides describe."""
+    whole = it.builder.handle(it.content(array.root)).type
+    axes: tuple[Axis, ...] | None = contiguous(whole.shape)
+    for step in array.view:
+        if axes is None:
+            return None
+        axes = _after(it, axes, step)
+    return axes
+
+
+def contiguous(shape: Sequence[Extent]) -> tuple[Axis, ...]:
+    """The axes of an array whose elements lie one after the other, the last axis fastest."""
+    found: list[Axis] = []
+    stride: Extent = 1
+    for extent in reversed(shape):
+        found.insert(0, Axis(extent, stride))
+        stride = dims.multiply(stride, extent)
+    return tuple(found)
+
+
+def is_contiguous(it: Interpreter, array: V.ArrayRef) -> bool:
+    """Whether the elements of a view surely lie one after the other."""
+    axes = of_view(it, array)
+    if axes is None:
+        return False
+    runs = _runs(it, axes)
+    return not runs or (len(runs) == 1 and runs[0].stride == 1)
+
+
+def reshaped(
+    it: Interpreter, axes: Sequence[Axis], shape: Sequence[Extent]
+) -> tuple[Axis, ...] | None:
+    """The axes of the same elements in another shape; None where that needs a copy."""
+    found: list[Axis] = []
+    wanted = list(shape)
+    for run in _runs(it, axes):
+        taken: list[Extent] = []
+        while not it.program.guards.equal(dims.product(taken), run.extent):
+            if not wanted:
+                return None
+            taken.append(wanted.pop(0))
+        inner = contiguous(taken)
+        found.extend(Axis(a.extent, dims.multiply(a.stride, run.stride)) for a in inner)
+    if any(extent != 1 for extent in wanted):
+        return None
+    return (*found, *(Axis(1, 1) for _ in wanted))
+
+
+def _runs(it: Interpreter, axes: Sequence[Axis]) -> list[Axis]:
+    """Neighbouring axes as one where a step along the outer one is a walk along the inner one."""
+    runs: list[Axis] = []
+    for axis in axes:
+        if axis.extent == 1:
+            continue
+        last = runs[-1] if runs else None
+        through = dims.multiply(axis.extent, axis.stride)
+        if last is not None and it.program.guards.equal(last.stride, through):
+            runs[-1] = Axis(dims.multiply(last.extent, axis.extent), axis.stride)
+        else:
+            runs.append(axis)
+    return runs
+
+
+def _after(
+    it: Interpreter, axes: tuple[Axis, ...], step: V.ViewStep
+) -> tuple[Axis, ...] | None:
+    """The axes after one more step of a view."""
+    attrs = step.keywords
+    match step.kind:
+        case "slice":
+            parts = zip(axes, attrs["sizes"], attrs["steps"], strict=True)
+            return tuple(Axis(size, dims.multiply(a.stride, by)) for a, size, by in parts)
+        case "index":
+            return tuple(a for k, a in enumerate(axes) if k not in attrs["axes"])
+        case "transpose":
+            return tuple(axes[k] for k in attrs["axes"])
+        case "squeeze":
+            return tuple(a for k, a in enumerate(axes) if k not in attrs["axes"])
+        case "expand_dims":
+            kept = iter(axes)
+            rank = len(axes) + len(attrs["axes"])
+            return tuple(Axis(1, 1) if k in attrs["axes"] else next(kept) for k in range(rank))
+        case "real" | "imag":
+            return tuple(Axis(a.extent, dims.multiply(2, a.stride)) for a in axes)
+        case "refine":
+            shape = attrs["shape"]
+            return tuple(Axis(n, a.stride) for n, a in zip(shape, axes, strict=True))
+        case "reshape":
+            return reshaped(it, axes, attrs["shape"])
+    return None

@@ -1,0 +1,112 @@
+"""Which results share memory with an array: reshapes of views, diagonals, windows, broadcasts.
+
+Each program makes one, writes the array it came from, and where it may, the other way round.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+VIEWS = (
+    "x.T", "x[::2]", "x[:, 1:]", "x[1:]", "x[:, ::2]", "x[::-1]", "x[1]", "x[:, 1]", "x[None]",
+    "x[1:3, 1:3]", "x.reshape(2, 8)", "x[1:].T", "x.ravel()[2:10]",
+    "x.reshape(2, 2, 4).transpose(1, 0, 2)",
+)
+RESHAPED = (
+    "b.reshape(-1)", "b.ravel()", "np.ascontiguousarray(b)", "b.reshape(-1, 2)",
+    "b.reshape(b.shape + (1,))", "b.T.reshape(-1)", "b[..., None].reshape(-1)",
+)
+READ_ONLY = (
+    "np.diagonal(x)", "np.diag(x, -1)", "x.diagonal(1)", "np.broadcast_to(x, (2, 4, 4))",
+    "np.lib.stride_tricks.sliding_window_view(x, (2, 3))", "np.linalg.diagonal(x)",
+)
+SHARED_OR_NOT = (
+    "np.rot90(x)", "np.rot90(x, 2)", "np.rot90(x, -1)", "x.conj()", "np.conj(x)",
+    "np.asfortranarray(x)", "np.array_split(x, 3)[1]", "np.moveaxis(x, 0, 1)", "x.flatten()",
+)
+
+
+def program(*lines: str) -> Callable[[Any], Any]:
+    """The function of these lines, whose source can be found."""
+    source = "def program(x):\n" + "".join(f"    {line}\n" for line in lines)
+    name = f"<{'; '.join(lines)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    namespace: dict[str, Any] = {"np": np}
+    exec(compile(source, name, "exec"), namespace)
+    made: Callable[[Any], Any] = namespace["program"]
+    return made
+
+
+def assert_shares_alike(function: Callable[[Any], Any]) -> None:
+    """The function gives the same compiled as run by Python, and writes its argument alike."""
+    expected = function(np.arange(16.0).reshape(4, 4))
+    found = pyrelay.jit(function)(np.arange(16.0).reshape(4, 4))
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_reshape_is_a_view_where_strides_allow_it(view):
+    lines, made = [f"b = {view}"], []
+    for k, expression in enumerate(RESHAPED):
+        try:
+            eval(expression, {"b": eval(view, {"x": np.zeros((4, 4))}), "np": np})
+        except ValueError:
+            continue  # this shape cannot be had
+        lines += [f"y{k} = {expression}", f"y{k}[0] += {k + 1}.0"]
+        made.append(f"y{k}")
+    lines += ["x[0, 0] = 50.0", "x[1, 2] = 60.0", "x += 1", f"return x, {', '.join(made)}"]
+    assert_shares_alike(program(*lines))
+
+
+@pytest.mark.parametrize("expression", [*READ_ONLY, *SHARED_OR_NOT])
+def test_what_is_a_view_shows_what_is_written_to_its_array(expression):
+    assert_shares_alike(program(
+        f"y = {expression}", "x[0, 0] = 50.0", "x[2] = 60.0", "x += 1", "return y * 1, x"
+    ))
+
+
+@pytest.mark.parametrize("expression", READ_ONLY)
+def test_views_that_numpy_lets_nobody_write_are_not_written(expression):
+    function = program(f"y = {expression}", "y[0] = 1.0", "return y")
+    for run in (function, pyrelay.jit(function)):
+        with pytest.raises(ValueError, match="assignment destination is read-only"):
+            run(np.arange(16.0).reshape(4, 4))
+
+
+def test_a_diagonal_goes_through_a_loop_and_has_a_gradient():
+    def trace_of_powers(x, n):
+        y = x.copy()
+        d = np.diagonal(y)
+        total = 0.0
+        for _ in range(n):
+            y[:] = y @ x
+            total += d.sum()
+        return total
+
+    x = np.random.default_rng(0).normal(size=(3, 3))
+    expected = trace_of_powers(x, 3)
+    assert np.isclose(pyrelay.jit(trace_of_powers)(x, 3), expected)
+    pyrelay.check_grads(trace_of_powers, (x, 3), order=1)
+
+
+def test_a_matrix_of_another_size_reshapes_alike():
+    @pyrelay.jit
+    def f(x):
+        tail = x[1:].reshape(-1)
+        columns = x[:, 1:].reshape(-1)
+        tail[0], columns[0] = 7.0, 8.0
+        return x
+
+    for shape in ((4, 4), (3, 5)):
+        x = np.zeros(shape)
+        f(x)
+        assert x[1, 0] == 7.0
+        assert x[0, 1] == 0.0
