@@ -12,7 +12,7 @@ fields, which merge as more trees are seen.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -333,21 +333,14 @@ class Observer:
 
     family: Family
 
-    def of_class(self, cls: type, rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, Sort], ...]:
-        """Names and sorts of the fields of a class with at least one node."""
+    def of_class(
+        self, cls: type, columns: Mapping[str, Sequence[Any]]
+    ) -> tuple[tuple[str, Sort], ...]:
+        """Names and sorts of the fields of a class, of which these are the values in all nodes."""
         expected = expected_fields(cls)
-        names = tuple(rows[0])
-        for row in rows:
-            if row.keys() != rows[0].keys():
-                odd = sorted(set(row) ^ set(names))[0]
-                raise TypeMismatchError(
-                    f"some objects of class {cls.__name__} have an attribute {odd!r} and others "
-                    "have not.",
-                    hints=(f"set self.{odd} in __init__, to None if it has no value yet",),
-                )
         return tuple(
-            (n, self.of([row[n] for row in rows], expected.get(n), f"{cls.__name__}.{n}"))
-            for n in names
+            (n, self.of(values, expected.get(n), f"{cls.__name__}.{n}"))
+            for n, values in columns.items()
         )
 
     def predicted(self, cls: type) -> tuple[tuple[str, Sort], ...] | None:

@@ -17,19 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.errors import InvalidValueError, TypeMismatchError
-from pyrelay.infer.annotations import is_record_class
+from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
     Child,
     Choice,
     Constant,
-    Family,
     Items,
     Nothing,
     Number,
-    Observer,
     Schema,
     Sort,
     Struct,
@@ -38,12 +35,6 @@ from pyrelay.ir import types
 
 Place = tuple[int, int]
 Columns = Mapping[str, np.ndarray[Any, Any]]
-
-_PLAIN = frozenset({float, int, bool, complex, str, type(None), np.ndarray, np.float64, np.float32})
-"""Classes of values that have no nodes inside: most fields of most nodes."""
-
-_ABSENT: Any = object()
-"""In place of a value in a row that holds another case."""
 
 
 @dataclass(eq=False)
@@ -126,17 +117,6 @@ def schema_columns(schema: Schema) -> dict[str, Number | Array]:
     }
 
 
-def node_fields(node: Any) -> dict[str, Any]:
-    """The fields of a node, by name."""
-    if isinstance(node, tuple):
-        return node._asdict()  # type: ignore[attr-defined, no-any-return]
-    if hasattr(node, "__dict__"):
-        fields: dict[str, Any] = vars(node)
-        return fields
-    slots = [s for cls in type(node).__mro__ for s in getattr(cls, "__slots__", ())]
-    return {s: getattr(node, s) for s in slots if hasattr(node, s)}
-
-
 # -- packing ---------------------------------------------------------------------------------------
 
 
@@ -151,180 +131,6 @@ class PackedTree:
     def __repr__(self) -> str:
         count = sum(map(len, self.packed.objects))
         return f"<packed {type(self.root).__name__} in a pool of {count} nodes>"
-
-
-@dataclass(eq=False)
-class Packer:
-    """Collects the nodes of trees, then packs them."""
-
-    family: Family
-    objects: list[list[Any]] = field(default_factory=list)
-    rows: list[list[dict[str, Any]]] = field(default_factory=list)
-    places: dict[int, Place | None] = field(default_factory=dict)  # None while on the way down
-    arrays: dict[str, list[np.ndarray[Any, Any] | None]] = field(default_factory=dict)
-
-    def add(self, root: Any, name: str) -> Place:
-        """Collect a tree; the place of its root. Raises TypeMismatchError for a cycle."""
-        places, kind_of = self.places, self._kind
-        pending: list[tuple[Any, dict[str, Any] | None]] = [(root, None)]
-        while pending:
-            node, fields = pending.pop()
-            if fields is not None:
-                kind = kind_of(node)
-                while len(self.objects) <= kind:
-                    self.objects.append([])
-                    self.rows.append([])
-                places[id(node)] = (kind, len(self.objects[kind]))
-                self.objects[kind].append(node)
-                self.rows[kind].append(fields)
-            elif id(node) not in places:
-                places[id(node)] = None
-                fields = node_fields(node)
-                pending.append((node, fields))
-                inside = [v for v in fields.values() if type(v) not in _PLAIN]
-                for child in reversed(list(self._children(inside))):
-                    if id(child) not in places:
-                        pending.append((child, None))
-                    elif places[id(child)] is None:
-                        raise _cycle(child, name)
-        place = places[id(root)]
-        assert place is not None
-        return place
-
-    def _kind(self, value: Any) -> int:
-        """The kind of an object, which a user's object gets when it is first seen; 0 for others."""
-        cls = type(value)
-        kind = self.family.kinds.get(cls)
-        if kind is None:
-            kind = self.family.add(cls) if is_record_class(cls) else NO_NODE
-        return kind
-
-    def _children(self, values: Any) -> Iterator[Any]:
-        for value in values:
-            if self._kind(value):
-                yield value
-            elif type(value) in (list, tuple):
-                yield from self._children(value)
-
-    def pack(self) -> Packed:
-        """The columns of everything collected."""
-        observer = Observer(self.family)
-        seen = {
-            kind: observer.of_class(self.family.classes[kind], rows)
-            for kind, rows in enumerate(self.rows) if rows
-        }
-        for kind in range(1, len(self.family.classes)):
-            if kind not in seen:
-                fields = observer.predicted(self.family.classes[kind])
-                if fields is not None:
-                    seen[kind] = fields
-        schema = self.family.schema_for(seen)
-        columns: dict[str, np.ndarray[Any, Any]] = {}
-        for kind in schema.known():
-            rows = self.rows[kind] if kind < len(self.rows) else []
-            for name, sort in schema.of(kind).items():
-                self._column(sort, [row[name] for row in rows], f"{kind}.{name}", columns)
-        return Packed(schema, columns, self.objects, self.arrays)
-
-    def _column(
-        self, sort: Sort, values: Sequence[Any], path: str, into: dict[str, np.ndarray[Any, Any]]
-    ) -> None:
-        match sort:
-            case Number(ty):
-                given = [0 if v is _ABSENT else v for v in values]
-                try:
-                    into[path] = np.array(given, dtype=ty.dtype.numpy)
-                except OverflowError:
-                    raise InvalidValueError(
-                        f"an integer in {self._shown(path)} does not fit into 64 bits."
-                    ) from None
-            case Array(dtype, ones):
-                into[path] = self._stacked(values, types.DTYPES[dtype].numpy, ones, path)
-            case Child():
-                places = [self._place(v) for v in values]
-                pairs = np.array(places, dtype=np.int64).reshape(len(places), 2)
-                into[f"{path}.kind"], into[f"{path}.row"] = pairs.T.copy()
-            case Items(_, item):
-                counts = np.array([0 if v is _ABSENT else len(v) for v in values], np.int64)
-                into[f"{path}.start"] = np.cumsum(counts) - counts
-                into[f"{path}.count"] = counts
-                every = [x for v in values if v is not _ABSENT for x in v]
-                self._column(item, every, f"{path}[]", into)
-            case Struct(parts):
-                for k, part in enumerate(parts):
-                    inner = [v if v is _ABSENT else v[k] for v in values]
-                    self._column(part, inner, f"{path}[{k}]", into)
-            case Choice(cases):
-                chosen = [0 if v is _ABSENT else self._case(cases, v) for v in values]
-                into[f"{path}.case"] = np.array(chosen, np.int64)
-                for k, case in enumerate(cases):
-                    own = [v if c == k else _ABSENT for v, c in zip(values, chosen, strict=True)]
-                    self._column(case, own, f"{path}|{k}", into)
-
-    def _place(self, value: Any) -> Place:
-        if value is None or value is _ABSENT:
-            return (NO_NODE, 0)
-        place = self.places[id(value)]
-        assert place is not None
-        return place
-
-    def _stacked(
-        self, values: Sequence[Any], dtype: Any, ones: tuple[int | None, ...], path: str
-    ) -> np.ndarray[Any, Any]:
-        shapes = self.family.shapes
-        arrays = [None if v is _ABSENT else v for v in values]
-        self.arrays[path] = arrays
-        present = next((a for a in arrays if a is not None), None)
-        if present is not None:
-            shapes[path] = present.shape
-        shape = shapes.get(path, tuple(1 if n == 1 else 0 for n in ones))
-        every = [a for a in arrays if a is not None]
-        if shape and every and len(every) == len(arrays):
-            joined: np.ndarray[Any, Any] = np.concatenate(every, dtype=dtype)
-            return joined.reshape(len(every), *shape)
-        stacked = np.zeros((len(arrays), *shape), dtype)
-        for k, array in enumerate(arrays):
-            if array is not None:
-                stacked[k] = array
-        return stacked
-
-    def _case(self, cases: Sequence[Sort], value: Any) -> int:
-        return next(k for k, case in enumerate(cases) if self._fits(case, value))
-
-    def _fits(self, sort: Sort, value: Any) -> bool:
-        match sort:
-            case Constant(v, cls):
-                return type(value) is cls and bool(v is value or v == value)
-            case Number():
-                return types.of_scalar(value) is not None
-            case Array(dtype, ones):
-                return (
-                    type(value) is np.ndarray and value.ndim == len(ones)
-                    and types.from_numpy(value.dtype) is types.DTYPES[dtype]
-                )
-            case Child(kinds):
-                return (NO_NODE if value is None else self._kind(value) or -1) in kinds
-            case Items(cls, _):
-                return type(value) is cls
-            case Struct(parts):
-                return type(value) is tuple and len(value) == len(parts) and all(
-                    self._fits(p, v) for p, v in zip(parts, value, strict=True)
-                )
-            case Choice(cases):
-                return any(self._fits(c, value) for c in cases)
-        return False
-
-    def _shown(self, path: str) -> str:
-        kind, _, name = path.partition(".")
-        return f"{self.family.classes[int(kind)].__name__}.{name}"
-
-
-def _cycle(node: Any, name: str) -> TypeMismatchError:
-    return TypeMismatchError(
-        f"{name} has a cycle: an object of class {type(node).__name__} contains itself.",
-        notes=("trees and shared parts of trees are compiled; going around a cycle never ends",),
-        hints=("keep links back to a parent out of the objects, or in a list beside the tree",),
-    )
 
 
 # -- unpacking -------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.datatypes import Schema, declare, family_of
 from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.objects import CAUSE, is_constant_object
-from pyrelay.infer.pools import Packed, PackedTree, Packer, Unpacker
+from pyrelay.infer.packing import Packer
+from pyrelay.infer.pools import Packed, PackedTree, Place, Unpacker
 from pyrelay.ir import types
 
 _NUMBERS = (int, float, complex)
@@ -124,22 +125,22 @@ def _finish(into: Flattened) -> Key:
         return ()
     roots = [r for r in everything if not isinstance(r[0], PackedTree)]
     packers: dict[Any, Packer] = {}
+    places: dict[int, tuple[Packer, Place]] = {}
     while True:  # a data type may turn out to contain another
-        found = []
+        groups: dict[Any, list[tuple[Any, str]]] = {}
         for root, name, _ in roots:
-            family = family_of(type(root))
-            assert family is not None
-            packer = packers.setdefault(family, Packer(family))
-            found.append((packer, packer.add(root, name)))
-        pairs = zip(roots, found, strict=True)
-        if all(family_of(type(root)) is packer.family for (root, _, _), (packer, _) in pairs):
+            groups.setdefault(family_of(type(root)), []).append((root, name))
+        packers = {family: Packer(family) for family in groups}
+        for family, packer in packers.items():
+            trees, names = zip(*groups[family], strict=True)
+            for root, place in zip(trees, packer.add(trees, names), strict=True):
+                places[id(root)] = packer, place
+        if all(family_of(type(root)) in packers for root, _, _ in roots):
             break
-        packers = {}
     first = len(into.pools)
     numbers: dict[Any, int] = {}
     for packer in packers.values():
         numbers[packer] = _enter(packer.pack(), into)
-    own = iter(found)
     described = []
     for root, _, leaf in everything:
         if isinstance(root, PackedTree):
@@ -148,7 +149,7 @@ def _finish(into: Flattened) -> Key:
                 numbers[home] = _enter(home, into)
             number = numbers[home]
         else:
-            packer, place = next(own)
+            packer, place = places[id(root)]
             number = numbers[packer]
         into.leaves[leaf : leaf + 2] = place
         described.append((number, into.pools[number].schema.alternatives(place[0])))
