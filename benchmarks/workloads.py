@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.programs.image_networks import MOBILE
+
 Arguments = tuple[Any, ...]
 
 
@@ -129,6 +131,59 @@ def residual(batch: int, channels: int, extent: int) -> Arguments:
     return normal(rng, batch, channels, extent, extent), *first, *second
 
 
+def of_layers(
+    rng: np.random.Generator, batch: int, image: tuple[int, ...], shapes: list[tuple[int, ...]]
+) -> Arguments:
+    """An image, then weights of these shapes, each with its bias."""
+    found = [normal(rng, batch, *image)]
+    for shape in shapes:
+        terms = shape[0] if len(shape) == 2 else int(np.prod(shape[1:]))
+        found.append(normal(rng, *shape, scale=(2 / terms) ** 0.5))
+        found.append(normal(rng, shape[1] if len(shape) == 2 else shape[0], scale=0.1))
+    return tuple(found)
+
+
+def resnet18(batch: int, extent: int = 224) -> Arguments:
+    shapes: list[tuple[int, ...]] = [(64, 3, 7, 7)]
+    own = 64
+    for stage, wide in enumerate((64, 128, 256, 512)):
+        shapes += [(wide, own, 3, 3), (wide, wide, 3, 3)]
+        shapes += [(wide, own, 1, 1)] if stage else []
+        shapes += [(wide, wide, 3, 3)] * 2
+        own = wide
+    return of_layers(np.random.default_rng(18), batch, (3, extent, extent), [*shapes, (512, 1000)])
+
+
+def vgg16(batch: int, extent: int = 224) -> Arguments:
+    shapes: list[tuple[int, ...]] = []
+    own = 3
+    for wide, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        shapes += [(wide, own if k == 0 else wide, 3, 3) for k in range(count)]
+        own = wide
+    shapes += [(512 * (extent // 32) ** 2, 4096), (4096, 4096), (4096, 1000)]
+    return of_layers(np.random.default_rng(19), batch, (3, extent, extent), shapes)
+
+
+def mobilenet(batch: int, extent: int = 224) -> Arguments:
+    shapes: list[tuple[int, ...]] = [(32, 3, 3, 3)]
+    own = 32
+    for expansion, outputs, count, _ in MOBILE:
+        for _ in range(count):
+            wide = expansion * own
+            shapes += [(wide, own, 1, 1)] if expansion > 1 else []
+            shapes += [(wide, 1, 3, 3), (outputs, wide, 1, 1)]
+            own = outputs
+    shapes += [(1280, own, 1, 1), (1280, 1000)]
+    return of_layers(np.random.default_rng(20), batch, (3, extent, extent), shapes)
+
+
+def dqn(batch: int) -> Arguments:
+    shapes: list[tuple[int, ...]] = [
+        (32, 4, 8, 8), (64, 32, 4, 4), (64, 64, 3, 3), (3136, 512), (512, 18)
+    ]  # fmt: skip
+    return of_layers(np.random.default_rng(21), batch, (4, 84, 84), shapes)
+
+
 def letters(size: int, kinds: int = 64, most: int = 200) -> Arguments:
     rng = np.random.default_rng(11)
     scale = size**-0.5
@@ -220,6 +275,16 @@ def network_programs() -> Iterator[Workload]:
             f"residual_{batch}", f"residual block of 64 channels, 56, batch {batch}",
             "residual_block", partial(residual, batch, 64, 56), goals=peers, **loose,
         )  # fmt: skip
+    networks: tuple[tuple[str, str, Callable[..., Arguments]], ...] = (
+        ("resnet18", "ResNet-18, 224 x 224", resnet18), ("vgg16", "VGG-16, 224 x 224", vgg16),
+        ("mobilenet", "MobileNetV2, 224 x 224", mobilenet), ("dqn", "DQN, 84 x 84", dqn),
+    )  # fmt: skip
+    for name, title, arguments in networks:
+        for batch in (1, 8):
+            yield Workload(
+                f"{name}_{batch}", f"{title}, batch {batch}", name, partial(arguments, batch),
+                goals=peers, left_out=frozenset(() if name == "dqn" else {"numpy"}), **loose,
+            )  # fmt: skip
     for name, gates, states in (("rnn", 1, 1), ("gru", 3, 1), ("lstm_batch", 4, 2)):
         goals = Goal("jax", 1 / 2), Goal("torch", 1 / 1.2)
         for size, batch in ((64, 16), (256, 16)):

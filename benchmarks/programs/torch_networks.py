@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
+from benchmarks.programs import image_layers
+
 
 def gelu_chain(x, b):
     return functional.gelu(x + b, approximate="tanh")
@@ -76,6 +78,40 @@ def generator(embedding, h, W, U, V, stop, most):  # noqa: N803
         if letter == stop:
             break
     return letters
+
+
+class Layers:
+    """What `image_layers` asks for."""
+
+    relu = staticmethod(torch.relu)
+    relu6 = staticmethod(functional.relu6)
+    add = staticmethod(torch.add)
+    max_pool = staticmethod(functional.max_pool2d)
+
+    @staticmethod
+    def conv(x, w, b, stride, padding, groups):
+        return functional.conv2d(x, w, b, stride, padding, 1, groups)
+
+    @staticmethod
+    def mean(x):
+        return x.mean((2, 3))
+
+    @staticmethod
+    def flat(x):
+        return x.flatten(1)
+
+    @staticmethod
+    def dense(x, w, b):
+        return torch.addmm(b, x, w)
+
+
+def image_network(name):
+    """One of the networks of `image_layers`."""
+
+    def run(*args):
+        return image_layers.NETWORKS[name](Layers, *args)
+
+    return run
 
 
 #: nn.RNN, nn.GRU, nn.LSTM: how many gates, and where the second bias comes from.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.programs import networks, torch_networks
+from benchmarks.programs import image_layers, networks, torch_networks
 
 torch.set_grad_enabled(False)
 
@@ -106,6 +106,7 @@ PROGRAMS = {
         name: program(getattr(torch_networks, name))
         for name in networks.FORWARD if hasattr(torch_networks, name)
     },
+    **{name: program(torch_networks.image_network(name)) for name in image_layers.NETWORKS},
     **{name: torch_networks.recurrent(name) for name in torch_networks.LAYERS},
     **{
         f"{name}_gradient": torch_networks.recurrent_gradient(name)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pyrelay.errors import InvariantError, Span
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Block, Function, Let, Var
+from pyrelay.ir.nodes import Atom, Block, Function, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.elements import Elements, Index
@@ -31,6 +31,7 @@ from pyrelay.lower.reductions import RuleEmitter
 from pyrelay.lower.schedule import Result, Schedule, Space, collapsed, one_by_one
 from pyrelay.lower.values import Value
 from pyrelay.opt.finishing import finishes, first_column_axis
+from pyrelay.opt.places import is_view
 from pyrelay.opt.shapes import shape_of
 
 Shape = tuple[Extent, ...]
@@ -75,10 +76,12 @@ def _kernel(rest: Function, product: Let, space: Shape, spans: Sequence[Span]) -
     assert split is not None
     (made,) = product.outs
     wanted = [Result(k, r, space) for k, r in enumerate(rest.body.results) if r is not made]
-    shapes = [shape_of(p) for p in rest.params if p is not made and shape_of(p)]
-    both = collapsed(space, [*shapes, space[split:]])
+    # Views are read where they are used: a bias that is reshaped cuts no run as the bias would.
+    read = (a for let in rest.body.lets if not _is_view(let) for a in walk.operands(let.rhs))
+    both = collapsed(space, [*map(shape_of, dict.fromkeys(read)), space[split:]])
     rows, columns = _cut(both, split)
-    for attempt in (rows, columns), (one_by_one(space[:split]), one_by_one(space[split:])):
+    apart = one_by_one(space[:split]), one_by_one(space[split:])
+    for attempt in (rows, columns), (apart[0], columns), apart:
         elements = _Finished(RuleEmitter(rest.dims), rest, made)
         schedule = Schedule(elements)
         extent = _write(schedule, elements, wanted, *attempt)
@@ -87,6 +90,10 @@ def _kernel(rest: Function, product: Let, space: Shape, spans: Sequence[Span]) -
     kernel = finish(schedule, extent, spans)
     given = [p for p in kernel.parameters if p.role not in (PRODUCT, BOUND)]
     return replace(kernel, parameters=(*_filled_in(made), *given))
+
+
+def _is_view(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and is_view(let.rhs)
 
 
 def _filled_in(made: Var) -> tuple[Parameter, ...]:

@@ -88,9 +88,10 @@ def collapsed(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> 
             continue
         offset = rank - len(shape)
         cuts.add(offset)
-        for axis, extent in enumerate(shape, start=offset):
-            if extent != extents[axis]:
-                cuts |= {axis, axis + 1}
+        # Neighbours along which the array is repeated are one run, as those along which it is not.
+        repeated = [a != b for a, b in zip(shape, extents[offset:], strict=True)]
+        pairs = enumerate(itertools.pairwise(repeated), offset + 1)
+        cuts |= {cut for cut, (before, after) in pairs if before != after}
     ends = sorted(cuts)
     return Space(tuple(extents), tuple(b - a for a, b in itertools.pairwise(ends)))
 

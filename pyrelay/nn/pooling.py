@@ -2,12 +2,13 @@
 
 Images are [batch, channels, *extents], or [batch, *extents, channels] if `channels_last`; windows,
 strides and paddings are one number for all extents or one each. Pooling is done along one extent
-after the other. The derivative of a maximum is split evenly among equal elements of a window.
+after the other. The derivative of a maximum is shared by equal elements of a window.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,20 @@ def _each(value: Sizes, count: int) -> tuple[int, ...]:
     return value if isinstance(value, tuple) else (value,) * count
 
 
-def _windows(x: Array, axis: int, window: int, stride: int) -> Array:
-    """The axis as two: positions, and elements of the window there."""
+def _pooled(x: Array, axis: int, window: int, stride: int, combine: Callable[..., Any]) -> Array:
+    """What `combine` makes of the elements of each window along an axis, one after the other.
+
+    The first elements of all windows are a slice of the axis, and so are the second ones.
+    """
     size = x.shape[axis]
     if size < window:
         raise ValueError("the window reaches beyond the image")
-    starts = np.arange((size - window) // stride + 1) * stride
-    return np.take(x, starts[:, None] + np.arange(window), axis=axis)
+    reach = (size - window) // stride * stride + 1
+    before = (slice(None),) * axis
+    result = x[(*before, slice(0, reach, stride))]
+    for k in range(1, window):
+        result = combine(result, x[(*before, slice(k, k + reach, stride))])
+    return result
 
 
 def _padded(x: Array, axis: int, amount: int, value: float) -> Array:
@@ -55,7 +63,7 @@ def max_pool(
     steps = sizes if stride is None else _each(stride, len(axes))
     for axis, size, step, amount in list(zip(axes, sizes, steps, paddings, strict=True)):
         x = _padded(x, axis, amount, -math.inf)
-        x = np.max(_windows(x, axis, size, step), axis=axis + 1)
+        x = _pooled(x, axis, size, step, np.maximum)
     return x
 
 
@@ -68,12 +76,12 @@ def avg_pool(
     sizes, paddings = _each(window, len(axes)), _each(padding, len(axes))
     steps = sizes if stride is None else _each(stride, len(axes))
     for axis, size, step, amount in list(zip(axes, sizes, steps, paddings, strict=True)):
-        total = np.sum(_windows(_padded(x, axis, amount, 0.0), axis, size, step), axis=axis + 1)
+        total = _pooled(_padded(x, axis, amount, 0.0), axis, size, step, np.add)
         if count_include_pad or amount == 0:
             x = total / size
         else:
             ones = _padded(np.ones(x.shape[axis], dtype=x.dtype), 0, amount, 0.0)
-            count = np.sum(_windows(ones, 0, size, step), axis=1)
+            count = _pooled(ones, 0, size, step, np.add)
             x = total / np.reshape(count, (-1, *(1,) * (x.ndim - 1 - axis)))
     return x
 

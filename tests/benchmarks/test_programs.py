@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyrelay
 from benchmarks import workloads
-from benchmarks.programs import networks, plain
+from benchmarks.programs import image_networks, networks, plain
 from benchmarks.worker import MODULES
 
 
@@ -58,6 +59,21 @@ def test_the_gradients_derived_by_hand_agree_with_finite_differences(
 
 def test_the_loop_counts_what_the_recursion_counts() -> None:
     assert plain.depth_by_loop(50, 0.5) == plain.depth(50, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("dqn", workloads.dqn(2)),
+        *(
+            pytest.param(name, make(2, 32), marks=pytest.mark.slow, id=name)
+            for name, make in (("resnet18", workloads.resnet18), ("mobilenet", workloads.mobilenet))
+        ),
+    ],
+)
+def test_networks_for_images_compute_what_plain_python_does(name: str, args: Any) -> None:
+    network = image_networks.FORWARD[name]
+    np.testing.assert_allclose(pyrelay.jit(network)(*args), network(*args), rtol=1e-3, atol=1e-4)
 
 
 def test_every_workload_has_a_plain_program_or_loss_and_goals_name_peers() -> None:
