@@ -31,6 +31,7 @@ from pyrelay.lower.plan import Condition, Entry, plan
 from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
+from pyrelay.opt.dots import dots
 from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
 from pyrelay.opt.hoist import hoist
@@ -73,7 +74,7 @@ def derivatives(module: Module) -> Module:
 STAGES = (
     Stage("grad", (inline, ranges, *CLEAN, hoist, levels, derivatives), "infer", "grad"),
     Stage("optimise", (inline, ranges, *CLEAN, hoist, *CLEAN), "grad", "optimise"),
-    Stage("fuse", (fuse,), "optimise", "fuse"),
+    Stage("fuse", (dots, fuse), "optimise", "fuse"),
 )
 
 

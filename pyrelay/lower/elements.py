@@ -8,7 +8,7 @@ other nest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay.ir import walk
@@ -16,7 +16,7 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Const, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import DType, TensorType, i64
-from pyrelay.lower.kernel import ARRAY, SCALAR, Parameter
+from pyrelay.lower.kernel import ARRAY, SCALAR, Array, Parameter
 from pyrelay.lower.reductions import Reduction, RuleEmitter
 from pyrelay.lower.values import Value
 
@@ -74,8 +74,8 @@ class Elements:
             out: let for let in walk.nested_lets(function.body) for out in let.outs
         }
         self.params = {var: k for k, var in enumerate(function.params)}
-        #: Positions of array parameters that are written while they are read.
-        self.written: set[int] = set()
+        #: The memory of an array variable and whether it is written, None if it has none.
+        self.home: Callable[[Atom], tuple[Array, bool] | None] = self._of_parameter
         self._rule_depth = -1
 
     # -- reading -------------------------------------------------------------------------------
@@ -104,8 +104,10 @@ class Elements:
     def read(self, atom: Atom, index: Sequence[Any]) -> Value:
         """The element for a rule that is running: known, or computed before the rule runs again."""
         at = self._aligned(atom, index)
-        if isinstance(atom, Var) and self.params.get(atom) in self.written:
-            return self._parameter(atom, at)  # what it holds now, whatever it held before
+        found = self.home(atom)
+        if found is not None and found[1]:
+            assert isinstance(atom, Var)
+            return self._load(atom, at, *found)  # what it holds now, whatever it held before
         known = self._known(atom, at)
         if known is not None:
             return known
@@ -159,8 +161,14 @@ class Elements:
         assert isinstance(atom, Var)
         depth = max((v.scope.depth for v in index), default=0)
         with self.s.at(depth):
+            found = self.home(atom)
+            if found is not None:
+                self._remember(atom, index, self._load(atom, index, *found))
+                return
             if atom in self.params:
-                self._remember(atom, index, self._parameter(atom, index))
+                assert isinstance(atom.type, TensorType)
+                slot = Parameter(SCALAR, self.params[atom], atom.type.dtype)
+                self._remember(atom, index, self.s.read(slot))
                 return
             let = self.lets[atom]
             values = self.apply(let, index)
@@ -171,15 +179,18 @@ class Elements:
         home = self.s.scopes[min(value.scope.depth, len(self.s.scopes) - 1)]
         home.memo[self._key(var, index)] = value
 
-    def _parameter(self, var: Var, index: Index) -> Value:
+    def _of_parameter(self, atom: Atom) -> tuple[Array, bool] | None:
+        position = self.params.get(atom) if isinstance(atom, Var) else None
+        ty = atom.type
+        assert isinstance(ty, TensorType)
+        if position is None or not ty.rank:
+            return None
+        return Parameter(ARRAY, position, ty.dtype), False
+
+    def _load(self, var: Var, index: Index, array: Array, written: bool) -> Value:
         ty = var.type
         assert isinstance(ty, TensorType)
-        position = self.params[var]
-        if not ty.rank:
-            return self.s.read(Parameter(SCALAR, position, ty.dtype))
-        array = Parameter(ARRAY, position, ty.dtype)
-        parallel = position not in self.written
-        return self.s.load(array, self.s.ravel(index, ty.shape), parallel=parallel)
+        return self.s.load(array, self.s.ravel(index, ty.shape), parallel=not written)
 
     def apply(self, let: Let, index: Index, *, repeatable: bool = True) -> tuple[Value, ...]:
         """Run the element rule of a Let in the innermost scope: one value per output.

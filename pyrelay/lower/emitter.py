@@ -63,10 +63,12 @@ class Emitter:
         self.parameters: dict[Parameter, None] = {}
         self.sites: list[RaiseSite] = []
         self.trips: dict[Local, Extent] = {}
+        self.often_short = False  # reductions have few elements, if their number is not known
         self.span: Span | None = None
         self.result: tuple[TensorType, ...] = ()
         self.weak = False
         self._symbols = {symbol: k for k, symbol in enumerate(symbols)}
+        self._bound: dict[Symbol, Value] = {}
         self._ranges = IndexRanges()
 
     # -- scopes --------------------------------------------------------------------------------
@@ -162,8 +164,15 @@ class Emitter:
         assert total is not None
         return Value(self, total.operand, i64, total.scope, extent)
 
+    def bind_extent(self, symbol: Symbol, value: Value) -> None:
+        """Make a number what a symbol stands for, in the innermost scope and inside it."""
+        self._bound[symbol] = value
+
     def _extent_atom(self, atom: dims.Atom) -> Value:
         match atom:
+            case Symbol() if atom in self._bound:
+                value = self._bound[atom]
+                return Value(self, value.operand, i64, value.scope, dims.of(atom))
             case Symbol():
                 value = self.read(Parameter("extent", self._symbols[atom], i64))
                 return Value(self, value.operand, i64, value.scope, dims.of(atom))

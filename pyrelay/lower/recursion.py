@@ -32,7 +32,7 @@ from pyrelay.lower.kernel import (
     Store,
 )
 from pyrelay.lower.scalar_program import routine
-from pyrelay.opt import linear
+from pyrelay.opt import scalars
 
 _COST = 1_000_000  # picoseconds that a call is taken to last
 _MOST_RESULTS = 8
@@ -116,7 +116,7 @@ def _computes(let: Let) -> bool:
         return False
     match rhs:
         case OpCall():
-            return linear.is_scalar_op(rhs)
+            return scalars.is_scalar_op(rhs)
         case KernelCall():
             inner = rhs.function
             return not rhs.dims and all(map(_is_word, inner.params)) and all(

@@ -21,6 +21,7 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import DType, bool_, c128, f32, f64, i64
 from pyrelay.lower.emitter import Emitter
+from pyrelay.lower.kernel import Assign, If, Local
 from pyrelay.lower.values import Run, Value
 
 #: Elements whose sum is taken in free order.
@@ -133,12 +134,38 @@ def over_range(
             s.cast(total, partial_dtype(r.op, r.dtype))
             for total, r in zip(totals, reductions, strict=True)
         ]
-    accumulators = [Accumulator(s, r.op, r.dtype) for r in reductions]
-    with blocks(s, start, stop, BLOCK) as (first, last):
-        partials = _one_block(s, reductions, first, last, length, element)
-        for accumulator, partial in zip(accumulators, partials, strict=True):
-            accumulator.add(partial)
-    return [a.result() for a in accumulators]
+
+    def by_blocks() -> list[Value]:
+        accumulators = [Accumulator(s, r.op, r.dtype) for r in reductions]
+        with blocks(s, start, stop, BLOCK) as (first, last):
+            partials = _one_block(s, reductions, first, last, length, element)
+            for accumulator, partial in zip(accumulators, partials, strict=True):
+                accumulator.add(partial)
+        return [a.result() for a in accumulators]
+
+    def at_once() -> list[Value]:
+        return _one_block(s, reductions, start, stop, length, element)
+
+    if not s.often_short or length is None:
+        return by_blocks()
+    return _if_short(s, reductions, stop - start, at_once, by_blocks)
+
+
+def _if_short(
+    s: Emitter, reductions: Sequence[Reduction], count: Value,
+    at_once: Callable[[], list[Value]], by_blocks: Callable[[], list[Value]],
+) -> list[Value]:
+    """The results of `at_once` if there are no more elements than in a block, else the others."""
+    dtypes = [partial_dtype(r.op, r.dtype) for r in reductions]
+    chosen = [Local(dtype, variable=True) for dtype in dtypes]
+    arms = []
+    for arm in (at_once, by_blocks):
+        with s.body() as statements:
+            for local, value in zip(chosen, arm(), strict=True):
+                s.emit(Assign(local, s.cast(value, local.dtype).operand))
+        arms.append(tuple(statements))
+    s.emit(If(s.primitive("less_equal", count, BLOCK).operand, *arms))
+    return [Value(s, local, local.dtype, s.scope) for local in chosen]
 
 
 def _one_block(
@@ -173,24 +200,43 @@ def in_place(s: Emitter, reduction: Reduction) -> Value:
 
 def _nested(s: Emitter, reduction: Reduction) -> Value:
     """Loops over the outer axes around `over_range` over the last one."""
-    accumulator = Accumulator(s, reduction.op, reduction.dtype)
+    last = reduction.extents[-1]
+    zero = s.const(0, i64)
 
-    def level(outer: tuple[Value, ...]) -> None:
-        axis = len(outer)
-        extent = reduction.extents[axis]
-        if axis < len(reduction.extents) - 1:
-            with s.loop(0, s.extent(extent)) as k:
-                level((*outer, k))
+    def rows(each: Callable[[tuple[Value, ...]], None], outer: tuple[Value, ...] = ()) -> None:
+        if len(outer) == len(reduction.extents) - 1:
+            each(outer)
             return
+        with s.loop(0, s.extent(reduction.extents[len(outer)])) as k:
+            rows(each, (*outer, k))
 
-        def element(k: Value) -> list[Value]:
-            return [reduction.element((*outer, s.bounded(k, extent)))]
+    def row_by_row() -> list[Value]:
+        accumulator = Accumulator(s, reduction.op, reduction.dtype)
 
-        zero = s.const(0, i64)
-        accumulator.add(over_range(s, [reduction], zero, s.extent(extent), extent, element)[0])
+        def add(outer: tuple[Value, ...]) -> None:
+            def element(k: Value) -> list[Value]:
+                return [reduction.element((*outer, s.bounded(k, last)))]
 
-    level(())
-    return accumulator.result()
+            accumulator.add(over_range(s, [reduction], zero, s.extent(last), last, element)[0])
+
+        rows(add)
+        return [accumulator.result()]
+
+    def at_once() -> list[Value]:
+        total = s.variable(s.const(identity(reduction.op, reduction.dtype), reduction.dtype))
+
+        def add(outer: tuple[Value, ...]) -> None:
+            with s.loop(0, s.extent(last)) as k:
+                value = s.cast(reduction.element((*outer, s.bounded(k, last))), reduction.dtype)
+                s.assign(total, combine(s, reduction.op, s.now(total), value))
+
+        rows(add)
+        return [total]
+
+    if not s.often_short or not in_blocks(reduction.op, reduction.dtype):
+        return row_by_row()[0]
+    count = s.extent(dims.product(reduction.extents))
+    return _if_short(s, [reduction], count, at_once, row_by_row)[0]
 
 
 def index_of_extreme(

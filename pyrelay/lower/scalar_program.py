@@ -30,7 +30,6 @@ from pyrelay.ir.types import TensorType, bool_, i64
 from pyrelay.lower.cleaning import finish_body, without_unused
 from pyrelay.lower.elements import Elements
 from pyrelay.lower.kernel import (
-    ARRAY,
     SLOT,
     Assign,
     Call,
@@ -42,9 +41,12 @@ from pyrelay.lower.kernel import (
 )
 from pyrelay.lower.kernel import If as KernelIf
 from pyrelay.lower.loop_versions import with_versions
+from pyrelay.lower.program_arrays import ProgramArrays
 from pyrelay.lower.reductions import RuleEmitter
 from pyrelay.lower.values import Value
+from pyrelay.ops.program import pieces
 from pyrelay.opt import places
+from pyrelay.opt.shapes import is_array
 
 
 def is_scalar_program(function: Function) -> bool:
@@ -57,7 +59,7 @@ def is_scalar_program(function: Function) -> bool:
         if places.updates_element(let.rhs):
             return True
         reduces = let.rhs.op.fusion is Fusion.REDUCTION
-        only_scalars &= not reduces and not any(_is_array(v) for v in let.outs)
+        only_scalars &= not reduces and not any(is_array(v) for v in let.outs)
     return only_scalars
 
 
@@ -71,8 +73,7 @@ def scalar_program(function: Function) -> Lowering:
         ty = atom.type
         assert isinstance(ty, TensorType)
         if ty.rank:
-            assert isinstance(atom, Var)
-            aliases.append(program.elements.params[atom])
+            aliases.append(program.arrays.position(atom))
         else:
             aliases.append(None)
             slot = Parameter(SLOT, position, ty.dtype)
@@ -80,13 +81,12 @@ def scalar_program(function: Function) -> Lowering:
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
     kernel = replace(kernel, body=without_unused(with_versions(kernel.body)))
-    written = frozenset(program.elements.written)
+    arrays = program.arrays
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
-    return Lowering(kernels, (), tuple(aliases), written, (frozenset(),) * len(aliases))
-
-
-def _is_array(atom: Atom) -> bool:
-    return isinstance(atom.type, TensorType) and bool(atom.type.shape)
+    return Lowering(
+        kernels, tuple(arrays.scratch), tuple(aliases), frozenset(arrays.written),
+        (frozenset(),) * len(aliases),
+    )
 
 
 def routine(function: Function, numbers: Mapping[str, int], sites: list[RaiseSite]) -> Routine:
@@ -111,34 +111,9 @@ class _Program:
     def __init__(self, function: Function, routines: Mapping[str, int] | None = None) -> None:
         self.routines = routines or {}
         self.s = RuleEmitter(function.dims)
+        self.s.often_short = True
         self.elements = Elements(self.s, function)
-        self.elements.written = self._written(function)
-
-    def _written(self, function: Function) -> set[int]:
-        """Positions of the parameters that are updated anywhere, through whatever variable."""
-        origin: dict[Var, int] = {p: k for k, p in enumerate(function.params) if _is_array(p)}
-        written: set[int] = set()
-        for let in walk.nested_lets(function.body):
-            rhs = let.rhs
-            if isinstance(rhs, Loop):
-                for var, first, out in zip(rhs.carried, rhs.init, let.outs, strict=True):
-                    if isinstance(first, Var) and first in origin:
-                        origin[var] = origin[out] = origin[first]
-            elif isinstance(rhs, If):
-                # The buffer that an arm hands on is found through its results, once they are met.
-                for out, source in zip(let.outs, rhs.then.results, strict=True):
-                    root = _root(rhs.then, source)
-                    if root in origin:
-                        origin[out] = origin[root]
-            elif isinstance(rhs, OpCall) and (places.updates_element(rhs) or places.is_view(rhs)):
-                base = rhs.args[0]
-                assert isinstance(base, Var)
-                if base not in origin:
-                    continue  # computed where it is read
-                origin[let.outs[0]] = origin[base]
-                if places.updates_element(rhs):
-                    written.add(origin[base])
-        return written
+        self.arrays = ProgramArrays(self.s, self.elements, function)
 
     # -- values --------------------------------------------------------------------------------
 
@@ -149,11 +124,6 @@ class _Program:
     def bind(self, var: Var, value: Value) -> None:
         """Make `value` what `var` stands for in the innermost scope."""
         self.elements.preset(var, (), value)
-
-    def alias(self, var: Var, source: Atom) -> None:
-        """Make an array variable stand for the buffer of another one."""
-        assert isinstance(source, Var)
-        self.elements.params[var] = self.elements.params[source]
 
     # -- statements ----------------------------------------------------------------------------
 
@@ -176,9 +146,13 @@ class _Program:
                     raise AssertionError(let.rhs)
 
     def _op(self, let: Let, rhs: OpCall) -> None:
-        if any(map(_is_array, let.outs)) and not places.updates_element(rhs):
-            if places.is_view(rhs) and rhs.args[0] in self.elements.params:
-                self.alias(let.outs[0], rhs.args[0])
+        if any(map(is_array, let.outs)):
+            if let.outs[0] in self.arrays.storage.absorbed:
+                return
+            if rhs.op.name in places.UPDATES:
+                self.arrays.update(rhs)
+            elif self.arrays.is_own(let.outs[0]):
+                self.arrays.fill(let)
             return  # the elements of others are computed where they are read
         special = _SPECIAL.get(rhs.op.name)
         if special is not None:
@@ -186,28 +160,25 @@ class _Program:
             return
         # Arguments first, so that the rule runs only once.
         for arg in rhs.args:
-            if not _is_array(arg):
+            if not is_array(arg):
                 self.scalar(arg)
         values = self.elements.apply(let, (), repeatable=False)
         for out, value in zip(let.outs, values, strict=True):
             self.bind(out, value)
 
-    def _update(self, let: Let, rhs: OpCall) -> None:
-        s = self.s
-        base, value, *index = rhs.args
-        assert isinstance(base, Var)
-        assert isinstance(base.type, TensorType)
-        at = dict(zip(rhs.attrs["axes"], map(self.scalar, index), strict=True))
-        flat = s.ravel([at[axis] for axis in range(base.type.rank)], base.type.shape)
-        array = Parameter(ARRAY, self.elements.params[base], base.type.dtype)
-        new = self.scalar(value)
-        if rhs.op.name == "index_add":
-            new = s.primitive("add", s.load(array, flat, parallel=False), new)
-        s.store(array, flat, new, parallel=False)
-        self.alias(let.outs[0], base)
-
     def _extent(self, let: Let, rhs: OpCall) -> None:
         self.bind(let.outs[0], self.s.extent(rhs.attrs["size"]))
+
+    def _as_extent(self, let: Let, rhs: OpCall) -> None:
+        value = self.scalar(rhs.args[0])
+        text = "negative dimensions are not allowed"
+        self.s.fail("ValueError", (text,), self.s.primitive("less", value, 0))
+        self.s.bind_extent(let.dims[0], value)
+
+    def _check_equal(self, let: Let, rhs: OpCall) -> None:
+        left, right = self.s.extent(rhs.attrs["left"]), self.s.extent(rhs.attrs["right"])
+        differ = self.s.primitive("not_equal", left, right)
+        self.s.fail("ValueError", pieces(rhs.attrs["text"]), differ, left, right)
 
     def _undef(self, let: Let, rhs: OpCall) -> None:
         ty = let.outs[0].type
@@ -238,8 +209,11 @@ class _Program:
         chosen = {
             out: Local(out.type.dtype, variable=True)  # type: ignore[union-attr]
             for out in let.outs
-            if not _is_array(out)
+            if not is_array(out)
         }
+        for out in let.outs:
+            if self.arrays.is_own(out):
+                self.arrays.create(out)
         bodies = []
         for arm in (rhs.then, rhs.orelse):
             with self.s.body() as statements:
@@ -248,7 +222,7 @@ class _Program:
                     if out in chosen:
                         self.s.emit(Assign(chosen[out], self.scalar(result).operand))
                     else:
-                        self.alias(out, result)
+                        self.arrays.copy(result, out)
             bodies.append(tuple(statements))
         self.s.emit(KernelIf(cond.operand, *bodies))
         for out, local in chosen.items():
@@ -258,9 +232,7 @@ class _Program:
         s = self.s
         variables: dict[int, Value] = {}
         for k, (var, first) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
-            if _is_array(var):
-                self.alias(var, first)
-            else:
+            if not is_array(var):
                 variables[k] = s.variable(self.scalar(first))
         repetition: AbstractContextManager[Value | None]
         if rhs.count is None:
@@ -277,8 +249,6 @@ class _Program:
         for k, out in enumerate(let.outs):
             if k in variables:
                 self.bind(out, Value(s, variables[k].operand, variables[k].dtype, s.scope))
-            else:
-                self.alias(out, rhs.carried[k])
 
     def _iteration(self, rhs: Loop, variables: dict[int, Value]) -> None:
         s = self.s
@@ -287,10 +257,7 @@ class _Program:
             goes_on, *handed = rhs.test.results
             s.leave(s.primitive("logical_not", s.lift(self.scalar(goes_on), bool_)))
             for var, atom in zip(rhs.handed, handed, strict=True):
-                if _is_array(var):
-                    self.alias(var, atom)
-                else:
-                    self.bind(var, self.scalar(atom))
+                self.bind(var, self.scalar(atom))
         self.block(rhs.body)
         results = list(rhs.body.results)
         ends = self.scalar(results.pop(0)) if rhs.exits else None
@@ -299,6 +266,9 @@ class _Program:
             # A variable that has its next value already must be read before: keep a copy.
             if value.held in {variables[n].held for n in variables if n < k}:
                 following[k] = s.copy(value)
+        for var, result in zip(rhs.carried, results, strict=True):
+            if is_array(var):
+                self.arrays.copy(result, var)
         for k, value in following.items():
             if value.held is not variables[k].held:
                 s.assign(variables[k], value)
@@ -306,26 +276,9 @@ class _Program:
             s.leave(ends)
 
 
-def _root(block: Block, atom: Atom) -> Atom:
-    """The array that a block's result is an updated version of."""
-    made = {out: let for let in block.lets for out in let.outs}
-    while isinstance(atom, Var) and atom in made:
-        let = made[atom]
-        match let.rhs:
-            case OpCall() as call if places.updates_element(call) or places.is_view(call):
-                atom = call.args[0]
-            case Loop(init=init):
-                atom = init[let.outs.index(atom)]
-            case If(then=then):
-                atom = _root(then, then.results[let.outs.index(atom)])
-            case _:
-                break
-    return atom
-
-
 _SPECIAL: dict[str, Callable[[_Program, Let, OpCall], None]] = {
-    "index_update": _Program._update,
-    "index_add": _Program._update,
+    "as_extent": _Program._as_extent,
+    "check_equal": _Program._check_equal,
     "extent": _Program._extent,
     "undef": _Program._undef,
     "raise": _Program._raise,

@@ -21,8 +21,8 @@ from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion, Op
 from pyrelay.ir.types import DType, TensorType, Type
 from pyrelay.lower.schedule import Result
-from pyrelay.opt.grouping import CHEAP
 from pyrelay.opt.slices import Kept, kept_axes
+from pyrelay.opt.storage import CHEAP
 
 Shape = tuple[Extent, ...]
 

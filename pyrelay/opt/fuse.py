@@ -20,9 +20,11 @@ from dataclasses import replace
 from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, Module, OpCall, Var
-from pyrelay.opt import linear, places
+from pyrelay.opt import places
 from pyrelay.opt.grouping import Grouping
-from pyrelay.opt.linear import is_array
+from pyrelay.opt.scalars import scalar_lets
+from pyrelay.opt.shapes import is_array
+from pyrelay.opt.storage import uses_linearly
 
 
 def fuse(module: Module) -> Module:
@@ -34,7 +36,7 @@ def fuse(module: Module) -> Module:
 
 
 def _fuse_body(body: Block) -> Block:
-    scalar = linear.scalar_lets(body)
+    scalar = scalar_lets(body)
     separate = _Separate()
     visited: list[Block] = []
     pending = [body]
@@ -80,7 +82,7 @@ class _Separate:
 
     def allows(self, let: Let) -> bool:
         """Whether a Let can update its arrays in their buffers, as it is or with copies."""
-        if linear.uses_linearly([let]):
+        if uses_linearly([let], let.outs):
             return True
         if not isinstance(let.rhs, Loop):
             return False
@@ -92,7 +94,7 @@ class _Separate:
                 init[k] = Var(atom.name, atom.type, span=atom.span)
                 fresh[init[k]] = atom
         loop = replace(let, rhs=replace(let.rhs, init=tuple(init)))
-        if not fresh or not linear.uses_linearly([loop]):
+        if not fresh or not uses_linearly([loop], let.outs):
             return False
         self.loops[let] = loop
         self.sources.update(fresh)

@@ -24,21 +24,20 @@ from pyrelay.ir.nodes import (
 )
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
-from pyrelay.opt import linear, places
+from pyrelay.opt import places
 from pyrelay.opt.finishing import finishes, is_product
 from pyrelay.opt.kernel_calls import from_old_state, kernel_call, with_extents
-from pyrelay.opt.linear import is_array
-from pyrelay.opt.shapes import is_repeated, reads_of, reduces_rows, same_elements, shape_of
+from pyrelay.opt.shapes import (
+    is_array,
+    is_repeated,
+    reads_of,
+    reduces_rows,
+    same_elements,
+    shape_of,
+)
 from pyrelay.opt.slices import Slices, kept_axes, slices_of
+from pyrelay.opt.storage import CHEAP, uses_linearly
 
-#: Ops so cheap that computing them again costs less than storing and loading their result.
-CHEAP = frozenset([
-    "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
-    "maximum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-    "logical_and", "logical_or", "logical_not", "broadcast_to", "expand_dims", "squeeze",
-    "reshape", "refine", "transpose", "slice", "index", "iota", "clip", "stop_gradient",
-    "scale", "positive", "sign",
-])  # fmt: skip
 #: Instructions of the plan, unless they stand inside a loop or branch that becomes a kernel.
 _PLAN_OPS = frozenset(["extent", "undef", "raise"])
 _LARGEST_GROUP = 200
@@ -78,7 +77,7 @@ class _Use:
 class Grouping:
     """The groups of one block.
 
-    scalar   the Lets that compute with scalars and array elements only (`linear.scalar_lets`).
+    scalar   the Lets that compute with scalars and array elements only (`scalar_lets`).
     extents  the Lets that make an extent a number, of all blocks.
     copies   variables that stand for a copy of another one.
     contents what the blocks inside read and do.
@@ -548,7 +547,7 @@ class Grouping:
         members: Sequence[Let] = [self.lets[k] for k in sorted(group.members)]
         outs = [v for let in members for v in let.outs if v in needed]
         if group.scalar:
-            if len(members) > 1 and not linear.uses_linearly(members, outs):
+            if len(members) > 1 and not uses_linearly(members, outs):
                 for let in members:
                     yield kernel_call(with_extents([let], self.extents), let.outs, self.copies)
                 return

@@ -71,16 +71,18 @@ def _name(members: Sequence[Let]) -> str:
 
 
 def _symbols(block: Block, params: Iterable[Var]) -> tuple[Symbol, ...]:
-    """The symbols in types and attributes, in order of first occurrence."""
+    """The symbols in types and attributes that are not bound inside, by first occurrence."""
     found: dict[Symbol, None] = {}
+    bound: set[Symbol] = set()
     for param in params:
         if param.type is not None:
             found.update(dict.fromkeys(types.type_symbols(param.type)))
     for let in walk.nested_lets(block):
+        bound.update(let.dims)
         for var in (*let.outs, *walk.block_binders(let.rhs)):
             if var.type is not None:
                 found.update(dict.fromkeys(types.type_symbols(var.type)))
         if isinstance(let.rhs, OpCall):
             for value in let.rhs.attrs.values():
                 found.update(dict.fromkeys(walk.attr_symbols(value)))
-    return tuple(found)
+    return tuple(s for s in found if s not in bound)

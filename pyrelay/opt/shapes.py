@@ -23,6 +23,11 @@ def reads_of(let: Let, contents: Contents) -> tuple[Atom, ...]:
     return tuple(contents.reads(let))
 
 
+def is_array(atom: Atom) -> bool:
+    """Whether an atom has axes."""
+    return isinstance(atom.type, TensorType) and bool(atom.type.shape)
+
+
 def shape_of(atom: Atom) -> tuple[Extent, ...]:
     return atom.type.shape if isinstance(atom.type, TensorType) else ()
 

@@ -1,0 +1,199 @@
+"""Which Lets become part of one serial kernel: scalar control flow, and vectors inside loops.
+
+In: a block of Core. Out: its Lets that compute with scalars and array elements only, and the loops
+that compute with rows of arrays as well, where launching a kernel for each row would cost more than
+computing it: loops inside loops, loops over what has as many rows as an array, and loops over small
+arrays of known size. Where their arrays live is for `storage.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyrelay.ir import walk
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
+from pyrelay.ir.op import Effect, Fusion
+from pyrelay.ir.types import TensorType
+from pyrelay.opt import places
+from pyrelay.opt.bounds import Bounds
+from pyrelay.opt.shapes import is_array, shape_of
+from pyrelay.opt.storage import MOVES, storage_of
+
+#: Ops without an element rule that mean the same inside a kernel.
+_ALSO_IN_KERNELS = frozenset(["extent", "undef", "raise"])
+#: The same beside vectors: they bind extents, or check them.
+_OF_EXTENTS = frozenset(["as_extent", "check_equal"])
+#: How deep loops and branches of one kernel may nest: Python refuses 20 nested loops.
+_DEEPEST = 12
+#: An axis this short is no reason for a kernel of its own.
+_SHORT = 16
+_LARGEST_VECTORS = 200  # Lets of a loop over vectors
+
+
+def is_scalar_op(rhs: OpCall) -> bool:
+    """Whether an op takes scalars, or an element of an array, to a scalar or an updated array."""
+    if places.updates_element(rhs):
+        return not any(map(is_array, rhs.args[1:]))
+    if places.reads_element(rhs):
+        return True
+    if any(not isinstance(a.type, TensorType) or a.type.shape for a in rhs.args):
+        return False
+    if rhs.op.name in _ALSO_IN_KERNELS:
+        return not _is_undefined_array(rhs)
+    return (
+        rhs.op.element is not None and rhs.op.fusion is Fusion.ELEMENTWISE
+    )
+
+
+def _is_undefined_array(rhs: OpCall) -> bool:
+    """Whether an op makes an array (or tape) that nobody reads."""
+    ty = rhs.attrs.get("type")
+    return rhs.op.name == "undef" and not (isinstance(ty, TensorType) and not ty.shape)
+
+
+def _is_vector_op(let: Let, rhs: OpCall) -> bool:
+    """Whether an op computes with arrays element by element, so that a serial loop can."""
+    if rhs.op.name in _OF_EXTENTS:
+        return True
+    if any(not isinstance(a.type, TensorType) for a in (*rhs.args, *let.outs)):
+        return False
+    return rhs.op.element is not None and rhs.op.effect is not Effect.HOST
+
+
+def scalar_lets(block: Block) -> set[Let]:
+    """Lets in a block and inside it that may become part of a serial kernel.
+
+    Those inside a loop over vectors are not named, unless they are scalar themselves.
+    """
+    depth: dict[Let, int] = {}
+    vectors: dict[Let, int] = {}  # what is fit for a loop over vectors -> how deep it nests
+    for let in reversed(list(walk.nested_lets(block))):
+        rhs = let.rhs
+        if any(not isinstance(v.type, TensorType) for v in let.outs):
+            continue
+        if isinstance(rhs, OpCall):
+            view = places.is_view(rhs) and is_array(let.outs[0])
+            if not let.dims and (is_scalar_op(rhs) or view):
+                depth[let] = 0
+            elif _is_vector_op(let, rhs):
+                vectors[let] = 0
+            continue
+        if let.dims or not isinstance(rhs, (If, Loop)) or (isinstance(rhs, Loop) and rhs.dims):
+            continue
+        inner = [each for b in walk.blocks(rhs) for each in b.lets]
+        if any(each not in depth and each not in vectors for each in inner):
+            continue
+        deepest = 1 + max((depth.get(e, vectors.get(e, 0)) for e in inner), default=0)
+        if deepest <= _DEEPEST:
+            (depth if all(each in depth for each in inner) else vectors)[let] = deepest
+    return set(depth) | set(_VectorLoops(block, depth, vectors).chosen())
+
+
+class _VectorLoops:
+    """The loops over vectors of a block that are worth a kernel, the outermost ones."""
+
+    def __init__(
+        self, block: Block, scalar: dict[Let, int], vectors: dict[Let, int]
+    ) -> None:
+        self.source, self.scalar, self.vectors = block, scalar, vectors
+        self.makers: dict[Atom, Let] = {}
+
+    def chosen(self) -> Iterable[Let]:
+        """The loops, each of which becomes a kernel with all that is inside."""
+        if not self.vectors:
+            return
+        self.makers = {
+            out: let for let in walk.nested_lets(self.source) for out in let.outs
+        }
+        pending: list[tuple[Block, tuple[Loop, ...]]] = [(self.source, ())]
+        while pending:
+            block, around = pending.pop()
+            for let in block.lets:
+                rhs = let.rhs
+                if isinstance(rhs, Loop):
+                    fit = let in self.vectors and self._pays(let, rhs, around)
+                    if fit and self._has_memory(let):
+                        yield let
+                    elif let not in self.scalar:
+                        pending += [(b, (*around, rhs)) for b in walk.blocks(rhs)]
+                elif let not in self.scalar:
+                    pending += [(b, around) for b in walk.blocks(rhs)]
+
+    def _has_memory(self, let: Let) -> bool:
+        """Whether a loop can use its arrays, and how large they get is known in its kernel."""
+        storage = storage_of([let], let.outs)
+        if storage is None:
+            return False
+        free = walk.free_vars(Block((let,), ()))
+        extents = [m for m in map(self.makers.get, free) if m is not None and _is_extent(m)]
+        bounds = Bounds(Block((*extents, let), ()))
+        return all(bounds.of(var) is not None for var in storage.own)
+
+    def _pays(self, let: Let, loop: Loop, around: tuple[Loop, ...]) -> bool:
+        """Whether kernels of their own for the vectors in a loop would cost more than they do."""
+        inside = 0
+        waiting = [(b, (*around, loop)) for b in walk.blocks(loop)]
+        while waiting:
+            block, loops = waiting.pop()
+            for each in block.lets:
+                inside += 1
+                if isinstance(each.rhs, Loop):
+                    waiting += [(b, (*loops, each.rhs)) for b in walk.blocks(each.rhs)]
+                elif isinstance(each.rhs, If):
+                    waiting += [(b, loops) for b in walk.blocks(each.rhs)]
+                elif each not in self.scalar and not self._is_short(each.rhs, loops):
+                    return False
+        return inside <= _LARGEST_VECTORS
+
+    def _is_short(self, rhs: object, loops: Sequence[Loop]) -> bool:
+        """Whether what an op computes is little enough for the place where it stands."""
+        assert isinstance(rhs, OpCall)
+        if rhs.op.name in places.UPDATES and self._is_update(rhs.args[1]):
+            return True  # of the place that the inner one updates, at the cost of that
+        long = sum(not _is_known_short(extent) for extent in _space(rhs))
+        if long == 0:
+            return True
+        if long == 1:
+            return len(loops) > 1 or self._has_size_of_array(loops[0].count)
+        window = rhs.op.name not in places.UPDATES
+        return len(loops) > long or (len(loops) == long and window)
+
+    def _is_update(self, atom: Atom) -> bool:
+        let = self.makers.get(atom)
+        return let is not None and isinstance(let.rhs, OpCall) and (
+            let.rhs.op.name in places.UPDATES
+        )
+
+    def _has_size_of_array(self, count: Atom | None) -> bool:
+        """Whether a number of rounds is computed from an extent."""
+        pending, seen = [count], {count}
+        while pending:
+            let = self.makers.get(pending.pop())  # type: ignore[arg-type]
+            if let is None or not isinstance(let.rhs, OpCall):
+                continue
+            if let.rhs.op.name == "extent":
+                return not isinstance(let.rhs.attrs["size"], int)
+            if not any(map(is_array, let.rhs.args)):
+                fresh = [a for a in let.rhs.args if isinstance(a, Var) and a not in seen]
+                seen.update(fresh)
+                pending += fresh
+        return False
+
+
+def _is_extent(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "extent"
+
+
+def _is_known_short(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent <= _SHORT
+
+
+def _space(rhs: OpCall) -> tuple[Extent, ...]:
+    """The axes over which an op computes; none for what only moves elements."""
+    if rhs.op.name in MOVES or rhs.op.name in _OF_EXTENTS:
+        return ()
+    if rhs.op.name in places.UPDATES:
+        return places.part_shape(rhs)
+    shapes = [shape_of(a) for a in rhs.args]
+    return max(shapes, key=len, default=())

@@ -1,0 +1,503 @@
+"""Where the arrays of a scalar program live: in its arguments, in memory of its own, or nowhere.
+
+In: Lets of Core that are to become one serial kernel. Out: which arrays in them need memory of
+their own, and which buffers are written; or None, if they cannot run that way.
+
+An array that is computed inside a loop of such a program, as `x[i] - x[j]`, needs no memory where
+each element is read as cheaply as it is computed: it is computed where it is read. It gets memory
+of its own if it is read again and again, if it is written to, if its operands are overwritten
+before it is read, or if it is stored into an array that it is computed from. An update is made in
+the buffer of the array it updates, which must not be read in its old state afterwards (arrays are
+used linearly); a carried array of a loop and the array that a branch chooses have one buffer, into
+which what is computed otherwise is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pyrelay.ir import walk
+from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
+from pyrelay.ir.op import Effect, Fusion
+from pyrelay.opt import places
+from pyrelay.opt.shapes import is_array, is_repeated, shape_of
+
+#: Ops whose elements are those of an operand: reading one costs what reading the operand's does.
+MOVES = frozenset([
+    "index", "slice", "reshape", "expand_dims", "squeeze", "refine", "transpose", "broadcast_to",
+    "iota",
+])  # fmt: skip
+#: Ops so cheap that computing them again costs less than storing and loading their result.
+CHEAP = MOVES | frozenset([
+    "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
+    "maximum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_not", "clip", "stop_gradient", "scale", "positive",
+    "sign",
+])  # fmt: skip
+_MOST_EVALUATIONS = 4  # of a cheap element
+_ENDLESS = 1 << 30  # evaluations by a loop of who knows how many rounds
+_MOST_ATTEMPTS = 40  # arrays that get memory because of how they are used
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Arrays with memory of their own, and the first variable of each buffer that is written.
+
+    buffers: variable in memory -> the first variable of its buffer. absorbed: updates of a part of
+    an array that only make the new part of it: `c[i][2:4] = v`.
+    """
+
+    own: frozenset[Var]
+    written: frozenset[Var]
+    buffers: dict[Var, Var]
+    absorbed: frozenset[Var]
+    makers: dict[Var, Let]
+
+    def destination(self, update: OpCall) -> tuple[tuple[OpCall, ...], Atom]:
+        """The updates, outermost first, that an update stands for, and what it stores."""
+        return _destination(update, self.absorbed, self.makers)
+
+
+class _NeedsMemory(Exception):
+    def __init__(self, var: Atom) -> None:
+        super().__init__()
+        self.var = var
+
+
+def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | None:
+    """The storage of scalar Lets, run in order; None if they cannot use their arrays that way.
+
+    `results` are the arrays that are needed in the end, in the state they then have.
+    """
+    results = tuple(results)
+    facts = _Facts(lets)
+    own = facts.computed_at_once()
+    for _ in range(_MOST_ATTEMPTS):
+        run = _Run(facts, own)
+        try:
+            fine = run.lets(lets, results) and run.are_arguments(results)
+        except _NeedsMemory as need:
+            var = need.var
+            if not isinstance(var, Var) or var in own or var not in facts.makers:
+                return None
+            own.add(var)
+            continue
+        if not fine:
+            return None
+        chosen = frozenset(own | run.chosen)
+        return Storage(
+            chosen, frozenset(run.written), run.buffer, facts.absorbed, facts.makers
+        )
+    return None
+
+
+def uses_linearly(lets: Sequence[Let], results: Iterable[Atom] = ()) -> bool:
+    """Whether scalar Lets, run in order, can be one kernel; see `storage_of`."""
+    return storage_of(lets, results) is not None
+
+
+def _destination(
+    update: OpCall, absorbed: frozenset[Var], makers: dict[Var, Let]
+) -> tuple[tuple[OpCall, ...], Atom]:
+    chain, value = [update], update.args[1]
+    while value in absorbed:
+        inner = makers[value].rhs
+        assert isinstance(inner, OpCall)
+        chain.append(inner)
+        value = inner.args[1]
+    return tuple(chain), value
+
+
+def _same_place(a: OpCall, b: OpCall, skip_a: int, skip_b: int) -> bool:
+    """Whether two ops of the same family read or write the same part of what they are given."""
+    if a.attrs != b.attrs or ("sizes" in a.attrs) != ("sizes" in b.attrs):
+        return False
+    positions = a.args[skip_a:], b.args[skip_b:]
+    return len(positions[0]) == len(positions[1]) and all(map(places.same_atom, *positions))
+
+
+class _Facts:
+    """What is the same for every choice: who makes what, who reads it, and how often."""
+
+    def __init__(self, lets: Sequence[Let]) -> None:
+        self.makers: dict[Var, Let] = {}
+        self.depth: dict[Let, int] = {}
+        self.order: list[Let] = []
+        self.arrays = False
+        pending = [(let, 0) for let in reversed(lets)]
+        while pending:
+            let, depth = pending.pop()
+            self.order.append(let)
+            self.depth[let] = depth
+            for out in let.outs:
+                self.makers[out] = let
+            self.arrays = self.arrays or self._is_computed(let)
+            deeper = depth + isinstance(let.rhs, Loop)
+            for block in reversed(walk.blocks(let.rhs)):
+                pending += [(inner, deeper) for inner in reversed(block.lets)]
+        self.uses = walk.use_counts(Block(tuple(lets), ())) if self.arrays else {}
+        self.absorbed = frozenset(self._absorbed()) if self.arrays else frozenset[Var]()
+
+    @staticmethod
+    def _is_computed(let: Let) -> bool:
+        rhs = let.rhs
+        if not isinstance(rhs, OpCall) or not any(map(is_array, let.outs)):
+            return False
+        return not places.updates_element(rhs) and not places.is_view(rhs)
+
+    def _absorbed(self) -> Iterable[Var]:
+        for let in self.order:
+            rhs = let.rhs
+            if not isinstance(rhs, OpCall) or rhs.op.name not in places.UPDATES:
+                continue
+            new = self.makers.get(rhs.args[1]) if isinstance(rhs.args[1], Var) else None
+            if new is None or not isinstance(new.rhs, OpCall):
+                continue
+            inner = new.rhs
+            if inner.op.name not in places.UPDATES or self.uses.get(new.outs[0]) != 1:
+                continue
+            if rhs.op.name not in ("index_update", "slice_update"):
+                continue
+            part = self.makers.get(inner.args[0])  # type: ignore[arg-type]
+            if part is None or not isinstance(part.rhs, OpCall) or (
+                part.rhs.op.name not in ("index", "slice")
+            ):
+                continue
+            read = part.rhs
+            if read.args[0] is rhs.args[0] and _same_place(read, rhs, 1, 2):
+                yield new.outs[0]
+
+    def computed_at_once(self) -> set[Var]:
+        """Arrays that get memory because of what computes them, or because of who reads them."""
+        own: set[Var] = set()
+        if not self.arrays:
+            return own
+        readers: dict[Var, list[Let]] = {}
+        for let in self.order:
+            for atom in walk.operands(let.rhs):
+                if isinstance(atom, Var) and atom in self.makers and is_array(atom):
+                    readers.setdefault(atom, []).append(let)
+        times: dict[Var, int] = {}
+        for let in reversed(self.order):
+            if not self._is_computed(let):
+                continue
+            call = let.rhs
+            assert isinstance(call, OpCall)
+            if call.op.name in places.UPDATES:
+                continue
+            total = 1 if self._is_result(let, readers) else 0
+            for reader in readers.get(let.outs[0], ()):
+                total += self._evaluations(let, reader, times, own)
+            times[let.outs[0]] = min(total, _ENDLESS)
+            most = _MOST_EVALUATIONS if call.op.name in CHEAP else 1
+            if call.op.effect is not Effect.PURE or (
+                call.op.name not in MOVES and (total > most or len(let.outs) > 1)
+            ):
+                own.update(out for out in let.outs if is_array(out))
+        return own
+
+    def _is_result(self, let: Let, readers: dict[Var, list[Let]]) -> bool:
+        out = let.outs[0]
+        return self.uses.get(out, 0) > len(readers.get(out, ()))
+
+    def _evaluations(self, let: Let, reader: Let, times: dict[Var, int], own: set[Var]) -> int:
+        """How often a reader computes each element."""
+        if self.depth[reader] > self.depth[let]:
+            return _ENDLESS
+        call = reader.rhs
+        if not isinstance(call, OpCall):
+            return 1
+        if call.op.name in places.UPDATES:
+            return 1
+        again = 1
+        if reader.outs and is_array(reader.outs[0]):
+            again = 1 if reader.outs[0] in own else times.get(reader.outs[0], 1)
+        if call.op.name.startswith("arg"):
+            again *= 2  # the extreme, then its place
+        elif call.op.fusion is not Fusion.REDUCTION and reader.outs and is_repeated(
+            shape_of(let.outs[0]), shape_of(reader.outs[0])
+        ):
+            again *= _MOST_EVALUATIONS
+        return again
+
+
+@dataclass(slots=True)
+class _Run:
+    """Follows which variable stands for the present content of each buffer.
+
+    A buffer is known by the first variable that stood for it; a view shows the content of the
+    variable that it is a view of.
+    """
+
+    facts: _Facts
+    own: set[Var]
+    chosen: set[Var] = field(default_factory=set)  # arrays of branches that get memory
+    written: set[Var] = field(default_factory=set)
+    created: set[Var] = field(default_factory=set)
+    buffer: dict[Var, Var] = field(default_factory=dict)
+    present: dict[Var, Var] = field(default_factory=dict)
+    shown: dict[Var, Var] = field(default_factory=dict)
+    sources: dict[Var, tuple[Var, ...]] = field(default_factory=dict)  # of what has no memory
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def reads(self, atom: Atom) -> bool:
+        """Reads an array; False if what it stands for has been overwritten."""
+        assert isinstance(atom, Var)
+        if atom in self.sources:
+            if not all(self._is_present(source) for source in self._roots(atom)):
+                raise _NeedsMemory(atom)
+            return True
+        return self._is_present(atom)
+
+    def _is_present(self, atom: Var) -> bool:
+        content = self.shown.get(atom, atom)
+        buffer = self.buffer.setdefault(atom, content)
+        return self.present.setdefault(buffer, content) is content
+
+    def _roots(self, atom: Var) -> Iterable[Var]:
+        """The arrays in memory that an array without memory is computed from."""
+        found: dict[Var, None] = {}
+        pending, seen = [atom], {atom}
+        while pending:
+            here = pending.pop()
+            if here not in self.sources:
+                found[here] = None
+                continue
+            fresh = [s for s in self.sources[here] if s not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return found
+
+    def _views(self, new: Var, old: Var) -> bool:
+        if not self.reads(old):
+            return False
+        self.buffer[new] = self.buffer[old]
+        self.shown[new] = self.shown.get(old, old)
+        return True
+
+    def _becomes(self, new: Var, old: Atom) -> bool:
+        """`new` takes over the buffer of `old`; False if that is overwritten already."""
+        if old in self.sources:
+            raise _NeedsMemory(old)
+        if not self.reads(old):
+            return False
+        assert isinstance(old, Var)
+        self.buffer[new] = self.buffer[old]
+        self.present[self.buffer[old]] = new
+        return True
+
+    def _create(self, var: Var) -> None:
+        self.sources.pop(var, None)
+        self.buffer[var] = self.present[var] = var
+        self.shown.pop(var, None)
+        self.created.add(var)
+        self.written.add(var)
+
+    def are_arguments(self, results: Iterable[Atom]) -> bool:
+        """Whether arrays stand in buffers that the program was given."""
+        return not any(
+            self.buffer[a] in self.created
+            for a in results if is_array(a) and isinstance(a, Var)
+        )
+
+    # -- running -------------------------------------------------------------------------------
+
+    def lets(self, lets: Sequence[Let], results: Iterable[Atom]) -> bool:
+        """Runs Lets of a block, then reads its results."""
+        for let in lets:
+            rhs = let.rhs
+            match rhs:
+                case OpCall():
+                    fine = self._op(let, rhs)
+                case If():
+                    fine = self._if(let, rhs)
+                case Loop():
+                    fine = self._loop(let, rhs)
+                case _:
+                    fine = not any(map(is_array, (*walk.operands(rhs), *let.outs)))
+            if not fine:
+                return False
+        return all(self.reads(a) for a in results if is_array(a))
+
+    def _op(self, let: Let, call: OpCall) -> bool:
+        arrays = tuple(a for a in call.args if is_array(a))
+        if not any(map(is_array, let.outs)):
+            return all(self.reads(a) for a in arrays)
+        (out, *_) = let.outs
+        if out in self.facts.absorbed:
+            self.sources[out] = arrays  # type: ignore[assignment]
+            return True
+        if call.op.name in places.UPDATES:
+            return self._update(out, call)
+        if out in self.own:
+            if not all(self.reads(a) for a in arrays):
+                return False
+            for each in let.outs:
+                self._create(each)
+            return True
+        if places.is_view(call) and call.args[0] not in self.sources:
+            return self._views(out, call.args[0])  # type: ignore[arg-type]
+        for each in let.outs:
+            self.sources[each] = arrays  # type: ignore[assignment]
+        return True
+
+    def _update(self, out: Var, call: OpCall) -> bool:
+        chain, value = _destination(call, self.facts.absorbed, self.facts.makers)
+        if not self._stores(value, call.args[0], chain):
+            return False
+        if not self._becomes(out, call.args[0]):
+            return False
+        self.written.add(self.buffer[out])
+        return True
+
+    def _stores(self, value: Atom, base: Atom, chain: Sequence[OpCall]) -> bool:
+        """Whether a value can be stored, element by element, into a part of a buffer."""
+        if not is_array(value):
+            return True
+        assert isinstance(value, Var)
+        assert isinstance(base, Var)
+        if not self.reads(value):
+            return False
+        if base in self.sources:
+            raise _NeedsMemory(base)
+        if not self.reads(base):
+            return False
+        if not self._is_aligned(value, self.buffer[base], chain):
+            raise _NeedsMemory(value)
+        return True
+
+    def _is_aligned(self, value: Var, buffer: Var, chain: Sequence[OpCall]) -> bool:
+        """Whether each element reads no element of a buffer but the one that it replaces."""
+        shape = shape_of(value)
+        pending, seen = [value], {value}
+        while pending:
+            here = pending.pop()
+            touches = any(self.buffer.get(root) is buffer for root in self._roots(here))
+            if not touches:
+                continue
+            if here not in self.sources:
+                if chain or tuple(shape_of(here)) != tuple(shape):
+                    return False
+                continue
+            maker = self.facts.makers[here].rhs
+            assert isinstance(maker, OpCall)
+            if chain and self._reads_destination(here, chain):
+                continue
+            if maker.op.fusion is not Fusion.ELEMENTWISE:
+                return False
+            for arg in maker.args:
+                if isinstance(arg, Var) and is_array(arg) and arg not in seen:
+                    if tuple(shape_of(arg)) != tuple(shape) and any(
+                        self.buffer.get(root) is buffer for root in self._roots(arg)
+                    ):
+                        return False
+                    seen.add(arg)
+                    pending.append(arg)
+        return True
+
+    def _reads_destination(self, var: Var, chain: Sequence[OpCall]) -> bool:
+        """Whether a variable is the part of an array that a chain of updates replaces."""
+        here: Atom = var
+        for update in reversed(chain):
+            let = self.facts.makers.get(here) if isinstance(here, Var) else None
+            read = None if let is None else let.rhs
+            if not isinstance(read, OpCall) or read.op.name not in ("index", "slice"):
+                return False
+            if not _same_place(read, update, 1, 2):
+                return False
+            here = read.args[0]
+        return here is chain[0].args[0]
+
+    def _lands(self, value: Atom, buffer: Var, like: Var) -> bool:
+        """Whether a value is, or can be copied into, a whole buffer, as `like` is now."""
+        assert isinstance(value, Var)
+        if not self.reads(value):
+            return False
+        if self.buffer.get(value) is buffer and value not in self.sources:
+            return tuple(shape_of(value)) == tuple(shape_of(like))
+        if not self._is_aligned(value, buffer, ()):
+            raise _NeedsMemory(value)
+        self.written.add(buffer)
+        self.present[buffer] = value  # what stood there is gone
+        return True
+
+    # -- control flow --------------------------------------------------------------------------
+
+    def _if(self, let: Let, rhs: If) -> bool:
+        before, created = dict(self.present), set(self.created)
+        outs = [k for k, out in enumerate(let.outs) if is_array(out)]
+        ends: list[dict[Var, Var]] = []
+        homes: list[list[Var | None]] = []
+        changed: set[Var] = set()
+        for arm in (rhs.then, rhs.orelse):
+            self.present = dict(before)
+            if not self.lets(arm.lets, arm.results):
+                return False
+            ends.append(self.present)
+            changed |= {
+                b for b, content in self.present.items()
+                if before.get(b, b) is not content and b not in self.created - created
+            }
+            homes.append([self._home(arm.results[k], created) for k in outs])
+        targets: list[Var] = []
+        for (a, b), k in zip(zip(*homes, strict=True), outs, strict=True):
+            target = a if a is not None and (b is None or b is a) else b if a is None else None
+            if target is None or target in targets:
+                if a in changed or b in changed:
+                    return False
+                target = let.outs[k]
+                self.chosen.add(target)
+                self._create(target)
+            targets.append(target)
+        if not changed.issubset(targets):
+            return False  # nobody would know what such a buffer holds
+        for arm, end in zip((rhs.then, rhs.orelse), ends, strict=True):
+            self.present = end
+            for target, k in zip(targets, outs, strict=True):
+                self.present.setdefault(target, target)
+                if not self._lands(arm.results[k], target, let.outs[k]):
+                    return False
+        self.present = dict(before)
+        for target, k in zip(targets, outs, strict=True):
+            self.buffer[let.outs[k]] = target
+            self.present[target] = let.outs[k]
+        return True
+
+    def _home(self, atom: Atom, created: set[Var]) -> Var | None:
+        """The buffer from outside of a branch that an arm's result stands in, if it does."""
+        if atom in self.sources:
+            return None
+        buffer = self.buffer[atom]  # type: ignore[index]
+        return None if buffer in self.created - created or atom in self.shown else buffer
+
+    def _loop(self, let: Let, rhs: Loop) -> bool:
+        carried = [k for k, v in enumerate(rhs.carried) if is_array(v)]
+        if any(not self._becomes(rhs.carried[k], rhs.init[k]) for k in carried):
+            return False
+        buffers = [self.buffer[rhs.carried[k]] for k in carried]
+        if len(set(buffers)) != len(buffers):
+            return False
+        written, created = self.written, set(self.created)
+        self.written = set()
+        if rhs.test is not None and not self.lets(rhs.test.lets, rhs.test.results):
+            return False
+        if any(map(is_array, rhs.handed)):
+            return False
+        results = rhs.body.results[1:] if rhs.exits else rhs.body.results
+        if not self.lets(rhs.body.lets, results):
+            return False
+        for k, buffer in zip(carried, buffers, strict=True):
+            result = results[k]
+            home = self.buffer.get(result)  # type: ignore[arg-type]
+            if home is not buffer and home in buffers and result not in self.sources:
+                return False  # buffers that change places
+            if not self._lands(result, buffer, rhs.carried[k]):
+                return False
+        inside = self.written - (self.created - created)
+        self.written |= written
+        for k, buffer in zip(carried, buffers, strict=True):
+            self.buffer[let.outs[k]] = buffer
+            self.present[buffer] = let.outs[k]
+        return inside.issubset(buffers)
