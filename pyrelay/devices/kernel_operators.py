@@ -140,8 +140,20 @@ def _safe_divisor(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> tuple[An
     return b.select(unsafe, one, y), zero
 
 
+def _power_of_two(y: Any) -> int | None:
+    """The exponent, if a divisor is a power of two that is known now."""
+    number = y.constant if isinstance(y, llvm.Constant) else None
+    if not isinstance(number, int) or number <= 0 or number & (number - 1):
+        return None
+    return number.bit_length() - 1
+
+
 def emit_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """Integer quotient rounded down; 0 where ``y`` is 0."""
+    shift = _power_of_two(y)
+    if shift is not None:  # a shift rounds down
+        bits = llvm.Constant(x.type, shift)
+        return b.ashr(x, bits) if ty.signed else b.lshr(x, bits)
     divisor, zero = _safe_divisor(b, ty, x, y)
     nothing = llvm.Constant(x.type, 0)
     if not ty.signed:
@@ -156,6 +168,9 @@ def emit_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
 
 def emit_mod(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     """Integer remainder with the sign of ``y``; 0 where ``y`` is 0."""
+    shift = _power_of_two(y)
+    if shift is not None:
+        return b.and_(x, llvm.Constant(x.type, (1 << shift) - 1))
     divisor, zero = _safe_divisor(b, ty, x, y)
     nothing = llvm.Constant(x.type, 0)
     if not ty.signed:

@@ -27,8 +27,8 @@ its buffers. Parameters of a kernel are listed in the order in which they stand 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from pyrelay.errors import Span
@@ -302,6 +302,16 @@ def bodies(statement: Statement) -> tuple[Body, ...]:
         case For(body=body) | While(body=body):
             return (body,)
     return ()
+
+
+def replace_bodies(statement: Statement, change: Callable[[Body], Body]) -> Statement:
+    """The statement with the bodies inside it changed."""
+    match statement:
+        case If(cond=cond, then=then, orelse=orelse):
+            return If(cond, change(then), change(orelse))
+        case For(body=body) | While(body=body):
+            return replace(statement, body=change(body))
+    return statement
 
 
 def statements(body: Body) -> Iterator[Statement]:

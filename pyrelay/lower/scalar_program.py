@@ -28,6 +28,7 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, bool_, i64
 from pyrelay.lower.cleaning import finish_body, without_unused
+from pyrelay.lower.counters import without_counter_checks
 from pyrelay.lower.elements import Elements
 from pyrelay.lower.kernel import (
     SLOT,
@@ -80,7 +81,8 @@ def scalar_program(function: Function) -> Lowering:
             s.store(slot, s.const(0, i64), program.scalar(atom))
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
-    kernel = replace(kernel, body=without_unused(with_versions(kernel.body)))
+    body = with_versions(without_counter_checks(kernel.body))
+    kernel = replace(kernel, body=without_unused(body))
     arrays = program.arrays
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
     return Lowering(
@@ -103,7 +105,8 @@ def routine(function: Function, numbers: Mapping[str, int], sites: list[RaiseSit
         program.bind(param, Value(program.s, params[-1], params[-1].dtype, program.s.scope))
     program.block(function.body)
     results = tuple(program.scalar(a).operand for a in function.body.results)
-    body = without_unused(with_versions(tuple(program.s.scope.statements)), results)
+    body = with_versions(without_counter_checks(tuple(program.s.scope.statements)))
+    body = without_unused(body, results)
     return Routine(tuple(params), body, results)
 
 
