@@ -26,7 +26,7 @@ from pyrelay.ir.nodes import Atom, Block, Function, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.elements import Elements, Index
-from pyrelay.lower.kernel import BOUND, PRODUCT, Kernel, Lowering, Parameter, Product
+from pyrelay.lower.kernel import BOUND, PRODUCT, Array, Kernel, Lowering, Parameter, Product
 from pyrelay.lower.reductions import RuleEmitter
 from pyrelay.lower.schedule import Result, Schedule, Space, collapsed, one_by_one
 from pyrelay.lower.values import Value
@@ -153,8 +153,8 @@ class _Finished(Elements):
         self.product = product
         self.place: Value
 
-    def _parameter(self, var: Var, index: Index) -> Value:
+    def _load(self, var: Var, index: Index, array: Array, written: bool) -> Value:
         if var is not self.product:
-            return super()._parameter(var, index)
+            return super()._load(var, index, array, written)
         assert isinstance(var.type, TensorType)
         return self.s.load(Parameter(PRODUCT, 0, var.type.dtype), self.place)

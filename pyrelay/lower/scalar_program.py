@@ -1,9 +1,8 @@
 """Scalar control flow as one serial kernel: loops, branches, element reads and writes.
 
-In: a closed function whose values are scalars, and arrays that are only read and updated element by
-element. Out: a `Lowering` of one kernel that runs its Lets in order. An updated array is written in
-its argument's buffer: the function must use arrays linearly (`opt.linear` decides that), so each
-array variable stands for the buffer of one parameter.
+In: a closed function whose values are scalars, and arrays that are read and updated element by
+element, or row by row inside loops. Out: a `Lowering` of one kernel that runs its Lets in order. An
+updated array is written in its argument's buffer; where the others are is for `program_arrays`.
 """
 
 from __future__ import annotations

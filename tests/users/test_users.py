@@ -44,6 +44,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     raising,
     refusals,
     roots,
+    rows,
     sharing,
     signals,
     stencils,

@@ -1,0 +1,71 @@
+"""Which loops over rows of arrays become one kernel, and which stay with the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pyrelay.ir import walk
+from pyrelay.ir.nodes import KernelCall, Loop
+from pyrelay.pipeline import lowered
+from tests.infer.running import inferred
+
+
+def counts(function: Callable[..., Any], *args: Any) -> tuple[int, int]:
+    """How many loops the plan runs, and how many kernels the program has."""
+    module = lowered(inferred(function, args).module, "fuse")
+    lets = list(walk.nested_lets(module.main.body))
+    return sum(isinstance(let.rhs, Loop) for let in lets), sum(
+        isinstance(let.rhs, KernelCall) for let in lets
+    )
+
+
+def test_rows_in_a_loop_in_a_loop_are_part_of_its_kernel() -> None:
+    def distances(x, d):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                d[i, j] = np.sqrt(((x[i] - x[j]) ** 2).sum())
+        return d
+
+    assert counts(distances, np.ones((5, 3)), np.zeros((5, 5))) == (0, 1)
+
+
+def test_a_dot_product_of_parts_whose_length_is_the_loop_s_index_is_too() -> None:
+    def solved(a, b, x):
+        for i in range(len(b)):
+            x[i] = (b[i] - a[i, :i] @ x[:i]) / a[i, i]
+        return x
+
+    assert counts(solved, np.eye(4), np.ones(4), np.zeros(4)) == (0, 1)
+
+
+def test_vectors_of_known_small_size_are_in_any_loop() -> None:
+    def walked(y, steps):
+        for _ in range(steps):
+            y = y + 0.1 * np.array([y[1], -y[0], 0.0])
+        return y
+
+    assert counts(walked, np.ones(3), 5)[0] == 0
+
+
+def test_whole_arrays_in_a_loop_of_steps_keep_kernels_that_may_use_all_threads() -> None:
+    def diffused(u, steps):
+        for _ in range(steps):
+            u[1:-1] += 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+        return u
+
+    assert counts(diffused, np.ones(9), 5)[0] == 1
+
+
+def test_buffers_that_change_places_stay_with_the_plan() -> None:
+    def smoothed(u, v, n):
+        for i in range(len(u)):
+            for j in range(n):
+                v[1:] = 0.5 * (u[1:] + u[:-1]) + i * j
+                u, v = v, u
+        return u
+
+    loops, _ = counts(smoothed, np.ones(6), np.zeros(6), 2)
+    assert loops == 2
