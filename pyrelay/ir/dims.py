@@ -297,6 +297,9 @@ def product(extents: Iterable[Extent]) -> Extent:
 
 def symbols(extent: Extent) -> tuple[Symbol, ...]:
     """The symbols that occur, oldest first, each once."""
+    only = plain_symbol(extent)  # by far the most common extent
+    if only is not None:
+        return (only,)
     found: dict[Symbol, None] = {}
     pending = [extent]
     while pending:
@@ -360,6 +363,11 @@ def _rebuild(extent: Extent, leaf: Callable[[Symbol], Extent]) -> Extent:
 def substitute(extent: Extent, mapping: Mapping[Symbol, Extent]) -> Extent:
     """The extent with symbols replaced by extents; symbols not in `mapping` stay."""
     if isinstance(extent, int) or not mapping:
+        return extent
+    only = plain_symbol(extent)
+    if only is not None:
+        return mapping.get(only, extent)
+    if not any(symbol in mapping for symbol in symbols(extent)):
         return extent
     return _rebuild(extent, lambda s: mapping[s] if s in mapping else of(s))
 

@@ -172,7 +172,7 @@ def float_of(dtype: DType) -> DType:
 
 def type_symbols(ty: Type) -> tuple[Symbol, ...]:
     """The symbols in the shape of a type, in order of occurrence."""
-    if isinstance(ty, TapeType):
+    if isinstance(ty, TapeType) or not ty.shape:
         return ()
     found: dict[Symbol, None] = {}
     for extent in ty.shape:
@@ -197,6 +197,6 @@ def evaluate(value: Any, extents: Mapping[Symbol, int]) -> Any:
 
 def substitute(ty: Type, mapping: dict[Symbol, Extent]) -> Type:
     """The type with symbols in its shape replaced."""
-    if isinstance(ty, TapeType) or not mapping:
+    if isinstance(ty, TapeType) or not mapping or not ty.shape:
         return ty
     return TensorType(ty.dtype, tuple(dims.substitute(d, mapping) for d in ty.shape), ty.weak)
