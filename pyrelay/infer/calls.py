@@ -105,7 +105,10 @@ def call_known(
     from pyrelay.infer.objects import is_callable_object
 
     if is_callable_object(fn):
-        return call(it, captured(it, fn), args, keywords)
+        held = captured(it, fn)
+        if isinstance(held, V.Known):  # the member of an enum, say: it has no attributes to hold
+            return call(it, V.Known(type(fn).__call__), (held, *args), keywords)
+        return call(it, held, args, keywords)
     if isinstance(fn, np.vectorize):
         options = (fn.otypes, None, fn.excluded or None, fn.cache, fn.signature)
         made = call_known(it, np.vectorize, [V.Known(v) for v in (fn.pyfunc, *options)], {})

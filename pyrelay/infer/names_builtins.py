@@ -15,7 +15,7 @@ from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import of_class
 from pyrelay.infer.calls import call, unsupported
 from pyrelay.infer.generators import collected, is_generator, iterator
-from pyrelay.infer.in_python import containers, iteration
+from pyrelay.infer.in_python import containers, iteration, python_math
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import iterate, sequence_of
@@ -474,9 +474,16 @@ def all_(it: Interpreter, iterable: V.Value) -> V.Value:
 
 
 @handles(pow)
-def pow_(it: Interpreter, base: V.Value, exp: V.Value) -> V.Value:
-    """pow(base, exp)."""
-    return binary(it, "**", base, exp)
+def pow_(it: Interpreter, base: V.Value, exp: V.Value, mod: V.Value = V.NONE) -> V.Value:
+    """pow(base, exp[, mod])."""
+    if mod == V.NONE:
+        return binary(it, "**", base, exp)
+    if all(isinstance(v, V.Known) for v in (base, exp, mod)):
+        try:
+            return V.Known(pow(base.value, exp.value, mod.value))  # type: ignore[union-attr]
+        except ValueError as error:
+            raise raised(it, error) from None
+    return call(it, V.Known(python_math.power_modulo), (base, exp, mod), {})
 
 
 @handles(divmod)

@@ -356,3 +356,45 @@ def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
     content = it.content(obj.root)
     given = {f.name: content[f.name] for f in dataclasses.fields(obj.cls) if f.init}
     return calls.call(it, V.Known(obj.cls), (), {**given, **changes})
+
+
+@handles(dataclasses.asdict)
+def asdict(it: Interpreter, obj: V.Value) -> V.Value:
+    """dataclasses.asdict: a dict of copies of the fields, dataclasses in them as dicts too."""
+    return _as_fields(it, obj, "asdict", lambda fields: it.new_ref("dict", fields))
+
+
+@handles(dataclasses.astuple)
+def astuple(it: Interpreter, obj: V.Value) -> V.Value:
+    """dataclasses.astuple: a tuple of copies of the fields, dataclasses in them as tuples too."""
+    return _as_fields(it, obj, "astuple", lambda fields: V.Tuple(tuple(fields.values())))
+
+
+def _as_fields(
+    it: Interpreter, obj: V.Value, name: str, made: Callable[[dict[str, V.Value]], V.Value]
+) -> V.Value:
+    def copied(value: V.Value) -> V.Value:
+        match value:
+            case V.ArrayRef():
+                return it.new_array(it.atom(value))
+            case V.Tuple(items, cls):
+                return V.Tuple(tuple(map(copied, items)), cls)
+            case V.Ref(root, cls) if cls is not None and dataclasses.is_dataclass(cls):
+                content = it.content(root)
+                return made({f.name: copied(content[f.name]) for f in dataclasses.fields(cls)})
+            case V.Ref(root) if root.kind == "dict":
+                return it.new_ref("dict", {k: copied(v) for k, v in it.content(root).items()})
+            case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
+                return it.new_ref("list", tuple(map(copied, it.content(root))))
+            case V.Known() | V.Scalar():
+                return value
+        raise it.failure(
+            errors.UnsupportedOperationError, f"{name}() cannot copy {V.describe(value)}",
+            hints=("name the fields that you need: {'x': obj.x, ...}",),
+        )
+
+    if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
+        raise it.failure(
+            errors.TypeMismatchError, f"{name}() needs a dataclass, not {V.describe(obj)}"
+        )
+    return copied(obj)

@@ -9,9 +9,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import protocols
 from pyrelay.infer import values as V
+from pyrelay.infer.adapters import operand
 from pyrelay.infer.calls import call
 from pyrelay.infer.generators import is_generator, iterator_as_items, list_as_iterator, never_ends
 from pyrelay.infer.in_python import iteration
@@ -97,6 +100,28 @@ def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
 def product(it: Interpreter, *iterables: V.Value, repeat: V.Value = V.Known(1)) -> V.Value:
     """itertools.product: the last iterable runs fastest."""
     return V.Lazy("product", iterables * it.static(repeat, "repeat"))
+
+
+@handles(np.ndindex)
+def ndindex(it: Interpreter, *shape: V.Value) -> V.Value:
+    """np.ndindex(*shape), or of one tuple: the last index runs fastest."""
+    extents = shape
+    if len(shape) == 1 and V.number_type(shape[0]) is None:
+        extents = sequence_of(it, shape[0])
+    ranges = tuple(V.Range(V.Known(0), n, V.Known(1)) for n in extents)
+    return V.Lazy("product", ranges)
+
+
+@handles(np.ndenumerate)
+def ndenumerate(it: Interpreter, arr: V.Value) -> V.Value:
+    """np.ndenumerate(arr)."""
+    return call(it, V.Known(iteration.elements_by_index), (operand(it, arr),), {})
+
+
+@handles(np.nditer)
+def nditer(it: Interpreter, op: V.Value) -> V.Value:
+    """np.nditer of one array, in C order, without flags: its elements as numbers."""
+    return call(it, V.Known(iteration.elements), (operand(it, op),), {})
 
 
 @handles(itertools.chain)

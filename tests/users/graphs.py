@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -139,3 +141,58 @@ def rows_of_a_range(x, n):
 def correlation_by_windows(image, kernel):
     windows = np.lib.stride_tricks.sliding_window_view(image, (2, 3))
     return (np.einsum("ijkl,kl->ij", windows, kernel) ** 2).sum()
+
+
+class Kind(enum.Enum):
+    """Members that are called."""
+
+    SUM = "+"
+    PRODUCT = "*"
+
+    def __call__(self, a, b):
+        return a + b if self is Kind.SUM else a * b
+
+
+@use((Kind.SUM, 1.5), (Kind.PRODUCT, 1.5), wrt=(1,))
+def members_that_are_called(kind, x):
+    return kind(x, 2.0) + Kind("*")(x, x)
+
+
+@use((np.arange(6.0).reshape(2, 3),), wrt=(0,))
+def elements_with_indices(x):
+    total = 0.0
+    for (i, j), value in np.ndenumerate(x):
+        total += value**2 * (i + 2 * j)
+    for i, j in np.ndindex(x.shape):
+        total += x[i, j] * x[i, 0]
+    for value in np.nditer(x):
+        total -= value
+    return total
+
+
+@use((12, 34, 1000007), (3, -1, 7))
+def powers_modulo(base, exponent, modulus):
+    return pow(base, exponent, modulus), pow(3, 5, 7)
+
+
+@use((2, -1, 4), (2, 3, 0))
+def powers_modulo_what_has_none(base, exponent, modulus):
+    return pow(base, exponent, modulus)
+
+
+@dataclasses.dataclass
+class Record:
+    """Fields of several kinds."""
+
+    x: Any
+    tags: list[int]
+    inner: Any = None
+
+
+@use((RNG.normal(size=3), 2))
+def records_as_dicts(x, n):
+    record = Record(x, [1, n], Record(x * 2, []))
+    fields, parts = dataclasses.asdict(record), dataclasses.astuple(record)
+    x[0] = 9.0
+    record.tags.append(3)
+    return fields, parts, fields["inner"]["x"] is record.inner.x

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 # -- of one generator ------------------------------------------------------------------------------
 
 
@@ -44,6 +46,21 @@ def zipped(before: tuple[Any, ...], items: Iterable[Any], after: tuple[Any, ...]
         for each in before:
             if number + 1 >= len(each):
                 return
+
+
+# -- of arrays -------------------------------------------------------------------------------------
+
+
+def elements_by_index(a: Any) -> Iterator[Any]:
+    """np.ndenumerate(a)."""
+    for index in np.ndindex(a.shape):
+        yield index, a[index]
+
+
+def elements(a: Any) -> Iterator[Any]:
+    """np.nditer(a)."""
+    for index in np.ndindex(a.shape):
+        yield a[index]
 
 
 # -- builtins --------------------------------------------------------------------------------------

@@ -240,3 +240,33 @@ def isclose(a: float, b: float, *, rel_tol: float = 1e-09, abs_tol: float = 0.0)
     if math.isinf(a) or math.isinf(b):
         return False
     return abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)
+
+
+def power_modulo(base: Any, exp: Any, mod: Any) -> Any:
+    """pow(base, exp, mod): Knuth, The Art of Computer Programming 2, 4.6.3, algorithm A."""
+    if mod == 0:
+        raise ValueError("pow() 3rd argument cannot be 0")
+    factor, left = base % mod, exp
+    if exp < 0:
+        factor, left = _inverse(factor, mod), -exp
+    result = 1 % mod
+    while left > 0:
+        if left & 1:
+            result = result * factor % mod
+        left >>= 1
+        if left > 0:
+            factor = factor * factor % mod
+    return result
+
+
+def _inverse(number: Any, mod: Any) -> Any:
+    """The number that gives 1 modulo `mod` when multiplied, by Euclid's extended algorithm."""
+    old, new = number % mod, mod
+    found, following = 1, 0
+    while new != 0:
+        quotient = old // new
+        old, new = new, old - quotient * new
+        found, following = following, found - quotient * following
+    if abs(old) != 1:
+        raise ValueError("base is not invertible for the given modulus")
+    return found * old % mod
