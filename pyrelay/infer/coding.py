@@ -421,11 +421,11 @@ class Decoder:
                 return V.Scalar(ty, next(self.outs), None, origin)
             case LFixed(value):
                 return value  # type: ignore[no-any-return]
-            case LPlace(key, kind, cls, content, may_be, rivals, numbered, stored):
+            case LPlace(key, kind, cls, content, may_be, rivals, numbered, stored, made):
                 root = self.roots.get(key)
                 if root is None:
                     root = self.roots[key] = self._root(kind, may_be, rivals)
-                    root.stored = stored
+                    root.stored, root.made = stored, made
                     if numbered:
                         self._identify(root, key, next(self.outs), may_be)
                     self.heap.contents[root] = self.content(kind, content)

@@ -141,6 +141,7 @@ class Fixpoint:
         self.visits.met.clear()
         before, it.before = it.before, self.base
         it.rolling += 1
+        lendings = self.base.lendings()
         try:
             result = self._interpret()
         finally:
@@ -153,7 +154,7 @@ class Fixpoint:
                 if self.runner.starts(self.start):
                     raise V.Diverges  # the first iteration never ends
                 return left
-            if self._settled(result):
+            if self._settled(result) and self.base.lendings() == lendings:
                 return self._emit(result)
         except J.NeedsPlace as need:
             self.place_roots |= need.roots

@@ -194,11 +194,12 @@ def _refuse_shared_lists(heap: Heap, items: Sequence[V.Value], template: L.Layou
 def moved(
     heap: Heap, owner: V.Root, content: V.Growing, position: V.Value, item: V.Value
 ) -> None:
-    """An item was put at a position: lists in it live there from now on."""
+    """An item was put at a position: lists in it live there from now on, unless they are lent."""
     for path in inner_lists(content.template):
         inner = value_at(item, path)
         assert isinstance(inner, V.Ref)
-        heap.contents[inner.root] = V.Part(owner, position, path, content.slots)
+        if not inner.root.stored:
+            heap.contents[inner.root] = V.Part(owner, position, path, content.slots)
 
 
 def cast_rows(builder: Builder, content: V.Growing, template: L.Layout) -> V.Growing:

@@ -12,15 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrelay.errors import Span
+from pyrelay.errors import AliasError, Span
 from pyrelay.infer.values import Root
 
 
 @dataclass(slots=True)
 class Items:
-    """What a program found about arrays that are items of growing lists."""
+    """What a program found about arrays and lists that are items of growing lists."""
 
     shared: bool = False  # one may be an item in two places
+    lent: Span | bool = False  # where a list became an item as a copy
+    inner_written: Span | bool = False  # where a list in a list was changed
 
 
 @dataclass(slots=True)
@@ -55,6 +57,8 @@ class Heap:
 
     def write(self, root: Root, content: Any, span: Span | None) -> None:
         """Change an object; those that may or may not be the same object become stale."""
+        if root.stored and root.kind == "list":
+            raise lent_and_changed(span, root.stored)
         self.contents[root] = content
         self.written[root] = span
         self.stale.pop(root, None)
@@ -66,6 +70,40 @@ class Heap:
                     **{r: s for r, s in earlier.items() if r is not root}, root: span
                 }
 
+    def lend(self, root: Root, span: Span | None) -> None:
+        """Note that a list became an item of another one, which has a copy of it."""
+        if root.stored:
+            return
+        root.stored = span or True
+        self.items.lent = self.items.lent or root.stored
+        if self.items.inner_written:
+            raise lent_and_changed(_span(self.items.inner_written), root.stored)
+
+    def lendings(self) -> int:
+        """How many of these lists became items of others."""
+        return sum(bool(root.stored) for root in self.contents if root.kind == "list")
+
+    def write_inner(self, span: Span | None) -> None:
+        """Note that a list was changed where it is an item of another one."""
+        self.items.inner_written = self.items.inner_written or span or True
+        if self.items.lent:
+            raise lent_and_changed(span, self.items.lent)
+
     def changed_since(self, before: Heap) -> list[Root]:
         """Objects of `before` whose content is another one now, oldest first."""
         return [r for r, c in before.contents.items() if self.contents[r] is not c]
+
+
+def _span(where: Span | bool) -> Span | None:
+    return where if isinstance(where, Span) else None
+
+
+def lent_and_changed(span: Span | None, lent: Span | bool) -> AliasError:
+    """The error for a change of a list, or of its copy in another list."""
+    where = _span(lent)
+    return AliasError(
+        "this list may be an item of another list as well, and a change of one would have to show "
+        "in the other.",
+        span=span, related=[(where, "here it became an item")] if where else [],
+        hints=("put a copy there: rows.append(row.copy())",),
+    )

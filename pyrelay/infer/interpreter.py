@@ -94,6 +94,8 @@ class Program:
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
     checks_shapes: bool = False  # of items, which may differ: their extents are computed
+    lends: bool = False  # lists that others made become items as copies, unchanged from then on
+    lent: bool = False  # or would have, if they could
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""

@@ -129,7 +129,7 @@ class Joiner:
                 self.lists[key] = content
         return LPlace(
             key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, a.numbered and b.numbered,
-            a.stored or b.stored,
+            a.stored or b.stored, a.made or b.made,
         )
 
     def content(self, kind: str, a: Any, b: Any) -> Any:
@@ -210,11 +210,11 @@ class Joiner:
     def _alone(self, layout: Layout, left: bool) -> Layout:
         """A layout that only one path has, in the numbers of the join."""
         match layout:
-            case LPlace(_, kind, cls, content, may_be, _, exact, stored):
+            case LPlace(_, kind, cls, content, may_be, _, exact, stored, made):
                 key, rivals = self._key(layout, None) if left else self._key(None, layout)
                 if isinstance(content, LNode):
                     content = self._alone(content, left)
-                return LPlace(key, kind, cls, content, may_be, rivals, exact, stored)
+                return LPlace(key, kind, cls, content, may_be, rivals, exact, stored, made)
             case LNode(head, children):
                 return LNode(head, tuple(self._alone(c, left) for c in children))
             case LUnion(cases):

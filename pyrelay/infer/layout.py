@@ -62,6 +62,7 @@ class LPlace:
     rivals: frozenset[int] = frozenset()  # keys of earlier places that may be the same object
     numbered: bool = False  # a first leaf says which object it is (identity.py)
     stored: Any = False  # where it became an item of a growing list
+    made: Any = field(default=None, compare=False)  # what makes it, of a dict or set
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +461,10 @@ class Describer:
                 content = self.lists.get(key) if known else self.content(root)
                 if root.kind == "list":
                     self.lists[key] = content
-                return LPlace(key, root.kind, cls, content, self._may_be(root), self.rivals[key])
+                return LPlace(
+                    key, root.kind, cls, content, self._may_be(root), self.rivals[key],
+                    stored=root.stored, made=root.made,
+                )
             case V.Data() | V.Union() if (node := V.node_of(value)) is not None:
                 pool, kinds, _, row = node
                 parts = (self(pool), LScalar(types.PY_INT), self(row))

@@ -155,6 +155,7 @@ def write_content(
         leaves = [it.atom(content.count), *content.rows]
         content = _put_inside(it, before, leaves)
     it.heap.written[root] = span
+    it.heap.write_inner(span)
     write_content(it, held.owner, growing.with_inner(it.builder, owner, held.path, content))
 
 
@@ -278,7 +279,20 @@ def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
 def _moved(it: Interpreter, ref: V.Ref, position: V.Value, item: V.Value) -> None:
     content = it.heap.contents[ref.root]
     if isinstance(content, V.Growing):
+        _lend(it, content, item)
         growing.moved(it.heap, ref.root, content, position, item)
+
+
+def _lend(it: Interpreter, content: V.Growing, item: V.Value) -> None:
+    """Lists in an item that a caller or an earlier iteration made: the item has copies of them."""
+    before = it.before.contents if it.before is not None else {}
+    for path in growing.inner_lists(content.template):
+        inner = growing.value_at(item, path)
+        assert isinstance(inner, V.Ref)
+        if inner.root in before or inner.root.stored:
+            it.program.lent = True
+            if it.program.lends:
+                it.heap.lend(inner.root, it.let.span if it.let else None)
 
 
 def _shaped(

@@ -41,6 +41,7 @@ class Result:
     changed: tuple[int, ...]  # keys of places among the arguments
     contents: tuple[Any, ...]
     symbols: tuple[Symbol, ...]
+    stored: tuple[int, ...] = ()  # keys of lists among the arguments that became items
 
 
 @dataclass(eq=False)
@@ -334,7 +335,7 @@ def _note_assumption(it: Interpreter, called: Specialisation) -> None:
 
 
 def _same_result(it: Interpreter, a: Result, b: Result) -> bool:
-    if a.changed != b.changed:
+    if a.changed != b.changed or a.stored != b.stored:
         return False
     everything_a, everything_b = [a.value, *a.contents], [b.value, *b.contents]
     bound = frozenset(dims.of(s) for s in a.symbols)
@@ -360,7 +361,7 @@ def _join_any(joiner: J.Joiner, x: Any, y: Any) -> Any:
 def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
     old = spec.result
     assert old is not None
-    if old.changed != new.changed:
+    if old.changed != new.changed or old.stored != new.stored:
         return new
     bound = frozenset(dims.of(s) for s in old.symbols)
     joiner = J.Joiner(False, True, bound, same=it.program.guards.alike)
@@ -384,7 +385,7 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
         ) from None
     own = {s for t in _argument_types(spec) for s in types.type_symbols(t)}
     found = [s for s in coding.layout_symbols([value, *contents], -1) if s not in own]
-    return Result(value, old.changed, contents, tuple(found))
+    return Result(value, old.changed, contents, tuple(found), old.stored)
 
 
 def _mentions_parameter(*layouts: L.Layout) -> bool:
@@ -523,7 +524,8 @@ def _close(
     if spec.transparent:
         inside = {s for let in inner.builder.lets for s in let.dims}
         found = [s for s in found if s in inside or s in describer.renamed_symbols()]
-    result = Result(layout, tuple(keys[r] for r in changed), contents, tuple(found))
+    stored = tuple(key for key, r in roots.items() if r.kind == "list" and r.stored)
+    result = Result(layout, tuple(keys[r] for r in changed), contents, tuple(found), stored)
     if spec.result is not None and _same_result(inner, spec.result, result):
         result = spec.result  # what callers were told, where this pass knows more
         layout, contents, found = result.value, result.contents, list(result.symbols)
@@ -560,6 +562,10 @@ class _ResultDescriber(L.Describer):
             if any(own[k].number is None for k in layout.may_be):
                 return replace(layout, numbered=False)
         return layout
+
+    def _part(self, content: V.Part) -> L.LNode:
+        """An owner is another object to the caller."""
+        return L.LNode(("lost",), ())
 
     def _may_be(self, root: V.Root) -> frozenset[Any]:
         return frozenset(self.parameters[r] for r in L.Describer._may_be(self, root))
@@ -666,6 +672,10 @@ def _decode(
         else:
             span = it.let.span if it.let else None
             it.heap.write(target.root, content, span)  # type: ignore[union-attr]
+    for key in result.stored:
+        given = places[key]
+        if isinstance(given, V.Ref):
+            it.heap.lend(given.root, it.let.span if it.let else None)
     extra = outs[count:]
     return value if not extra else (value, extra)
 

@@ -139,6 +139,9 @@ class _Attempt:
     slots: dict[V.Root, Any] = field(default_factory=dict)
     lengths: list[int] = field(default_factory=list)
     checks_shapes: bool = False
+    lends: bool = False  # see Program
+    lent: bool = False
+    outermost: Heap | None = None  # of what is outside all branches and loops
     pools: list[V.Root] = field(default_factory=list)
     trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
     axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
@@ -151,10 +154,18 @@ class _Attempt:
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
             unrolled=self.unrolled, plans=self.plans, tables=self.tables,
-            open_keys=self.open_keys,
+            open_keys=self.open_keys, lends=self.lends,
         )
+        try:
+            return self._run(program, make_callee, args, keywords)
+        finally:
+            self.checks_shapes, self.lent = program.checks_shapes, program.lent
+
+    def _run(
+        self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Specialised:
         it = Interpreter(program, Builder(), Heap())
-        program.new_leaf = self._new_leaf
+        program.new_leaf, self.outermost = self._new_leaf, it.heap
         names = _argument_names(make_callee, len(args))
         pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
         everything = self._imported(it, flatten(pairs, self.flat), 0)
@@ -180,7 +191,6 @@ class _Attempt:
                 value = calls.call(it, callee, values, named)
         except V.Diverges:
             pass  # every path raises
-        self.checks_shapes = program.checks_shapes
         made = _Close(self, it, before).finish(value, raised)
         late = program.raises_late or (program.raises_again and made.writes)
         if late and not self.raises:
@@ -244,6 +254,8 @@ class _Attempt:
             if isinstance(known, (V.ArrayRef, V.Ref)) and known.root not in it.heap.contents:
                 raise V.NeedsCapture(source, value)  # first read by a call that was started over
             return known
+        if it.heap is not self.outermost:
+            raise V.NeedsCapture(source, value)  # other paths of the program have it as well
         name = source.name if source is not None else "a captured object"
         count = len(self.flat.leaves)
         key = flatten([(value, name)], self.flat, captured=True)
@@ -782,13 +794,14 @@ def _specialised(
     tables: frozenset[Let] = frozenset()
     open_keys: frozenset[Let] = frozenset()
     attempt: _Attempt | None = None
+    lends = False
     needs = 0
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
         raises = losing is not None
         attempt = _Attempt(
             parse, known, captured, exact, unrolled, plans, raises, tables,
-            flat=Flattened(apart=apart), lengths=entered,
+            flat=Flattened(apart=apart), lengths=entered, lends=lends,
         )
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
@@ -829,7 +842,9 @@ def _specialised(
         except V.NeedsUnrolling as need:
             failure = need.error
         open_keys |= attempt.open_keys
-        if open_keys <= tables:
+        if attempt.lent and not lends and open_keys <= tables:
+            lends = True
+        elif open_keys <= tables:
             if losing is not None:
                 return losing, False
             raise (refusal or failure) from None

@@ -45,6 +45,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     refusals,
     roots,
     rows,
+    searches,
     sharing,
     signals,
     stencils,

@@ -1,0 +1,150 @@
+"""Recursion over lists: sorting, searching with lists that are handed on, memo dicts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import refuse, use
+
+
+def sorted_by_merging(a):
+    if len(a) <= 1:
+        return a
+    m = len(a) // 2
+    left, right = sorted_by_merging(a[:m]), sorted_by_merging(a[m:])
+    out = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i] <= right[j]:
+            out.append(left[i])
+            i += 1
+        else:
+            out.append(right[j])
+            j += 1
+    out.extend(left[i:])
+    out.extend(right[j:])
+    return out
+
+
+@use(([3.0, 1.0, 2.0, 9.0, 5.0, 4.0, 7.0],), ([3.0, 1.0],), ([2.0],), wrt=(0,))
+def merge_sort(a):
+    return sorted_by_merging(a)
+
+
+@use(([1, 2, 3],), ([1, 2, 3, 4, 5, 6],))
+def subsets_by_adding(xs):
+    found = []
+
+    def go(k, chosen):
+        if k == len(xs):
+            found.append(chosen)
+            return
+        go(k + 1, chosen)
+        go(k + 1, chosen + [xs[k]])
+
+    go(0, [])
+    return found
+
+
+@use(([[1, 2], [3], [3], [4], [], []],))
+def ways_to_the_last_but_one(graph):
+    found = []
+
+    def walk(u, path):
+        if u == len(graph) - 2:
+            found.append(path)
+            return
+        for v in graph[u]:
+            walk(v, path + [v])
+
+    walk(0, [0])
+    return found
+
+
+def sums_to(numbers, target, start, chosen, found):
+    if target == 0:
+        found.append(chosen)
+        return
+    for i in range(start, len(numbers)):
+        if numbers[i] <= target:
+            sums_to(numbers, target - numbers[i], i, chosen + [numbers[i]], found)
+
+
+@use(([2, 3, 6, 7, 9], 7))
+def sums_of_candidates(numbers, target):
+    found = []
+    sums_to(numbers, target, 0, [], found)
+    return found
+
+
+def fibonacci(n, memo=None):
+    if memo is None:
+        memo = {}
+    if n in memo:
+        return memo[n]
+    if n <= 1:
+        return n
+    memo[n] = fibonacci(n - 1, memo) + fibonacci(n - 2, memo)
+    return memo[n]
+
+
+@use((30,), (1,))
+def fibonacci_with_a_memo(n):
+    return fibonacci(n)
+
+
+@use(([[1, 3], [2, 6], [8, 10], [9, 12], [15, 18]],))
+def intervals_merged(intervals):
+    out = []
+    for a, b in sorted((row[0], row[1]) for row in intervals):
+        if out and a <= out[-1][1]:
+            out[-1][1] = max(out[-1][1], b)
+        else:
+            out.append([a, b])
+    return out
+
+
+@use((9, 4), (5, 2))
+def ranked_by_count(n, m):
+    counts = {}
+    for i in range(n):
+        counts[i * m % 5] = counts.get(i * m % 5, 0) + i
+    by_count = sorted(counts, key=counts.get, reverse=True)
+    return by_count, max(counts, key=counts.get), sorted(counts.items(), key=lambda kv: kv[1])
+
+
+@refuse((7,), "became an item of another list")
+def one_list_many_times(n):
+    out = []
+    row = [0] * n
+    for i in range(n):
+        row[i] = i
+        out.append(row)
+    return out
+
+
+@refuse((7,), "became an item of another list")
+def changed_behind_the_call(n):
+    out = []
+
+    def go(k, row):
+        if k == 0:
+            out.append(row)
+            return
+        go(k - 1, row)
+        row.append(k)
+
+    go(n, [1] * n)
+    return out
+
+
+RATES = [0.5, 0.25, 0.125]
+SCALES = {"a": 2.0, "b": 1.0}
+TABLE = np.arange(4.0)
+
+
+@use((2.0, 1), (-2.0, 1), wrt=(0,))
+def read_from_outside_on_one_path(x, k):
+    if x > 0:
+        return x * RATES[k] + float(TABLE[k])
+    return x * SCALES["a"]
