@@ -123,7 +123,7 @@ def one_list_many_times(n):
     return out
 
 
-@refuse((7,), "became an item of another list")
+@use((7,))
 def changed_behind_the_call(n):
     out = []
 
