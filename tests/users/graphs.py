@@ -181,17 +181,25 @@ def powers_modulo_what_has_none(base, exponent, modulus):
 
 
 @dataclasses.dataclass
+class Part:
+    """What a record holds."""
+
+    x: Any
+    names: dict[str, float]
+
+
+@dataclasses.dataclass
 class Record:
     """Fields of several kinds."""
 
     x: Any
     tags: list[int]
-    inner: Any = None
+    inner: Part
 
 
 @use((RNG.normal(size=3), 2))
 def records_as_dicts(x, n):
-    record = Record(x, [1, n], Record(x * 2, []))
+    record = Record(x, [1, n], Part(x * 2, {"a": 1.0}))
     fields, parts = dataclasses.asdict(record), dataclasses.astuple(record)
     x[0] = 9.0
     record.tags.append(3)
