@@ -93,6 +93,11 @@ def small_arrays() -> Arguments:
     return tuple(normal(rng, 16) for _ in range(4))
 
 
+def small_dict() -> Any:
+    rng = np.random.default_rng(5)
+    return ({f"w{k}": normal(rng, 16) for k in range(10)},)
+
+
 def nested() -> Arguments:
     rng = np.random.default_rng(17)
     return rng.random(8), rng.random(8), 6
@@ -428,6 +433,13 @@ WORKLOADS: tuple[Workload, ...] = (
         "call with 4 arrays of 16",
         "call",
         small_arrays,
+        most_seconds=1e-6,
+    ),
+    Workload(
+        "call_dict",
+        "call with a dict of 10 arrays of 16",
+        "call_dict",
+        small_dict,
         most_seconds=3e-6,
     ),
     *(

@@ -215,7 +215,7 @@ class Compiled:
         self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[_Entry, bool]:
         """The program, and whether it is one of too many."""
-        from pyrelay import boundary, pipeline
+        from pyrelay import boundary, direct, pipeline
 
         with _compiling:
             again = Flattened()
@@ -228,16 +228,14 @@ class Compiled:
             if spec.apart > again.apart:
                 self._apart[key] = spec.apart
                 key = self._key(args, keywords, Flattened())
-            leaf_kinds = ("number", "array", "scalar")
-            flat = not key[1] and all(k[0] in leaf_kinds for k in key[0])
             signature = self._call_text(args, keywords)
             build = pipeline.compiled(spec, key[-1])
-            program = boundary.Program(spec, build, flat, signature, spent)
+            program = boundary.Program(spec, build, signature, spent)
             entry = _Entry(program, program.caller())
             crowded = self._keep(key, entry)
-            direct = boundary.direct_call(program, self._dispatch, self._hits)
-            if direct is not None:
-                self._direct = direct
+            short = direct.direct_call(program, key, self._dispatch, self._hits)
+            if short is not None:
+                self._direct = short
         return entry, crowded
 
     def _keep(self, key: Key, entry: _Entry) -> bool:

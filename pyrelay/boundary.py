@@ -15,16 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay import config, errors
+from pyrelay import errors
 from pyrelay.infer.device_arrays import DeviceArray
-from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.specialise import Specialised
 from pyrelay.infer.structure import (
-    ArgumentResult,
-    CaseResult,
     Flattened,
-    LeafResult,
-    NodeResult,
     assemble,
     flatten,
     nodes_of,
@@ -42,13 +37,11 @@ _OVERLAP_WORK: Any = 10_000
 class Program:
     """One compiled specialisation.
 
-    flat: all arguments are positional arrays and numbers. signature: the arguments it was made for,
-    as text. infer_seconds: what `infer` took.
+    signature: the arguments it was made for, as text. infer_seconds: what `infer` took.
     """
 
     spec: Specialised
     build: Build
-    flat: bool
     signature: str
     infer_seconds: float
 
@@ -241,90 +234,3 @@ def _overlap(a: Any, b: Any) -> bool:
         return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
     except np.exceptions.TooHardError:
         return True
-
-
-def direct_call(
-    program: Program, otherwise: Callable[..., Any], hits: list[int]
-) -> Callable[..., Any] | None:
-    """A call that goes straight to the program's native entry, None if its arguments need more.
-
-    For programs of flat arguments, whose entry checks types and extents itself: what is left are
-    the names that the program read, compared by identity, and the settings it was compiled under.
-    Whatever does not fit goes `otherwise`. Counts the calls it served in `hits`.
-    """
-    spec = program.spec
-    shape = _direct_result(spec.result, program.kept)
-    flat = spec.parameters == tuple(range(len(spec.leaf_names))) and program.flat
-    plain = not (spec.hidden or spec.static or spec.changes or spec.mutated)
-    plain = plain and not any(g.kind == "defaults" and g.value for g in spec.names)
-    if shape is None or not (program.build.native and flat and plain):
-        return None
-    from pyrelay.devices.entry import MISMATCH
-
-    known: dict[str, Any] = {
-        "native": program.build.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
-        "overriding": config.overriding, "settings": config.overriding(),
-    }
-    tests = ["not keywords", "overriding() is settings"]
-    for k, guard in enumerate(spec.names):
-        known[f"place{k}"], known[f"object{k}"] = guard.container, guard.value
-        tests.append(_identity_test(guard, f"place{k}", f"object{k}"))
-    lines = [
-        f"def make({', '.join(known)}):",
-        "    def call(*args, **keywords):",
-        "        try:",
-        f"            same = {' and '.join(tests)}",
-        "        except (AttributeError, ValueError):",
-        "            same = False",
-        "        if same:",
-        "            result = native(*args)",
-        "            if result is not MISMATCH:",
-        "                hits[0] += 1",
-        f"                return {shape}",
-        "        return otherwise(*args, **keywords)",
-        "    return call",
-    ]
-    namespace: dict[str, Any] = {}
-    exec("\n".join(lines), namespace)
-    call: Callable[..., Any] = namespace["make"](**known)
-    return call
-
-
-def _identity_test(guard: NameGuard, place: str, value: str) -> str:
-    """Python text that is true if a name still means the very same object."""
-    match guard.kind:
-        case "item":
-            return f"{place}.get({guard.name!r}) is {value}"
-        case "absent":
-            return f"{place}.get({guard.name!r}, {value}) is {value}"
-        case "cell":
-            return f"{place}.cell_contents is {value}"
-        case "function":
-            return f"{place}.{guard.name}.__func__ is {value}"
-        case "attribute" if guard.value is ABSENT:
-            return f"getattr({place}, {guard.name!r}, {value}) is {value}"
-        case "attribute":
-            return f"{place}.{guard.name} is {value}"
-        case "defaults" if not guard.value:
-            return f"not {place}.__kwdefaults__"
-    raise AssertionError(guard.kind)
-
-
-def _direct_result(tree: Any, kept: Mapping[int, int]) -> str | None:
-    """How the result is read from the native tuple and the arguments, as Python text; None if it
-    needs more."""
-    if isinstance(tree, LeafResult):
-        return f"result[{kept[tree.index]}]"
-    if isinstance(tree, ArgumentResult):
-        return f"args[{tree.leaf}]"
-    if isinstance(tree, CaseResult):
-        cases = [_direct_result(c, kept) for c in tree.cases]
-        if any(c is None for c in cases):
-            return None
-        tests = [f"{case} if result[{kept[tree.tag]}] == {k} else" for k, case in enumerate(cases)]
-        return f"({' '.join(tests[:-1])} {cases[-1]})"
-    if isinstance(tree, NodeResult) and tree.kind == "tuple" and tree.cls is None:
-        parts = [_direct_result(c, kept) for c in tree.children]
-        if all(p is not None for p in parts):
-            return "(" + "".join(f"{p}, " for p in parts) + ")"
-    return None

@@ -19,6 +19,7 @@ PROGRAMS = {
     "softmax": thunk(pyrelay.jit(plain.softmax)),
     "layer_norm": thunk(pyrelay.jit(plain.layer_norm)),
     "call": thunk(pyrelay.jit(plain.call)),
+    "call_dict": thunk(pyrelay.jit(plain.call_dict)),
     "stores": thunk(pyrelay.jit(plain.stores)),
     "stores_gradient": thunk(pyrelay.grad(plain.stores)),
     "escape": thunk(pyrelay.jit(plain.escape)),

@@ -66,6 +66,13 @@ def call(a, b, c, d):
     return a * b + c - d
 
 
+def call_dict(p):
+    total = 0.0
+    for value in p.values():
+        total = total + value
+    return total
+
+
 def stores(v, a):
     x = np.zeros(v.shape[0])
     x[0] = v[0]
@@ -205,6 +212,7 @@ PROGRAMS = {
     "softmax": thunk(softmax),
     "layer_norm": thunk(layer_norm),
     "call": thunk(call),
+    "call_dict": thunk(call_dict),
     "stores": thunk(stores),
     "stores_gradient": thunk(stores_gradient),
     "escape": thunk(escape),

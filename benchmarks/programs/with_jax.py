@@ -86,6 +86,12 @@ def program(function, *, double=False, static=()):
     return setup
 
 
+def call_dict(p):
+    compiled = jax.jit(lambda p: sum(p.values()))
+    arrays = {name: jnp.asarray(value) for name, value in p.items()}
+    return lambda: jax.block_until_ready(compiled(arrays))
+
+
 STATIC = {
     "histogram": (1,), "knapsack": (2,), "generator": (6,), "transformer": (7,),
     "transformer_gradient": (7,),
@@ -99,6 +105,7 @@ PROGRAMS = {
     "softmax": program(softmax),
     "layer_norm": program(layer_norm),
     "call": program(lambda a, b, c, d: a * b + c - d),
+    "call_dict": call_dict,
     "stores": program(stores, double=True),
     "stores_gradient": program(jax.grad(stores), double=True),
     "newton": program(newton, double=True),

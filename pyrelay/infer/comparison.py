@@ -113,6 +113,7 @@ def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if kind is other is list and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
         return truth(it, call(it, V.Known(equal_lists), (x, y), {}))
     if kind is None or kind is not other:
+        it.program.guards.identity = True
         same = isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.root is y.root
         if isinstance(x, V.Range) and isinstance(y, V.Range):
             raise it.failure(

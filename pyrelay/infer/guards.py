@@ -117,6 +117,8 @@ class Guards:
     ranges: dict[Symbol, tuple[Extent, Extent | None]] = field(default_factory=dict)
     #: symbols found equal to something, to be substituted when the program is finished
     equalities: dict[Symbol, Extent] = field(default_factory=dict)
+    #: whether the program asked if two of its objects are one: what is given twice then matters
+    identity: bool = False
 
     def resolve(self, extent: Extent) -> Extent:
         """The extent with known equalities applied."""

@@ -112,6 +112,8 @@ class Specialised:
     apart: int  # lists up to this length are structures of their items
     #: what it writes of the caller's, and where
     writes: tuple[tuple[str, errors.Span | None], ...]
+    #: whether it asks if two objects are one, so that passing one twice is another program
+    identity: bool
 
 
 @dataclass
@@ -432,7 +434,7 @@ class _Close:
             tuple(attempt.guards.extents), _conditions(attempt.guards),
             tuple(attempt.guards.names.values()),
             tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
-            self._writes(mutated, changes, trees),
+            self._writes(mutated, changes, trees), attempt.guards.identity,
         )
 
     def _writes(

@@ -1,0 +1,169 @@
+"""The short way into a program: taken where it may be, and it gives what the long way gives."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+@dataclass
+class Layer:
+    w: Any
+    b: Any
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def arrays(*sizes: int) -> list[Any]:
+    return [np.linspace(0.5, 1.0, n) + k for k, n in enumerate(sizes)]
+
+
+A, B, C = arrays(3, 3, 3)
+
+
+def total(p):
+    return sum(p.values())
+
+
+def of_layers(layers, x):
+    for layer in layers:
+        x = np.tanh(x * layer.w + layer.b)
+    return x
+
+
+def scaled(p, mode, flag):
+    factor = 2.0 if mode == "double" else 3.0
+    return {"a": p["a"] * factor, "b": [p["b"], (p["a"], flag, None)]}
+
+
+def applied(function, pair):
+    return Pair(function(pair.first), pair.second)
+
+
+def halved(x):
+    return x * 0.5
+
+
+CASES = [
+    (total, ({f"w{k}": A * k for k in range(10)},)),
+    (total, ({"only": A},)),
+    (of_layers, ((Layer(A, B), Layer(B + 1, 1.5)), C)),
+    (of_layers, ([Layer(A, B)], C)),
+    (scaled, ({"a": A, "b": B}, "double", True)),
+    (applied, (halved, Pair(A, 2.0))),
+    (lambda p: p["layers"][1]["w"] @ p["x"][0], ({"layers": [{"w": A}, {"w": B}], "x": (C, 1)},)),
+    (lambda p, x: x + 1.0, ({}, A)),
+]  # fmt: skip
+
+
+def same(got: Any, wanted: Any) -> None:
+    assert type(got) is type(wanted)
+    if isinstance(wanted, dict):
+        assert list(got) == list(wanted)
+        got, wanted = list(got.values()), list(wanted.values())
+    if isinstance(wanted, (list, tuple)):
+        for one, other in zip(got, wanted, strict=True):
+            same(one, other)
+    else:
+        np.testing.assert_allclose(got, wanted, rtol=1e-14) if wanted is not None else None
+
+
+@pytest.mark.parametrize(("function", "args"), CASES)
+def test_structures_of_arrays_and_numbers_take_the_short_way(function: Any, args: Any) -> None:
+    compiled = pyrelay.jit(function)
+    compiled(*args)
+    assert compiled._direct != compiled._dispatch
+    compiled._dispatch = None
+    same(compiled(*args), function(*args))
+    assert compiled.cache_info().hits == 1
+
+
+def test_what_does_not_fit_takes_the_long_way() -> None:
+    compiled = pyrelay.jit(total)
+    compiled({"a": A, "b": B})
+    others = [
+        {"b": A, "a": B}, {"a": A}, {"a": A, "b": 2.0}, {"a": A, "b": B, "c": C},
+        OrderedDict(a=A, b=B), {"a": A, "b": A}, {"a": np.ones((3, 3)), "b": B},
+        {"a": A.astype(np.float32), "b": B}, {"a": A[::-1], "b": B}, {"a": np.ones(1), "b": B},
+    ]  # fmt: skip
+    for p in others:
+        compiled({"a": A, "b": B})
+        same(compiled(p), total(p))
+    same(compiled(p={"a": A, "b": B}), total({"a": A, "b": B}))
+    with pytest.raises(TypeError, match="positional argument"):
+        compiled({"a": A, "b": B}, 1)
+    with pytest.raises(pyrelay.PyrelayError):
+        compiled("ab")
+
+
+def test_values_that_a_program_was_compiled_for_are_compared() -> None:
+    compiled = pyrelay.jit(scaled)
+    p = {"a": A, "b": B}
+    for mode, flag in (("double", True), ("double", False), ("other", True), ("double", True)):
+        for _ in range(2):
+            same(compiled(p, mode, flag), scaled(p, mode, flag))
+    compiled = pyrelay.jit(applied)
+    for function in (halved, np.sin, halved, np.cos):
+        for _ in range(2):
+            same(compiled(function, Pair(A, B)), applied(function, Pair(A, B)))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: x.sum() if x is y else y.sum() - 5.0,
+    lambda x, y: (x is not y) * x,
+    lambda x, y: x.sum() if [x][0] is y else 1.0,
+])  # fmt: skip
+def test_one_array_given_twice_is_not_taken_for_two(function: Any) -> None:
+    compiled = pyrelay.jit(function)
+    for x, y in ((A, B), (A, A), (A, B), (B, B)):
+        same(compiled(x, y), function(x, y))
+    inside = pyrelay.jit(lambda p, q: function(p["x"], q[0]))
+    for x, y in ((A, B), (A, A), (A, B)):
+        same(inside({"x": x}, [y]), function(x, y))
+
+
+def test_one_structure_given_twice_is_not_taken_for_two() -> None:
+    def function(p, q):
+        return p[0] if p is q else p[0] + q[0]
+
+    compiled = pyrelay.jit(function)
+    one, other = [A], [A]
+    for p, q in ((one, other), (one, one), (one, other)):
+        same(compiled(p, q), function(p, q))
+
+
+def test_a_result_that_stands_in_two_places_is_one_object() -> None:
+    compiled = pyrelay.jit(lambda p: ([p["a"] * 2.0],) * 2)
+    for _ in range(2):
+        first, second = compiled({"a": A})
+        assert first is second
+
+
+def test_errors_of_the_program_come_as_they_are() -> None:
+    @pyrelay.jit
+    def first_above(p, least):
+        for k in range(3):
+            if p["a"][k] > least:
+                return k
+        raise ValueError("none is")
+
+    assert first_above({"a": A}, 0.0) == 0
+    with pytest.raises(ValueError, match="none is") as caught:
+        first_above({"a": A}, 9.0)
+    assert (str(caught.value), caught.value.__context__) == ("none is", None)
+
+
+def test_an_argument_in_a_structure_comes_back_itself() -> None:
+    compiled = pyrelay.jit(lambda p, n: p["a"] if n > 1 else p["b"] * 2.0)
+    p = {"a": A, "b": B}
+    for n in (2, 2, 0, 3):
+        assert (compiled(p, n) is A) == (n > 1)
