@@ -79,6 +79,7 @@ template <class T> static inline T atomicMax(T *place, T value) {
     return old;
 }
 static inline void __threadfence() {}
+static inline long long __mul64hi(long long a, long long b) { return (__int128)a * b >> 64; }
 
 struct pyrelay_dim3 { int x, y, z; };
 static thread_local pyrelay_dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -225,6 +226,7 @@ template <class T> struct Buffer {
         return data[index];
     }
 };
+#define PYRELAY_BUFFER(type, word) (Buffer<type>{(type *)(word), 1ll << 60})
 #define PYRELAY_SHARED(type, name, size) \
     static const char name##_tag = 0; \
     Buffer<type> name = {(type *)pyrelay_emulator::shared(&name##_tag, (size) * sizeof(type)), size}

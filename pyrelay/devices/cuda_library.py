@@ -78,6 +78,32 @@ extern "C" __global__ void kernel(
 }}
 """
 
+_THIN = """\
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a,
+    Buffer<const {t}> b, Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
+    i64 a_line, i64 b_line, i64 c_line, i64 axes,
+    i64 no_finisher, i64 no_operands{batch_parameters}
+) {{
+    i64 stacks = 1;
+{stacks}    for (i64 item = (i64)blockIdx.x * blockDim.x + threadIdx.x; item < m * n * stacks;
+         item += (i64)gridDim.x * blockDim.x) {{
+        const i64 j = item % n, i = item / n % m;
+        i64 rest = item / n / m;
+        const i64 c_start = rest * m * c_line;
+        i64 a_start = 0, b_start = 0;
+{batch}        {t} sum = {t}(0);
+        for (i64 step = 0; step < k; step++) {{
+            const {t} left = a[a_start + (a_turned ? step * a_line + i : i * a_line + step)];
+            const {t} right = b[b_start + (b_turned ? j * b_line + step : step * b_line + j)];
+            sum = {add};
+        }}
+        const i64 place = c_start + i * c_line + j;
+        c[place] = adds ? {t}(c[place] + sum) : sum;
+    }}
+}}
+"""
+
 _BATCH_AXIS = """\
         a_start += rest % extent{k} * a_stride{k};
         b_start += rest % extent{k} * b_stride{k};
@@ -145,6 +171,18 @@ def matmul(dtype: DType, axes: int) -> str:
     )
     _made[text] = ((ADDRESS,) * 3 + ("i64",) * (12 + 3 * axes), dtype)
     return text
+
+
+def thin_product(dtype: DType, axes: int) -> str:
+    """The same with an element per thread: for one block, whose threads would be idle at tiles."""
+    t = dtype.name
+    parameters = "".join(f", i64 extent{k}, i64 a_stride{k}, i64 b_stride{k}" for k in range(axes))
+    add = f"{t}(sum | (left * right))" if dtype.kind == "b" else f"{t}(sum + (left * right))"
+    return _THIN.format(
+        t=t, add=add, batch_parameters=parameters,
+        stacks="".join(f"    stacks *= extent{k};\n" for k in range(axes)),
+        batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
+    )
 
 
 def convolution(dtype: DType, what: str, channels_last: bool) -> str:

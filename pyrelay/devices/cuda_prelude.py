@@ -98,6 +98,7 @@ struct pyrelay_calls { int depth, rounds; i64 launch; };
 DEVICE = r"""
 template <class T> using Buffer = T *;
 #define PYRELAY_SHARED(type, name, count) __shared__ type name[count]
+#define PYRELAY_BUFFER(type, word) ((type *)(word))
 // Whether the host wants the launch to stop; looked up now and then in loops of the program.
 __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     if ((++rounds & 0xfffff) != 0) return false;
@@ -137,6 +138,31 @@ template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) 
     for (int warp = 1; warp < (int)blockDim.x / 32; warp++) value = combine(value, held[warp]);
     __syncthreads();
     return value;
+}
+// What loops in one kernel (`persistent_text`) are written with: words, buffers of an arena.
+__device__ i64 pyrelay_word(f64 value) { return __double_as_longlong(value); }
+__device__ i64 pyrelay_word(f32 value) { return (i64)(u32)__float_as_int(value); }
+__device__ f64 f64_of(i64 word) { return __longlong_as_double(word); }
+__device__ f32 f32_of(i64 word) { return __int_as_float((i32)word); }
+template <class T> __device__ T pyrelay_scalar(i64 low, i64 high) {
+    const i64 words[2] = {low, high};
+    return pyrelay_words<T>::read(words);
+}
+// The first idle buffer of those that a mask tells.
+__device__ i64 pyrelay_take(u64 &used, i64 base, i64 step) {
+    int k = 0;
+    while (used >> k & 1ull) k++;
+    used |= 1ull << k;
+    return base + k * step;
+}
+__device__ void pyrelay_give(u64 &used, i64 base, i64 step, int chunks, i64 address) {
+    if (address >= base && address < base + chunks * step) {
+        used &= ~(1ull << (address - base) / step);
+    }
+}
+__device__ void pyrelay_copy(i64 target, i64 source, i64 nbytes) {
+    if (target == source || source == 0) return;
+    for (i64 k = threadIdx.x; k < nbytes; k += blockDim.x) ((u8 *)target)[k] = ((u8 *)source)[k];
 }
 """
 """Behind `DEVICE`, or what the emulator has in its place."""

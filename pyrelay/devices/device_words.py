@@ -26,13 +26,15 @@ from pyrelay.lower.instructions import (
 )
 
 
-def device_slots(plan: Plan, on_host: Callable[[Launch, frozenset[int]], bool]) -> list[set[int]]:
-    """The slots of each function, the least fixpoint.
+def device_slots(
+    plan: Plan, on_host: Callable[[Launch, frozenset[int]], bool], known: Sequence[set[int]]
+) -> list[set[int]]:
+    """The slots of each function, the least fixpoint above those that are known to be.
 
     `on_host(launch, slots)` tells whether a launch is the host's own work while these slots may be
     on the device.
     """
-    found = _Slots(plan, on_host)
+    found = _Slots(plan, on_host, known)
     while found.step():
         pass
     return found.slots
@@ -40,10 +42,11 @@ def device_slots(plan: Plan, on_host: Callable[[Launch, frozenset[int]], bool]) 
 
 class _Slots:
     def __init__(
-        self, plan: Plan, on_host: Callable[[Launch, frozenset[int]], bool]
+        self, plan: Plan, on_host: Callable[[Launch, frozenset[int]], bool],
+        known: Sequence[set[int]],
     ) -> None:
         self.plan, self.on_host = plan, on_host
-        self.slots: list[set[int]] = [set() for _ in plan.functions]
+        self.slots: list[set[int]] = [set(slots) for slots in known]
         self.results: list[set[int]] = [set() for _ in plan.functions]
         self.tapes = False  # whether any tape may hold such scalars
 

@@ -21,10 +21,12 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.devices import cuda_library, native
-from pyrelay.devices.driver import Driver, OutOfDeviceMemory, Product
+from pyrelay.devices.driver import ADDRESS, Driver, OutOfDeviceMemory, Product
 from pyrelay.devices.entry import MISMATCH, site_error
 from pyrelay.devices.graphs import Stretch
 from pyrelay.devices.layout import RECORD_WORDS, WORD
+from pyrelay.devices.persistent import is_worth_it
+from pyrelay.devices.persistent_text import ALIGNED, CELL
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
@@ -173,7 +175,7 @@ class Run:
         self.data = [address for address, _ in program.data]
         self.functions, self.launches = program.functions, program.code.launches
         self.live: dict[int, tuple[int, Any]] = {}  # address -> bytes, owner
-        self.lent: set[int] = set()
+        self.lent: dict[int, int] = {}  # address -> bytes
         self.waiting: list[Cell] = []  # for the next launch
         self.count = 0
         self.stream = self.driver.stream
@@ -259,7 +261,7 @@ class Run:
             self.live[address] = argument.nbytes, owner
             if parameter.writeable:
                 back.append(functools.partial(self.driver.scattered, argument, owner))
-        self.lent.add(address)
+        self.lent[address] = argument.nbytes
         return [address, *argument.shape]
 
     def _results(self, found: Sequence[Any], arguments: Sequence[Any], like: Any) -> Any:
@@ -336,6 +338,9 @@ class Run:
             f"{text}; the program holds {_size(sum(sizes))} in {len(sizes)} arrays, "
             f"the largest {largest}"
         )
+
+    def _bytes(self, address: int) -> int:
+        return self.lent[address] if address in self.lent else self.live[address][0]
 
     def free(self, address: int) -> None:
         """Give memory back; arguments stay."""
@@ -431,6 +436,39 @@ class Run:
         """End a graph."""
         if self.program.seal is not None:
             self.driver.launch(self.program.seal, 1, (self.record, 0, 0, 1))
+
+    def is_worth_it(self, number: int, values: Sequence[int]) -> bool:
+        """Whether a loop is to run as one kernel."""
+        return is_worth_it(self.program.code.persistent[number].loop, values)
+
+    def persist(self, number: int, values: Sequence[int], given: Sequence[Any]) -> list[Any]:
+        """Run a loop as one kernel; the words that it leaves, in the order of `Loop.results`."""
+        made = self.program.code.persistent[number]
+        loop = made.loop
+        sizes = values[len(values) - len(loop.groups) :]
+        steps = [-(-max(size, 1) // ALIGNED) * ALIGNED for size in sizes]
+        room = sum(s * g.chunks + ALIGNED for s, g in zip(steps, loop.groups, strict=True))
+        arena = self.allocate(room + CELL * (loop.cells + 1))
+        words = dict(zip(loop.given, given, strict=True))
+        code = self.program.code.texts[self.launches[made.launch].text]
+        taken = [
+            self.place(word) if kind == ADDRESS else word
+            for word, kind in zip(given, code.kinds, strict=False)
+        ]
+        taken += [arena, *steps]
+        found: list[Any] = []
+        for slot in loop.arrays:
+            nbytes = self._bytes(words[slot])
+            found.append(self.allocate(nbytes))
+            taken += [found[-1], nbytes]
+        for _ in loop.scalars:
+            cell = self.cell()
+            taken.append(cell.address)
+            found.append(cell)
+        self.launch(made.launch, 1, taken)
+        for address in (arena, *(words[slot] for slot in loop.arrays)):
+            self.free(address)
+        return found
 
     def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
         """Compute a product of matrices, by the device's library if it has one."""

@@ -17,6 +17,7 @@ from typing import Any
 from pyrelay.devices import cuda_library
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import ADDRESS, Text
+from pyrelay.devices.persistent import Loop, loops, operands_of, text_of
 from pyrelay.devices.stretches import flow, runs_on_host, stretches
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
@@ -46,6 +47,14 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
+class Persistent:
+    """A loop that may run as one kernel, and the number of that launch."""
+
+    loop: Loop
+    launch: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanCode:
     """The Python functions of a plan, and what they launch.
 
@@ -58,6 +67,7 @@ class PlanCode:
     fails: bool
     generators: tuple[bool, ...]
     stretches: int
+    persistent: tuple[Persistent, ...]
 
 
 def plan_code(plan: Plan) -> PlanCode:
@@ -67,7 +77,7 @@ def plan_code(plan: Plan) -> PlanCode:
     fails = any(k.code is not None and k.code.sites for k in plan.kernels)
     return PlanCode(
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.launches), fails,
-        shared.generators, shared.stretches,
+        shared.generators, shared.stretches, tuple(shared.persistent),
     )
 
 
@@ -81,7 +91,12 @@ class _Shared:
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self.slots = device_slots(plan, lambda launch, on: runs_on_host(plan, launch, on))
+        self.loops = [loops(plan, function) for function in plan.functions]
+        known = [{s for loop in found for s in loop.scalars} for found in self.loops]
+        self.slots = device_slots(
+            plan, lambda launch, on: runs_on_host(plan, launch, on), known
+        )
+        self.persistent: list[Persistent] = []
         self.numbers: dict[Text, int] = {}
         self.stretches = 0
         self.generators = _recursive(plan)
@@ -121,7 +136,7 @@ class _Function:
 
     def text(self) -> str:
         """The definition."""
-        blocks = self._blocks()
+        self.blocks = blocks = self._blocks()
         self.places = {
             instruction.name: number for number, block in enumerate(blocks)
             for instruction in block if isinstance(instruction, ins.Label)
@@ -174,8 +189,32 @@ class _Function:
             for instruction in part:
                 self._instruction(instruction)
         if not isinstance(block[-1], _ALL_LEAVES) and number + 1 < count:
+            self._persistent(self.blocks[number + 1][0])
             self.lines.append(f"at = {number + 1}")
         return self.lines
+
+    def _persistent(self, following: ins.Instruction) -> None:
+        """Run the loop that follows as one kernel if that is faster."""
+        code = self.function.code
+        for loop in self.shared.loops[self.number]:
+            operands = list(operands_of(loop))
+            waits = any(isinstance(o, Slot) and o.index in self.on_device for o in operands)
+            if code[loop.first] is not following or waits:
+                continue
+            text = text_of(self.plan, self.function, loop, self.on_device)
+            launch = self._launched(Launched(self.shared.text(text), -1, 0))
+            number = len(self.shared.persistent)
+            self.shared.persistent.append(Persistent(loop, launch))
+            values = "".join(f"{self._word(o)}, " for o in operands)
+            end = code[loop.last]
+            assert isinstance(end, ins.Label)
+            self._line(f"values = ({values})")
+            self._line(f"if run.is_worth_it({number}, values):")
+            given = "".join(f"s{k}, " for k in loop.given)
+            slots = "".join(f"s{k}, " for k in loop.results)
+            made = f"run.persist({number}, values, ({given}))"
+            self._line(f"    ({slots}) = {made}" if slots else f"    {made}")
+            self._line(f"    {self._jump(end.name)}")
 
     def _stretch(self, part: Sequence[ins.Instruction]) -> None:
         """A function of its own, which `graphs` may replace by what it did before."""

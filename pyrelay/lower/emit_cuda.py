@@ -99,12 +99,15 @@ def _parameter_names(kernel: Kernel) -> dict[Parameter, str]:
     return names
 
 
+def stored(kernel: Kernel) -> set[Array]:
+    """The arrays that a kernel writes."""
+    return {s.array for s in statements(kernel.body) if isinstance(s, Store)}
+
+
 def _kernel_head(
     kernel: Kernel, names: dict[Parameter, str], on_device: frozenset[Parameter]
 ) -> str:
-    stored = {
-        statement.array for statement in statements(kernel.body) if isinstance(statement, Store)
-    }
+    written = stored(kernel)
     declared = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
     for parameter, name in names.items():
         kind = parameter.dtype.name
@@ -115,7 +118,7 @@ def _kernel_head(
         elif parameter.role == SLOT:
             declared.append(f"i64 *{name}")
         else:
-            declared.append(f"Buffer<{kind if parameter in stored else 'const ' + kind}> {name}")
+            declared.append(f"Buffer<{kind if parameter in written else 'const ' + kind}> {name}")
     return _head('extern "C" __global__ void kernel', declared)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cuda_emulator, graphs
+from pyrelay.devices import cuda_emulator, gpu, graphs
 from pyrelay.devices.cuda_emulator import EmulatorDriver
 from tests.devices.fake_cupy import Machine, installed
 from tests.devices.running_kernels import needs_compiler
@@ -42,6 +42,7 @@ class Counted(EmulatorDriver):
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     made = Counted()
     monkeypatch.setattr(cuda_emulator, "DRIVER", made)
+    monkeypatch.setattr(gpu, "is_worth_it", lambda loop, values: False)  # no loops as one kernel
     yield made
     assert made.recorded is None
 

@@ -1,0 +1,189 @@
+"""Loops that run as one kernel: counted, and as right as round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.devices import cuda_emulator, gpu, persistent_text
+from pyrelay.devices.cuda_emulator import TARGET
+from pyrelay.devices.persistent import loops
+from pyrelay.lower.instructions import BINARY, CHECKED, UNARY
+from pyrelay.lower.plan import plan
+from pyrelay.pipeline import lowered
+from tests.devices.running_kernels import needs_compiler
+from tests.devices.test_graphs import Counted
+from tests.infer.running import inferred
+
+pytestmark = needs_compiler
+ON = "cuda_emulator"
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    made = Counted()
+    monkeypatch.setattr(cuda_emulator, "DRIVER", made)
+    return made
+
+
+def both_ways(
+    function: Callable[..., Any], *args: Any, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, Any, Any]:
+    """The results in one kernel, round by round, and of plain Python."""
+    one = pyrelay.jit(function, device=ON)(*args)
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu, "is_worth_it", lambda loop, values: False)
+        many = pyrelay.jit(function, device=ON)(*args)
+    return one, many, function(*args)
+
+
+def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+    n = wh.shape[0]
+    h, c, hs = np.zeros(n), np.zeros(n), np.zeros((x.shape[0], n))
+    for t in range(x.shape[0]):
+        z = x[t] @ wx + h @ wh + b
+        i, f, o = (1 / (1 + np.exp(-z[k * n : (k + 1) * n])) for k in (0, 1, 3))
+        c = f * c + i * np.tanh(z[2 * n : 3 * n])
+        h = o * np.tanh(c)
+        hs[t] = h
+    return h, c, hs
+
+
+def weights(n: int) -> tuple[Any, ...]:
+    rng = np.random.default_rng(0)
+    return tuple(rng.normal(size=s) for s in ((24, 5), (5, 4 * n), (n, 4 * n), (4 * n,)))
+
+
+def test_an_lstm_is_one_kernel_and_what_goes_before_it(driver: Counted) -> None:
+    args = weights(6)
+    function = pyrelay.jit(lstm, device=ON)
+    for mine, theirs in zip(function(*args), lstm(*args), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-14)
+    # Zeros, and the 24 steps; x @ wx is a product of the library.
+    assert driver.launched <= 4
+
+
+def test_large_loops_run_round_by_round(driver: Counted) -> None:
+    function = pyrelay.jit(lstm, device=ON)
+    function(*weights(6))
+    few = driver.launched
+    function(*weights(120))
+    assert driver.launched - few >= 24
+
+
+@pytest.mark.slow
+def test_the_gradient_of_a_recurrence_is_a_few_kernels(driver: Counted) -> None:
+    def loss(w: Any, x: Any) -> Any:
+        h = np.zeros(w.shape[0])
+        for t in range(x.shape[0]):
+            h = np.tanh(h @ w + x[t])
+        return (h * h).sum()
+
+    rng = np.random.default_rng(1)
+    w, x = 0.5 * rng.normal(size=(4, 4)), rng.normal(size=(40, 4))
+    mine = pyrelay.grad(loss, device=ON)(w, x)
+    np.testing.assert_allclose(mine, pyrelay.grad(loss)(w, x), rtol=1e-10, atol=1e-13)
+    assert driver.launched <= 12
+
+
+def test_a_loop_that_ends_by_what_it_computes_waits_for_nothing(
+    driver: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def root(x: Any) -> Any:
+        y, rounds, error = x.copy(), 0, 1.0
+        while error > 1e-12:
+            z = 0.5 * (y + x / y)
+            error = np.abs(z - y).max()
+            y = z
+            rounds += 1
+        return y, rounds, error
+
+    x = np.linspace(1.0, 9.0, 50)
+    one, many, plain = both_ways(root, x, monkeypatch=monkeypatch)
+    for found in (one, many):
+        np.testing.assert_allclose(found[0], plain[0], rtol=1e-14)
+        assert found[1:] == plain[1:]
+        assert [type(f) for f in found] == [type(p) for p in plain]
+
+
+def test_swapped_and_nested_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def heat(u: Any, k: int) -> Any:
+        v = u.copy()
+        for j in range(k):
+            for _ in range(2):
+                v = v.copy()
+                v[1:-1] = 0.5 * u[1:-1] + 0.25 * (u[2:] + u[:-2])
+                u, v = v, u
+            if j % 3 == 1:
+                u = u + v
+            elif j % 3 == 2:
+                u, v = v, u * 0.5
+        return u, v, u.sum()
+
+    u = np.sin(np.arange(20.0))
+    for k in (0, 1, 2, 7):
+        one, many, plain = both_ways(heat, u, k, monkeypatch=monkeypatch)
+        for each in (one, many):
+            for mine, theirs in zip(each, plain, strict=True):
+                np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-15)
+
+
+def test_errors_inside_are_those_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(x: Any, limit: float) -> Any:
+        total = 0.0
+        for k in range(40):
+            x = x * 1.5 + x.sum()
+            total = total + x[0]
+            if total > limit:
+                raise ValueError(f"too much at {k}: {total}")
+        return x
+
+    function = pyrelay.jit(walk, device=ON)
+    for limit in (10.0, 1e5):
+        with pytest.raises(ValueError, match="too much") as wanted:
+            walk(np.ones(3), limit)
+        with pytest.raises(ValueError, match="too much") as caught:
+            function(np.ones(3), limit)
+        assert str(caught.value).splitlines()[0] == str(wanted.value)
+
+
+def test_an_index_that_fails_in_a_kernel_ends_the_loop(driver: Counted) -> None:
+    def chase(x: Any, index: Any) -> Any:
+        for k in range(10):
+            x = x[index + k] + x.sum()
+        return x
+
+    with pytest.raises(IndexError, match=r"^index 5 is out of bounds for axis 0 with size 5"):
+        pyrelay.jit(chase, device=ON)(np.ones(5), np.arange(5))
+
+
+def test_what_is_given_is_written_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def descend(x: Any, k: int) -> None:
+        for _ in range(k):
+            x -= 0.1 * (x @ x)
+
+    x, y = np.eye(3), np.eye(3)
+    pyrelay.jit(descend, device=ON)(x, 5)
+    descend(y, 5)
+    np.testing.assert_allclose(x, y, rtol=1e-13)
+
+
+def test_loops_that_call_the_host_or_keep_tapes_are_left_alone() -> None:
+    def printing(x: Any) -> Any:
+        for k in range(3):
+            x = x * 2.0
+            print(k)
+        return x
+
+    made = plan(lowered(inferred(printing, (np.ones(2),)).module, "fuse"), TARGET)
+    assert [found for f in made.functions for found in loops(made, f)] == []
+
+
+def test_every_spelling_is_of_an_instruction() -> None:
+    known = (set(UNARY), set(BINARY), set(CHECKED))
+    for spelled, names in zip(persistent_text.SPELLED.values(), known, strict=True):
+        assert spelled <= names
