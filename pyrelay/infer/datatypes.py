@@ -409,7 +409,7 @@ class Observer:
     def _of_one_kind(
         self, values: Sequence[Any], expected: Expected | None, name: str
     ) -> Sort | None:
-        """The sort of Python numbers of one class, of arrays of one type, or of nodes."""
+        """The sort of Python numbers of one class, arrays of one type, lists, or nodes."""
         classes = set(map(type, values))
         if len(classes) == 1:
             (cls,) = classes
@@ -417,6 +417,8 @@ class Observer:
                 return Number(_NUMBER_TYPES[cls])
             if cls is np.ndarray and len({(v.dtype, v.ndim) for v in values}) == 1:
                 return self._array(list(values), values[0].dtype, name)
+            if cls is list and (expected is None or not self._kinds(expected)):
+                return self._sequence(list, None, list(values), expected, name)
         kinds = {self.family.kinds.get(cls, -1) for cls in classes}
         if not kinds or kinds == {NO_NODE} or -1 in kinds:
             return None
