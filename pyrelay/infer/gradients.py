@@ -99,6 +99,12 @@ class Gradients:
                 return L.rebuild(tuple(head), self._of_all(part.children, L.children_of(value)))
             case L.LNode(("data", *_)):
                 return self._of_node(part.children[0], value)
+            case L.LNode(("items", *_)):
+                raise self.it.failure(
+                    errors.GradientError,
+                    "grad cannot differentiate with respect to a list of so many trees",
+                    hints=("keep the trees in a field of a node, or pack them: pyrelay.pack(...)",),
+                )
             case L.LUnion():
                 raise self.it.failure(
                     errors.GradientError,

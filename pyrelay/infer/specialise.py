@@ -18,7 +18,7 @@ from pyrelay import errors
 from pyrelay.infer import building, calls, column_content, columns, growing, identity, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import Array, Number, Schema
+from pyrelay.infer.datatypes import Array, Child, Number, Schema
 from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
 from pyrelay.infer.handling import settle, with_raised
 from pyrelay.infer.heap import Heap
@@ -137,15 +137,17 @@ class _Attempt:
     hidden: list[HiddenArgument] = field(default_factory=list)
     roots: dict[int, V.Root] = field(default_factory=dict)
     containers: list[V.Root] = field(default_factory=list)
-    #: of lists that entered as arrays: what tells whether their items moved, and their lengths
+    #: of lists that entered as arrays: what tells whether their items moved
     slots: dict[V.Root, Any] = field(default_factory=dict)
-    lengths: list[int] = field(default_factory=list)
+    entered: _Entered = field(default_factory=lambda: _Entered())
     checks_shapes: bool = False
     lends: bool = False  # see Program
     lent: bool = False
     outermost: Heap | None = None  # of what is outside all branches and loops
     pools: list[V.Root] = field(default_factory=list)
     trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
+    #: columns of lists of trees, which lie in the pool of the trees
+    sequences: dict[V.Root, dict[str, V.Value]] = field(default_factory=dict)
     axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
     columns: dict[int, tuple[int, str]] = field(default_factory=dict)
 
@@ -209,11 +211,12 @@ class _Attempt:
         before = len(self.flat.pools) - len(pools)
         self.trees = [(pools[n - before], kinds) for n, kinds in roots]
         leaves = iter(range(first, len(self.flat.leaves)))
+        self.sequences = {pool.root: {} for pool in pools}
         values = [self._build(it, k, leaves) for k in keys]
         for pool, data in zip(pools, self.flat.pools[before:], strict=True):
             self.objects.append(pool)
             self.pools.append(pool.root)
-            content = {}
+            content = self.sequences[pool.root]
             for name, sort in schema_columns(data.schema).items():
                 leaf = next(leaves)
                 self.columns[leaf] = (len(self.pools) - 1, name)
@@ -243,6 +246,22 @@ class _Attempt:
         )
         value = V.node(pool, kinds, kind, row)
         self.objects.append(value)
+        return value
+
+    def _nodes(self, it: Interpreter, number: int, leaves: Iterator[int]) -> V.Value:
+        """A list of trees: a sequence in their pool, as if it were a field of a node."""
+        pool, kinds = self.trees[number]
+        if pool in it.pools.values():
+            raise _NeedsApart  # nodes are added or changed
+        first = next(leaves)
+        path = f"list {first}"
+        for part, leaf in (("kind", first), ("row", next(leaves))):
+            column = self._new_array(it, types.i64.name, (None,), leaf)
+            self.sequences[pool.root][f"{path}.{part}"] = column
+        count = V.Scalar.of_extent(column.type.shape[0])
+        value = V.Items(pool, list, Child(kinds), path, V.Known(0), count)
+        self.objects.append(value)
+        self.entered.trees = True
         return value
 
     def _new_leaf(self, it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
@@ -280,6 +299,8 @@ class _Attempt:
                 return V.Tuple(tuple(self._build(it, c, leaves) for c in children), cls)
             case ("tree", number):
                 return self._node(number, leaves)
+            case ("trees", number):
+                return self._nodes(it, number, leaves)
             case ("grown", item):
                 return self._grown(it, item, leaves)
         return self._container(it, key, leaves)
@@ -336,7 +357,7 @@ class _Attempt:
             item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
         )
         self.slots[root] = content.slots
-        self.lengths.append(len(self.flat.leaves[own[0]]))
+        self.entered.lengths.append(len(self.flat.leaves[own[0]]))
         it.heap.new(root, content)
         return value
 
@@ -361,6 +382,14 @@ class _Attempt:
         content = parts if names is None else dict(zip(names, parts, strict=True))
         it.heap.new(root, content)
         return value
+
+
+@dataclass
+class _Entered:
+    """Lists that entered as arrays: the lengths of those of numbers, whether there were trees."""
+
+    lengths: list[int] = field(default_factory=list)
+    trees: bool = False
 
 
 class _NeedsApart(Exception):
@@ -753,9 +782,10 @@ def specialise(
     user's line for what cannot be compiled.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
-    that computed arrays have one shape, short ones enter as structures of their items.
+    that computed arrays have one shape, short ones enter as structures of their items. Lists of
+    many trees enter as arrays, too, unless the program does with them what only lists can do.
     """
-    entered: list[int] = []
+    entered = _Entered()
     made: Specialised | None = None
     failure: errors.PyrelayError | None = None
     try:
@@ -764,12 +794,17 @@ def specialise(
         return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
     except errors.PyrelayError as error:
         failure, may_differ = error, True
-    if may_differ and any(n <= columns.MOST_APART_NEEDED for n in entered):
+    if may_differ and any(n <= columns.MOST_APART_NEEDED for n in entered.lengths):
         try:
             return _specialised(
                 callee, args, keywords, parse, columns.MOST_APART_NEEDED, entered
             )[0]
         except _NeedsApart:
+            return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
+        except errors.PyrelayError:
+            pass
+    if made is None and entered.trees:
+        try:
             return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
         except errors.PyrelayError:
             pass
@@ -781,11 +816,11 @@ def specialise(
 
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
-    apart: int, entered: list[int],
+    apart: int, entered: _Entered,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
-    Appends the lengths of lists that entered as arrays to `entered`.
+    Notes in `entered` which lists entered as arrays.
     """
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
@@ -803,7 +838,7 @@ def _specialised(
         raises = losing is not None
         attempt = _Attempt(
             parse, known, captured, exact, unrolled, plans, raises, tables,
-            flat=Flattened(apart=apart), lengths=entered, lends=lends,
+            flat=Flattened(apart=apart), entered=entered, lends=lends,
         )
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():

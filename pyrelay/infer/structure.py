@@ -53,7 +53,8 @@ class Flattened:
     seen: dict[int, int] = field(default_factory=dict)  # id of a mutable object -> its number
     keep: list[Any] = field(default_factory=list)  # keeps ids valid
     names: list[str] = field(default_factory=list)  # how the user would write each leaf
-    #: roots of trees that are not packed yet: the object, its name, the leaf of its kind
+    #: roots of trees, or lists of them, that are not packed yet: the object, its name, the leaf of
+    #: its kind
     roots: list[tuple[Any, str, int]] = field(default_factory=list)
     pools: list[Packed] = field(default_factory=list)
     open: list[type] = field(default_factory=list)  # classes of the objects that lead here
@@ -123,36 +124,43 @@ def _finish(into: Flattened) -> Key:
     everything, into.roots = into.roots, []
     if not everything:
         return ()
-    roots = [r for r in everything if not isinstance(r[0], PackedTree)]
+    several = [(root if type(root) is list else [root], name) for root, name, _ in everything]
+    fresh = [
+        (root, name) for roots, name in several for root in roots if type(root) is not PackedTree
+    ]
     packers: dict[Any, Packer] = {}
     places: dict[int, tuple[Packer, Place]] = {}
     while True:  # a data type may turn out to contain another
         groups: dict[Any, list[tuple[Any, str]]] = {}
-        for root, name, _ in roots:
+        for root, name in fresh:
             groups.setdefault(family_of(type(root)), []).append((root, name))
         packers = {family: Packer(family) for family in groups}
         for family, packer in packers.items():
             trees, names = zip(*groups[family], strict=True)
             for root, place in zip(trees, packer.add(trees, names), strict=True):
                 places[id(root)] = packer, place
-        if all(family_of(type(root)) in packers for root, _, _ in roots):
+        if all(family_of(cls) in packers for cls in {type(root) for root, _ in fresh}):
             break
     first = len(into.pools)
     numbers: dict[Any, int] = {}
     for packer in packers.values():
         numbers[packer] = _enter(packer.pack(), into)
     described = []
-    for root, _, leaf in everything:
-        if isinstance(root, PackedTree):
-            home, place = root.packed, root.place
+    for (root, _, leaf), (roots, _) in zip(everything, several, strict=True):
+        if type(roots[0]) is PackedTree:
+            home = roots[0].packed
             if home not in numbers:
                 numbers[home] = _enter(home, into)
-            number = numbers[home]
+            number, found = numbers[home], [r.place for r in roots]
         else:
-            packer, place = places[id(root)]
-            number = numbers[packer]
-        into.leaves[leaf : leaf + 2] = place
-        described.append((number, into.pools[number].schema.alternatives(place[0])))
+            number, found = numbers[places[id(roots[0])][0]], [places[id(r)][1] for r in roots]
+        schema = into.pools[number].schema
+        if type(root) is list:
+            into.leaves[leaf : leaf + 2] = np.array(found, np.int64).T.copy()
+        else:
+            into.leaves[leaf : leaf + 2] = found[0]
+        kinds = {k for kind in {kind for kind, _ in found} for k in schema.alternatives(kind)}
+        described.append((number, tuple(sorted(kinds))))
     return (tuple(p.schema for p in into.pools[first:]), tuple(described))
 
 
@@ -207,6 +215,23 @@ def _tree(value: Any, into: Flattened, name: str) -> Key:
     into.leaves += (None, None)
     into.names += (name, name)
     return ("tree", len(into.roots) - 1)
+
+
+def _are_trees(items: list[Any]) -> bool:
+    """True for nodes of one data type, all packed together or none."""
+    if PackedTree not in map(type, items):
+        found = set(map(family_of, set(map(type, items))))
+        return len(found) == 1 and None not in found
+    together = {id(item.packed) for item in items if type(item) is PackedTree}
+    return len(together) == 1 and all(type(item) is PackedTree for item in items)
+
+
+def _trees(value: list[Any], into: Flattened, name: str) -> Key:
+    """The key of a list of trees, whose places are two arrays."""
+    into.roots.append((value, name, len(into.leaves)))
+    into.leaves += (None, None)
+    into.names += (f"kinds of {name}", f"rows of {name}")
+    return ("trees", len(into.roots) - 1)
 
 
 def _flatten(value: Any, into: Flattened, name: str) -> Key:
@@ -298,6 +323,8 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
             f"{name} is a {type(value).__name__}, which a compiled function cannot take.",
             hints=(f"pass frozenset({name}) or a tuple",),
         )
+    if type(value) is list and len(value) > into.apart and _are_trees(value):
+        return _trees(value, into, name)
     into.containers.append(value)
     if type(value) is list and len(value) > into.apart:
         found = columns.columns_of(value)

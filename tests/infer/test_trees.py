@@ -223,3 +223,65 @@ def test_packed_trees_cannot_be_changed() -> None:
         doubled(pyrelay.pack(tree))
     with pytest.raises(pyrelay.TypeMismatchError, match="needs trees"):
         pyrelay.pack([1, 2])
+
+
+# -- lists of trees as arguments -------------------------------------------------------------------
+
+
+@dataclass
+class Twig:
+    value: float
+    left: Twig | None = None
+
+
+def twigs(count: int) -> list[Twig]:
+    return [Twig(1.5 * k, Twig(k + 0.25) if k % 3 else None) for k in range(count)]
+
+
+def height(t):
+    return t.value if t.left is None else t.value * height(t.left)
+
+
+def of_all(trees):
+    total = 0.0
+    for k, t in enumerate(trees):
+        if k < len(trees) - 1:
+            total += height(t) * trees[k + 1].value
+    return total + trees[-1].value
+
+
+def test_a_list_of_trees_is_compiled_once_for_all_lengths():
+    f = pyrelay.jit(of_all)
+    for count in (5, 6, 40):
+        assert f(twigs(count)) == pytest.approx(of_all(twigs(count)))
+        assert f(pyrelay.pack(twigs(count))) == pytest.approx(of_all(twigs(count)))
+    assert f.cache_info().compilations == 1
+
+
+def appending(trees):
+    trees.append(Twig(2.0))
+    return sum([t.value for t in trees])
+
+
+def replacing(trees):
+    trees[0] = trees[2]
+    trees[1].value = 7.0
+    return trees[0].value + trees[1].value
+
+
+def giving_back(trees):
+    return trees[::-1]
+
+
+@pytest.mark.parametrize("function", [appending, replacing, giving_back])
+def test_a_list_of_trees_that_is_changed_or_returned_is_a_list(function):
+    mine, theirs = twigs(6), twigs(6)
+    got, wanted = pyrelay.jit(function)(mine), function(theirs)
+    assert got == wanted
+    assert mine == theirs
+
+
+def test_the_gradient_in_a_list_of_trees_is_a_list():
+    found = pyrelay.grad(of_all)(twigs(6))
+    assert len(found) == 6
+    assert found[4].value == pytest.approx(4.25 * 7.5 + 4.5)
