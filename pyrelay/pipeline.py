@@ -29,6 +29,7 @@ from pyrelay.ir.verify import verify
 from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
 from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
+from pyrelay.opt.attention import attention
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
 from pyrelay.opt.dots import dots
@@ -74,7 +75,7 @@ def derivatives(module: Module) -> Module:
 STAGES = (
     Stage("grad", (inline, ranges, *CLEAN, hoist, levels, derivatives), "infer", "grad"),
     Stage("optimise", (inline, ranges, *CLEAN, hoist, *CLEAN), "grad", "optimise"),
-    Stage("fuse", (dots, fuse), "optimise", "fuse"),
+    Stage("fuse", (attention, dots, fuse), "fuse", "fuse"),
 )
 
 

@@ -36,7 +36,8 @@ def test_stages_follow_each_other_and_their_names_are_those_of_the_settings():
     assert names == ["grad", "optimise", "fuse"]
     assert set(names) < set(config.STAGES)
     for before, after in zip(pipeline.STAGES, pipeline.STAGES[1:], strict=False):
-        assert after.between == before.after == before.name
+        assert before.after == before.name
+        assert after.between in (before.after, after.after)  # `fuse` makes kernel calls twice
 
 
 def test_derivatives_are_requested_before_grad_and_gone_after_it():

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyrelay.devices import convolution, matmul
+from pyrelay.devices import attention, convolution, matmul
 from pyrelay.devices.base import Device
 from pyrelay.devices.entry import Executable
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_numba import emit
 from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import Plan
-from pyrelay.lower.target import FORWARD, ConvolutionKernel, MatmulKernel, Target
+from pyrelay.lower.target import FORWARD, AttentionKernel, ConvolutionKernel, MatmulKernel, Target
 
 
 def _matmul(dtype: DType, axes: int) -> MatmulKernel:
@@ -34,9 +34,16 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     )
 
 
+def _attention(dtype: DType) -> AttentionKernel:
+    return AttentionKernel(
+        attention.attention_kernel(dtype), attention.ROWS,
+        round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS,
+    )
+
+
 def _load(plan: Plan) -> Callable[..., Any]:
     return Executable(encode(plan)).call
 
 
-TARGET = Target(emit, _matmul, _convolution)
+TARGET = Target(emit, _matmul, _convolution, _attention)
 DEVICE = Device("cpu", TARGET, _load, native=True)

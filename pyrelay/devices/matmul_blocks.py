@@ -100,7 +100,7 @@ def _next_part(module: llvm.Module) -> Function:
 class _Product:
     """Writes ``product``: one method per way to compute a part."""
 
-    def __init__(self, module: llvm.Module, dtype: str, lanes: int) -> None:
+    def __init__(self, module: llvm.Module, symbol: str, dtype: str, lanes: int) -> None:
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size = 4 if dtype == "f32" else 8
         self.lanes = lanes
@@ -108,7 +108,7 @@ class _Product:
         self.rows, self.rows_in_place = (8, 8) if lanes * self.size == 64 else (6, 4)
         self.group = _GROUP_BYTES // self.size
         next_part = module.globals.get("next_part") or _next_part(module).native
-        self.f = f = Function(module, "product", 3)
+        self.f = f = Function(module, symbol, 3)
         f.native.linkage = "internal"
         block, begin, end = f.parameters
 
@@ -376,11 +376,14 @@ next_part = define("next_part", fixed(types.int64, *(types.int64,) * 5), _emit_n
 
 @functools.cache
 def _product(dtype: str, lanes: int) -> Intrinsic:
+    symbol = f"product_{dtype}x{lanes}"
+
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
-        b.call(_Product(b.module, dtype, lanes).f.native, args)
+        known = b.module.globals.get(symbol)
+        b.call(known or _Product(b.module, symbol, dtype, lanes).f.native, args)
 
     words = (types.int64,) * 3
-    return define(f"product_{dtype}x{lanes}", fixed(types.void, *words), emit)
+    return define(symbol, fixed(types.void, *words), emit)
 
 
 def __getattr__(name: str) -> Intrinsic:

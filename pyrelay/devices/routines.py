@@ -2,7 +2,8 @@
 
 In: ``call0 = routine("routine0", "i64", ...)`` in the text, which names a function
 ``routine0(block, state, ...)`` of the same text and the types of its other parameters. Out: an
-intrinsic that calls it. ``stack_address()`` is an address in the frame of the function that asks.
+intrinsic that calls it. ``call_kernel(address, block, begin, end)`` calls a kernel that was
+compiled by itself. ``stack_address()`` is an address in the frame of the function that asks.
 """
 
 from __future__ import annotations
@@ -51,4 +52,12 @@ def _emit_stack_address(b: llvm.IRBuilder, _: types.Type) -> Any:
     return b.ptrtoint(place, WORD)
 
 
+def _emit_call_kernel(b: llvm.IRBuilder, _: types.Type, address: Any, *args: Any) -> Any:
+    kind = llvm.FunctionType(WORD, [WORD] * len(args))
+    return b.call(b.inttoptr(address, kind.as_pointer()), args)
+
+
+call_kernel = define(
+    "call_kernel", fixed(types.int64, *(types.int64,) * 4), _emit_call_kernel
+)
 stack_address = define("stack_address", fixed(types.int64), _emit_stack_address)

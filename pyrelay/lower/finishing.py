@@ -64,6 +64,16 @@ def finished(function: Function, product: Let) -> Lowering:
     return Lowering((kernel,), shares=shares, product=Product(product, operands, itself))
 
 
+def in_place(function: Function, product: Let) -> Kernel:
+    """The kernel of a group with one result, which it writes where the product lies."""
+    (result,) = function.body.results
+    if not finishes(product, function.body.lets, shape_of(result)):
+        raise InvariantError("a kernel reads a product before it is complete", span=product.span)
+    rest = without_product(function, product)
+    spans = tuple(let.span for let in function.body.lets if let.span is not None)
+    return _kernel(rest, product, shape_of(result), spans, in_place=True)
+
+
 def _space(results: Sequence[Atom]) -> Shape:
     shapes = {shape_of(r) for r in results}
     if len(shapes) != 1:
@@ -71,7 +81,9 @@ def _space(results: Sequence[Atom]) -> Shape:
     return shapes.pop()
 
 
-def _kernel(rest: Function, product: Let, space: Shape, spans: Sequence[Span]) -> Kernel:
+def _kernel(
+    rest: Function, product: Let, space: Shape, spans: Sequence[Span], in_place: bool = False
+) -> Kernel:
     split = first_column_axis(product, space)
     assert split is not None
     (made,) = product.outs
@@ -82,7 +94,7 @@ def _kernel(rest: Function, product: Let, space: Shape, spans: Sequence[Span]) -
     rows, columns = _cut(both, split)
     apart = one_by_one(space[:split]), one_by_one(space[split:])
     for attempt in (rows, columns), (apart[0], columns), apart:
-        elements = _Finished(RuleEmitter(rest.dims), rest, made)
+        elements = _Finished(RuleEmitter(rest.dims), rest, made, in_place)
         schedule = Schedule(elements)
         extent = _write(schedule, elements, wanted, *attempt)
         if not schedule.taken_apart:
@@ -135,11 +147,12 @@ def _write(
         if column_count == 1:
             elements.place = start
             zeros = (s.const(0, i64),) * len(columns.extents)
-            schedule.store_all(results, outer + zeros)
+            elements.store(schedule, results, outer + zeros)
             return
         with s.loop(first, stop, trips=1) as j:
             elements.place = start + j
-            schedule.store_all(results, outer + index(s.bounded(j, column_count), columns))
+            inner = index(s.bounded(j, column_count), columns)
+            elements.store(schedule, results, outer + inner)
 
     schedule.over_parallel(row_count, row)
     return row_count
@@ -148,13 +161,24 @@ def _write(
 class _Finished(Elements):
     """Elements of a group that reads a product, at the place where its results are stored."""
 
-    def __init__(self, s: RuleEmitter, function: Function, product: Var) -> None:
+    def __init__(
+        self, s: RuleEmitter, function: Function, product: Var, in_place: bool
+    ) -> None:
         super().__init__(s, function)
-        self.product = product
+        assert isinstance(product.type, TensorType)
+        self.product, self.in_place = product, in_place
+        self.array = Parameter(PRODUCT, 0, product.type.dtype)
         self.place: Value
+
+    def store(self, schedule: Schedule, results: Sequence[Result], index: Index) -> None:
+        """The elements of the results at one index."""
+        if not self.in_place:
+            schedule.store_all(results, index)
+            return
+        (result,) = results
+        self.s.store(self.array, self.place, self.value(result.source, index))
 
     def _load(self, var: Var, index: Index, array: Array, written: bool) -> Value:
         if var is not self.product:
             return super()._load(var, index, array, written)
-        assert isinstance(var.type, TensorType)
-        return self.s.load(Parameter(PRODUCT, 0, var.type.dtype), self.place)
+        return self.s.load(self.array, self.place)

@@ -274,6 +274,17 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Attended:
+    """Attention in a fused group: the Lets of its products; the positions of q, k and v among the
+    group's parameters; whether a row without a finite score gives zeros."""
+
+    scores: Let
+    product: Let
+    operands: tuple[int, ...]
+    guarded: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Lowering:
     """A fused group as kernels, launched in order.
 
@@ -284,6 +295,7 @@ class Lowering:
     shares   per result, array arguments whose buffer may be given as the output as well, if the
              argument dies: every element is read before the one in its place is written.
     product  a product of matrices that the one kernel finishes, part by part.
+    attention  what the device's kernel for attention computes, with the one kernel, if any.
     """
 
     kernels: tuple[Kernel, ...]
@@ -292,6 +304,7 @@ class Lowering:
     written: frozenset[int] = frozenset()
     shares: tuple[frozenset[int], ...] = field(default=())
     product: Product | None = None
+    attention: Attended | None = None
 
 
 def bodies(statement: Statement) -> tuple[Body, ...]:

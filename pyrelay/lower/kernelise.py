@@ -20,6 +20,7 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, i64
+from pyrelay.lower.attention import attended
 from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.column_schedule import ColumnSchedule, own_size
 from pyrelay.lower.elements import Elements
@@ -41,6 +42,7 @@ from pyrelay.lower.schedule import (
 )
 from pyrelay.lower.slice_phases import Phase, SlicePlan, slice_plan
 from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
+from pyrelay.opt.attention import attention_of
 from pyrelay.opt.finishing import product_of
 from pyrelay.opt.places import updated_part
 
@@ -52,6 +54,9 @@ def kernelise(function: Function) -> Lowering:
     """The kernels of a fused group, see `Lowering`."""
     if is_scalar_program(function):
         return scalar_program(function)
+    attention = attention_of(function.body)
+    if attention is not None:
+        return attended(function, attention)
     product = product_of(function.body)
     if product is not None:
         return finished(function, product)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
+from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import (
     Block,
@@ -28,7 +29,9 @@ from pyrelay.lower.frame import word_count
 from pyrelay.lower.library import expanded
 from pyrelay.lower.plan_ops import PLAN_OPS
 from pyrelay.lower.target import FORWARD, Target
+from pyrelay.opt.attention import attention_of
 from pyrelay.opt.finishing import product_of
+from pyrelay.opt.grouping import Grouping
 
 
 def kernels_only(module: Module, target: Target) -> Module:
@@ -48,6 +51,10 @@ def kernels_only(module: Module, target: Target) -> Module:
 def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Let, ...]:
     rhs = let.rhs
     if isinstance(rhs, KernelCall):
+        if attention_of(rhs.function.body) is not None:
+            if _attends(target, let, rhs):
+                return (let,)
+            return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
         product = product_of(rhs.function.body)
         if product is not None and not _takes(target, product, rhs, len(let.outs)):
             return _apart(let, rhs, product)
@@ -70,6 +77,28 @@ def _takes(target: Target, product: Let, call: KernelCall, results: int) -> bool
     if product.rhs.op.schedule == "matmul":
         return words <= target.matmul(made.dtype, made.rank - 2).finishes
     return words <= target.convolution(made.dtype, FORWARD, False).finishes
+
+
+def _attends(target: Target, let: Let, call: KernelCall) -> bool:
+    """Whether the device has a kernel for attention that takes so many operands."""
+    ty = let.outs[0].type
+    assert isinstance(ty, TensorType)
+    if target.attention is None:
+        return False
+    words = sum(word_count(a.type) for a in call.args) + len(call.dims)
+    return words <= target.attention(ty.dtype).finishes
+
+
+def _regrouped(let: Let, call: KernelCall) -> tuple[Let, ...]:
+    """The Lets of a group, in groups as the other Lets of a program."""
+    names = walk.Renaming()
+    names.atoms.update(zip(call.function.params, call.args, strict=True))
+    names.dims.update(zip(call.function.dims, call.dims, strict=True))
+    body = walk.copy_block(call.function.body, names)
+    given = dict(zip(body.results, let.outs, strict=True))
+    lets = [replace(each, outs=tuple(given.get(v, v) for v in each.outs)) for each in body.lets]
+    plain = Block(tuple(lets), let.outs)
+    return Grouping(lets, plain, set(), {}, {}, Contents()).block().lets
 
 
 def _apart(let: Let, call: KernelCall, product: Let) -> tuple[Let, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyrelay.ir.nodes import Atom, KernelCall, Let
 from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower import plan_finishing, plan_scalars
+from pyrelay.lower import plan_attention, plan_finishing, plan_scalars
 from pyrelay.lower.instructions import (
     AddressOf,
     Alloc,
@@ -36,6 +36,9 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     group = p.program.lowering(call.function)
     if group.lowering.product is not None:
         plan_finishing.finished_product(p, let, call, group)
+        return
+    if group.lowering.attention is not None:
+        plan_attention.attention(p, let, call, group)
         return
     lowering, extents = group.lowering, dict(zip(group.dims, call.dims, strict=True))
     arrays = _arguments(p, call.args, lowering)

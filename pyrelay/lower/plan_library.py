@@ -84,7 +84,7 @@ def _launch_matmul(
         (m, n, k, int(transpose_a), int(transpose_b), 0, a.shape[-1], b.shape[-1], n, len(batch))
     )
     operands += _finishing(finish)
-    strides = _batch_strides(a, batch), _batch_strides(b, batch)
+    strides = batch_strides(a, batch), batch_strides(b, batch)
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)
     if finish is not None:
@@ -106,7 +106,7 @@ def _launch_matmul(
     )
 
 
-def _batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]:
+def batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]:
     """How many elements the operand advances along each batch axis; 0 where it is broadcast."""
     own = operand.shape[:-2]
     strides: list[Extent] = [0] * (len(batch) - len(own))

@@ -61,14 +61,35 @@ class ConvolutionKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class AttentionKernel:
+    """Attention. Parameters in order: addresses of q, k, v and the result; rows and columns of the
+    scores, depth of q and k, width of v; 1 or 0 for whether q, k and v are transposed; elements
+    from one line of q, k and v to the next; 1 or 0 for whether a row without a finite score gives
+    zeros; the address of a kernel that makes scores of products (`lower/attention.py`) or 0, and
+    how many operands it has; the number of batch axes; for each of them its extent and the strides
+    of q, k and v along it, in elements; those operands, at most `finishes`.
+
+    The parallel axis counts blocks of `rows` rows of each entry. One multiplication with its
+    addition takes about `picoseconds` on a core.
+    """
+
+    source: str
+    rows: int
+    picoseconds: int
+    finishes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A device as the planner sees it.
 
     emit         kernel IR -> source text.
     matmul       element type, number of batch axes -> the kernel of such products.
     convolution  element type, which product, whether channels come last -> the kernel.
+    attention    element type -> the kernel; None if the device has none.
     """
 
     emit: Callable[[Kernel], str]
     matmul: Callable[[DType, int], MatmulKernel]
     convolution: Callable[[DType, str, bool], ConvolutionKernel]
+    attention: Callable[[DType], AttentionKernel] | None = None

@@ -1,0 +1,35 @@
+"""Attention as one kernel: blocks of scores are made, used and forgotten.
+
+In: a group that `opt.attention` has made. Out: a `Lowering` that names it, with at most one kernel,
+which makes scores of products where they stand (a scale, a mask); `finishing.py` says how the block
+of that begins.
+
+For the rows of a block of queries, blocks of keys are taken one after another. The maximum, the sum
+of powers and the sum of weighted values are those of the keys so far; a larger maximum scales what
+was summed (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al.,
+*FlashAttention*, 2022).
+"""
+
+from __future__ import annotations
+
+from pyrelay.ir.nodes import Block, Function, OpCall, Var
+from pyrelay.lower.finishing import in_place
+from pyrelay.lower.kernel import Attended, Lowering
+from pyrelay.opt.attention import Attention
+
+
+def attended(function: Function, attention: Attention) -> Lowering:
+    """The lowering of a group that computes attention."""
+    places = {param: k for k, param in enumerate(function.params)}
+    scores, product = attention.scores.rhs, attention.product.rhs
+    assert isinstance(scores, OpCall)
+    assert isinstance(product, OpCall)
+    operands = tuple(
+        places[a] for a in (*scores.args, product.args[1]) if isinstance(a, Var)
+    )
+    named = Attended(attention.scores, attention.product, operands, attention.guarded)
+    if not attention.shaping:
+        return Lowering((), attention=named)
+    body = Block((attention.scores, *attention.shaping), (attention.scored,))
+    shaping = Function(function.name, function.params, body, function.dims, span=function.span)
+    return Lowering((in_place(shaping, attention.scores),), attention=named)

@@ -1,0 +1,279 @@
+"""Attention: two products of matrices with a softmax between them, as one group.
+
+In: Core before fusion. Out: Core in which
+
+    s = score(q k')              products, scaled, masked: element by element
+    e = exp(s - max(s))          over the last axis
+    o = (e / sum(e)) v
+
+stands in one `KernelCall` where nothing else reads what lies between, over any leading axes. Its
+matrices of scores never exist as a whole (`lower/attending.py`). A program that needs them for its
+derivative keeps them.
+
+`attention_of` finds the same in the body of such a group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyrelay.ir import walk
+from pyrelay.ir.effects import is_pure
+from pyrelay.ir.nodes import Atom, Block, Const, Let, Module, OpCall
+from pyrelay.ir.op import Fusion
+from pyrelay.ir.types import TensorType
+from pyrelay.opt.finishing import finishes
+from pyrelay.opt.kernel_calls import kernel_call
+from pyrelay.opt.places import VIEWS
+from pyrelay.opt.shapes import is_array, shape_of
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Attention in a block: its Lets by what they do.
+
+    scores   the product of q and k'; `shaping` makes `scored` of it, and of what it reads beside.
+    product  the product of the probabilities and v.
+    inner    all Lets between the products that are neither.
+    guarded  whether a row of zeros, where every score is -inf, stays one.
+    """
+
+    scores: Let
+    shaping: tuple[Let, ...]
+    scored: Atom
+    inner: tuple[Let, ...]
+    product: Let
+    guarded: bool
+
+    def members(self) -> tuple[Let, ...]:
+        """All Lets, each before those that read it."""
+        return (self.scores, *self.shaping, *self.inner, self.product)
+
+
+def attention(module: Module) -> Module:
+    """The module with each attention in a kernel call of its own."""
+    functions = {
+        name: replace(f, body=_grouped(f.body)) for name, f in module.functions.items()
+    }
+    return Module(functions, module.entry)
+
+
+def _grouped(body: Block) -> Block:
+    lets = tuple(
+        replace(let, rhs=walk.replace_blocks(let.rhs, _grouped)) if walk.blocks(let.rhs) else let
+        for let in body.lets
+    )
+    body = replace(body, lets=lets)
+    found = _in_block(body)
+    if not found:
+        return body
+    gone = {let for each in found for let in each.members()}
+    calls = {
+        each.product: kernel_call(each.members(), each.product.outs, {}) for each in found
+    }
+    kept = tuple(
+        calls.get(let, let) for let in lets if let in calls or let not in gone
+    )
+    return replace(body, lets=kept)
+
+
+def attention_of(body: Block) -> Attention | None:
+    """The attention that the body of a group is, if it is one."""
+    found = _in_block(body)
+    return found[0] if found else None
+
+
+def _in_block(body: Block) -> list[Attention]:
+    products = [let for let in body.lets if _is(let, "matmul")]
+    if len(products) < 2:
+        return []
+    finder = _Finder(body)
+    found = []
+    for let in products:
+        each = finder.attention(let)
+        if each is not None:
+            found.append(each)
+    return found
+
+
+def _is(let: Let | None, name: str) -> bool:
+    return let is not None and isinstance(let.rhs, OpCall) and let.rhs.op.name == name
+
+
+class _Finder:
+    """Matches backwards from a product, through the Lets of one block."""
+
+    def __init__(self, body: Block) -> None:
+        self.position = {let: k for k, let in enumerate(body.lets)}
+        self.makers: dict[Atom, Let] = {out: let for let in body.lets for out in let.outs}
+        self.readers: Counter[Atom] = Counter(body.results)
+        self.read_by: dict[Atom, list[Let]] = {}
+        for let in body.lets:
+            inside = (v for block in walk.blocks(let.rhs) for v in walk.free_vars(block))
+            for atom in dict.fromkeys((*walk.operands(let.rhs), *inside)):
+                self.readers[atom] += 1
+                self.read_by.setdefault(atom, []).append(let)
+
+    def attention(self, product: Let) -> Attention | None:
+        """The attention that ends with a product."""
+        assert isinstance(product.rhs, OpCall)
+        if product.rhs.attrs["transpose_a"] or not _floats(product):
+            return None
+        inner: list[Let] = []
+        share = self._made(product.rhs.args[0], "divide", inner)
+        if share is None:
+            return None
+        powers, below = share.args
+        top = self._made(powers, "exp", inner)
+        total, guarded = self._total(below, inner)
+        if top is None or total is None or total.args[0] is not powers:
+            return None
+        shifted = self._made(top.args[0], "subtract", inner)
+        if shifted is None:
+            return None
+        scored, shift = shifted.args
+        largest = self._shift(shift, inner)
+        if largest is None or self._plain(largest.args[0], inner) is not scored:
+            return None
+        if not _of_rows(largest, scored) or not _of_rows(total, powers):
+            return None
+        space = shape_of(scored)
+        if any(shape_of(x) != space for x in (powers, product.rhs.args[0])):
+            return None
+        return self._whole(product, scored, inner, guarded)
+
+    def _made(self, atom: Atom, name: str, inner: list[Let]) -> OpCall | None:
+        """The call of an op that makes an atom, noted as a part of the attention."""
+        let = self.makers.get(atom)
+        if let is None or not _is(let, name):
+            return None
+        inner.append(let)
+        assert isinstance(let.rhs, OpCall)
+        return let.rhs
+
+    def _plain(self, atom: Atom, inner: list[Let]) -> Atom:
+        """What a value is a view or a copy of."""
+        let = self.makers.get(atom)
+        while let is not None and isinstance(let.rhs, OpCall) and (
+            let.rhs.op.name in VIEWS or let.rhs.op.name == "stop_gradient"
+        ):
+            inner.append(let)
+            atom = let.rhs.args[0]
+            let = self.makers.get(atom)
+        return atom
+
+    def _total(self, atom: Atom, inner: list[Let]) -> tuple[OpCall | None, bool]:
+        """The sum that a divisor is, and whether 1 stands in its place where it is 0."""
+        atom = self._plain(atom, inner)
+        chosen = self.makers.get(atom)
+        if chosen is None or not _is(chosen, "where"):
+            return self._made(atom, "sum", inner), False
+        assert isinstance(chosen.rhs, OpCall)
+        test, one, other = chosen.rhs.args
+        zero = self.makers.get(test)
+        if zero is None or not _is(zero, "equal") or not _number(one, 1):
+            return None, False
+        assert isinstance(zero.rhs, OpCall)
+        if zero.rhs.args[0] is not other or not _number(zero.rhs.args[1], 0):
+            return None, False
+        inner += [chosen, zero]
+        return self._made(self._plain(other, inner), "sum", inner), True
+
+    def _shift(self, atom: Atom, inner: list[Let]) -> OpCall | None:
+        """The maximum that a shift is, or is where it is finite."""
+        atom = self._plain(atom, inner)
+        chosen = self.makers.get(atom)
+        if chosen is not None and _is(chosen, "where"):
+            assert isinstance(chosen.rhs, OpCall)
+            test, atom, other = chosen.rhs.args
+            finite = self.makers.get(test)
+            if finite is None or not _is(finite, "isfinite") or not _number(other, 0):
+                return None
+            assert isinstance(finite.rhs, OpCall)
+            if finite.rhs.args[0] is not atom:
+                return None
+            inner += [chosen, finite]
+        return self._made(self._plain(atom, inner), "max", inner)
+
+    def _whole(
+        self, product: Let, scored: Atom, inner: list[Let], guarded: bool
+    ) -> Attention | None:
+        """The attention with its scores, if nobody else reads what lies in between."""
+        taken = {product, *inner}
+        shaping = self._only_for(scored, taken)
+        scores = [let for let in shaping if _is(let, "matmul")]
+        rest = [let for let in shaping if not _is(let, "matmul")]
+        ordered = sorted(dict.fromkeys(inner), key=self.position.__getitem__)
+        outs = [v for let in (*shaping, *ordered) for v in let.outs]
+        taken.update(shaping)
+        if len(scores) != 1 or not _floats(scores[0]) or product in shaping:
+            return None
+        if any(r not in taken for v in outs for r in self.read_by.get(v, ())):
+            return None
+        if any(self.readers[v] != len(self.read_by.get(v, ())) for v in outs):
+            return None
+        if not _same_type(scores[0].outs[0], scored) or not _same_type(scored, product.outs[0]):
+            return None
+        if rest and not finishes(scores[0], [scores[0], *rest], shape_of(scored)):
+            return None
+        if not rest and scored is not scores[0].outs[0]:
+            return None
+        return Attention(
+            scores[0], tuple(rest), scored, tuple(ordered), product, guarded
+        )
+
+    def _only_for(self, scored: Atom, taken: set[Let]) -> list[Let]:
+        """The product of scores and what else is computed for the scores alone, in order."""
+        found: set[Let] = set()
+        pending = [self.makers[scored]] if scored in self.makers else []
+        while pending:
+            let = pending.pop()
+            if let in found or not self._shapes(let, found | taken):
+                continue
+            found.add(let)
+            if not _is(let, "matmul"):
+                pending += [self.makers[a] for a in walk.operands(let.rhs) if a in self.makers]
+                # What could not be taken before may have all its readers by now.
+        return sorted(found, key=self.position.__getitem__)
+
+    def _shapes(self, let: Let, taken: Iterable[Let]) -> bool:
+        """Whether a Let can be a part: only those that are taken read its arrays."""
+        rhs = let.rhs
+        if not isinstance(rhs, OpCall) or let.dims or not any(map(is_array, let.outs)):
+            return False
+        readers = [r for v in let.outs for r in self.read_by.get(v, ())]
+        if any(self.readers[v] != len(self.read_by.get(v, ())) for v in let.outs):
+            return False
+        if not set(readers) <= set(taken):
+            return False
+        if rhs.op.name == "matmul":
+            return True
+        return (
+            rhs.op.element is not None and rhs.op.fusion is not Fusion.REDUCTION
+            and is_pure(let)
+        )
+
+
+def _of_rows(call: OpCall, operand: Atom) -> bool:
+    """Whether a reduction is one of the last axis of an array like this one."""
+    rank = len(shape_of(operand))
+    axes = [axis % rank for axis in call.attrs["axes"]]
+    return axes == [rank - 1] and shape_of(call.args[0]) == shape_of(operand)
+
+
+def _floats(let: Let) -> bool:
+    ty = let.outs[0].type
+    return isinstance(ty, TensorType) and ty.dtype.kind == "f" and all(
+        isinstance(a.type, TensorType) and a.type.dtype == ty.dtype for a in walk.operands(let.rhs)
+    )
+
+
+def _same_type(a: Atom, b: Atom) -> bool:
+    x, y = a.type, b.type
+    return isinstance(x, TensorType) and isinstance(y, TensorType) and x.dtype == y.dtype
+
+
+def _number(atom: Atom, value: float) -> bool:
+    return isinstance(atom, Const) and atom.value == value
