@@ -46,6 +46,14 @@ class Program:
     infer_seconds: float
 
     @property
+    def seconds(self) -> Mapping[str, float]:
+        """What each stage of compiling it took, in their order."""
+        spent = {"infer": self.infer_seconds}
+        for step in self.build.steps:
+            spent[step.stage] = spent.get(step.stage, 0.0) + step.seconds
+        return spent
+
+    @property
     def kept(self) -> Mapping[int, int]:
         """Result number of the module -> position among what the program gives."""
         written = set(written_in_place(self.spec).values())

@@ -32,6 +32,7 @@ _TOKEN = re.compile(
     r"|(?P<number>\b\d[\w.]*(?:e[+-]\d+)?)|(?P<word>@?[A-Za-z_]\w*)"
 )
 _LIBRARIES = frozenset(("numpy", "numpy.linalg", "numpy.fft", "math", "cmath", "functools"))
+_MEANS = {"infer": ", parsing included", "compile": ", by numba and LLVM"}
 _COLOURS = {
     "comment": "#6a737d", "string": "#22863a", "type": "#005cc5", "number": "#b08800",
     "word": "#d73a49",
@@ -118,15 +119,13 @@ def explanation(name: str, programs: Iterable[Program]) -> Text:
 
 def _explained(program: Program) -> str:
     build, spec = program.build, program.spec
-    spent = {"infer": program.infer_seconds}
-    for step in build.steps:
-        spent[step.stage] = spent.get(step.stage, 0.0) + step.seconds
-    total = sum(spent.values())
+    total = sum(program.seconds.values())
     lines = [program.signature, f"  compiled in {total * 1e3:.1f} ms"]
-    for stage, seconds in spent.items():
+    for stage, seconds in program.seconds.items():
         passes = [s for s in build.steps if s.stage == stage and s.name != stage]
         slowest = max(passes, key=lambda s: s.seconds, default=None)
         note = f", most in {slowest.name} ({slowest.seconds * 1e3:.1f} ms)" if slowest else ""
+        note = _MEANS.get(stage, note)
         lines.append(f"    {stage:9} {seconds * 1e3:8.1f} ms{note}")
     if build.place != "interpreter":
         stored = build.kernels - build.compiled

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,11 @@ CLEAN: tuple[Pass, ...] = (fold, simplify, cse, dce)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of the compiler that ran: its stage, its name, how long it took."""
+    """A part of the compiler that ran: its stage, its name, how long it took.
+
+    Stages that are no passes: `plan`; `compile` (numba and LLVM, where kernels were not on disk or
+    in memory); `load`.
+    """
 
     stage: str
     name: str
@@ -194,11 +198,15 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     started = time.perf_counter()
     made = planned(program, module, on)
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
-    started, before = time.perf_counter(), native.counts.compiled
+    started, before = time.perf_counter(), replace(native.counts)
     place = _device_for(module, on)
     run = place.load(made)
-    _timed(Step("load", "load", time.perf_counter() - started), steps)
-    new = native.counts.compiled - before
+    spent, compiling = time.perf_counter() - started, native.counts.compile_seconds
+    compiling -= before.compile_seconds
+    if compiling:
+        _timed(Step("compile", "compile", compiling), steps)
+    _timed(Step("load", "load", spent - compiling), steps)
+    new = native.counts.compiled - before.compiled
     return Build(
         run, place.native, tuple(steps), len(made.kernels), launches(made), new, place.name
     )

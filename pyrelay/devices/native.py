@@ -111,11 +111,11 @@ def _fetch(source: str, digest: str) -> int:
 
 
 def _compile(source: str, digest: str, store: cache.Cache) -> bytes:
+    started = time.perf_counter()
     from pyrelay.devices import kernel_compiler  # imports numba
 
     path = store.path(KIND, digest, ".py")
     store.put_text(KIND, digest, ".py", source)
-    started = time.perf_counter()
     code = kernel_compiler.kernel_object(source, str(path or f"<kernel {digest[:12]}>"))
     counts.compile_seconds += time.perf_counter() - started
     counts.compiled += 1

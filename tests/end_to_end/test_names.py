@@ -181,11 +181,11 @@ def test_another_size_compiles_nothing_and_another_type_or_structure_does():
     compiled = pyrelay.jit(lambda p: p["x"] * 2)
     compiled({"x": np.ones(3)})
     compiled({"x": np.ones(300)})
-    assert compiled.cache_info() == (1, 1, 1)
+    assert compiled.cache_info()[:3] == (1, 1, 1)
     compiled({"x": np.ones(3, np.float32)})
     compiled({"x": 1.0})
     compiled({"x": np.ones(2), "y": 1})
-    assert compiled.cache_info() == (4, 4, 1)
+    assert compiled.cache_info()[:3] == (4, 4, 1)
 
 
 def test_values_that_must_be_known_make_a_program_each():
@@ -196,7 +196,7 @@ def test_values_that_must_be_known_make_a_program_each():
     x = np.ones((2, 3))
     for axis in (0, 1, 0, 1):
         np.testing.assert_array_equal(total(x, axis), np.sum(x, axis=axis))
-    assert total.cache_info() == (1, 2, 2)
+    assert total.cache_info()[:3] == (1, 2, 2)
 
 
 def repeated(function, numbers):

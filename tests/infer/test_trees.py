@@ -69,7 +69,7 @@ def test_a_tree_lstm_compiles_once_for_a_thousand_shapes() -> None:
             wanted = lstm(tree, w, u)
             np.testing.assert_allclose(h, wanted[0], 1e-12)
             np.testing.assert_allclose(c, wanted[1], 1e-12)
-    assert compiled.cache_info() == (1, 1, 999)
+    assert compiled.cache_info()[:3] == (1, 1, 999)
 
 
 def test_the_gradient_of_a_tree_has_its_structure_and_sharing() -> None:
