@@ -9,6 +9,8 @@ Convolution*, 2017). So a block of positions copies as many lines as a row has t
 all taps, and a product reads them at offsets (``offset_product``). With a stride, every phase of
 the rows has lines of its own. Where rows are too long for that to pay, each tap has its line.
 
+With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``).
+
 The first axis that is not of extent 1 counts the rows; a row has the positions of the other axes.
 """
 
@@ -22,10 +24,12 @@ COLUMNS = 128
 _DEPTH = 160  # values of k at a time
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
+MOST_TILES, FEWEST_TILES = 64, 12  # of an image at a time, and of one that pays for transforms
 
 _FORWARD = """\
 from pyrelay.devices.offset_product import (
     copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors})
+{transforms}
 from pyrelay.devices.vocabulary import *
 
 
@@ -74,6 +78,7 @@ def kernel(block, begin, end):
     reach = (taps0 - 1) * step0 // stride0
     height = {scratch} // (phases * phases2 * width) - reach if width > 0 else 0
     single = channels == 1 and outputs == 1 and flat and height > 0 and taps <= {taps_most}
+{winograd}
     unit = begin
     while single and unit < end:
         plane, part = unit // blocks, unit % blocks
@@ -238,12 +243,136 @@ def kernel(block, begin, end):
     return 0
 """
 
+# 3 by 3 taps in f32, where tiles of 4 by 4 outputs are many enough to pay for their transforms and
+# those of the weights (``winograd``): the units of work are rows of tiles by ``{outputs}`` outputs.
+_WINOGRAD = """\
+    across, down = (out2 + 3) // 4, (out0 + 3) // 4
+    plain = flat and stride0 == 1 and stride2 == 1 and step0 == 1 and step2 == 1
+    tiled = plain and taps0 == 3 and taps2 == 3 and channels >= 16 and outputs >= 16
+    tiled = tiled and across <= {most_tiles} and across * down >= {fewest_tiles}
+    if tiled:
+        bands = {most_tiles} // across
+        bands = (down + bands - 1) // bands
+        tall = (down + bands - 1) // bands
+        output_blocks = (outputs + {block_most}) // {block}
+        all_units = batch * groups * column_blocks * blocks
+        all_tiled = batch * groups * output_blocks * bands
+        image_line = across * 4 + {line_extra}
+        spectra, values = local_f32({spectra_size}), local_f32({values_size})
+        sums, lines = local_f32({values_size}), local_f32({lines_size})
+        for k in range({block}):
+            store_ordered_i64(table, 2 * k, k)
+            store_ordered_i64(table, 2 * k + 1, k * {tile_line})
+        for unit in range(begin * all_tiled // all_units, end * all_tiled // all_units):
+            o0, rest = unit % output_blocks * {block}, unit // output_blocks
+            o_count = outputs - o0 if outputs - o0 < {block} else {block}
+            first, rest = rest % bands * tall, rest // bands
+            group, entry = rest % groups, rest // groups
+            high = down - first if down - first < tall else tall
+            tiles = (high * across + {lanes_most}) // {lanes} * {lanes}
+            low, stop = before2, before2 + extent2
+            low = 0 if low < 0 else (across * 4 + 2 if low > across * 4 + 2 else low)
+            stop = low if stop < low else (across * 4 + 2 if stop > across * 4 + 2 else stop)
+            c0 = 0
+            while c0 < channels and high > 0:
+                c_count = channels - c0 if channels - c0 < {block} else {block}
+                for c in range(c_count):
+                    plane = (entry * groups + group) * channels + c0 + c
+                    for r in range(high * 4 + 2):
+                        t0 = first * 4 + r - before0
+                        low_here = 0 if t0 < 0 or t0 >= extent0 else low
+                        stop_here = 0 if t0 < 0 or t0 >= extent0 else stop
+                        copy_run_{vectors}(
+                            lines + r * image_line * 4,
+                            x + (plane * image + t0 * extent2 - before2) * 4,
+                            low_here, stop_here, across * 4 + 2, 1)
+                    for r in range(high):
+                        winograd_image_{vectors}(
+                            lines + r * 4 * image_line * 4, image_line,
+                            values + (c * {tile_line} + r * across) * 4, {values_plane}, across)
+                for o in range(o_count):
+                    winograd_weights_{vectors}(
+                        w + ((group * outputs + o0 + o) * channels + c0) * 36,
+                        spectra + o * {block} * 4, {spectra_plane}, c_count)
+                for element in range(36):
+                    store_ordered_i64(words, 0, spectra + element * {spectra_plane} * 4)
+                    store_ordered_i64(words, 1, {block})
+                    store_ordered_i64(words, 2, values + element * {values_plane} * 4)
+                    store_ordered_i64(words, 3, sums + element * {values_plane} * 4)
+                    store_ordered_i64(words, 4, {tile_line})
+                    store_ordered_i64(words, 5, table)
+                    store_ordered_i64(words, 6, o_count)
+                    store_ordered_i64(words, 7, tiles)
+                    store_ordered_i64(words, 8, c_count)
+                    store_ordered_i64(words, 9, c0)
+                    offset_product_{vectors}(words)
+                c0 += {block}
+            row = (entry * groups + group) * outputs + o0
+            for o in range(o_count):
+                for r in range(high):
+                    q0 = (first + r) * 4
+                    q_count = out0 - q0 if out0 - q0 < 4 else 4
+                    winograd_outputs_{vectors}(
+                        sums + (o * {tile_line} + r * across) * 4, {values_plane}, across,
+                        y + ((row + o) * pixels + q0 * out2) * 4, out2, q_count, out2)
+            q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
+            # Transforms spread what is not finite: such outputs are added up term by term.
+            spread = f32(0)
+            for o in range(o_count):
+                at = (row + o) * pixels
+                for p in range(at + first * 4 * out2, at + q_end * out2):
+                    spread = add_reassociated(spread, load_f32(y, p) * f32(0))
+            if spread != spread:
+                for o in range(o_count):
+                    for q0 in range(first * 4, q_end):
+                        at = (row + o) * pixels + q0 * out2
+                        for q in range(out2):
+                            store_inner_f32(y, at + q, f32(0))
+                        for k in range(channels * 9):
+                            t0, t2 = q0 + k % 9 // 3 - before0, k % 3 - before2
+                            plane = (entry * groups + group) * channels + k // 9
+                            source = (plane * extent0 + t0) * extent2 + t2
+                            low_here = -t2 if t2 < 0 else 0
+                            stop_here = out2 if out2 < extent2 - t2 else extent2 - t2
+                            stop_here = 0 if t0 < 0 or t0 >= extent0 else stop_here
+                            weight = load_f32(w, (group * outputs + o0 + o) * depth_all + k)
+                            for q in range(low_here, stop_here):
+                                term = load_inner_f32(x, source + q) * weight
+                                store_inner_f32(y, at + q, load_inner_f32(y, at + q) + term)
+            if finisher != 0 and high > 0:
+                p_end = q_end * out2
+                store_ordered_i64(finishing, 2, first * 4 * out2)
+                store_ordered_i64(finishing, 3, p_end)
+                call_address(finisher, finishing, row, row + o_count)
+        return 0
+"""
+_BLOCK = 32  # channels, and outputs, at a time
+_TILE_LINE = MOST_TILES + 16  # an odd number of cache lines, and room for a vector more
+
+
+def _winograd(lanes: int) -> str:
+    planes = {"values_plane": _BLOCK * _TILE_LINE + 16, "spectra_plane": _BLOCK * _BLOCK + 16}
+    return _WINOGRAD.format(
+        vectors=f"f32x{lanes}", lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
+        block_most=_BLOCK - 1, tile_line=_TILE_LINE, most_tiles=MOST_TILES,
+        fewest_tiles=FEWEST_TILES, line_extra=2 + 16, values_size=36 * planes["values_plane"] + 64,
+        spectra_size=36 * planes["spectra_plane"] + 64,
+        lines_size=(4 * MOST_TILES + 2) * 22 + 64, **planes,
+    )  # fmt: skip
+
 
 def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     """The text of the kernel ``forward`` for ``f32`` or ``f64``."""
     bits = native_vector_bits() if vector_bits is None else vector_bits
     lanes = bits // 8 // dtype.size
+    winograd = transforms = ""
+    if dtype.name == "f32":
+        winograd = _winograd(lanes)
+        parts = ("image", "weights", "outputs")
+        names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
+        transforms = f"from pyrelay.devices.winograd import (\n    {names})"
     return _FORWARD.format(
+        winograd=winograd, transforms=transforms,
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=COLUMNS,
         columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,

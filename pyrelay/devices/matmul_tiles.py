@@ -353,7 +353,7 @@ def pack(
     code.loop(k, 1, [], body)
 
 
-def _transposed(code: Code, rows: list[Any]) -> list[Any]:
+def transposed(code: Code, rows: list[Any]) -> list[Any]:
     """The transpose of a square of vectors: blocks swapped across the diagonal, size by size."""
     lanes = code.shape.lanes
     size = 1
@@ -389,7 +389,7 @@ def turn(
         def body(index: Any, _carried: list[Any]) -> list[Any]:
             mask = code.below(b.sub(k, index), 0)
             lines = [code.load_masked(code.at(source, index), mask) for source in sources]
-            for t, column in enumerate(_transposed(code, lines)):
+            for t, column in enumerate(transposed(code, lines)):
                 row = b.add(index, code.word(t))
                 code.store(column, code.at(target, b.add(b.mul(row, apart), first)))
             return []

@@ -53,7 +53,7 @@ _WORDS = 10
 
 
 @contextmanager
-def _over(f: Function, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
+def over(f: Function, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
     """``for index in range(start, stop, step)``."""
     index = f.variable(start)
     with f.while_(lambda: index.now < stop):
@@ -85,9 +85,9 @@ class _Product:
     def _panels(self) -> None:
         f, wide = self.f, 2 * self.lanes
         with (
-            _over(f, 0, self.m, BAND) as h0,
-            _over(f, 0, self.n, wide) as j,
-            _over(f, h0, f.smaller(self.m, h0 + BAND), self.tall) as i,
+            over(f, 0, self.m, BAND) as h0,
+            over(f, 0, self.n, wide) as j,
+            over(f, h0, f.smaller(self.m, h0 + BAND), self.tall) as i,
         ):
             rows = f.smaller(f.smaller(self.m, h0 + BAND) - i, self.tall)
             columns = self.n - j
@@ -186,7 +186,7 @@ class _LineSums:
     def _sweep(self, tall: int, across: int, masked: bool = False) -> None:
         """All rows, so many of them and so many vectors at a time; the last tiles overlap."""
         f, wide = self.f, across * self.lanes
-        with _over(f, 0, self.m, tall) as i, _over(f, 0, self.n, wide) as j:
+        with over(f, 0, self.m, tall) as i, over(f, 0, self.n, wide) as j:
             last = f.number(0) if masked else self.n - wide
             self._tile(tall, across, i, f.smaller(j, last), masked)
 
@@ -251,7 +251,7 @@ class _CopyRun:
 
     def _adjacent(self) -> None:
         f, code = self.f, self.code
-        with _over(f, 0, self.count, self.lanes) as j:
+        with over(f, 0, self.count, self.lanes) as j:
             source, to = code.at(self.source, j.raw), code.at(self.to, j.raw)
             with f.either((self.low <= j) & (j + self.lanes <= self.high)) as (whole, part):
                 with whole:
@@ -265,20 +265,34 @@ class _CopyRun:
         even = llvm.Constant(
             llvm.VectorType(llvm.IntType(32), lanes), [2 * lane for lane in range(lanes)]
         )
-        with _over(self.f, 0, self.count, lanes) as j:
-            pair = []
-            for first in (j * 2, j * 2 + lanes):
-                mask = self._inside(first, self.low * 2, self.high * 2 - 1)
-                pair.append(code.load_masked(code.at(self.source, first.raw), mask))
+        f = self.f
+
+        def store(j: Word, load: Callable[[Word], Any]) -> None:
+            pair = [load(j * 2), load(j * 2 + lanes)]
             code.store(code.b.shuffle_vector(*pair, even), code.at(self.to, j.raw))
+
+        def load(at: Word) -> Any:
+            return code.load(code.at(self.source, at.raw))
+
+        def load_masked(at: Word) -> Any:
+            mask = self._inside(at, self.low * 2, self.high * 2 - 1)
+            return code.load_masked(code.at(self.source, at.raw), mask)
+
+        with over(f, 0, self.count, lanes) as j:
+            inside = (self.low <= j) & (j + lanes < self.high)
+            with f.either(inside) as (whole, part):
+                with whole:
+                    store(j, load)
+                with part:
+                    store(j, load_masked)
 
     def _far(self) -> None:
         f, code = self.f, self.code
         nothing = llvm.Constant(self.element, 0.0)
         for start, stop in ((f.number(0), self.low), (self.high, self.count)):
-            with _over(f, start, stop, 1) as j:
+            with over(f, start, stop, 1) as j:
                 f.b.store(nothing, code.at(self.to, j.raw))
-        with _over(f, self.low, self.high, 1) as j:
+        with over(f, self.low, self.high, 1) as j:
             value = code.load_scalar(code.at(self.source, (j * self.stride).raw))
             f.b.store(value, code.at(self.to, j.raw))
 
