@@ -13,6 +13,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, dtype_of
 from pyrelay.infer.handling import catches
 from pyrelay.infer.in_python import lists as in_python
+from pyrelay.infer.in_python import python_math
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.open_keys import key_of
@@ -290,8 +291,16 @@ def _is_integer(it: Interpreter, x: V.Value) -> V.Value:
     return it.call("equal", it.call("floor", x), x)
 
 
+def _of_bits(function: Callable[[int], int]) -> Callable[..., V.Value]:
+    def method(it: Interpreter, x: V.Value) -> V.Value:
+        return call_function(it, V.Known(function), (x,), {})
+
+    return method
+
+
 _NUMBER_METHODS: dict[str, Callable[..., V.Value]] = {
     "is_integer": _is_integer, "conjugate": _conjugate,
+    "bit_length": _of_bits(python_math.bit_length), "bit_count": _of_bits(python_math.bit_count),
 }
 
 

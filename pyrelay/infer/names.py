@@ -67,12 +67,14 @@ def _load() -> None:
             names_creation,
             names_effects,
             names_iteration,
+            names_math,
             names_numpy,
             names_operator,
             names_random,
             names_reduction,
             names_shape,
             names_sorting,
+            names_text,
         )
 
         _complete = True

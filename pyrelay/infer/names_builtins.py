@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from typing import Any
 
@@ -27,13 +26,11 @@ from pyrelay.infer.operators import (
     either,
     extent_of,
     number_of_enum,
-    power,
     raised,
 )
-from pyrelay.infer.text import ask, text
+from pyrelay.infer.text import ask
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
-from pyrelay.ir.op import OPS
 
 ZERO, ONE = V.Known(0), V.Known(1)
 
@@ -233,7 +230,7 @@ def slice_(it: Interpreter, *bounds: V.Value) -> V.Value:
 @handles(float)
 def float_(it: Interpreter, x: V.Value = V.Known(0.0)) -> V.Value:
     """float(x) of a number, or of an array of one element."""
-    return _converted(it, float, x, types.f64)
+    return converted(it, float, x, types.f64)
 
 
 @handles(int)
@@ -242,35 +239,7 @@ def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
     extent = extent_of(x)
     if extent is not None:
         return V.Scalar.of_extent(extent)
-    return _converted(it, int, x, types.i64)
-
-
-@keeps_unions
-@handles(str)
-def str_(it: Interpreter, object: V.Value = V.Known("")) -> V.Value:
-    """str(x)."""
-    return object if isinstance(object, V.Text) else text(it, str, object)
-
-
-@keeps_unions
-@handles(repr)
-def repr_(it: Interpreter, obj: V.Value) -> V.Value:
-    """repr(x)."""
-    return text(it, repr, obj)
-
-
-@handles(ascii)
-def ascii_(it: Interpreter, obj: V.Value) -> V.Value:
-    """ascii(x)."""
-    return text(it, ascii, obj)
-
-
-@handles(format)
-def format_(
-    it: Interpreter, value: V.Value, format_spec: V.Value = V.Known("")
-) -> V.Value:
-    """format(x, spec)."""
-    return text(it, format, value, format_spec)
+    return converted(it, int, x, types.i64)
 
 
 @keeps_unions
@@ -287,10 +256,11 @@ def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
 def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.Value:
     """complex(real, imag)."""
     part = binary(it, "*", imag, V.Known(1j))
-    return _converted(it, complex, binary(it, "+", real, part), types.c128)
+    return converted(it, complex, binary(it, "+", real, part), types.c128)
 
 
-def _converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
+def converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
+    """`cls(x)`: a number of Python's of this type."""
     if isinstance(x, V.Text):
         return ask(it, types.TensorType(dtype, weak=True), cls, x)
     if isinstance(x, V.Known):
@@ -344,7 +314,7 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
     ty = it.tensor(x, "round()")
     if ndigits == V.NONE:
         rounded = it.call("rint", x)
-        return _converted(it, int, rounded, types.i64) if not ty.shape else rounded
+        return converted(it, int, rounded, types.i64) if not ty.shape else rounded
     scale = V.Known(10.0 ** it.static(ndigits, "the number of digits"))
     return binary(it, "/", it.call("rint", binary(it, "*", x, scale)), scale)
 
@@ -639,112 +609,3 @@ def reduce_(
     for item in items:
         result = call(it, function, (result, item), {})
     return result
-
-
-# -- math ------------------------------------------------------------------------------------------
-
-
-def _math(op: str) -> Any:
-    arity = len(OPS[op].samples[0].args)
-
-    def handler(it: Interpreter, *operands: V.Value) -> V.Value:
-        if len(operands) != arity:
-            raise it.failure(
-                errors.SignatureError,
-                f"math.{op} expected {arity} argument{'s' * (arity > 1)}, got {len(operands)}",
-            )
-        values = []
-        for value in operands:
-            ty = it.tensor(value, f"math.{op}")
-            if ty.shape and ty.size != 1:
-                raise it.failure(
-                    errors.TypeMismatchError,
-                    f"math.{op} needs a number, and got {ty}",
-                    hints=(f"use np.{op} for arrays",),
-                )
-            values.append(_converted(it, float, value, types.f64))
-        return it.call(op, *values, strict=True)
-
-    return handler
-
-
-for _name, _op in {
-    "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2",
-    "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan",
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-    "erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "lgamma",
-    "nextafter": "nextafter", "copysign": "copysign", "fabs": "absolute",
-    "cbrt": "cbrt", "exp2": "exp2",
-}.items():
-    if hasattr(math, _name):
-        handles(getattr(math, _name))(_math(_op))
-
-
-@handles(math.hypot)
-def math_hypot(it: Interpreter, *coordinates: V.Value) -> V.Value:
-    """math.hypot of any number of coordinates."""
-    if len(coordinates) == 2:
-        length: V.Value = _math("hypot")(it, *coordinates)
-        return length
-    from pyrelay.infer.in_python import python_math
-
-    return call(it, V.Known(python_math.hypot), coordinates, {})
-
-
-@handles(math.pow)
-def math_pow(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
-    """math.pow(x, y): always floats."""
-    return power(it, float_(it, x), float_(it, y))
-
-
-def _math_log(it: Interpreter, x: V.Value, base: V.Value = V.NONE) -> V.Value:
-    """math.log(x[, base])."""
-    value = _math("log")(it, x)
-    return value if base == V.NONE else binary(it, "/", value, _math("log")(it, base))
-
-
-handles(math.log)(_math_log)
-
-
-def _math_to_int(op: str) -> Any:
-    def handler(it: Interpreter, x: V.Value) -> V.Value:
-        extent = extent_of(x)
-        if extent is not None:
-            return V.Scalar.of_extent(extent)
-        return _converted(it, int, it.call(op, float_(it, x)), types.i64)
-
-    return handler
-
-
-for _name in ("floor", "ceil", "trunc"):
-    handles(getattr(math, _name))(_math_to_int(_name))
-
-
-@handles(math.isnan)
-def math_isnan(it: Interpreter, x: V.Value) -> V.Value:
-    """math.isnan(x)."""
-    return bool_(it, it.call("isnan", float_(it, x)))
-
-
-@handles(math.isinf)
-def math_isinf(it: Interpreter, x: V.Value) -> V.Value:
-    """math.isinf(x)."""
-    return bool_(it, it.call("isinf", float_(it, x)))
-
-
-@handles(math.isfinite)
-def math_isfinite(it: Interpreter, x: V.Value) -> V.Value:
-    """math.isfinite(x)."""
-    return bool_(it, it.call("isfinite", float_(it, x)))
-
-
-@handles(math.prod)
-def math_prod(it: Interpreter, iterable: V.Value, *, start: V.Value = ONE) -> V.Value:
-    """math.prod(iterable)."""
-    if not lists.has_known_length(it, iterable):
-        return call(it, V.Known(iteration.product), (iterable, start), {})
-    total = start
-    for item in sequence_of(it, iterable):
-        total = binary(it, "*", total, item)
-    return total

@@ -6,6 +6,7 @@ function is reported at the user's call.
 
 from __future__ import annotations
 
+import cmath
 import dataclasses
 import functools
 import math
@@ -20,6 +21,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, operand, strong
 from pyrelay.infer.in_python import (
     arrangement,
+    complex_math,
     elements,
     fourier,
     linear_algebra,
@@ -73,11 +75,13 @@ def _enter(owner: Any, spelling: str, module: Any) -> None:
 for _module in (arrangement, elements, placement, products, sorting, statistics):
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
+_enter(cmath, "cmath", complex_math)
 _enter(np.linalg, "np.linalg", linear_algebra)
 _enter(np.fft, "np.fft", fourier)
 handles(np.lib.stride_tricks.sliding_window_view)(
     in_python("np.lib.stride_tricks.sliding_window_view", arrangement.sliding_window_view)
 )
+handles(type(np.mgrid).__getitem__)(in_python("np.mgrid", arrangement.grid))
 handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
 handles(np.roots)(in_python("np.roots", linear_algebra.roots))
 
@@ -239,6 +243,16 @@ def copyto(
     chosen = src if where == V.Known(True) else np_where(it, where, src, dst)
     set_item(it, dst, V.Known(Ellipsis), chosen)
     return V.NONE
+
+
+@handles(type(np.c_).__getitem__)
+def concatenator(it: Interpreter, self: V.Value, key: V.Value) -> V.Value:
+    """np.c_[key] and np.r_[key]."""
+    if isinstance(self, V.Ref) and self.cls is type(np.c_):
+        return in_python("np.c_", arrangement.columns)(it, key)
+    method: Any = type(np.r_).__getitem__
+    whole = calls.function_value(it, method)
+    return calls.call_closure(it, whole, (self, key), {})
 
 
 # -- functions of elements -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ In: expressions over the arrays of `VALUES`; each becomes a function of those it
 
 from __future__ import annotations
 
+import cmath
 import copy
 import linecache
 import math
@@ -189,6 +190,22 @@ np.delete(x, -1)
 np.resize(x, 7)
 np.resize(x, (2, 4))
 np.trim_zeros(np.array([0., 0, 1, 2, 0]))
+np.mgrid[0:n, 0:m]
+np.mgrid[0:n]
+np.mgrid[0:1:3j, 0:2]
+np.mgrid[:A.shape[0], :A.shape[1]]
+np.ogrid[0:n, 0:m]
+np.c_[x, y]
+np.c_[A, A]
+np.c_[1:4, 5:8]
+np.r_[x, y]
+np.r_[1:n, 0]
+np.rot90(A, 2)
+np.rot90(A, -1)
+np.lib.stride_tricks.sliding_window_view(A, (2, 3))
+np.lib.stride_tricks.sliding_window_view(A, 2, axis=-1)
+np.lib.stride_tricks.sliding_window_view(x, 9)
+np.ascontiguousarray(A.T)
 """
 
 ELEMENTS_AND_STATISTICS = """
@@ -592,6 +609,21 @@ math.sumprod([s, t], [1.0, 2.0])
 math.dist([s, t], [1.0, 2.0])
 math.dist(x, y)
 math.degrees(s) + math.radians(s)
+n.bit_length()
+(n - 9).bit_count()
+cmath.sqrt(-s)
+cmath.exp(1j * t)
+cmath.exp(1000 * t)
+cmath.log(-t, 2)
+cmath.log(0 * n)
+cmath.log10(1j * t)
+cmath.phase(s + 1j * t)
+cmath.polar(s - 1j * t)
+cmath.rect(t, s)
+cmath.acos(t), cmath.asin(t), cmath.atan(t), cmath.atan(1j * (n - 4))
+cmath.sinh(t), cmath.cosh(t), cmath.tanh(t + 1j), cmath.sin(s), cmath.cos(s), cmath.tan(s)
+cmath.asinh(t), cmath.acosh(s), cmath.atanh(t), cmath.atanh(n - 4)
+cmath.isclose(t, t + 1e-12), cmath.isnan(t), cmath.isinf(1j * t), cmath.isfinite(t)
 """
 
 SPECIAL = """
@@ -890,7 +922,9 @@ def made(expression: str) -> tuple[Any, tuple[Any, ...], list[str]]:
     text = "\n".join([*lines, f"    return {last}\n"])
     filename = f"<expression {expression}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    scope: dict[str, Any] = {"np": np, "math": math, "sp": scipy.special, "nn": pyrelay.nn}
+    scope: dict[str, Any] = {
+        "np": np, "cmath": cmath, "math": math, "sp": scipy.special, "nn": pyrelay.nn
+    }
     exec(compile(text, filename, "exec"), scope)
     return scope["program"], tuple(copy.deepcopy(VALUES[k]) for k in names), names
 

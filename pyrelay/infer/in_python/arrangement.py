@@ -479,3 +479,34 @@ def ravel_multi_index(
             raise ValueError("invalid entry in coordinates array")
         flat = flat * extents[k] + index
     return flat
+
+
+# -- grids by slices -------------------------------------------------------------------------------
+
+
+def steps_of(part: Any) -> Array:
+    """The numbers that a slice names: a complex step is how many there are, its end included."""
+    if not isinstance(part, slice):
+        return np.asarray(part)
+    start = 0 if part.start is None else part.start
+    step = 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return np.linspace(start, part.stop, int(abs(step)))
+    return np.arange(start, part.stop, step)
+
+
+def grid(self: Any, key: Any) -> Any:
+    """np.mgrid[key] and np.ogrid[key]."""
+    if not isinstance(key, tuple):
+        return steps_of(key)
+    ranges = [steps_of(part) for part in key]
+    if self.sparse:
+        return np.meshgrid(*ranges, indexing="ij", sparse=True)
+    return np.stack(np.meshgrid(*ranges, indexing="ij"))
+
+
+def columns(key: Any) -> Array:
+    """np.c_[key]: vectors as columns, beside each other."""
+    parts = [steps_of(part) for part in (key if isinstance(key, tuple) else (key,))]
+    tall = [p.reshape(-1, 1) if p.ndim < 2 else p for p in parts]
+    return np.concatenate(tall, axis=-1)

@@ -270,3 +270,21 @@ def _inverse(number: Any, mod: Any) -> Any:
     if abs(old) != 1:
         raise ValueError("base is not invertible for the given modulus")
     return found * old % mod
+
+
+def bit_length(number: int) -> int:
+    """int.bit_length(): the digits of the binary number without its sign."""
+    left, count = abs(number), 0
+    while left > 0:
+        left >>= 1
+        count += 1
+    return count
+
+
+def bit_count(number: int) -> int:
+    """int.bit_count(): the ones among the binary digits (Wegner 1960)."""
+    left, count = abs(number), 0
+    while left > 0:
+        left &= left - 1
+        count += 1
+    return count
