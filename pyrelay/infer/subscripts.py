@@ -199,7 +199,7 @@ def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
 def _basic(
     it: Interpreter, ty: TensorType, items: Sequence[V.Value], checked: bool
 ) -> _Basic:
-    """View steps of ints, slices and None: first slices, then ints, then new axes."""
+    """View steps of ints, slices and None: first ints, then slices, then new axes."""
     starts: list[Extent] = []
     sizes: list[Extent] = []
     strides: list[int] = []
@@ -236,15 +236,17 @@ def _steps(
     ints: list[tuple[int, Atom]], new_axes: list[int],
 ) -> _Basic:
     steps: list[V.ViewStep] = []
-    shape: tuple[Extent, ...] = tuple(sizes)
-    plain = all(s == 0 for s in starts) and all(s == 1 for s in strides) and shape == ty.shape
-    if not plain:
-        attrs = (("starts", tuple(starts)), ("sizes", shape), ("steps", tuple(strides)))
+    taken = [a for a, _ in ints]
+    if ints:  # first, so that nobody handles more than the rows that are meant
+        steps.append(V.ViewStep("index", tuple(i for _, i in ints), (("axes", tuple(taken)),)))
+    rest = [a for a in range(len(ty.shape)) if a not in taken]
+    shape: tuple[Extent, ...] = tuple(sizes[a] for a in rest)
+    if any(starts[a] != 0 or strides[a] != 1 or sizes[a] != ty.shape[a] for a in rest):
+        attrs = (
+            ("starts", tuple(starts[a] for a in rest)), ("sizes", shape),
+            ("steps", tuple(strides[a] for a in rest)),
+        )
         steps.append(V.ViewStep("slice", (), attrs))
-    if ints:
-        axes = tuple(a for a, _ in ints)
-        steps.append(V.ViewStep("index", tuple(i for _, i in ints), (("axes", axes),)))
-        shape = tuple(d for a, d in enumerate(shape) if a not in axes)
     if new_axes:
         steps.append(V.ViewStep("expand_dims", (), (("axes", tuple(new_axes)),)))
         for a in new_axes:
