@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.programs.image_networks import MOBILE
+from benchmarks.programs.trees import random_tree
 
 Arguments = tuple[Any, ...]
 
@@ -323,6 +324,40 @@ def network_programs() -> Iterator[Workload]:
     )  # fmt: skip
 
 
+def parsed(count: int, size: int, words: int = 1000) -> Arguments:
+    """words (words, size), U and V (size, 5 * size), b (5 * size,), and as many random trees."""
+    rng = np.random.default_rng(21)
+    scale = size**-0.5
+    matrices = [normal(rng, size, 5 * size, scale=scale) for _ in range(2)]
+    trees = [random_tree(rng, int(rng.integers(10, 51)), words) for _ in range(count)]
+    return normal(rng, words, size), *matrices, normal(rng, 5 * size), trees
+
+
+def large_tree(leaves: int, *rest: float) -> Arguments:
+    """One random tree, and numbers."""
+    return random_tree(np.random.default_rng(22), leaves, 1000), *rest
+
+
+def tree_programs() -> Iterator[Workload]:
+    """Recursion over trees."""
+    args = partial(parsed, 500, 128)
+    title = "Tree-LSTM, 500 random parse trees, 128 units"
+    goals = (Goal("torch", 1 / 10),)
+    yield Workload("tree_lstm", title, "tree_lstm", args, goals=goals, rtol=1e-3)
+    yield Workload(
+        "tree_lstm_gradient", f"{title}: gradient", "tree_lstm_gradient", args, goals=goals,
+        rtol=1e-2, atol=1e-2,
+    )  # fmt: skip
+    yield Workload(
+        "tree_sum", "sum of a tree of 10,000 leaves", "tree_sum", partial(large_tree, 10_000),
+        goals=(Goal("numpy"),),
+    )  # fmt: skip
+    yield Workload(
+        "expression", "expression of 1,000 leaves at 100 points", "expression",
+        partial(large_tree, 1_000, 0.5, 100), goals=(Goal("numpy", 1 / 10),),
+    )  # fmt: skip
+
+
 def array_programs() -> tuple[Workload, ...]:
     """Loops and writes in place, float64 and integers; numba's loops check no index."""
     rng = np.random.default_rng(7)
@@ -475,6 +510,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("nest", "five loops that write and swap, 6 rounds each", "nest", nested),
     *products(),
     *network_programs(),
+    *tree_programs(),
     *array_programs(),
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.programs import trees
 from pyrelay import nn
 
 
@@ -166,4 +167,5 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "lstm_batch_gradient": (lstm_batch_loss, (3, 4, 5)),
     "transformer_gradient": (transformer_loss, (0, 1, 2, 3, 4, 5)),
     "cnn_gradient": (cnn_loss, (0, 1, 2)),
+    "tree_lstm_gradient": (trees.tree_lstm, (0, 1, 2, 3)),
 }

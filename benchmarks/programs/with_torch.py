@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.programs import image_layers, networks, torch_networks
+from benchmarks.programs import image_layers, networks, torch_networks, torch_trees
 
 torch.set_grad_enabled(False)
 
@@ -114,6 +114,8 @@ PROGRAMS = {
     },
     "transformer_gradient": gradient(torch_networks.transformer_loss, 6, value=False),
     "cnn_gradient": gradient(torch_networks.cnn_loss, 3, value=False),
+    "tree_lstm": torch_trees.tree_lstm,
+    "tree_lstm_gradient": torch_trees.tree_lstm_gradient,
 }
 
 
