@@ -18,8 +18,8 @@ help:
 	@echo "make test-all  the same with the long tests"
 	@echo "make lint      ruff, mypy and import-linter only"
 	@echo "make bench     time pyrelay against NumPy, numba, JAX and PyTorch"
-	@echo "make gpu-test  the tests of GPU code, on the CPU; no GPU is needed"
-	@echo "make gpu-bench kernels and bytes of GPU code, counted; OUT=folder writes gpu.json"
+	@echo "make gpu-test  the tests of GPU code, on the CPU, and on a GPU where there is one"
+	@echo "make gpu-bench GPU programs, timed on a GPU, else counted; OUT=folder writes gpu.json"
 	@echo "make clean     remove the environments and what tools left behind"
 
 demo: $(VENV)/.installed-demo
@@ -41,8 +41,9 @@ bench: $(BENCH_VENV)/.installed-bench
 
 gpu-test: $(VENV)/.installed-test $(VENV)/.installed-$(CUDA)
 	$(BIN)/python -m pytest -n 2 -m "" -rs tests/devices/test_cuda_emulator.py \
-	  tests/devices/test_cuda_text.py tests/lower/test_emit_cuda.py tests/lower/test_cooperation.py \
-	  tests/lower/test_traffic.py tests/ops/test_scalar.py
+	  tests/devices/test_cuda_text.py tests/devices/test_cupy_driver.py tests/devices/test_graphs.py \
+	  tests/devices/test_persistent.py tests/devices/test_gpu.py tests/lower/test_emit_cuda.py \
+	  tests/lower/test_cooperation.py tests/lower/test_traffic.py tests/ops/test_scalar.py
 
 gpu-bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.gpu $(OUT)

@@ -266,6 +266,9 @@ class EmulatorDriver(Driver):
         if self.recorded is not None:
             raise InvariantError(f"a graph cannot hold {what}.")
 
+    def follow(self, stream: int) -> None:
+        raise InvariantError("the emulator has one stream.")
+
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         raise InvariantError("the emulator takes arrays of the host.")
 

@@ -205,6 +205,13 @@ class CupyDriver(Driver):
 
     # -- arrays --------------------------------------------------------------------------------
 
+    def follow(self, stream: int) -> None:
+        # 1 is what the interface calls the default stream, whose handle is 0 as well.
+        if stream in (self.stream, 1 if self.stream == 0 else self.stream):
+            return
+        event = self.cupy.cuda.ExternalStream(stream).record()
+        self.cupy.cuda.get_current_stream().wait_event(event)
+
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         made = self.cupy.ascontiguousarray(self.cupy.asarray(array.value))
         return int(made.data.ptr), made

@@ -131,6 +131,10 @@ class Driver(ABC):
     # -- arrays --------------------------------------------------------------------------------
 
     @abstractmethod
+    def follow(self, stream: int) -> None:
+        """What comes is to wait for the work that another stream has now."""
+
+    @abstractmethod
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         """A C-contiguous copy of an array: its address and owner."""
 

@@ -201,6 +201,8 @@ class Run:
         for parameter, argument in zip(plan.parameters, arguments, strict=True):
             if isinstance(argument, DeviceArray):
                 like = argument.value if like is None else like
+                if argument.stream is not None:
+                    self.driver.follow(argument.stream)
             words += self._taken(parameter, argument, back)
         try:
             found = self.execute(words)

@@ -25,6 +25,7 @@ class DeviceArray:
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None  # in bytes; None: C-contiguous
     readonly: bool
+    stream: int | None = None  # work on it may have to be waited for; 1 and 2 are CUDA's own
 
     @property
     def ndim(self) -> int:
@@ -72,7 +73,7 @@ def device_array(value: Any) -> DeviceArray:
     strides = told.get("strides")
     return DeviceArray(
         value, int(address), np.dtype(told["typestr"]), tuple(told["shape"]),
-        None if strides is None else tuple(strides), bool(readonly),
+        None if strides is None else tuple(strides), bool(readonly), told.get("stream"),
     )
 
 

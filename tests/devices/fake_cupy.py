@@ -75,6 +75,12 @@ class Stream:
     def synchronize(self) -> None:
         self.machine.synchronized += 1
 
+    def record(self) -> Any:
+        return ("event", self.ptr)
+
+    def wait_event(self, event: Any) -> None:
+        self.machine.waited.append((self.ptr, event))
+
 
 class ndarray:  # noqa: N801 -- CuPy's name
     """cupy.ndarray, as far as arrays are passed on."""
@@ -82,18 +88,29 @@ class ndarray:  # noqa: N801 -- CuPy's name
     def __init__(self, shape: Any, dtype: Any = float, memptr: Any = None) -> None:
         self.shape, self.dtype, self.data = tuple(shape), np.dtype(dtype), memptr
         self.strides: tuple[int, ...] | None = None
+        self.stream: int | None = 1
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {
             "shape": self.shape, "typestr": self.dtype.str, "data": (self.data.ptr, False),
-            "version": 3, "strides": self.strides, "stream": None,
+            "version": 3, "strides": self.strides, "stream": self.stream,
         }
 
+    def view(self) -> Any:
+        """The elements, as an array of NumPy's over the same memory."""
+        if self.strides is None:
+            count = int(np.prod(self.shape, dtype=int))
+            memory: Any = (ctypes.c_uint8 * (count * self.dtype.itemsize)).from_address(
+                self.data.ptr
+            )
+            return np.frombuffer(memory, self.dtype).reshape(self.shape)
+        memory = (ctypes.c_uint8 * self.data.size).from_address(self.data.ptr)
+        flat = np.frombuffer(memory, self.dtype)
+        return np.lib.stride_tricks.as_strided(flat, self.shape, self.strides)
+
     def get(self) -> Any:
-        count = int(np.prod(self.shape, dtype=int))
-        text = ctypes.string_at(self.data.ptr, count * self.dtype.itemsize)
-        return np.frombuffer(text, self.dtype).reshape(self.shape).copy()
+        return self.view().copy()
 
 
 class RawKernel:
@@ -145,6 +162,7 @@ class Machine:
         self.launches: list[tuple[str, int, int]] = []
         self.copies: list[int] = []
         self.units: list[str] = []
+        self.waited: list[Any] = []  # a stream and the event that it waits for
         self.replays = self.synchronized = 0
         device = SimpleNamespace(id=0)
         runtime = SimpleNamespace(
@@ -155,9 +173,11 @@ class Machine:
             CUDA_R_32F=0, CUDA_R_64F=1, CUDA_C_32F=4, CUDA_C_64F=5,
         )  # fmt: skip
         self.cupy = SimpleNamespace(
-            ndarray=ndarray, RawModule=self.module,
+            ndarray=ndarray, asarray=lambda array: array, copyto=self.copyto,
+            ascontiguousarray=lambda array: self.array(array.get()), RawModule=self.module,
             cuda=SimpleNamespace(
                 runtime=runtime, alloc=self.alloc, Device=lambda: device,
+                ExternalStream=lambda ptr: Stream(self, ptr),
                 alloc_pinned_memory=self.pinned, Stream=lambda non_blocking: Stream(self, 7),
                 get_current_stream=lambda: self.streams[-1],
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -172,6 +192,9 @@ class Machine:
         made = ndarray(values.shape, values.dtype, MemoryPointer(self, max(values.nbytes, 1)))
         ctypes.memmove(made.data.ptr, values.ctypes.data, values.nbytes)
         return made
+
+    def copyto(self, target: ndarray, source: ndarray) -> None:
+        target.view()[...] = source.view()
 
     def alloc(self, nbytes: int) -> MemoryPointer:
         assert self.captured is None, "nothing is allocated while a graph is captured"

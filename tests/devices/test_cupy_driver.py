@@ -107,6 +107,34 @@ def given_again(array: ndarray) -> ndarray:
 
 
 @needs_compiler
+def test_arrays_with_gaps_are_gathered_and_written_back(machine: Machine) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    given = machine.array(x)
+    columns = ndarray((4, 3), x.dtype, given.data)
+    columns.strides = (8, 32)
+
+    def halve(x: Any) -> Any:
+        x *= 0.5
+        return x.sum(axis=0)
+
+    total = pyrelay.jit(halve)(columns)
+    np.testing.assert_array_equal(total.get(), x.sum(axis=1) * 0.5)
+    np.testing.assert_array_equal(given.get(), x * 0.5)
+
+
+@needs_compiler
+def test_work_of_other_streams_is_waited_for_without_the_host(machine: Machine) -> None:
+    function = pyrelay.jit(lambda x: x + 1.0)
+    given = machine.array(np.ones(3))
+    function(given)
+    assert machine.waited == []
+    given.stream = 99
+    function(given)
+    assert machine.waited == [(0, ("event", 99))]
+    assert machine.synchronized == 0
+
+
+@needs_compiler
 def test_what_is_returned_unchanged_is_the_very_array(machine: Machine) -> None:
     given = machine.array(np.arange(4.0))
     same, twice = pyrelay.jit(lambda x: (x, x + x))(given)

@@ -1,0 +1,122 @@
+"""A real GPU: programs, gradients and ops are compared with the CPU. Skipped without one."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.devices import cuda
+from pyrelay.errors import DeviceError
+from pyrelay.lower.plan import plan
+from pyrelay.pipeline import lowered
+from tests.devices.test_cuda_emulator import ARGUMENTS, everything
+from tests.end_to_end.test_corpus_compiled import (
+    differentiable,
+    executable,
+    pulled_back,
+    seeds_of,
+    with_derivative,
+)
+from tests.infer.running import Outcome, assert_same_outcome, plainly
+from tests.programs import PROGRAMS, Program
+
+
+def _missing() -> str:
+    """Why there is no GPU; empty if there is one."""
+    try:
+        cuda.driver()
+    except DeviceError as error:
+        return str(error.message)
+    return ""
+
+
+MISSING = _missing()
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
+CALLS = [pytest.param(p, k, id=f"{p.name}-{k}") for p in PROGRAMS for k in range(len(p.inputs))]
+
+
+@pytest.mark.parametrize(("program", "number"), CALLS)
+def test_programs_of_the_corpus_do_what_python_does(program: Program, number: int) -> None:
+    """Each call three times: launch by launch, captured, and replayed."""
+    function = pyrelay.jit(program.function, device="cuda")
+    wanted = plainly(program.function, program.arguments()[number])
+    for _ in range(3):
+        mine = program.arguments()[number]
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = Outcome(function(*mine), None, mine)
+            except Exception as error:
+                found = Outcome(None, error, mine)
+        assert_same_outcome(found, wanted, program.joins)
+
+
+@pytest.mark.parametrize(("program", "number"), with_derivative())
+def test_derivatives_of_the_corpus_are_those_of_the_cpu(program: Program, number: int) -> None:
+    module, values, wrt = differentiable(program, number)
+    if not wrt:
+        pytest.skip("no argument is float64 and not empty")
+    derivative = pulled_back(module, wrt)
+    seeds = seeds_of(executable(module), module, values)
+    device = cuda.gpu()
+    run = device.load(plan(lowered(derivative, "fuse"), device.target))
+    with np.errstate(all="ignore"):
+        got = run(*map(copy.copy, (*values, *seeds)))
+        wanted = executable(derivative)(*values, *seeds)
+    for mine, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
+
+
+def test_each_family_of_ops_gives_what_python_gives() -> None:
+    got, wanted = pyrelay.jit(everything, device="cuda")(*ARGUMENTS), everything(*ARGUMENTS)
+    for mine, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def test_large_arrays_take_many_blocks() -> None:
+    def reduced(x: Any) -> Any:
+        return x.sum(), x.max(axis=1), np.tanh(x).mean(axis=0), np.argmax(x, axis=1)
+
+    x = np.random.default_rng(0).normal(size=(3000, 700)).astype(np.float32)
+    got = pyrelay.jit(reduced, device="cuda")(x)
+    for mine, theirs in zip(got, pyrelay.jit(reduced)(x), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_arrays_of_cupy_are_worked_on_where_they_are() -> None:
+    import cupy
+
+    function = pyrelay.jit(lambda x, w: (np.tanh(x @ w), (x * x).sum()))
+    x, w = cupy.ones((64, 32)), cupy.full((32, 8), 0.1)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        y, total = function(x, w)
+    stream.synchronize()
+    assert type(y) is type(total) is cupy.ndarray
+    np.testing.assert_allclose(y.get(), np.tanh(np.full((64, 8), 3.2)), rtol=1e-12)
+    assert float(total) == 2048.0
+
+
+def test_arrays_of_torch_go_in_and_come_out_without_copies() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.0, device="cuda").reshape(2, 3)
+
+    def double(x: Any) -> Any:
+        x += 1.0
+        return 2.0 * x
+
+    y = pyrelay.jit(double)(x)
+    assert isinstance(y, torch.Tensor)
+    assert y.is_cuda
+    assert x.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    assert y.tolist() == [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]
+
+
+def test_out_of_memory_is_a_memory_error() -> None:
+    with pytest.raises(MemoryError, match="for an array of"):
+        pyrelay.jit(lambda n: np.zeros(n * 10**9), device="cuda")(4000)
