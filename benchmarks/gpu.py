@@ -1,17 +1,18 @@
-"""`make gpu-bench`: what programs ask of a GPU, counted in their kernels, without a GPU.
+"""`make gpu-bench`: programs on a GPU, timed; without one, what they ask of it is counted.
 
-python -m benchmarks.gpu [OUT]   prints a table last; with OUT, a folder, writes gpu.json there
+python -m benchmarks.gpu [OUT]   prints a table last; with OUT, a folder, writes gpu.json there,
+                                 and gpu_times.json where there is a GPU
 
 A kernel on a GPU that is not compute-bound lasts as long as its bytes take, so they are what can be
 known beforehand: the bytes that its loads and stores ask for, over the fewest possible, each array
-of a fused group read or written once. Nothing is timed: see docs/gpu.md.
+of a fused group read or written once. Times are those of `gpu_timing`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from typing import Any
 import numpy as np
 
 import pyrelay
-from pyrelay.devices import cuda_emulator
+from benchmarks import gpu_timing
+from pyrelay.devices import cuda, cuda_library
+from pyrelay.errors import DeviceError
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import dims, interp
 from pyrelay.ir.nodes import Atom, KernelCall, Let
@@ -76,19 +79,61 @@ def f32(*shape: int) -> Any:
     return np.zeros(shape, np.float32)
 
 
+def softmax_loss(x: Any) -> Any:
+    return (softmax(x) * x).sum()
+
+
+def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+    n = wh.shape[0]
+    h, c = b[:n] * 0, b[:n] * 0
+    for t in range(x.shape[0]):
+        z = x[t] @ wx + h @ wh + b
+        forget, keep, give = (1 / (1 + np.exp(-z[k * n : (k + 1) * n])) for k in (0, 1, 3))
+        c = forget * c + keep * np.tanh(z[2 * n : 3 * n])
+        h = give * np.tanh(c)
+    return h
+
+
+def small_kernels(x: Any) -> Any:
+    for _ in range(17):
+        total = (x * x).sum()
+        x = np.tanh(x) + x / total
+    return x
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "elementwise 1M": (elementwise, (f32(1 << 20), f32(1 << 20), f32(1 << 20))),
     "softmax 4096x512": (softmax, (f32(4096, 512),)),
     "layer norm 4096x512": (layer_norm, (f32(4096, 512), f32(512), f32(512))),
     "sum of squares 1M": (total, (f32(1 << 20),)),
     "column sums 4096x512": (column_sums, (f32(4096, 512),)),
-    "gradient of softmax": (
-        pyrelay.grad(lambda x: (softmax(x) * x).sum()), (f32(4096, 512),)
-    ),
+    "gradient of softmax": (pyrelay.grad(softmax_loss), (f32(4096, 512),)),
     "gradient of perceptron": (
         pyrelay.grad(perceptron, argnums=(1, 2)),
         (f32(64, 784), f32(784, 256), f32(256, 10), f32(64, 10)),
     ),
+}  # fmt: skip
+
+
+#: What is timed: the function, the arguments of its gradient or None, arguments.
+TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
+    **{
+        f"elementwise {n >> 20}M": (elementwise, None, (f32(n), f32(n), f32(n)))
+        for n in (1 << 20, 1 << 24, 1 << 28)
+    },
+    "softmax 4096x512": (softmax, None, (f32(4096, 512),)),
+    "softmax 512x32768": (softmax, None, (f32(512, 1 << 15),)),
+    "layer norm 4096x512": (layer_norm, None, (f32(4096, 512), f32(512), f32(512))),
+    "sum of squares 16M": (total, None, (f32(1 << 24),)),
+    "column sums 4096x512": (column_sums, None, (f32(4096, 512),)),
+    "gradient of softmax": (softmax_loss, 0, (f32(4096, 512),)),
+    "gradient of perceptron": (
+        perceptron, (1, 2), (f32(64, 784), f32(784, 256), f32(256, 10), f32(64, 10))
+    ),
+    "LSTM of 64 steps, 32 wide": (
+        lstm, None, (f32(64, 32), f32(32, 128), f32(32, 128), f32(128))
+    ),
+    "51 operations on 10k": (small_kernels, None, (f32(10_000),)),
 }  # fmt: skip
 
 
@@ -99,7 +144,7 @@ def measured(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> 
     """
     compiled = pyrelay.jit(function)
     fused = lowered(compiled._specialised(args, {}).module, "fuse")
-    module = kernels_only(fused, cuda_emulator.TARGET)
+    module = kernels_only(fused, cuda_library.TARGET)
     flat = Flattened()
     flatten([(arg, "argument") for arg in args], flat)
     extents = interp.bind_extents(module.main, flat.leaves, {})
@@ -150,12 +195,24 @@ def table(rows: list[Row]) -> str:
 
 def main() -> None:
     rows = [measured(name, *program) for name, program in PROGRAMS.items()]
+    _write("gpu.json", rows)
+    print(table(rows), end="\n\n")
+    try:
+        driver = cuda.driver()
+    except DeviceError as error:
+        print(f"Nothing is timed: {error.message}")
+        return
+    found = gpu_timing.timings(sys.modules[__name__], driver.cupy)
+    _write("gpu_times.json", found)
+    print(f"{driver.name}\n\n{gpu_timing.table(found)}")
+
+
+def _write(name: str, rows: Sequence[Any]) -> None:
+    """Write rows into the folder that was asked for."""
     if len(sys.argv) > 1:
         folder = Path(sys.argv[1])
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "gpu.json").write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    print("No GPU was used: kernels and bytes are counted, nothing is timed.\n")
-    print(table(rows))
+        (folder / name).write_text(json.dumps([asdict(row) for row in rows], indent=1))
 
 
 if __name__ == "__main__":
