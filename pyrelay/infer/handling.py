@@ -135,6 +135,27 @@ def note_raise(it: Interpreter) -> None:
     it.program.raises_again |= it.rolling > 0
 
 
+def note_failures(it: Interpreter, mark: int) -> None:
+    """Note an op behind `mark` that may raise, if a container of the caller is written by then.
+
+    Such a program is interpreted again with its ops followed too (`Program.follows_ops`).
+    """
+    program = it.program
+    if program.fails_late or not program.containers:
+        return
+    again = it.captured is not None or it.rolling > 0
+    written = any(r.kind != "array" and (r is o or r.may_alias(o))
+                  for r in it.heap.written for o in program.containers)
+    if not written and (program.fails_again or not again):
+        return
+    for let in it.builder.lets[mark:]:
+        inner = (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b)))
+        if any(isinstance(n.rhs, OpCall) and _may_raise(it, n) for n in inner):
+            program.fails_late |= written
+            program.fails_again = True
+            return
+
+
 def note_raising(it: Interpreter) -> None:
     """Note that the function of its own which is being made raises something."""
     if it.program.making:

@@ -80,10 +80,14 @@ class Program:
     checked: set[Let] = field(default_factory=set)
     #: Functions called in bodies of `try` before they were complete, with the error if they raise.
     silent: dict[str, PyrelayError] = field(default_factory=dict)
+    containers: list[V.Root] = field(default_factory=list)  # those of the objects from outside
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
     raises_late: bool = False  # behind a write to an object of the caller
     raises_again: bool = False  # in a loop or a recursive function, so that it may be behind one
+    follows_ops: bool = False  # the caller sees what was written before an op raises, too
+    fails_late: bool = False  # an op may raise behind a write to a container of the caller
+    fails_again: bool = False  # one in a loop or a recursive function may
     raising: set[str] = field(default_factory=set)  # functions of their own with a `raise`
     following: set[str] = field(default_factory=set)  # functions that give what they raise
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
@@ -252,7 +256,9 @@ class Interpreter:
     @property
     def tries_ops(self) -> bool:
         """True in the body of a `try`, where the errors of ops are values as well."""
-        return bool(self.handling) and not self.raises_to_caller
+        return bool(self.handling) and (
+            self.program.follows_ops or not self.raises_to_caller
+        )
 
     @property
     def raises_to_caller(self) -> bool:
@@ -274,6 +280,8 @@ class Interpreter:
             match let.rhs:
                 case PyCall() as node:
                     self.bind(let.outs, self._done(node))
+                    if not tried:
+                        handling.note_failures(self, mark)
                 case If():
                     control.run_if(self, let)
                 case Loop():

@@ -126,7 +126,8 @@ class _Attempt:
     exact: int = 0
     unrolled: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = field(default_factory=dict)
-    raises: bool = False  # to the caller, after what was written: see `handling.with_raised`
+    #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
+    raises: int = 0
     tables: frozenset[Let] = frozenset()
     open_keys: set[Let] = field(default_factory=set)
     guards: Guards = field(default_factory=Guards)
@@ -158,7 +159,8 @@ class _Attempt:
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
             unrolled=self.unrolled, plans=self.plans, tables=self.tables,
-            open_keys=self.open_keys, lends=self.lends,
+            open_keys=self.open_keys, lends=self.lends, follows_ops=self.raises > 1,
+            containers=self.containers,
         )
         try:
             return self._run(program, make_callee, args, keywords)
@@ -197,8 +199,10 @@ class _Attempt:
             pass  # every path raises
         made = _Close(self, it, before).finish(value, raised)
         late = program.raises_late or (program.raises_again and made.writes)
-        if late and not self.raises:
-            raise _NeedsWrites(made)
+        fails = program.fails_late or (program.fails_again and made.changes)
+        wanted = 2 if fails else 1 if late else 0
+        if wanted > self.raises:
+            raise _NeedsWrites(made, wanted)
         return made
 
     # -- importing ---------------------------------------------------------------------------------
@@ -397,11 +401,14 @@ class _NeedsApart(Exception):
 
 
 class _NeedsWrites(Exception):
-    """What a program wrote before it raised would be lost; `made` is the program that loses it."""
+    """What a program wrote before it raised would be lost; `made` is the program that loses it.
 
-    def __init__(self, made: Specialised) -> None:
+    `raises` says what has to be followed (`_Attempt.raises`).
+    """
+
+    def __init__(self, made: Specialised, raises: int) -> None:
         super().__init__()
-        self.made = made
+        self.made, self.raises = made, raises
 
 
 def _argument_names(callee: Any, count: int) -> list[str]:
@@ -825,7 +832,8 @@ def _specialised(
     known: dict[int, Any] = {}
     captured: list[V.NeedsCapture] = []
     exact, refusal = 0, None
-    losing: Specialised | None = None  # the program without `raises`
+    losing: Specialised | None = None  # the program that follows less of what it raises
+    raises = 0
     unrolled: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = {}
     tables: frozenset[Let] = frozenset()
@@ -835,7 +843,6 @@ def _specialised(
     needs = 0
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
-        raises = losing is not None
         attempt = _Attempt(
             parse, known, captured, exact, unrolled, plans, raises, tables,
             flat=Flattened(apart=apart), entered=entered, lends=lends,
@@ -872,7 +879,7 @@ def _specialised(
                 raise refusal from None
             continue
         except _NeedsWrites as need:
-            losing = need.made
+            losing, raises = need.made, need.raises
             continue
         except errors.PyrelayError as error:
             failure = error

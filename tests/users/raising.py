@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tests.users.corpus import use
@@ -219,3 +221,87 @@ def raised_by_a_generator(x):
     for i, value in enumerate(values()):
         x[i] = value * 2
     return x
+
+
+# -- errors of operations behind writes to containers ----------------------------------------------
+
+
+@use(([1, 2, 3], 5), ([1, 2, 3], 1))
+def idx_after_list(items, k):
+    items[0] = 10
+    items.append(4)
+    return items[k]
+
+
+@use(({"a": 1.0, "b": 2.0}, 0.0), ({"a": 1.0, "b": 2.0}, 2.0))
+def div_after_dict(d, y):
+    d["a"] = 5.0
+    return d["b"] / y
+
+
+class Position:
+    def __init__(self):
+        self.x = 1.0
+        self.n = 0
+
+    def __eq__(s, o):
+        return (s.x, s.n) == (o.x, o.n)
+
+    __hash__ = None
+
+
+@use((Position(), -1.0), (Position(), 4.0))
+def domain_after_obj(p, v):
+    p.n += 1
+    p.x = math.sqrt(v)
+    p.n += 1
+    return p.x
+
+
+@use(({1: 2.0}, 3), ({1: 2.0}, 1))
+def keyerror_after(d, k):
+    d[5] = 1.0
+    return d[k]
+
+
+@use(([1.0], X), ([1.0], abs(X)))
+def loop_err(items, x):
+    for v in x:
+        items.append(math.sqrt(v))
+    return len(items)
+
+
+@use(
+    ([1.0, 2.0], 3),
+)
+def pop_err(items, n):
+    for i in range(n):
+        items.pop()
+    return 0
+
+
+@use(
+    ({"n": 0}, X, 7),
+)
+def idx_arr_after_dict(d, x, k):
+    for i in range(k):
+        d["n"] += 1
+        x[i] = 0.0
+    return 1
+
+
+@use(
+    ([1, 2, 3],),
+)
+def index_missing(items):
+    items.append(3)
+    return items.index(99)
+
+
+@use(
+    ([3.0, 4.0], 2.0),
+)
+def remove_missing(items, v):
+    items.append(5.0)
+    items.remove(v)
+    return items
