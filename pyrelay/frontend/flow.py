@@ -47,7 +47,8 @@ class Flow:
     summary: of a clause, by (statement, field). after: variables live after a branch or loop.
     head, body, orelse: those live where a loop's next round begins (before its test), where its
     body begins, and where it ends without break. joined: live after an expression of which parts
-    run conditionally, or, for a comprehension, at its head.
+    run conditionally, or, for a comprehension, at its head. ended: live where the body of a `try`
+    ends, however it does.
     """
 
     names: Names
@@ -58,6 +59,7 @@ class Flow:
     orelse: dict[ast.AST, int] = field(default_factory=dict)
     joined: dict[ast.AST, int] = field(default_factory=dict)
     sides: dict[ast.AST, tuple[int, int]] = field(default_factory=dict)
+    ended: dict[ast.AST, int] = field(default_factory=dict)
     _expressions: dict[ast.AST, tuple[int, dict[Variable, ast.AST]]] = field(default_factory=dict)
 
     def assigned(self, node: ast.AST) -> dict[Variable, ast.AST]:
@@ -111,7 +113,23 @@ class Flow:
 
 
 def analyse(body: Statements | ast.expr, names: Names) -> Flow:
-    """The tables for one function (nested functions have their own)."""
+    """The tables for one function (nested functions have their own).
+
+    What the body of a `try` assigns and code behind it may read has its value from where the body
+    raised: such variables are captured, that is, live in cells.
+    """
+    flow = _tables(body, names)
+    kept = [
+        variable
+        for attempt, live in flow.ended.items()
+        for variable in flow.summary[attempt, "body"].assigned if variable.bit & live
+    ]
+    for variable in kept:
+        variable.captured = True
+    return _tables(body, names) if kept else flow
+
+
+def _tables(body: Statements | ast.expr, names: Names) -> Flow:
     flow = Flow(names)
     if isinstance(body, ast.expr):
         run(_Liveness(flow, True).expression(body, 0))
@@ -289,7 +307,7 @@ class _Liveness:
         return (yield self.simple(node, after))
 
     def attempt(self, node: Attempt, after: int, exits: dict[str, int]) -> Work[int]:
-        """What the body assigns lives in cells, so nothing in it ends the life of a variable."""
+        """The body may be left anywhere, so nothing in it ends the life of a variable."""
         self.note(self.flow.after, node, after)
         caught = yield self.statements(node.caught, after, exits)
         live = caught | (yield self.statements(node.orelse, after, exits))
@@ -300,6 +318,10 @@ class _Liveness:
         live = yield self.targets([node.target], live)
         if node.final:
             exits = dict.fromkeys(exits, live)
+        ended = live
+        for exit in self.flow.summary[node, "body"].exits & exits.keys():
+            ended |= exits[exit]
+        self.note(self.flow.ended, node, ended)
         live |= yield self.statements(node.body, live, exits)
         return (yield self.sequence(node.types, live))
 

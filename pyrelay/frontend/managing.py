@@ -22,14 +22,6 @@ def as_attempts(node: ast.With, fresh: Iterator[int]) -> list[ast.stmt]:
     return statements
 
 
-def attempts(statements: list[ast.stmt]) -> Iterator[Attempt]:
-    """The attempts among these statements, and those directly inside of them."""
-    for statement in statements:
-        if isinstance(statement, Attempt) and statement.managed:
-            yield statement
-            yield from attempts(statement.body)
-
-
 def _managed(item: ast.withitem, body: list[ast.stmt], number: int) -> list[ast.stmt]:
     place = item.context_expr
     manager, entered, raised, dealt = (

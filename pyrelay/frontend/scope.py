@@ -147,7 +147,6 @@ class _Analysis:
         self.names, self.free, self.lazy = names, free, lazy
         self.uses: list[tuple[ast.AST, str, _Level, bool]] = []
         self.pending: list[tuple[ast.AST, _Level]] = []
-        self.attempts: list[trying.Attempt] = []
         self.hidden = patterns.numbers()
         self.last: set[ast.AST] = set()  # statements that functions end with
 
@@ -159,8 +158,6 @@ class _Analysis:
             visit(self, here, level)
         for use in self.uses:
             self.resolve(*use)
-        for attempt in self.attempts:
-            self.keep(attempt)
         return self.names
 
     def later(self, nodes: Iterable[ast.AST | None], level: _Level) -> None:
@@ -272,26 +269,15 @@ class _Analysis:
     def attempt(self, node: ast.Try, level: _Level) -> None:
         statements = trying.as_attempts(node, self.hidden, self.names.raised)
         self.names.rewritten[node] = statements
-        self.attempts += (s for s in statements if isinstance(s, trying.Attempt))
         self.later(statements, level)
 
     def management(self, node: ast.With, level: _Level) -> None:
         statements = managing.as_attempts(node, self.hidden)
         self.names.rewritten[node] = statements
-        self.attempts += managing.attempts(statements)
         self.later(statements, level)
 
     def raising(self, node: ast.Raise, level: _Level) -> None:
         self.later([self.names.raised.get(node, node.exc), node.cause], level)
-
-    def keep(self, attempt: trying.Attempt) -> None:
-        """What the body of a `try` assigns lives in cells: its value where the body raised."""
-        for node in trying.assigned_in(attempt.body, self.names.rewritten):
-            variable = self.names.meaning[node]
-            if not isinstance(variable, Variable) or variable.comprehension:
-                continue
-            if not variable.name.startswith("."):  # hidden ones are read only inside
-                variable.captured = True
 
     # -- meaning ---------------------------------------------------------------------------------
 

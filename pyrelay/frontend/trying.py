@@ -3,13 +3,13 @@
 In: an `ast.Try`. Out: the statements that stand for it. Handlers become a chain of `if` on the
 exception's class, whose end raises it again; `finally` becomes an attempt around everything else.
 A variable that the body assigns has to keep the value it had where the exception was raised, so
-such variables live in cells (`assigned_in`).
+such variables live in cells, if somebody reads them then (`flow.analyse`).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from pyrelay.frontend.patterns import Ask
@@ -108,29 +108,6 @@ def bare_raises(body: Sequence[ast.stmt]) -> Iterator[ast.Raise]:
             pending += [*node.body, *node.orelse, *node.finalbody]
         elif isinstance(node, (ast.stmt, ast.match_case)) and not isinstance(node, ast.FunctionDef):
             pending += ast.iter_child_nodes(node)
-
-
-def assigned_in(
-    body: Sequence[ast.stmt], rewritten: Mapping[ast.stmt, Sequence[ast.stmt]]
-) -> Iterator[ast.AST]:
-    """The nodes that name what the statements assign: `Name`, `FunctionDef` or `alias`."""
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
-        match node:
-            case ast.stmt() if node in rewritten:
-                pending += rewritten[node]
-            case ast.FunctionDef():
-                yield node
-                pending += [*node.decorator_list, *node.args.defaults]
-            case ast.Lambda():
-                pass
-            case ast.alias():
-                yield node
-            case ast.Name(ctx=ast.Store() | ast.Del()):
-                yield node
-            case _:
-                pending += ast.iter_child_nodes(node)
 
 
 def _hidden(fresh: Iterator[int]) -> str:

@@ -25,6 +25,7 @@ from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Const, Let, OpCall
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DType, TensorType
+from pyrelay.ops.index import OUT_OF_BOUNDS
 from pyrelay.ops.python_numbers import TOO_LARGE
 
 
@@ -51,6 +52,8 @@ def failures(it: Interpreter, let: Let) -> list[Failure]:
         return [_failure(test, ValueError, attrs["text"])]
     if name.startswith("tape"):
         return []
+    if name in ("gather", "scatter_update", "scatter_add"):
+        return _beyond(it, call)
     scalar = all(isinstance(a.type, TensorType) and not a.type.shape for a in call.args)
     if call.op.element is None or not scalar:
         return _tried(it, call)
@@ -62,6 +65,52 @@ def failures(it: Interpreter, let: Let) -> list[Failure]:
 
 def _failure(test: Handle, cls: type[BaseException], message: str) -> Failure:
     return Failure(test, cls, lambda: (V.Known(message),))
+
+
+def _beyond(it: Interpreter, call: OpCall) -> list[Failure]:
+    """Positions in integer arrays that are none of their axis; NumPy looks at axis after axis."""
+    found: list[Failure] = []
+    axes, ty = call.attrs["axes"], call.args[0].type
+    assert isinstance(ty, TensorType)
+    for axis, index in zip(axes, call.args[-len(axes) :], strict=True):
+        assert isinstance(index.type, TensorType)
+        count = dims.product(index.type.shape)
+        flat = it.builder.handle(index)
+        if index.type.shape:
+            flat = it.builder.call(OPS["reshape"], flat, shape=(count,))
+        flat = it.builder.handle(it.builder.cast(flat, types.i64))
+        size = _plain(it, it.builder.extent(ty.shape[axis]).atom)
+        test = bad = it.builder.call(
+            OPS["logical_or"],
+            it.builder.call(OPS["less"], flat, it.builder.call(OPS["negative"], size)),
+            it.builder.call(OPS["greater_equal"], flat, size),
+        )
+        if index.type.shape:
+            test = it.builder.call(OPS["any"], bad, axes=(0,), keepdims=False)
+
+        def words(flat: Handle = flat, bad: Handle = bad, size: Handle = size, axis: int = axis,
+                  many: bool = bool(index.type.shape)) -> tuple[V.Value, ...]:  # fmt: skip
+            if many:
+                first = it.builder.call(OPS["argmax"], bad, axes=(0,), keepdims=False)
+                flat = it.builder.call(OPS["gather"], flat, first, axes=(0,))
+                it.program.checked.add(it.builder.lets[-1])  # that is a position of it
+            numbers = (flat, axis, size)
+            pieces = [
+                V.Known(p) if isinstance(p, str) else _digits(it, numbers[p])  # type: ignore[index]
+                for p in OUT_OF_BOUNDS
+            ]
+            return (text.text(it, text.joined, *pieces),)
+
+        found.append(Failure(test, IndexError, words))
+    return found
+
+
+def _digits(it: Interpreter, number: Handle | int) -> V.Value:
+    """A number as text."""
+    if isinstance(number, int):
+        return V.Known(str(number))
+    weak = it.builder.handle(it.builder.cast(number, types.i64, weak=True))
+    return text.text(it, text.formatted, it.result(weak), V.Known(""), V.Known(""))
 
 
 def _plain(it: Interpreter, atom: Atom) -> Handle:
