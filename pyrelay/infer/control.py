@@ -64,7 +64,8 @@ def split(
 ) -> list[V.Value]:
     """An If whose arms leave objects with different structure: what follows goes into both arms.
 
-    With `tears` such objects may be left behind: only the results still know their content.
+    With `tears` such objects may be left behind: only the results still know their content. Without,
+    code behind the block at hand goes on with both, and lists become growing ones.
     """
     rhs = let.rhs
     assert isinstance(rhs, If)
@@ -85,7 +86,7 @@ def split(
 
     return branch(
         it, it.atom(test), lambda: arm(rhs.then, fact.if_true),
-        lambda: arm(rhs.orelse, fact.if_false), tears=tears,
+        lambda: arm(rhs.orelse, fact.if_false), tears=tears, grows=not tears,
     )
 
 
