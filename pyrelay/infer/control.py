@@ -64,8 +64,8 @@ def split(
 ) -> list[V.Value]:
     """An If whose arms leave objects with different structure: what follows goes into both arms.
 
-    With `tears` such objects may be left behind: only the results still know their content. Without,
-    code behind the block at hand goes on with both, and lists become growing ones.
+    With `tears` such objects may be left behind: only the results still know their content.
+    Without, code behind the block at hand goes on with both, and lists become growing ones.
     """
     rhs = let.rhs
     assert isinstance(rhs, If)

@@ -31,4 +31,52 @@ def program(x, y, n, a, b):
         raise ValueError
     return np.sum(m2)
 """,
+    "many exceptions on their way at once": """
+def program(x, y, n, a, b):
+    m = np.outer(a, b)
+    p = lambda z: tame(m[1, int(np.trace(m)) % len(a)] if n in (0, 2, 3) else np.trace(m))
+    try:
+        f = tame(strict(m[n % len(a), -1], 'here'))
+        for v in b:
+            if p(v) > a[n % len(a)]:
+                y = tame(p(m[n % len(a), (n + 1) % len(a)]))
+            else:
+                a, b = b, a
+            x, y = y, x
+    except (ValueError, KeyError) as error:
+        f = tame(y)
+    except IndexError:
+        f = 0.25
+    return x + 2 * y + f, n, a + 2 * b
+""",
+    "a list that one branch makes longer in a try": """
+def program(x, y, n, a, b):
+    g = []
+    try:
+        f = tame(strict(a[0], 'here'))
+        if x < y or np.any(a > y):
+            g.append(tame(1.0))
+            if x > 7.0 and len(g) < n:
+                raise ValueError(f'number {n}')
+        else:
+            x, y = y, x
+    except ValueError:
+        f = 0.25
+    return x + 2 * y + f + sum(g) + len(g), n, a
+""",
+    "a try in a try in a loop": """
+def program(x, y, n, a, b):
+    for k in range(n):
+        try:
+            f = tame(strict(a[k % len(a)], 'here'))
+            try:
+                h = tame(strict(b[k % len(a)] + f, 'there'))
+                g = np.outer(a, b)[k % len(a), -1]
+            except ValueError:
+                h = 0.5
+            x = tame(x + h)
+        except (ValueError, KeyError) as error:
+            y = tame(y + len(str(error)))
+    return x + 2 * y, n, a
+""",
 }
