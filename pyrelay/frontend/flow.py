@@ -122,7 +122,7 @@ def analyse(body: Statements | ast.expr, names: Names) -> Flow:
     kept = [
         variable
         for attempt, live in flow.ended.items()
-        for variable in flow.summary[attempt, "body"].assigned if variable.bit & live
+        for variable in flow.summary.get((attempt, "body"), EMPTY).assigned if variable.bit & live
     ]
     for variable in kept:
         variable.captured = True
@@ -319,7 +319,8 @@ class _Liveness:
         if node.final:
             exits = dict.fromkeys(exits, live)
         ended = live
-        for exit in self.flow.summary[node, "body"].exits & exits.keys():
+        body = self.flow.summary.get((node, "body"), EMPTY)  # none if it is never reached
+        for exit in body.exits & exits.keys():
             ended |= exits[exit]
         self.note(self.flow.ended, node, ended)
         live |= yield self.statements(node.body, live, exits)
