@@ -96,7 +96,7 @@ def _beyond(it: Interpreter, call: OpCall) -> list[Failure]:
                 it.program.checked.add(it.builder.lets[-1])  # that is a position of it
             numbers = (flat, axis, size)
             pieces = [
-                V.Known(p) if isinstance(p, str) else _digits(it, numbers[p])  # type: ignore[index]
+                V.Known(p) if isinstance(p, str) else _digits(it, numbers[p])
                 for p in OUT_OF_BOUNDS
             ]
             return (text.text(it, text.joined, *pieces),)
