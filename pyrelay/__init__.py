@@ -31,6 +31,7 @@ from pyrelay.errors import (
 from pyrelay.infer.structure import pack
 from pyrelay.measuring import benchmark, info
 from pyrelay.scoping import scope
+from pyrelay.tuning import tune
 
 __all__ = [
     "AliasError",
@@ -63,5 +64,6 @@ __all__ = [
     "nn",
     "pack",
     "scope",
+    "tune",
     "value_and_grad",
 ]

@@ -106,6 +106,15 @@ class Compiled:
             self._hits[0] += 1
         return entry.call(flat)
 
+    def again(self) -> Compiled:
+        """The same function with nothing compiled."""
+        return Compiled(*self.__pyrelay__, device=self.device)
+
+    def forget(self) -> None:
+        """Drop the programs, so that calls compile them again."""
+        self._table.clear()
+        self._direct = self._dispatch
+
     # -- finding a program -------------------------------------------------------------------------
 
     def _in_order(

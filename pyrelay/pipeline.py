@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config
-from pyrelay.devices import native
+from pyrelay.devices import cpu, native
 from pyrelay.devices.base import Device, device
+from pyrelay.devices.choices import as_chosen, chosen
 from pyrelay.grad.expand import expand
 from pyrelay.infer.specialise import Specialised
 from pyrelay.ir import walk
@@ -262,7 +263,9 @@ def planned(program: Specialised, module: Module, on: str | None = None) -> Plan
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),
     )
-    made = plan(module, _device_for(module, on).target, entry)
+    place, choices = _device_for(module, on), chosen(program.module)
+    target = cpu.target(choices) if place.native else place.target
+    made = as_chosen(plan(module, target, entry), choices)
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
     dump("emit", show_kernels, made)

@@ -16,20 +16,24 @@ layout. Parameters:
                      elements (0 where that operand is broadcast)
     block[...]       the operands of the kernel that makes scores
 
-The parallel axis counts blocks of ``ROWS`` targets of each entry of the batch. A block of scores,
-``ROWS`` by ``COLUMNS``, lies in the frame of the kernel; how blocks of columns are joined is said
-in ``lower/attention.py``.
+The parallel axis counts blocks of ``choices.targets`` targets of each entry of the batch. A block
+of scores, ``choices.targets`` by ``choices.sources``, lies in the frame of the kernel; how blocks
+of columns are joined is said in ``lower/attention.py``.
 """
 
 from __future__ import annotations
 
 import functools
 
-from pyrelay.devices.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT, native_vector_bits
+from pyrelay.devices.choices import DEFAULT, Choices
+from pyrelay.devices.matmul import (
+    COLUMN_UNIT,
+    FINISHING_OPERANDS,
+    ROW_UNIT,
+    native_vector_bits,
+    product_name,
+)
 from pyrelay.ir.types import DType
-
-ROWS = 64
-COLUMNS = 512
 
 _TEXT = """\
 from math import inf
@@ -149,16 +153,19 @@ def kernel(block, begin, end):
 
 
 @functools.cache
-def attention_kernel(dtype: DType, vector_bits: int | None = None) -> str:
+def attention_kernel(
+    dtype: DType, vector_bits: int | None = None, choices: Choices = DEFAULT
+) -> str:
     """The text of the kernel for floats of this type.
 
     ``vector_bits``: 128, 256 or 512; this CPU's widest vectors unless given.
     """
-    assert ROWS <= ROW_UNIT
+    rows, columns = choices.targets, choices.sources
+    assert rows <= ROW_UNIT
     bits = native_vector_bits() if vector_bits is None else vector_bits
     return _TEXT.format(
-        t=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{bits // (8 * dtype.size)}",
-        rows=ROWS, rows_most=ROWS - 1, columns=COLUMNS, scores=ROWS * COLUMNS,
+        t=dtype.name, size=dtype.size, vectors=product_name(dtype, bits, choices),
+        rows=rows, rows_most=rows - 1, columns=columns, scores=rows * columns,
         column_unit=COLUMN_UNIT, column_unit_most=COLUMN_UNIT - 1,
         words=5 + FINISHING_OPERANDS,
     )  # fmt: skip

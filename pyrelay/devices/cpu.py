@@ -10,6 +10,7 @@ from typing import Any
 
 from pyrelay.devices import attention, convolution, matmul
 from pyrelay.devices.base import Device
+from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.devices.entry import Executable
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_numba import emit
@@ -18,12 +19,23 @@ from pyrelay.lower.instructions import Plan
 from pyrelay.lower.target import FORWARD, AttentionKernel, ConvolutionKernel, MatmulKernel, Target
 
 
-def _matmul(dtype: DType, axes: int) -> MatmulKernel:
-    return MatmulKernel(
-        matmul.matmul_kernel(dtype), matmul.ROW_UNIT, matmul.COLUMN_UNIT,
-        round(matmul.picoseconds_per_product(dtype)),
-        matmul.FINISHING_OPERANDS if dtype.kind == "f" else 0,
-    )
+def target(choices: Choices = DEFAULT) -> Target:
+    """What the planner asks of the CPU, for programs compiled with some choices."""
+
+    def product(dtype: DType, axes: int) -> MatmulKernel:
+        return MatmulKernel(
+            matmul.matmul_kernel(dtype, None, choices), matmul.ROW_UNIT, matmul.COLUMN_UNIT,
+            round(matmul.picoseconds_per_product(dtype)),
+            matmul.FINISHING_OPERANDS if dtype.kind == "f" else 0,
+        )
+
+    def attended(dtype: DType) -> AttentionKernel:
+        return AttentionKernel(
+            attention.attention_kernel(dtype, None, choices), choices.targets,
+            round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS,
+        )
+
+    return Target(emit, product, _convolution, attended)
 
 
 def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:
@@ -34,16 +46,9 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     )
 
 
-def _attention(dtype: DType) -> AttentionKernel:
-    return AttentionKernel(
-        attention.attention_kernel(dtype), attention.ROWS,
-        round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS,
-    )
-
-
 def _load(plan: Plan) -> Callable[..., Any]:
     return Executable(encode(plan)).call
 
 
-TARGET = Target(emit, _matmul, _convolution, _attention)
+TARGET = target()
 DEVICE = Device("cpu", TARGET, _load, native=True)

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import functools
 
+from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.ir.types import DType
 
 ROW_UNIT = 256
@@ -62,15 +63,27 @@ def picoseconds_per_product(dtype: DType) -> float:
     return 200.0 / lanes
 
 
-def matmul_kernel(dtype: DType, vector_bits: int | None = None) -> str:
+def matmul_kernel(
+    dtype: DType, vector_bits: int | None = None, choices: Choices = DEFAULT
+) -> str:
     """The text of the kernel for this dtype.
 
-    ``vector_bits``: 128, 256 or 512; this CPU's widest vectors unless given.
+    ``vector_bits``: 128, 256 or 512; this CPU's widest vectors unless given. Of ``choices`` the
+    sizes of blocks count.
     """
     if dtype.kind != "f":
         return _plain_kernel(dtype)
     bits = native_vector_bits() if vector_bits is None else vector_bits
-    return _TILED.format(vectors=f"{dtype.name}x{bits // (8 * dtype.size)}")
+    return _TILED.format(vectors=product_name(dtype, bits, choices))
+
+
+def product_name(dtype: DType, bits: int, choices: Choices = DEFAULT) -> str:
+    """What ``matmul_blocks`` calls a product, after ``product_``: dtype, lanes, sizes of blocks."""
+    name = f"{dtype.name}x{bits // (8 * dtype.size)}"
+    sizes = choices.depth, choices.row_bytes, choices.band
+    if sizes == (DEFAULT.depth, DEFAULT.row_bytes, DEFAULT.band):
+        return name
+    return "_".join([name, *map(str, sizes)])
 
 
 _TILED = """\

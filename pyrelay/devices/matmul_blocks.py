@@ -26,17 +26,19 @@ from typing import Any
 from llvmlite import ir as llvm
 from numba.core import types
 
+from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
 from pyrelay.devices.matmul_tiles import Code, Shape, dots, lines, pack, tile, turn
 
-# Blocking, measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at most 32 KiB)
-# stays in the first cache, a band of a and what fits of a group of panels in the second.
-_DEPTH = 256  # values of k
-_GROUP_BYTES = 2048  # of a row of b
-_BAND = 120  # rows of a: a multiple of the tiles' 8, 6 or 4
+# Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
+# most 32 KiB) stays in the first cache, a band of a (a multiple of the tiles' 8, 6 or 4 rows) and
+# what fits of a group of panels in the second.
 _PACKED_ROWS = 8  # rows of a that are packed at a time, of which the next overwrite what is extra
+
+Sizes = tuple[int, int, int]
+"""Values of k, bytes of a row of b, rows of a that are packed at a time."""
 
 # Words of a product's parameters, and of a part.
 _A, _B, _C, _M, _N, _K, _A_TURNED, _B_TURNED, _ADDED = range(1, 10)
@@ -100,13 +102,16 @@ def _next_part(module: llvm.Module) -> Function:
 class _Product:
     """Writes ``product``: one method per way to compute a part."""
 
-    def __init__(self, module: llvm.Module, symbol: str, dtype: str, lanes: int) -> None:
+    def __init__(
+        self, module: llvm.Module, symbol: str, dtype: str, lanes: int, sizes: Sizes
+    ) -> None:
         self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
         self.size = 4 if dtype == "f32" else 8
         self.lanes = lanes
         # Sixteen accumulators of 32 registers, or twelve of 16; where masks take registers, eight.
         self.rows, self.rows_in_place = (8, 8) if lanes * self.size == 64 else (6, 4)
-        self.group = _GROUP_BYTES // self.size
+        self.depth, row_bytes, self.band = sizes
+        self.group = row_bytes // self.size
         next_part = module.globals.get("next_part") or _next_part(module).native
         self.f = f = Function(module, symbol, 3)
         f.native.linkage = "internal"
@@ -124,8 +129,8 @@ class _Product:
         self.a_step = self.a_turned.choose(self.a_line, 1)
         self.b_step = self.b_turned.choose(1, self.b_line)
         self.b_column = self.b_turned.choose(self.b_line, 1)
-        self.packed_a = self._local(_BAND * _DEPTH + _PACKED_ROWS)
-        self.packed_b = self._local(self.group * _DEPTH)
+        self.packed_a = self._local(self.band * self.depth + _PACKED_ROWS)
+        self.packed_b = self._local(self.group * self.depth)
         part = f.address(f.local_words(_PART_WORDS))
         self.finisher = param(_FINISH)
         self.finishing = f.address(f.local_words(FINISHING_WORDS))
@@ -188,8 +193,8 @@ class _Product:
     @contextmanager
     def depths(self) -> Iterator[tuple[Word, Word, Word]]:
         """Blocks of k: their start, how many values, whether c holds a sum that they add to."""
-        with self.over(0, (self.k < 1).choose(1, self.k), _DEPTH) as k0:
-            yield k0, self.f.smaller(self.k - k0, _DEPTH), self.added | (k0 > 0).word()
+        with self.over(0, (self.k < 1).choose(1, self.k), self.depth) as k0:
+            yield k0, self.f.smaller(self.k - k0, self.depth), self.added | (k0 > 0).word()
 
     def at(self, base: Word, index: Word | int) -> Word:
         return base + index * self.size
@@ -292,8 +297,8 @@ class _Product:
             with self.depths() as (k0, depth, keep), f.either(packs) as (packed, in_place):
                 with packed:
                     self._pack_b(g0, g1, k0, depth)
-                    with self.over(self.i0, self.i1, _BAND) as h0:
-                        h1 = f.smaller(self.i1, h0 + _BAND)
+                    with self.over(self.i0, self.i1, self.band) as h0:
+                        h1 = f.smaller(self.i1, h0 + self.band)
                         self._pack_a(h0, h1, k0, depth)
                         with (
                             self.over(g0, g1, 2 * self.lanes) as j,
@@ -337,10 +342,10 @@ class _Product:
                 self.write(tile, self.shape(tall, 2), *operands, packed=packed)
 
     def _panel(self, column: Word) -> Word:
-        return self.packed_b + column * (_DEPTH * self.size)
+        return self.packed_b + column * (self.depth * self.size)
 
     def _lines(self, row: Word) -> Word:
-        return self.packed_a + row * (_DEPTH * self.size)
+        return self.packed_a + row * (self.depth * self.size)
 
     def _pack_b(self, g0: Word, g1: Word, k0: Word, depth: Word) -> None:
         shape = self.shape(1, 2)
@@ -375,19 +380,21 @@ next_part = define("next_part", fixed(types.int64, *(types.int64,) * 5), _emit_n
 
 
 @functools.cache
-def _product(dtype: str, lanes: int) -> Intrinsic:
-    symbol = f"product_{dtype}x{lanes}"
+def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
 
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
         known = b.module.globals.get(symbol)
-        b.call(known or _Product(b.module, symbol, dtype, lanes).f.native, args)
+        b.call(known or _Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
 
     words = (types.int64,) * 3
     return define(symbol, fixed(types.void, *words), emit)
 
 
 def __getattr__(name: str) -> Intrinsic:
-    match = re.fullmatch(r"product_(f32|f64)x(2|4|8|16)", name)
+    match = re.fullmatch(r"product_(f32|f64)x(2|4|8|16)(?:_(\d+)_(\d+)_(\d+))?", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _product(match[1], int(match[2]))
+    sizes = DEFAULT.depth, DEFAULT.row_bytes, DEFAULT.band
+    if match[3] is not None:
+        sizes = int(match[3]), int(match[4]), int(match[5])
+    return _product(name, match[1], int(match[2]), sizes)

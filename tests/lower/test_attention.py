@@ -12,6 +12,7 @@ import scipy.special
 import pyrelay
 from pyrelay import nn
 from pyrelay.devices import attention, matmul
+from pyrelay.devices.choices import DEFAULT
 from pyrelay.ir.types import f32, f64
 from tests.devices.running_kernels import run
 
@@ -192,7 +193,7 @@ def test_every_vector_width(dtype: Any, bits: int) -> None:
             for shape in ((targets, depth), (sources, depth), (sources, width))
         )
         out = np.full((batch, targets, width), 7, dtype.numpy)
-        blocks = batch * -(-targets // attention.ROWS)
+        blocks = batch * -(-targets // DEFAULT.targets)
         run(source, q, k, v, out, targets, sources, depth, width, 0, 1, 0, depth, depth, width,
             0, 0, 0, 1, batch, targets * depth, sources * depth, sources * width,
             ranges=[(n, n + 1) for n in range(blocks)])  # fmt: skip
