@@ -144,7 +144,9 @@ def of_layers(
     found = [normal(rng, batch, *image)]
     for shape in shapes:
         terms = shape[0] if len(shape) == 2 else int(np.prod(shape[1:]))
-        found.append(normal(rng, *shape, scale=(2 / terms) ** 0.5))
+        # Uniform numbers of this variance: VGG-16 has 138 million of them.
+        spread = np.float32((24 / terms) ** 0.5)
+        found.append((rng.random(shape, dtype=np.float32) - np.float32(0.5)) * spread)
         found.append(normal(rng, shape[1] if len(shape) == 2 else shape[0], scale=0.1))
     return tuple(found)
 

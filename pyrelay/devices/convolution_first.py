@@ -24,7 +24,7 @@ COLUMNS = 128
 _DEPTH = 160  # values of k at a time
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
-MOST_TILES, FEWEST_TILES = 64, 12  # of an image at a time, and of one that pays for transforms
+MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
 
 _FORWARD = """\
 from pyrelay.devices.offset_product import (
@@ -249,14 +249,19 @@ _WINOGRAD = """\
     across, down = (out2 + 3) // 4, (out0 + 3) // 4
     plain = flat and stride0 == 1 and stride2 == 1 and step0 == 1 and step2 == 1
     tiled = plain and taps0 == 3 and taps2 == 3 and channels >= 16 and outputs >= 16
-    tiled = tiled and across <= {most_tiles} and across * down >= {fewest_tiles}
+    tiled = tiled and across <= {most_tiles} and across * down * batch >= {fewest_tiles}
+    tiled = tiled and pixels * 5 >= across * down * 32  # else tiles are mostly empty
     if tiled:
         bands = {most_tiles} // across
         bands = (down + bands - 1) // bands
         tall = (down + bands - 1) // bands
         output_blocks = (outputs + {block_most}) // {block}
         all_units = batch * groups * column_blocks * blocks
-        all_tiled = batch * groups * output_blocks * bands
+        # Small images are taken several at a time.
+        together = {most_tiles} // (across * down) if bands == 1 else 1
+        entry_blocks = (batch + together - 1) // together
+        together = (batch + entry_blocks - 1) // entry_blocks
+        all_tiled = entry_blocks * groups * output_blocks * bands
         image_line = across * 4 + {line_extra}
         spectra, values = local_f32({spectra_size}), local_f32({values_size})
         sums, lines = local_f32({values_size}), local_f32({lines_size})
@@ -267,17 +272,20 @@ _WINOGRAD = """\
             o0, rest = unit % output_blocks * {block}, unit // output_blocks
             o_count = outputs - o0 if outputs - o0 < {block} else {block}
             first, rest = rest % bands * tall, rest // bands
-            group, entry = rest % groups, rest // groups
+            group, entry = rest % groups, rest // groups * together
+            entries = batch - entry if batch - entry < together else together
             high = down - first if down - first < tall else tall
-            tiles = (high * across + {lanes_most}) // {lanes} * {lanes}
+            own_tiles = high * across
+            tiles = (entries * own_tiles + {lanes_most}) // {lanes} * {lanes}
             low, stop = before2, before2 + extent2
             low = 0 if low < 0 else (across * 4 + 2 if low > across * 4 + 2 else low)
             stop = low if stop < low else (across * 4 + 2 if stop > across * 4 + 2 else stop)
             c0 = 0
             while c0 < channels and high > 0:
                 c_count = channels - c0 if channels - c0 < {block} else {block}
-                for c in range(c_count):
-                    plane = (entry * groups + group) * channels + c0 + c
+                for n in range(c_count * entries):
+                    c, which = n // entries, n % entries
+                    plane = ((entry + which) * groups + group) * channels + c0 + c
                     for r in range(high * 4 + 2):
                         t0 = first * 4 + r - before0
                         low_here = 0 if t0 < 0 or t0 >= extent0 else low
@@ -289,7 +297,8 @@ _WINOGRAD = """\
                     for r in range(high):
                         winograd_image_{vectors}(
                             lines + r * 4 * image_line * 4, image_line,
-                            values + (c * {tile_line} + r * across) * 4, {values_plane}, across)
+                            values + (c * {tile_line} + which * own_tiles + r * across) * 4,
+                            {values_plane}, across)
                 for o in range(o_count):
                     winograd_weights_{vectors}(
                         w + ((group * outputs + o0 + o) * channels + c0) * 36,
@@ -307,43 +316,45 @@ _WINOGRAD = """\
                     store_ordered_i64(words, 9, c0)
                     offset_product_{vectors}(words)
                 c0 += {block}
-            row = (entry * groups + group) * outputs + o0
-            for o in range(o_count):
-                for r in range(high):
-                    q0 = (first + r) * 4
-                    q_count = out0 - q0 if out0 - q0 < 4 else 4
-                    winograd_outputs_{vectors}(
-                        sums + (o * {tile_line} + r * across) * 4, {values_plane}, across,
-                        y + ((row + o) * pixels + q0 * out2) * 4, out2, q_count, out2)
-            q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
-            # Transforms spread what is not finite: such outputs are added up term by term.
-            spread = f32(0)
-            for o in range(o_count):
-                at = (row + o) * pixels
-                for p in range(at + first * 4 * out2, at + q_end * out2):
-                    spread = add_reassociated(spread, load_f32(y, p) * f32(0))
-            if spread != spread:
+            for which in range(entries):
+                row = ((entry + which) * groups + group) * outputs + o0
                 for o in range(o_count):
-                    for q0 in range(first * 4, q_end):
-                        at = (row + o) * pixels + q0 * out2
-                        for q in range(out2):
-                            store_inner_f32(y, at + q, f32(0))
-                        for k in range(channels * 9):
-                            t0, t2 = q0 + k % 9 // 3 - before0, k % 3 - before2
-                            plane = (entry * groups + group) * channels + k // 9
-                            source = (plane * extent0 + t0) * extent2 + t2
-                            low_here = -t2 if t2 < 0 else 0
-                            stop_here = out2 if out2 < extent2 - t2 else extent2 - t2
-                            stop_here = 0 if t0 < 0 or t0 >= extent0 else stop_here
-                            weight = load_f32(w, (group * outputs + o0 + o) * depth_all + k)
-                            for q in range(low_here, stop_here):
-                                term = load_inner_f32(x, source + q) * weight
-                                store_inner_f32(y, at + q, load_inner_f32(y, at + q) + term)
-            if finisher != 0 and high > 0:
-                p_end = q_end * out2
-                store_ordered_i64(finishing, 2, first * 4 * out2)
-                store_ordered_i64(finishing, 3, p_end)
-                call_address(finisher, finishing, row, row + o_count)
+                    for r in range(high):
+                        q0 = (first + r) * 4
+                        q_count = out0 - q0 if out0 - q0 < 4 else 4
+                        winograd_outputs_{vectors}(
+                            sums + (o * {tile_line} + which * own_tiles + r * across) * 4,
+                            {values_plane}, across,
+                            y + ((row + o) * pixels + q0 * out2) * 4, out2, q_count, out2)
+                q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
+                # Transforms spread what is not finite: such outputs are added up term by term.
+                spread = f32(0)
+                for o in range(o_count):
+                    at = (row + o) * pixels
+                    for p in range(at + first * 4 * out2, at + q_end * out2):
+                        spread = add_reassociated(spread, load_f32(y, p) * f32(0))
+                if spread != spread:
+                    for o in range(o_count):
+                        for q0 in range(first * 4, q_end):
+                            at = (row + o) * pixels + q0 * out2
+                            for q in range(out2):
+                                store_inner_f32(y, at + q, f32(0))
+                            for k in range(channels * 9):
+                                t0, t2 = q0 + k % 9 // 3 - before0, k % 3 - before2
+                                plane = ((entry + which) * groups + group) * channels + k // 9
+                                source = (plane * extent0 + t0) * extent2 + t2
+                                low_here = -t2 if t2 < 0 else 0
+                                stop_here = out2 if out2 < extent2 - t2 else extent2 - t2
+                                stop_here = 0 if t0 < 0 or t0 >= extent0 else stop_here
+                                weight = load_f32(w, (group * outputs + o0 + o) * depth_all + k)
+                                for q in range(low_here, stop_here):
+                                    term = load_inner_f32(x, source + q) * weight
+                                    store_inner_f32(y, at + q, load_inner_f32(y, at + q) + term)
+                if finisher != 0 and high > 0:
+                    p_end = q_end * out2
+                    store_ordered_i64(finishing, 2, first * 4 * out2)
+                    store_ordered_i64(finishing, 3, p_end)
+                    call_address(finisher, finishing, row, row + o_count)
         return 0
 """
 _BLOCK = 32  # channels, and outputs, at a time

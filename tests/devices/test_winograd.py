@@ -49,6 +49,7 @@ def normal(*shape: int) -> np.ndarray:
 @pytest.mark.parametrize("bits", [pytest.param(128, marks=pytest.mark.slow), None, 512])
 def test_tiles_reach_every_edge(bits: int | None) -> None:
     for channels, outputs, groups, extents, before, after in [
+        (40, 35, 1, (5, 8), (1, 1), (1, 1)),
         (16, 16, 1, (16, 16), (1, 1), (1, 1)),
         (33, 70, 1, (13, 30), (1, 1), (1, 1)),
         (80, 96, 2, (20, 19), (0, 2), (1, 0)),
@@ -56,7 +57,8 @@ def test_tiles_reach_every_edge(bits: int | None) -> None:
         (20, 18, 1, (7, 250), (1, 1), (1, 1)),
         (16, 16, 1, (14, 40), (-1, 5), (0, -3)),
     ]:
-        x, w = normal(2, channels, *extents), normal(outputs, channels // groups, 3, 3)
+        entries = 33 if channels == 40 else 2
+        x, w = normal(entries, channels, *extents), normal(outputs, channels // groups, 3, 3)
         found, wanted = convolved(x, w, groups, before, after, bits)
         np.testing.assert_allclose(found, wanted, atol=2e-6 * np.abs(wanted).max() * 5)
 
@@ -82,6 +84,8 @@ def test_other_numbers_of_units_and_pieces_give_the_same_bits() -> None:
 def test_what_is_not_finite_spreads_no_further_than_its_neighbours() -> None:
     x, w = normal(2, 17, 18, 23), normal(33, 17, 3, 3)
     x[0, 3, 5, 6], x[0, 4, 17, 22], x[1, 0, 0, 9] = np.inf, np.nan, -np.inf
+    few = convolved(x[:, :, :9, :9].repeat(3, axis=0), w)
+    np.testing.assert_array_equal(np.isfinite(few[0]), np.isfinite(few[1]))
     found, wanted = convolved(x, w)
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
     np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
