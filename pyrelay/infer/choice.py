@@ -17,7 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.effects import emit_raise
 from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.open_keys import key_of
+from pyrelay.infer.open_keys import is_open, key_of
 from pyrelay.infer.operators import compare, raised
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
@@ -107,15 +107,19 @@ def choose_by_key(
     return among(0)
 
 
-def has_key(it: Interpreter, content: Mapping[Any, V.Value], key: V.Value) -> V.Value:
-    """`key in content` of a dict."""
+def has_key(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
+    """`key in ref` of a dict."""
     from pyrelay.infer.operators import either
 
-    if not _is_open(it, key):
+    content = it.content(ref.root)
+    whole = isinstance(key, V.Tuple) and ref.root.made is not None and is_open(it, key)
+    if not whole and not _is_open(it, key):
         return V.Known(it.static(key, "the key") in content)
+    if ref.root.made is not None:
+        it.program.open_keys.add(ref.root.made)
     found: V.Value = V.Known(False)
     for known in content:
-        if types.of_scalar(known) is not None:
+        if types.of_scalar(known) is not None or (whole and isinstance(known, tuple)):
             found = either(it, found, truth(it, compare(it, "==", key, V.Known(known))))
     return found
 

@@ -401,7 +401,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         case V.Ref(root) if root.kind == "dict":
             from pyrelay.infer.choice import has_key
 
-            return has_key(it, it.content(root), item)
+            return has_key(it, container, item)
     from pyrelay.infer.generators import taken
     from pyrelay.infer.iteration import iterate
     from pyrelay.infer.truth import truth

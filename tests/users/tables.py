@@ -592,3 +592,31 @@ def union_find(parent, edges):
             parent[ra] = rb
             groups -= 1
     return groups
+
+
+@use((6, 5), (0, 3))
+def lattice_paths(rows, columns):
+    memo = {}
+
+    def paths(i, j):
+        if i == 0 or j == 0:
+            return 1
+        if (i, j) not in memo:
+            memo[i, j] = paths(i - 1, j) + paths(i, j - 1)
+        return memo[i, j]
+
+    return paths(rows, columns)
+
+
+@use((9, 1.1), wrt=(1,))
+def remembered_recurrence(n, x):
+    memo = {}
+
+    def term(k):
+        if k in memo:
+            return memo[k]
+        found = x if k < 2 else term(k - 1) * x + term(k - 2)
+        memo[k] = found
+        return found
+
+    return term(n)
