@@ -29,6 +29,9 @@ WORTH_WAKING = 40_000_000
 """Picoseconds of work from which on it pays to wake sleeping workers first."""
 
 CHUNKS_PER_THREAD = 4
+LONG = 200_000_000_000
+"""Picoseconds of work from which on even a launch that asks for fewer chunks gets that many."""
+
 LARGEST_BLOCK = 512
 """Words of a kernel's block that fit a thread's copy of it; longer ones run on one thread."""
 
@@ -141,6 +144,8 @@ class Teamwork:
             f.ret(f.call_address(kernel, block, 0, extent))
         with f.when(~f.exchange_if(team, Team.BUSY, 0, 1)):
             f.ret(f.call_address(kernel, block, 0, extent))
+        # Nobody looks for Ctrl-C inside a chunk of a product: a long one is cut all the same.
+        most = (work > LONG).choose(CHUNKS_PER_THREAD, most)
         wanted = f.smaller(f.load(team, Team.THREADS) * most,
                            work.unsigned_div(GRAIN) + 1)  # fmt: skip
         wanted = f.smaller(f.smaller(wanted, extent), CHUNK_MASK >> 1)
