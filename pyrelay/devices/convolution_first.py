@@ -169,6 +169,10 @@ def kernel(block, begin, end):
                 q0, q1, q2 = first_q0, first_q1, first_q2
                 target = patches + r * line * {size}
                 left = span
+                # The positions from which the tap sees something of a line.
+                t2 = tap2 * step2 - before2
+                low_all = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
+                high_all = (extent2 - t2 + stride2 - 1) // stride2
                 while left > 0:
                     t0 = q0 * stride0 + plane * plane_step - before0
                     t1 = q1 * stride1 + tap1 * step1 - before1
@@ -177,12 +181,8 @@ def kernel(block, begin, end):
                     low = 0
                     high = 0
                     if t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1:
-                        if stride2 == 1:
-                            low = -t2 if t2 < 0 else 0
-                            high = extent2 - t2
-                        else:
-                            low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
-                            high = (extent2 - t2 + stride2 - 1) // stride2
+                        low = low_all - q2 if low_all > q2 else 0
+                        high = high_all - q2
                         low = run if low > run else low
                         high = low if high < low else (run if high > run else high)
                     source = x + (source_all + (t0 * extent1 + t1) * extent2 + t2) * {size}

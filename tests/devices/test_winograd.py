@@ -46,7 +46,9 @@ def normal(*shape: int) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("bits", [pytest.param(128, marks=pytest.mark.slow), None, 512])
+@pytest.mark.parametrize("bits", [
+    None, *(pytest.param(bits, marks=pytest.mark.slow) for bits in (128, 512))
+])
 def test_tiles_reach_every_edge(bits: int | None) -> None:
     for channels, outputs, groups, extents, before, after in [
         (40, 35, 1, (5, 8), (1, 1), (1, 1)),
