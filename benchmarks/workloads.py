@@ -398,6 +398,18 @@ def array_programs() -> tuple[Workload, ...]:
         ("kmeans", "k-means, 3,000 points, 8 centres, 3 steps",
          (random((3000, 4)), random((8, 4)), 3)),
         ("monte_carlo", "pi from 100,000 pairs of a linear congruence", (100_000, 42)),
+        ("distances", "distances of 200 rows of 8, row by row", (random((200, 8)),)),
+        ("body_vectors", "n-body, 100 bodies as vectors, 3 steps",
+         (random((100, 3)), random((100, 3)), random(100), 3, 0.01)),
+        ("lu_dots", "LU by dot products, 120 x 120", (symmetric,)),
+        ("elimination", "LU with pivots by rows, 120 x 120", (half,)),
+        ("rank_k", "triangle of a product by rows, 120 x 120",
+         (square[:120, :120].copy(), half, 1.5, 0.5)),
+        ("durbin", "Durbin's recursion, 400 steps", (random(400) * 0.01,)),
+        ("viterbi", "Viterbi, 12 states, 500 steps",
+         (np.log(random((12, 12))), np.log(random((12, 6))), np.log(random(12)),
+          integers(0, 6, 500))),
+        ("seidel_rows", "stencil of nine in place by rows, 200 x 200, 5 sweeps", (square, 5)),
     )
     # Orders of summation differ; a chaotic orbit keeps six digits of that at this length.
     return tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 import pyrelay
-from benchmarks.programs import arrays, image_networks, networks, plain, trees
+from benchmarks.programs import arrays, image_networks, networks, plain, rows, trees
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -28,6 +28,7 @@ PROGRAMS = {
     "depth": thunk(pyrelay.jit(plain.depth)),
     "nest": thunk(pyrelay.jit(plain.nest)),
     **{name: thunk(pyrelay.jit(function)) for name, function in arrays.PROGRAMS.items()},
+    **{name: thunk(pyrelay.jit(function)) for name, function in rows.PROGRAMS.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in networks.FORWARD.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in trees.PROGRAMS.items()},
     **{name: thunk(pyrelay.jit(function)) for name, function in image_networks.FORWARD.items()},

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.programs import arrays, image_networks, networks, trees
+from benchmarks.programs import arrays, image_networks, networks, rows, trees
 
 
 def elementwise(x, w, b):
@@ -221,6 +221,7 @@ PROGRAMS = {
     "depth": thunk(depth_by_loop),
     "nest": thunk(nest),
     **{name: thunk(function) for name, function in arrays.PROGRAMS.items()},
+    **{name: thunk(function) for name, function in rows.PROGRAMS.items()},
     **{name: thunk(function) for name, function in networks.FORWARD.items()},
     **{name: thunk(function) for name, function in trees.PROGRAMS.items()},
     **{name: thunk(function) for name, function in image_networks.FORWARD.items()},

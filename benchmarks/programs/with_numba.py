@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from benchmarks.programs import array_loops, arrays, plain
+from benchmarks.programs import array_loops, arrays, plain, row_loops, rows
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -102,6 +102,7 @@ PROGRAMS = {
         name: thunk(njit(getattr(array_loops, name, function)))
         for name, function in arrays.PROGRAMS.items()
     },
+    **{name: thunk(njit(getattr(row_loops, name))) for name in rows.PROGRAMS},
 }
 
 
