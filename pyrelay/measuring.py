@@ -106,7 +106,7 @@ def _gpu() -> str:
     from pyrelay.devices import cuda
 
     try:
-        return cuda.gpu().name
+        return cuda.driver().name
     except DeviceError as error:
         return error.message
 

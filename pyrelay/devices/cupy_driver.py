@@ -32,11 +32,12 @@ from pyrelay.ir.types import DTYPES
 OPTIONS = ("-std=c++17", "-fmad=false")
 
 ELEMENT_THREADS = 256
-"""Threads of a block whose items are computed one by one."""
+"""Threads of a block whose items are computed one by one, at most."""
 
 WAVES = 32
 """Blocks for each multiprocessor, at most; threads go on to further items by themselves."""
 
+_WARP = 32
 _SPINNING = 0.002  # seconds of looking at the stream without a pause
 _PAUSE = 0.0001
 _MOST_CALLS = 64  # of cuBLAS for one stack of products
@@ -78,7 +79,8 @@ class CupyDriver(Driver):
         properties = self.runtime.getDeviceProperties(cupy.cuda.Device().id)
         told = properties["name"]
         self.name = told.decode() if isinstance(told, bytes) else str(told)
-        self.most_blocks = WAVES * int(properties["multiProcessorCount"])
+        self.processors = int(properties["multiProcessorCount"])
+        self.most_blocks = WAVES * self.processors
         # Pinned memory can be read by kernels at the same address while they run.
         self.pinned = cupy.cuda.alloc_pinned_memory(8)
         self.stop = np.frombuffer(self.pinned, np.int64, 1)
@@ -134,7 +136,10 @@ class CupyDriver(Driver):
         if function.together:
             blocks, threads = items, function.together
         else:
-            blocks, threads = -(-items // ELEMENT_THREADS), ELEMENT_THREADS
+            # Few items are spread over all multiprocessors, by whole warps.
+            share = -(-items // (_WARP * self.processors)) * _WARP
+            threads = min(share, ELEMENT_THREADS)
+            blocks = -(-items // threads)
         function.kernel((min(blocks, self.most_blocks),), (threads,), tuple(arguments))
 
     def wait(self) -> None:

@@ -149,7 +149,8 @@ def test_gradients_of_each_family_of_ops_are_those_of_the_cpu() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize("last", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("last", [False, True])
 def test_convolutions_and_their_gradients_are_those_of_the_cpu(last: bool) -> None:
     def loss(x: Any, w: Any) -> Any:
         y = nn.conv2d(x, w, stride=2, padding=1, groups=2, channels_last=last)

@@ -112,6 +112,7 @@ def test_failures_in_graphs_are_the_first_of_their_call(driver: Counted) -> None
     np.testing.assert_allclose(function(x, index, 4), walk(x, index, 4))
 
 
+@pytest.mark.slow
 def test_words_that_are_others_at_each_call_make_no_graphs(
     driver: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_an_lstm_is_one_kernel_and_what_goes_before_it(driver: Counted) -> None:
     assert driver.launched <= 4
 
 
+@pytest.mark.slow
 def test_large_loops_run_round_by_round(driver: Counted) -> None:
     function = pyrelay.jit(lstm, device=ON)
     function(*weights(6))
@@ -110,6 +111,7 @@ def test_a_loop_that_ends_by_what_it_computes_waits_for_nothing(
         assert [type(f) for f in found] == [type(p) for p in plain]
 
 
+@pytest.mark.slow
 def test_swapped_and_nested_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     def heat(u: Any, k: int) -> Any:
         v = u.copy()
@@ -151,6 +153,7 @@ def test_errors_inside_are_those_of_the_round(monkeypatch: pytest.MonkeyPatch) -
         assert str(caught.value).splitlines()[0] == str(wanted.value)
 
 
+@pytest.mark.slow
 def test_an_index_that_fails_in_a_kernel_ends_the_loop(driver: Counted) -> None:
     def chase(x: Any, index: Any) -> Any:
         for k in range(10):
