@@ -10,6 +10,7 @@ operands in reverse order.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -23,7 +24,14 @@ import numpy as np
 
 from pyrelay import config
 from pyrelay.devices.cuda_prelude import BLOCKS, DEVICE, PRELUDE
-from pyrelay.devices.driver import ADDRESS, Driver, OutOfDeviceMemory, Product, Text
+from pyrelay.devices.driver import (
+    ADDRESS,
+    CannotCaptureError,
+    Driver,
+    OutOfDeviceMemory,
+    Product,
+    Text,
+)
 from pyrelay.errors import DeviceError
 from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.ir.types import DTYPES
@@ -196,14 +204,18 @@ class CupyDriver(Driver):
 
     def capture(self, issue: Callable[[], None]) -> Any:
         stream = self.cupy.cuda.Stream(non_blocking=True)
-        with stream:
-            stream.begin_capture()
-            try:
-                issue()
-            except BaseException:
-                stream.end_capture()
-                raise
-            return stream.end_capture()
+        try:
+            with stream:
+                stream.begin_capture()
+                try:
+                    issue()
+                except BaseException:
+                    with contextlib.suppress(RuntimeError):
+                        stream.end_capture()
+                    raise
+                return stream.end_capture()
+        except RuntimeError as error:  # the base of the errors of CUDA and cuBLAS
+            raise CannotCaptureError from error
 
     def replay(self, graph: Any) -> None:
         graph.launch()

@@ -60,6 +60,10 @@ class OutOfDeviceMemory(MemoryError):
     """The device has no memory left."""
 
 
+class CannotCaptureError(Exception):
+    """The device does not take some work into a graph."""
+
+
 class Driver(ABC):
     """One GPU, or what stands for one."""
 
@@ -122,7 +126,10 @@ class Driver(ABC):
 
     @abstractmethod
     def capture(self, issue: Callable[[], None]) -> Any:
-        """What `issue` launches and copies, to be replayed; nothing of it is done."""
+        """What `issue` launches and copies, to be replayed; nothing of it is done.
+
+        Raises CannotCaptureError.
+        """
 
     @abstractmethod
     def replay(self, graph: Any) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyrelay.devices.driver import CannotCaptureError
 from pyrelay.devices.layout import WORD
 
 if TYPE_CHECKING:
@@ -66,13 +67,24 @@ class Stretch:
             self._enter(key)
             return function(run, *given)
         drawn = self.plans[key]
-        try:
+        if drawn is None:
+            drawn = self._draw(run, function, given)
             if drawn is None:
-                drawn = self.plans[key] = _drawn(run, function, given)
-            return self._replayed(run, drawn, function, given)
+                return function(run, *given)
+            self.plans[key] = drawn
+        return self._replayed(run, drawn, function, given)
+
+    def _draw(
+        self, run: Run, function: Callable[..., Any], given: Sequence[Any]
+    ) -> _Drawn | None:
+        """What the stretch does; None where it has to be run as it is."""
+        try:
+            return _drawn(run, function, given)
         except _UnfitError:
             self.given_up = True
-            return function(run, *given)
+        except Exception:  # of the program: it is to be raised when what comes before is done
+            return None
+        return None
 
     def _enter(self, key: Any) -> None:
         if len(self.plans) >= MOST_KEYS:
@@ -93,7 +105,11 @@ class Stretch:
         if found is None:
             if len(drawn.graphs) >= MOST_GRAPHS:
                 drawn.graphs.pop(next(iter(drawn.graphs)))
-            found = drawn.graphs[addresses] = _captured(run, function, given, made)
+            try:
+                found = drawn.graphs[addresses] = _captured(run, function, given, made)
+            except CannotCaptureError:
+                self.given_up = True
+                return function(run, *given)
         else:
             self.hits += 1
         graph, _ = found

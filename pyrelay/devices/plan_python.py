@@ -74,7 +74,11 @@ def plan_code(plan: Plan) -> PlanCode:
     """The plan written in Python."""
     shared = _Shared(plan)
     parts = [_Function(shared, number).text() for number in range(len(plan.functions))]
-    fails = any(k.code is not None and k.code.sites for k in plan.kernels)
+    fails = any(k.code is not None and k.code.sites for k in plan.kernels) or any(
+        isinstance(instruction, (ins.Raise, ins.Checked))
+        for found, function in zip(shared.loops, plan.functions, strict=True) for loop in found
+        for instruction in function.code[loop.first : loop.last]
+    )
     return PlanCode(
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.launches), fails,
         shared.generators, shared.stretches, tuple(shared.persistent),

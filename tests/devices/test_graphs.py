@@ -11,6 +11,7 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator, gpu, graphs
 from pyrelay.devices.cuda_emulator import EmulatorDriver
+from pyrelay.devices.driver import CannotCaptureError
 from tests.devices.fake_cupy import Machine, installed
 from tests.devices.running_kernels import needs_compiler
 
@@ -142,3 +143,18 @@ def test_graphs_are_given_up_before_memory_is(monkeypatch: pytest.MonkeyPatch) -
         again = function(w, v, x, y)
     for mine, theirs in zip(again, found, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_what_a_device_does_not_capture_is_launched(
+    driver: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(issue: Any) -> Any:
+        raise CannotCaptureError
+
+    monkeypatch.setattr(driver, "capture", refuse)
+    w, v, x, y = data()
+    function = pyrelay.jit(step, device=ON)
+    for _ in range(4):
+        for mine, theirs in zip(function(w, v, x, y), step(w, v, x, y), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    assert driver.replayed == 0

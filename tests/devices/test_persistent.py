@@ -153,6 +153,21 @@ def test_errors_inside_are_those_of_the_round(monkeypatch: pytest.MonkeyPatch) -
         assert str(caught.value).splitlines()[0] == str(wanted.value)
 
 
+def test_what_the_loop_itself_raises_is_not_lost() -> None:
+    def count(x: Any, n: int) -> Any:
+        total = 2**62
+        for k in range(n):
+            x = x * 0.5
+            total = total + 2**60 * (k + 1)
+        return x, total
+
+    function = pyrelay.jit(count, device=ON)
+    assert function(np.ones(2), 1)[1] == 2**62 + 2**60
+    with pytest.raises(OverflowError):
+        function(np.ones(2), 9)
+    assert function(np.ones(2), 1)[1] == 2**62 + 2**60
+
+
 @pytest.mark.slow
 def test_an_index_that_fails_in_a_kernel_ends_the_loop(driver: Counted) -> None:
     def chase(x: Any, index: Any) -> Any:
