@@ -144,7 +144,8 @@ def list_as_iterator(it: Interpreter, value: V.Value) -> V.Ref:
     ref = as_generator(it, value)
     state, closure, *bound = it.content(ref.root)
     if not isinstance(state, V.Ref):
-        state = call(it, V.Known(iteration.Items), (listed(it, ref),), {})
+        items = by_number(it, ref) or listed(it, ref)
+        state = call(it, V.Known(iteration.Items), (items,), {})
         it.heap.write(ref.root, (state, closure, *bound), it.let.span if it.let else None)
     assert isinstance(state, V.Ref)
     return state
@@ -233,7 +234,17 @@ def _all_but_one_listed(
     Raises UnsupportedOperationError where more than one never end, or nobody knows if they do.
     """
     sources = list(value.sources)
-    *others, last = [k for k, source in enumerate(sources) if is_generator(source)]
+    generators = [k for k, source in enumerate(sources) if is_generator(source)]
+    for k in generators[:-1]:
+        items = by_number(it, sources[k])
+        if items is not None:
+            sources[k] = items
+    if len(generators) > 1 and all(not is_generator(sources[k]) for k in generators[:-1]):
+        return tuple(sources), generators[-1]
+    items = by_number(it, sources[generators[-1]]) if len(generators) > 1 else None
+    if items is not None:
+        sources[generators[-1]] = items
+    *others, last = [k for k in generators if is_generator(sources[k])]
     for k in others:
         if never_ends(it, sources[k]):
             last, k = k, last
@@ -245,6 +256,49 @@ def _all_but_one_listed(
             )
         sources[k] = listed(it, sources[k])
     return tuple(sources), last
+
+
+def has_numbers(it: Interpreter, value: V.Value) -> bool:
+    """True for itertools.count and its kin."""
+    return isinstance(value, V.Ref) and _numbered(it.content(value.root)[1].owner) is not None
+
+
+def _numbered(function: Any) -> Any:
+    from pyrelay.infer.in_python import iteration
+
+    return {
+        iteration.counted: iteration.Counting, iteration.repeated: iteration.Repeating,
+        iteration.cycled: iteration.Cycling,
+    }.get(function)
+
+
+def by_number(it: Interpreter, value: V.Value) -> V.Value | None:
+    """The items of itertools.count and its kin by their number, instead of one by one.
+
+    None for another generator, or one that has begun. It counts as begun from now on.
+    """
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python import iteration
+
+    if not (isinstance(value, V.Ref) and value.root.kind == "generator"):
+        return None
+    state, closure, *bound = it.content(value.root)
+    made = _numbered(closure.owner)
+    if state != _FRESH or made is None:
+        return None
+    if made is iteration.Counting and any(_is_inexact(v) for v in bound):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "itertools.count of floats is compiled only where one loop goes through it",
+            hints=("count with ints, and compute start + step * k",),
+        )
+    it.heap.write(value.root, (_STARTED, closure, *bound), it.let.span if it.let else None)
+    return call(it, V.Known(made), bound, {})
+
+
+def _is_inexact(value: V.Value) -> bool:
+    ty = V.number_type(value)
+    return ty is None or ty.dtype.kind not in "bi"
 
 
 def never_ends(it: Interpreter, value: V.Value) -> bool:

@@ -16,7 +16,13 @@ from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import operand
 from pyrelay.infer.calls import call
-from pyrelay.infer.generators import is_generator, iterator_as_items, list_as_iterator, never_ends
+from pyrelay.infer.generators import (
+    has_numbers,
+    is_generator,
+    iterator_as_items,
+    list_as_iterator,
+    never_ends,
+)
 from pyrelay.infer.in_python import iteration
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import iterate, sequence_of
@@ -86,7 +92,7 @@ def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
         items = iterator_as_items(it, iterator)
         return call(it, V.Known(iteration.following), (items, V.Tuple(default)), {})
     if is_generator(iterator):
-        if _has_name(it, iterator) and not never_ends(it, iterator):
+        if _has_name(it, iterator) and (has_numbers(it, iterator) or not never_ends(it, iterator)):
             items = list_as_iterator(it, iterator)
             return call(it, V.Known(iteration.following), (items, V.Tuple(default)), {})
         return call(it, V.Known(iteration.first), (iterator, V.Tuple(default)), {})
@@ -153,6 +159,9 @@ def _arrangements(fn: Any) -> Callable[..., V.Value]:
 
 handles(itertools.combinations)(_arrangements(itertools.combinations))
 handles(itertools.permutations)(_arrangements(itertools.permutations))
+handles(itertools.combinations_with_replacement)(
+    _arrangements(itertools.combinations_with_replacement)
+)
 handles(itertools.pairwise)(_arrangements(itertools.pairwise))
 
 

@@ -322,3 +322,83 @@ def returns_a_generator(x):
 @refuse((X,), "cannot return an iterator", "list(")
 def returns_a_zip(x):
     return zip(x, x, strict=False)
+
+
+# -- itertools without an end, functools.cache -----------------------------------------------------
+
+
+def doubled(x):
+    for v in x:
+        yield v * 2
+
+
+def steps(a, d):
+    while True:
+        yield a
+        a += d
+
+
+@use(
+    (X, 6),
+)
+def cycle_next(x, n):
+    c = itertools.cycle([1, 2, 3])
+    return [next(c) for _ in range(6)]
+
+
+@use((4,))
+def count_steps(n):
+    ids = itertools.count(10, 2)
+    first = next(ids)
+    out = [first]
+    for k in range(n):
+        out.append(next(ids) + k)
+    return out, next(ids)
+
+
+@use((X, 4), wrt=(0,))
+def cycle_zip(x, n):
+    signs = itertools.cycle((1.0, -1.0))
+    t = 0.0
+    for v, s, k in zip(doubled(x), signs, itertools.count(1)):
+        t += v * s * k
+    return t
+
+
+@use(
+    (5, 2.0),
+)
+def endless_and_count(n, s):
+    t = 0.0
+    for u, k in zip(steps(s, 0.5), itertools.count(3)):
+        if k > n:
+            break
+        t += u * k
+    return t
+
+
+@use((3,))
+def cwr(n):
+    return list(itertools.combinations_with_replacement(range(3), 2))
+
+
+@use((7,))
+def cached_inner(n):
+    @functools.lru_cache(None)
+    def ways(k):
+        if k <= 1:
+            return 1
+        return ways(k - 1) + ways(k - 2)
+
+    return ways(n)
+
+
+@use((30,))
+def memo_grid(n):
+    @functools.cache
+    def paths(i, j):
+        if i == 0 or j == 0:
+            return 1
+        return paths(i - 1, j) + paths(i, j - 1)
+
+    return paths(3, 4)

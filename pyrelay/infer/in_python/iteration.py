@@ -125,6 +125,9 @@ def following(items: Items, default: tuple[Any, ...]) -> Any:
     return default[0]
 
 
+ENDLESS = 2**62
+"""As many items as nobody asks for."""
+
 # -- itertools -------------------------------------------------------------------------------------
 
 
@@ -134,6 +137,45 @@ def counted(start: Any = 0, step: Any = 1) -> Iterator[Any]:
     while True:
         yield number
         number += step
+
+
+class Counting:
+    """The items of itertools.count(start, step) by number."""
+
+    def __init__(self, start: Any = 0, step: Any = 1) -> None:
+        self.start, self.step = start, step
+
+    def __len__(self) -> int:
+        return ENDLESS
+
+    def __getitem__(self, number: int) -> Any:
+        return self.start + self.step * number
+
+
+class Repeating:
+    """The items of itertools.repeat(item) by number."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def __len__(self) -> int:
+        return ENDLESS
+
+    def __getitem__(self, number: int) -> Any:
+        return self.item
+
+
+class Cycling:
+    """The items of itertools.cycle(items) by number."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return ENDLESS if len(self.items) > 0 else 0
+
+    def __getitem__(self, number: int) -> Any:
+        return self.items[number % len(self.items)]
 
 
 def constant(item: Any, _: Any) -> Any:
