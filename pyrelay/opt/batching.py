@@ -15,7 +15,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import Atom, Const, Let, OpCall, Var
+from pyrelay.ir.nodes import Atom, Const, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS, Effect, Fusion
 from pyrelay.ir.types import TensorType
 
@@ -27,11 +27,14 @@ class Cannot(Exception):
 
 
 def is_batchable(let: Let) -> bool:
-    """True if `Batch.let` has a rule for a Let: a pure op call."""
+    """True if `Batch.let` has a rule for a Let: a pure op call, or a counted loop of such."""
     rhs = let.rhs
-    if not isinstance(rhs, OpCall) or let.dims or effect_of(rhs) is not Effect.PURE:
+    if let.dims or not all(isinstance(v.type, TensorType) for v in let.outs):
         return False
-    if not all(isinstance(v.type, TensorType) for v in let.outs):
+    if isinstance(rhs, Loop):
+        counted = rhs.count is not None and rhs.test is None and not rhs.exits and not rhs.dims
+        return counted and all(map(is_batchable, rhs.body.lets))
+    if not isinstance(rhs, OpCall) or effect_of(rhs) is not Effect.PURE:
         return False
     return rhs.op.name in _RULES or _is_elementwise(rhs)
 
@@ -60,8 +63,11 @@ class Batch:
     def let(self, let: Let) -> None:
         """Emit a Let for all instances. Raises Cannot if there is no rule for it."""
         call = let.rhs
-        assert isinstance(call, OpCall)
         with self.builder.at(let.span):
+            if isinstance(call, Loop):
+                self._loop(let, call)
+                return
+            assert isinstance(call, OpCall)
             if not any(a in self.differing for a in call.args):
                 args = tuple(self.one(a).atom for a in call.args)
                 outs = self.builder.bind(
@@ -102,6 +108,37 @@ class Batch:
         """Emit an op of one result."""
         handle: Handle = self.builder.call(OPS[name], *operands, **attrs)
         return handle
+
+    def _loop(self, let: Let, loop: Loop) -> None:
+        """A loop that all instances run through together."""
+        assert loop.count is not None
+        if loop.count in self.differing:
+            raise Cannot("a loop that runs longer for some")
+        inner = Batch(self.builder.nested(), self.size)
+        inner.values, inner.differing = dict(self.values), set(self.differing)
+        index = None
+        if loop.index is not None:
+            index = Var(loop.index.name, loop.index.type, span=loop.index.span)
+            inner.values[loop.index] = inner.builder.handle(index)
+        kinds = [TensorType(_type(v).dtype, (self.size, *_type(v).shape)) for v in loop.carried]
+        carried = tuple(
+            Var(v.name, ty, span=v.span) for v, ty in zip(loop.carried, kinds, strict=True)
+        )
+        for old, new in zip(loop.carried, carried, strict=True):
+            inner.bind(old, inner.builder.handle(new))
+        init = [
+            self.builder.cast(self.all(a), t.dtype)
+            for a, t in zip(loop.init, kinds, strict=True)
+        ]
+        for each in loop.body.lets:
+            inner.let(each)
+        results = [inner.all(a) for a in loop.body.results]
+        node = Loop(
+            carried, tuple(init), inner.builder.block(results), count=self.one(loop.count).atom,
+            index=index,
+        )
+        for out, values in zip(let.outs, self.builder.bind(node, kinds), strict=True):
+            self.bind(out, values)
 
     def _elementwise(self, call: OpCall) -> Sequence[Handle]:
         rank = max(_type(a).rank for a in call.args)

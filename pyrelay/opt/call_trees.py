@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pyrelay.ir import walk
-from pyrelay.ir.effects import effect_of
+from pyrelay.ir.effects import effect_of, is_pure
 from pyrelay.ir.nodes import Atom, Block, Const, FnCall, Function, If, Let, OpCall, Var
 from pyrelay.ir.op import Effect
 from pyrelay.ir.types import TensorType, type_symbols
@@ -200,12 +200,15 @@ class _Reader:
             self._call(path, made.outs, made.rhs)
             return None
         number = self._is_number(made)
+        shared = is_pure(made) and all(
+            isinstance(a, Const) or a in self.shared for a in walk.operands(made.rhs)
+        )
         if number:
-            self.numbers.update(made.outs)
+            (self.shared if shared else self.numbers).update(made.outs)
             if isinstance(made.rhs, OpCall) and made.rhs.op.name == "check_index":
                 return Check(made, self.tree(path))
             lets.append(made)
-        if not number or made.outs[0].type.dtype.is_float:  # type: ignore[union-attr]
+        if not number or shared or made.outs[0].type.dtype.is_float:  # type: ignore[union-attr]
             if not is_batchable(made):
                 raise Cannot("work without a rule")
             path.work.append(made)
@@ -239,6 +242,7 @@ class _Reader:
     def _case(self, path: _Path, results: tuple[Atom, ...]) -> Case:
         defined = {v for let in path.work for v in let.outs}
         read = [a for let in path.work for a in walk.operands(let.rhs)]
+        read += [v for let in path.work for b in walk.blocks(let.rhs) for v in walk.free_vars(b)]
         numbers = dict.fromkeys(
             a for a in (*read, *results)
             if isinstance(a, Var) and a in self.numbers and a not in defined

@@ -31,6 +31,35 @@ def test_a_level_is_one_product_of_matrices() -> None:
     np.testing.assert_allclose(f(e, w, TREE), one(e, w, TREE), rtol=1e-12)
 
 
+def repeated(e: Any, w: Any, t: Any) -> Any:
+    h = x = e[t.word]
+    if t.left is not None:
+        h = repeated(e, w, t.left) - repeated(e, w, t.right)
+    for k in range(e.shape[0]):
+        h = np.tanh(w @ h + k * x)
+    return h
+
+
+def test_a_loop_that_is_the_same_for_all_nodes_runs_once_per_level() -> None:
+    def program(e: Any, w: Any, t: Any) -> Any:
+        return np.sum(repeated(e, w, t) * b)
+
+    _, module = levelled(program, e, w, TREE)
+    (name,) = (n for n in module.functions if n.endswith(".levels"))
+    assert ops_in(module.functions[name].body)["matmul"] == 2  # of the leaves, and of a level
+    np.testing.assert_allclose(pyrelay.jit(program)(e, w, TREE), program(e, w, TREE), rtol=1e-9)
+    pyrelay.check_grads(program, (e, w, TREE), order=1)
+
+
+def turning(e: Any, w: Any, t: Any) -> Any:
+    if t.left is None:
+        return e[t.word]
+    h = turning(e, w, t.left) + turning(e, w, t.right)
+    for _ in range(t.word):
+        h = np.tanh(w @ h)
+    return h
+
+
 def count(e: Any, t: Any) -> Any:
     if t.left is None:
         return np.sum(e[t.word])
@@ -51,7 +80,9 @@ def by_value(e: Any, w: Any, t: Any) -> Any:
 
 
 def test_numbers_chains_and_recursion_on_values_stay_recursive() -> None:
-    for program, args in ((count, (e, TREE)), (chain, (e, w, TREE)), (by_value, (e, w, TREE))):
+    full = (e, w, TREE)
+    cases = ((count, (e, TREE)), (chain, full), (by_value, full), (turning, full))
+    for program, args in cases:
         before, module = levelled(lambda *a, p=program: np.sum(p(*a)), *args)
         assert module is before
 
