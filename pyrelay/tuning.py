@@ -95,6 +95,8 @@ class _Search:
         if best == self.known.DEFAULT:
             return Tuning(best, default, default, len(self.runs))
         first, second = self._compared(self.known.DEFAULT, best)
+        if second > first * _CLEARLY:  # each step was noise
+            return Tuning(self.known.DEFAULT, first, first, len(self.runs))
         return Tuning(best, first, second, len(self.runs))
 
     def _better(self, best: Choices, other: Choices) -> Choices:

@@ -89,6 +89,19 @@ def test_what_is_hardly_faster_and_what_is_the_same_program_is_not_chosen(costs:
     assert found.measured == 4  # the defaults, on one thread, a depth, a band
 
 
+def test_the_defaults_stay_where_the_steps_together_gain_nothing(costs: Any) -> None:
+    bands: set[int] = set()
+
+    def cost(c: Choices) -> float:
+        """Alone is faster at first, and slower once another band has been tried."""
+        bands.add(c.band)
+        return 1.0 if c.launches != "alone" else 1.2 if 48 in bands else 0.8
+
+    costs(cost)
+    found = pyrelay.tune(pyrelay.jit(layer), np.ones((3, 4)), np.ones((4, 5)), progress=False)
+    assert (found.choices, found.best) == (DEFAULT, 1.0)
+
+
 def test_a_bar_is_shown_and_arguments_stay(costs: Any, capsys: Any) -> None:
     costs(lambda c: 1.0)
 
