@@ -5,6 +5,7 @@ In: iterables. Out: tuples where all items are at hand, else generators (in_pyth
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -225,3 +226,25 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
 }
 for _fn, _meaning in _MEANINGS.items():
     handles(_fn)(_in_python(_meaning))
+
+
+@handles(itertools.groupby)
+def groupby(it: Interpreter, iterable: V.Value, key: V.Value = V.NONE) -> V.Value:
+    """itertools.groupby(iterable, key): the groups are lists."""
+    return call(it, V.Known(iteration.grouped), (iterable, key), {})
+
+
+@handles(functools.cache)
+def cache(it: Interpreter, user_function: V.Value) -> V.Value:
+    """functools.cache(function), in a compiled function."""
+    return call(it, V.Known(iteration.remembers), (user_function,), {})
+
+
+@handles(functools.lru_cache)
+def lru_cache(
+    it: Interpreter, maxsize: V.Value = V.Known(128), typed: V.Value = V.Known(False)
+) -> V.Value:
+    """functools.lru_cache, with its arguments or as a decorator without them."""
+    if isinstance(maxsize, V.Closure):
+        return cache(it, maxsize)
+    return call(it, V.Known(iteration.remembers_some), (maxsize, typed), {})

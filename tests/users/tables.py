@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 
 import numpy as np
@@ -620,3 +622,27 @@ def remembered_recurrence(n, x):
         return found
 
     return term(n)
+
+
+@use((40,), (1,))
+def cached_inside(n):
+    @functools.cache
+    def fibonacci(k):
+        return k if k < 2 else fibonacci(k - 1) + fibonacci(k - 2)
+
+    @functools.lru_cache(maxsize=64)
+    def binomial(i, j):
+        return 1 if j == 0 or i == j else binomial(i - 1, j - 1) + binomial(i - 1, j)
+
+    return fibonacci(n), binomial(10, min(n, 5))
+
+
+@use((np.array([0.5, 1.5, -2.0, -0.5, 3.0]),), wrt=(0,))
+def runs_of_signs(x):
+    total = 0.0
+    for positive, group in itertools.groupby(x, key=lambda v: v > 0):
+        product = 1.0
+        for v in group:
+            product *= v
+        total += product if positive else -product
+    return total + sum(1 for key, run in itertools.groupby("aabbb") if len(list(run)) > 2)

@@ -262,3 +262,38 @@ def sliced(items: Iterable[Any], start: int, stop: int | None, step: int) -> Ite
             wanted += step
         if stop is not None and number + 1 >= stop:
             return
+
+
+def grouped(items: Iterable[Any], key: Callable[[Any], Any] | None) -> Iterator[Any]:
+    """itertools.groupby(items, key): each group is a list."""
+    current: Any = None
+    group: list[Any] = []
+    for item in items:
+        rank = item if key is None else key(item)
+        if len(group) > 0 and rank != current:
+            yield current, group.copy()
+            group.clear()
+        current = rank
+        group.append(item)
+    if len(group) > 0:
+        yield current, group
+
+
+def remembers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """functools.cache(function), of ints."""
+    found: dict[Any, Any] = {}
+
+    def answer(*args: Any) -> Any:
+        key = args[0] if len(args) == 1 else args
+        if key in found:
+            return found[key]
+        value = function(*args)
+        found[key] = value
+        return value
+
+    return answer
+
+
+def remembers_some(maxsize: Any, typed: Any) -> Callable[..., Any]:
+    """functools.lru_cache(maxsize, typed): all are kept, which only takes less time."""
+    return remembers
