@@ -133,7 +133,9 @@ class Program:
 
 
 def _same_number(now: Any, then: Any) -> bool:
-    """Equal numbers, a negative zero and a NaN told from others as well."""
+    """Equal numbers, a negative zero and a NaN told from others as well; equal texts."""
+    if isinstance(now, np.ndarray):
+        return np.array_equal(now, then)
     return bool(now == then and str(now) == str(then)) or (now != now and then != then)
 
 

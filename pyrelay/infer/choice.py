@@ -14,6 +14,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.characters import code_of
 from pyrelay.infer.effects import emit_raise
 from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
@@ -82,7 +83,7 @@ def chooses(it: Interpreter, content: Mapping[Any, V.Value], key: V.Value) -> bo
     """True if a key of a dict has to be looked for at run time, among numbers."""
     return (
         _is_open(it, key) and bool(content)
-        and all(types.of_scalar(k) is not None for k in content)
+        and all(_same_sort(k, key) for k in content)
         and not _better_known(it, key, tuple(content.values()))
     )
 
@@ -119,16 +120,25 @@ def has_key(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
         it.program.open_keys.add(ref.root.made)
     found: V.Value = V.Known(False)
     for known in content:
-        if types.of_scalar(known) is not None or (whole and isinstance(known, tuple)):
+        if _same_sort(known, key) or (whole and isinstance(known, tuple)):
             found = either(it, found, truth(it, compare(it, "==", key, V.Known(known))))
     return found
 
 
 def _is_open(it: Interpreter, key: V.Value) -> bool:
-    """True for a number whose value only the running program knows."""
+    """True for a number, or a character, whose value only the running program knows."""
+    if isinstance(key, V.Text):
+        return code_of(key) is not None
     if not isinstance(key, V.Scalar):
         return False
     return key.extent is None or it.program.guards.fix(key.extent) is None
+
+
+def _same_sort(known: Any, key: V.Value) -> bool:
+    """Whether a key of a dict and one of the running program are both numbers, or both strings."""
+    if isinstance(key, V.Text):
+        return isinstance(known, str)
+    return types.of_scalar(known) is not None
 
 
 def _better_known(it: Interpreter, key: V.Value, items: Sequence[V.Value]) -> bool:
@@ -138,7 +148,8 @@ def _better_known(it: Interpreter, key: V.Value, items: Sequence[V.Value]) -> bo
     tensors = [V.tensor_type(v) for v in items]
     if all(ty is not None for ty in tensors) and len({(t.dtype, t.shape) for t in tensors}) == 1:  # type: ignore[union-attr]
         return False
-    assert isinstance(key, V.Scalar)
+    if not isinstance(key, V.Scalar):
+        return False
     if isinstance(key.origin, Fixpoint):
         iteration = key.origin.runner.iteration
         return iteration is not None and isinstance(iteration.count, V.Known)

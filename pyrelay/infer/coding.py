@@ -135,6 +135,8 @@ class Encoder:
         if isinstance(value, V.Known) and value.value is UNREAD:
             self.absent(layout)
             return
+        if isinstance(value, V.Known) and isinstance(layout, LNode) and layout.head[0] == "text":
+            value = V.Text(chr, (V.Known(ord(value.value)),))
         match layout:
             case LScalar(ty, extent):
                 if extent is None:

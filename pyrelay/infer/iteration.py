@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import protocols, sets
+from pyrelay.infer import characters, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.generators import collected, is_generator, taken
 from pyrelay.infer.interpreter import Interpreter
@@ -34,6 +34,9 @@ class Iteration:
 
 def iterate(it: Interpreter, value: V.Value) -> Iteration:
     """The iteration over a value. Raises TypeMismatchError if Python could not iterate over it."""
+    found = characters.iteration(it, value)
+    if found is not None:
+        return Iteration(*found)
     match value:
         case V.Range(start, _, step):
             return Iteration(

@@ -337,6 +337,8 @@ def as_template(layout: Layout) -> Layout:
     def convert(here: Layout) -> Layout:
         nonlocal count
         match here:
+            case LKnown(str() as text) if len(text) == 1:
+                return LNode(("text", chr, 1, (str(types.PY_INT),)), (LScalar(types.PY_INT),))
             case LKnown(v):
                 ty = types.of_scalar(v)
                 return here if ty is None else LScalar(ty)
@@ -349,6 +351,8 @@ def as_template(layout: Layout) -> Layout:
                 count += 1
                 return LPlace(count, "array", None, array)
             case LNode(("tuple" | "data", *_) as head, children):
+                return LNode(head, tuple(map(convert, children)))
+            case LNode(("text", function, *_) as head, children) if function is chr:
                 return LNode(head, tuple(map(convert, children)))
             case LFixed(V.Ref(root)) if root.kind == "pool":
                 return here

@@ -7,8 +7,8 @@ import operator
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import characters, lists, protocols, sets
 from pyrelay.infer import layout as L
-from pyrelay.infer import lists, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import of_class
@@ -84,7 +84,8 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
         case V.Known(v) if hasattr(v, "__len__"):
             return V.Known(len(v))
         case V.Text():
-            return ask(it, types.PY_INT, len, x)
+            known = characters.length(x)
+            return ask(it, types.PY_INT, len, x) if known is None else known
         case V.Range() | V.Lazy():
             from pyrelay.infer.iteration import iterate
 
@@ -242,6 +243,28 @@ def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
     return converted(it, int, x, types.i64)
 
 
+@handles(ord)
+def ord_(it: Interpreter, c: V.Value) -> V.Value:
+    """ord(c)."""
+    code = characters.code_of(c)
+    return ask(it, types.PY_INT, ord, c) if code is None else code
+
+
+@handles(chr)
+def chr_(it: Interpreter, i: V.Value) -> V.Value:
+    """chr(i)."""
+    from pyrelay.infer.control import branch
+
+    if isinstance(i, V.Known):
+        return text(it, chr, i)
+    i = _python_int(it, i)
+    error = ValueError("chr() arg not in range(0x110000)")
+    outside = either(it, compare(it, "<", i, ZERO), compare(it, ">=", i, V.Known(0x110000)))
+    if outside != V.Known(False):
+        branch(it, it.atom(outside), lambda: _raise(it, error), list)
+    return characters.of_code(it, i)
+
+
 @keeps_unions
 @handles(bool)
 def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
@@ -262,7 +285,8 @@ def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.V
 def converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
     """`cls(x)`: a number of Python's of this type."""
     if isinstance(x, V.Text):
-        return ask(it, types.TensorType(dtype, weak=True), cls, x)
+        digit = characters.as_int(it, x) if cls is int else None
+        return ask(it, types.TensorType(dtype, weak=True), cls, x) if digit is None else digit
     if isinstance(x, V.Known):
         try:
             return V.Known(cls(x.value))

@@ -16,6 +16,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
+from pyrelay.infer.characters import code_of
 from pyrelay.infer.in_python import containers, heaps
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
@@ -94,6 +95,8 @@ def hash_of(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Tuple):
         mixed: V.Value = V.Known(len(key.items))
         for part in key.items:
+            code = code_of(part)
+            part = part if code is None else code
             if not is_int(part):
                 raise _refused(it, part)
             low = binary(it, "&", mixed, V.Known((1 << 28) - 1))
@@ -101,6 +104,8 @@ def hash_of(it: Interpreter, key: V.Value) -> V.Value:
             mixed = binary(it, "^", spread, part)
     elif is_int(key):
         mixed = key
+    elif (code := code_of(key)) is not None:
+        mixed = code
     else:
         raise _refused(it, key)
     number = V.Scalar(types.PY_INT, it.builder.cast(it.atom(mixed), types.i64, weak=True))
@@ -112,5 +117,5 @@ def _refused(it: Interpreter, key: V.Value) -> errors.PyrelayError:
     return it.failure(
         errors.UnsupportedOperationError,
         f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",
-        notes=("such keys are ints, or tuples of ints",),
+        notes=("such keys are ints, characters, or tuples of them",),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import lists
+from pyrelay.infer import characters, lists
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.in_python import lists as in_lists
@@ -32,6 +32,8 @@ def sorted_(
     elif key == V.NONE:
         iterable = without_order(it, iterable)
     if not lists.has_known_length(it, iterable):
+        if key == V.NONE and characters.are_characters(it, iterable):
+            key = V.Known(ord)
         return call(it, V.Known(in_lists.sorted_items), (iterable, key, reverse), {})
     items = sequence_of(it, iterable)
     ranks = items if key == V.NONE else tuple(call(it, key, (i,), {}) for i in items)

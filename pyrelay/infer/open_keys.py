@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.characters import code_of
 from pyrelay.infer.interpreter import Interpreter
 
 
 def is_open(it: Interpreter, key: V.Value) -> bool:
-    """Whether a key is an int, or a tuple of ints, that only the running program knows."""
+    """Whether a key is known only to the running program: an int, a character, a tuple of them."""
     if isinstance(key, V.Tuple):
-        return any(is_open(it, k) for k in key.items) and all(is_int(k) for k in key.items)
-    return isinstance(key, V.Scalar) and is_int(key)
+        plain = all(is_int(k) or code_of(k) is not None for k in key.items)
+        return plain and any(is_open(it, k) for k in key.items)
+    return not isinstance(key, V.Known) and (is_int(key) or code_of(key) is not None)
 
 
 def is_int(key: V.Value) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import identity, narrowing, protocols, sets, text
+from pyrelay.infer import characters, identity, narrowing, protocols, sets, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -394,6 +394,9 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
             it, container, item, lambda c, i: _contains(it, c, i), lambda c, i: i in c
         )
     if text.is_text(container) and text.is_text(item):
+        found = characters.contains(it, container, item)
+        if found is not None:
+            return found
         return text.ask(it, types.PY_BOOL, operator.contains, container, item)
     match container:
         case V.Known(c) if isinstance(item, V.Known):

@@ -15,7 +15,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import building, calls, column_content, columns, growing, identity, lists
+from pyrelay.infer import (
+    building,
+    calls,
+    code_points,
+    column_content,
+    columns,
+    growing,
+    identity,
+    lists,
+)
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import Array, Child, Number, Schema
@@ -293,6 +302,8 @@ class _Attempt:
                 return self._number(key, next(leaves))
             case ("array", dtype, ones):
                 return self._array(it, dtype, ones, next(leaves))
+            case ("text",):
+                return self._text(it, next(leaves))
             case ("constant", _, value):
                 return V.Known(value.value if isinstance(value, Identity) else value)
             case ("object", identity):
@@ -318,6 +329,14 @@ class _Attempt:
         )
         assert ty is not None
         return V.Scalar(ty, self._param(ty, leaf), None, ("leaf", leaf))
+
+    def _text(self, it: Interpreter, leaf: int) -> V.Value:
+        """A string that is data: its code points, which nothing changes."""
+        if leaf in self.known:
+            return V.Known(code_points.from_codes(self.flat.leaves[leaf]))
+        return V.Text(
+            code_points.from_codes, (self._new_array(it, types.i32.name, (None,), leaf),)
+        )
 
     def _param(self, ty: TensorType, leaf: int) -> Var:
         name = self.flat.names[leaf]
@@ -706,6 +725,8 @@ def _item_tree(template: L.Layout, leaves: Iterator[int]) -> ResultTree:
             return LeafResult(next(leaves), ty)
         case L.LNode(("tuple", cls, _), children):
             return NodeResult("tuple", cls, (), tuple(_item_tree(c, leaves) for c in children))
+        case L.LNode(("text", function, *_), children):
+            return NodeResult("call", function, (), tuple(_item_tree(c, leaves) for c in children))
         case L.LUnion(cases):
             tag = next(leaves)
             return CaseResult(tag, tuple(_item_tree(c, leaves) for c in cases))

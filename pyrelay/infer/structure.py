@@ -21,6 +21,7 @@ import numpy as np
 from pyrelay.errors import Span, TypeMismatchError, locate
 from pyrelay.infer import columns, random_state
 from pyrelay.infer.annotations import is_record_class
+from pyrelay.infer.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.datatypes import Schema, declare, family_of
 from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.objects import CAUSE, is_constant_object
@@ -246,6 +247,10 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
         into.leaves.append(value)
         into.names.append(name)
         return ("scalar", _dtype(value.dtype, name).name)
+    if type(value) is str and len(value) > MOST_KNOWN:
+        into.leaves.append(codes_of(value))
+        into.names.append(name)
+        return ("text",)
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)

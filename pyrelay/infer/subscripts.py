@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import choice, lists, text
+from pyrelay.infer import characters, choice, lists, text
 from pyrelay.infer import values as V
 from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
@@ -69,6 +69,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             from pyrelay.infer.iteration import iterate
 
             return iterate(it, obj).item(key)
+        case _ if text.is_text(obj) and (found := characters.item(it, obj, key)) is not None:
+            return found
         case V.Text():
             return text.item(it, obj, key)
         case V.Known(v):

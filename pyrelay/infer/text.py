@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import characters
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
@@ -134,6 +135,9 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
 def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y` where one is a string of the running program."""
     if is_text(x) and is_text(y):
+        known = characters.compare(it, op, x, y)
+        if known is not None:
+            return known
         return ask(it, types.PY_BOOL, _COMPARISONS[op], x, y)
     if op in ("==", "!="):
         return V.Known(op == "!=")
@@ -163,7 +167,16 @@ def method(
     keywords: Mapping[str, V.Value],
 ) -> V.Value:
     """Call a method of a string."""
+    answer = characters.has_property(it, receiver, name)
+    if answer is not None:
+        return answer
     if name == "join" and args:
+        from pyrelay.infer.generators import taken
+
+        args = (taken(it, args[0]), *args[1:])
+        whole = characters.joined(it, receiver, args[0])
+        if whole is not None:
+            return whole
         from pyrelay.infer.iteration import sequence_of
 
         items = sequence_of(it, args[0])

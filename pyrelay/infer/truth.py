@@ -45,8 +45,12 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
                 return truth(it, content.count)
             return V.Known(bool(content))
         case V.Text():
+            from pyrelay.infer.characters import length
             from pyrelay.infer.text import ask
 
+            count = length(value)
+            if count is not None:
+                return truth(it, count)
             return ask(it, types.PY_BOOL, bool, value)
         case V.Range():
             from pyrelay.infer.iteration import range_count

@@ -49,6 +49,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     sharing,
     signals,
     stencils,
+    strings,
     style,
     tables,
     tree_networks,

@@ -1,0 +1,23 @@
+"""Strings at the boundary: the code points of a string that is data, and back.
+
+In: strings of the caller's. Out: arrays of code points, which say nothing of the length in a key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: Strings up to this length are known while compiling where they are arguments: names of choices.
+MOST_KNOWN = 16
+
+
+def from_codes(codes: Any) -> str:
+    """The string of these code points."""
+    return np.asarray(codes, "<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def codes_of(string: str) -> np.ndarray[Any, Any]:
+    """The code points of a string, as int32."""
+    return np.frombuffer(string.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int32)

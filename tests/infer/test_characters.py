@@ -1,0 +1,82 @@
+"""Strings as data: what a program asks of characters, and that a new text compiles nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+import pyrelay
+
+PROPERTIES = ("isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric",
+              "isspace", "isupper")
+SOME = "aZ09 _\t\n\u00e9\u00df\u0660\u00b2\u2167\u4e2d\U0001d7d8\u3000\U0001f600"
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_properties_of_characters_are_pythons(name):
+    @pyrelay.jit
+    def holds(s, name):
+        return [getattr(c, name)() for c in s]
+
+    assert holds(SOME * 2, name) == [getattr(c, name)() for c in SOME * 2]
+
+
+def test_digits_of_all_scripts_are_ints():
+    @pyrelay.jit
+    def values(s):
+        return [int(c) for c in s]
+
+    assert values("0123456789" * 2) == [*range(10)] * 2
+    assert values("\u0660\u0669\U0001d7d8\u0967\uff15" * 4) == [0, 9, 0, 1, 5] * 4
+    with pytest.raises(ValueError, match=r"invalid literal for int\(\) with base 10: 'x'"):
+        values("0123456789x123456789")
+
+
+def test_a_new_text_compiles_nothing():
+    @pyrelay.jit
+    def distance(s, t):
+        last = list(range(len(t) + 1))
+        for i, c in enumerate(s):
+            row = [i + 1]
+            for j, d in enumerate(t):
+                row.append(min(last[j] + (c != d), last[j + 1] + 1, row[j] + 1))
+            last = row
+        return last[-1]
+
+    for pair in (("sitting on the old bench", "kitten on the cold beach"),
+                 ("the dog and the cat are here", "the cat and the dog were there")):
+        assert distance(*pair) == distance.py(*pair)
+    assert distance.cache_info().compilations == 1
+
+
+def test_a_long_name_of_a_choice_is_known():
+    @pyrelay.jit
+    def scaled(x, mode):
+        if mode == "categorical_crossentropy":
+            return x * 2
+        if mode == "binary_cross_entropy_with_logits":
+            return (x, x)
+        raise ValueError(mode)
+
+    assert scaled(1.5, "categorical_crossentropy") == 3.0
+    assert scaled(1.5, "binary_cross_entropy_with_logits") == (1.5, 1.5)
+    assert scaled(2.5, "categorical_crossentropy") == 5.0
+    assert scaled.cache_info().compilations == 2
+    with pytest.raises(ValueError, match="another name of a loss"):
+        scaled(1.5, "another name of a loss")
+
+
+def test_text_that_is_returned_is_the_callers():
+    @pyrelay.jit
+    def parts(s, k):
+        return s, s[k], s[k:], s[::-1], s + "!", f"<{s[k]}>", s[k] + s[0]
+
+    s = "\U0001f600 and \u4e2d, and others"
+    assert parts(s, 7) == (s, s[7], s[7:], s[::-1], s + "!", f"<{s[7]}>", s[7] + s[0])
+    with pytest.raises(IndexError, match="string index out of range"):
+        parts(s, 70)
+
+
+def test_chr_refuses_what_is_no_code_point():
+    assert pyrelay.jit(lambda k: chr(k))(8364) == "\u20ac"
+    with pytest.raises(ValueError, match="not in range"):
+        pyrelay.jit(lambda k: chr(k))(-1)
