@@ -141,7 +141,7 @@ class Compiled:
                 found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
                 settings.unroll_limit, self._place(settings, flat),
             )
-            if not self._apart or key not in self._apart:
+            if not self._apart or self._apart.get(key, 0) <= flat.apart:
                 return key
             forget(flat, (0, 0, 0, 0))
             flat.apart = self._apart[key]

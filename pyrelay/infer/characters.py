@@ -90,14 +90,6 @@ def codes(it: Interpreter, value: V.Value) -> V.ArrayRef | None:
     return array if isinstance(array, V.ArrayRef) else None
 
 
-def _origin(value: V.Value) -> Any:
-    """The argument that a string is, which can be known while compiling."""
-    assert isinstance(value, V.Text)
-    (array,) = value.args
-    whole = isinstance(array, V.ArrayRef) and not array.view and array.root.leaf is not None
-    return ("leaf", array.root.leaf) if whole else None  # type: ignore[union-attr]
-
-
 # -- what is asked of it ---------------------------------------------------------------------------
 
 
@@ -176,8 +168,8 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
         if isinstance(other, V.Known) and isinstance(other.value, str):
             if code_of(one) is not None and len(other.value) != 1:
                 return V.Known(op == "!=")
-            if is_data(one) and len(other.value) > MOST_KNOWN and _origin(one) is not None:
-                raise V.NeedsStatic(_origin(one), "a string that is one of several names")
+            if isinstance(one, V.Text) and one.origin and len(other.value) > MOST_KNOWN:
+                raise V.NeedsStatic(one.origin, "a string that is one of several names")
     if not (is_data(x) or is_data(y)):
         return None
     parts = [

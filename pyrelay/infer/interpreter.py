@@ -540,6 +540,8 @@ class Interpreter:
                 return tuple(self.static(i, what) for i in items)
             case V.Ref(root) if root.kind == "list" and isinstance(self.content(root), tuple):
                 return [self.static(i, what) for i in self.content(root)]
+            case V.Text(origin=origin) if origin is not None:
+                raise V.NeedsStatic(origin, what)
             case V.Slice(a, b, c):
                 return slice(self.static(a, what), self.static(b, what), self.static(c, what))
             case V.Scalar(_, _, extent, origin):

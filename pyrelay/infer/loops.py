@@ -19,7 +19,7 @@ from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.generators import consume, is_generator, taken
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import Iteration, iterate
-from pyrelay.infer.operators import either
+from pyrelay.infer.operators import either, extent_of
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute_all
 from pyrelay.ir.nodes import Let, Loop
@@ -45,7 +45,7 @@ def run_loop(it: Interpreter, let: Let) -> None:
         shown = list(progress.bars(iterable)) if iterable is not None else []
         if shown and iteration is not None:
             return _shown(it, let, node, init, iteration, shown)
-        return Runner(it, let, node, iteration).run(init)
+        return Runner(it, let, node, iteration, iterable).run(init)
 
     iterable = None if node.iterable is None else it.value(node.iterable)
     if isinstance(iterable, V.Union):
@@ -111,6 +111,7 @@ class Runner:
     let: Let
     node: Loop
     iteration: Iteration | None
+    iterable: V.Value | None = None  # that the iteration is over
     #: The loop goes through a list that it makes longer or shorter.
     dynamic: bool = False
     #: The test has effects: it is done first thing in the body, which then may leave the loop.
@@ -162,11 +163,11 @@ class Runner:
 
         it, iteration = self.it, self.iteration
         assert iteration is not None
-        assert self.node.iterable is not None
+        assert self.iterable is not None
         contents = [lists.grow(it, ref.root) for ref in iteration.lists]
         grown = iteration.count_now is not None and None not in contents
         if grown:
-            self.iteration = iterate(it, it.value(self.node.iterable))
+            self.iteration = iterate(it, self.iterable)
         if not grown or self.iteration.static:  # type: ignore[union-attr]
             raise it.failure(
                 errors.UnsupportedOperationError,
@@ -344,7 +345,8 @@ class Runner:
         for ref in refs:
             content = self.it.heap.contents[ref.root]
             if isinstance(content, V.Growing):
-                found.append(self.it.atom(content.count))
+                count = extent_of(content.count)
+                found.append(self.it.atom(content.count) if count is None else count)
             elif isinstance(content, V.Part):
                 owner = self.it.content(content.owner)
                 first, _ = growing.inner_lists(owner.template)[content.path]

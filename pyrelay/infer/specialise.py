@@ -332,11 +332,12 @@ class _Attempt:
 
     def _text(self, it: Interpreter, leaf: int) -> V.Value:
         """A string that is data: its code points, which nothing changes."""
-        if leaf in self.known:
+        self.lengths.append(0)
+        if leaf in self.known or self.flat.apart >= columns.MOST_APART_NEEDED:
+            self.known[leaf] = True
             return V.Known(code_points.from_codes(self.flat.leaves[leaf]))
-        return V.Text(
-            code_points.from_codes, (self._new_array(it, types.i32.name, (None,), leaf),)
-        )
+        array = self._new_array(it, types.i32.name, (None,), leaf)
+        return V.Text(code_points.from_codes, (array,), ("leaf", leaf))
 
     def _param(self, ty: TensorType, leaf: int) -> Var:
         name = self.flat.names[leaf]

@@ -187,6 +187,8 @@ def method(
                 errors.TypeMismatchError, f"'join' takes strings, not {V.describe(wrong)}",
                 hints=("write str(...) around the item",),
             )
+    if isinstance(receiver, V.Text) and receiver.origin and name not in _ANSWERS:
+        raise V.NeedsStatic(receiver.origin, f"a string whose method {name!r} is called")
     named = tuple(V.Tuple((V.Known(k), v)) for k, v in keywords.items())
     given = (V.Known(name), receiver, V.Tuple(tuple(args)), V.Tuple(named))
     if name in _TEXTS:

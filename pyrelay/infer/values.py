@@ -151,6 +151,7 @@ class Text:
 
     function: Callable[..., str]
     args: tuple[Value, ...]
+    origin: Any = None  # the argument that it is unchanged, which can be made static
 
 
 @dataclass(frozen=True, slots=True, eq=False)
