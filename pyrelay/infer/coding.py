@@ -202,7 +202,15 @@ class Encoder:
         """Write the content of a list, which becomes a growing one of this layout if it is not."""
         from pyrelay.infer import growing
 
-        content = growing.fitted(self.builder, self.heap, self.read, root, layout.template)
+        content = self.heap.contents[root]
+        if isinstance(content, V.Part):
+            owner = self.heap.contents[content.owner]
+            position = self.read(content.position)
+            inner = growing.inner_content(self.builder, owner, content.path, position)
+            content = growing.plain(self.builder, inner)
+            content = growing.cast_rows(self.builder, content, layout.template)
+        else:
+            content = growing.fitted(self.builder, self.heap, self.read, root, layout.template)
         self.atoms.append(self.builder.cast(self.read(content.count), types.i64, weak=True))
         for row, ty in zip(content.rows, layout.leaves[1:], strict=True):
             self._tensor(row, ty)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import coding, handling
+from pyrelay.infer import coding, growing, handling, lists
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -84,7 +84,25 @@ def _everything_visible() -> int:
 
 @dataclass
 class _ArgumentDescriber(L.Describer):
-    """Visible in arguments are, if any, the extents of the program's own arguments."""
+    """Visible in arguments are, if any, the extents of the program's own arguments.
+
+    A list in a list is handed over as its items, unless the list that it is in is as well.
+    """
+
+    apart: set[V.Root] = field(default_factory=set)  # owners of lists that are handed over
+    whole: set[V.Root] = field(default_factory=set)  # owners that are handed over themselves
+
+    def _part(self, content: V.Part) -> Any:
+        owner = self.heap.contents[content.owner]
+        there = isinstance(owner, V.Growing) and owner.slots is content.slots
+        if not there or content.owner in self.whole | self.apart or self.holds(content.owner):
+            return L.Describer._part(self, content)
+        _, inner = growing.inner_lists(owner.template)[content.path]
+        template = L.retyped(
+            inner.template, map(self._type, L.template_types(inner.template))
+        )
+        self.apart.add(content.owner)
+        return L.LGrown(template, self._extent(inner.capacity))
 
     def _visible(self, extent: Extent) -> bool:
         return L.Describer._visible(self, extent) and all(
@@ -102,14 +120,22 @@ def describe_arguments(
     """
     kind = L.Describer if transparent else _ArgumentDescriber
     mark = _everything_visible() if extents else -1
-    describer = kind(it.heap, lambda root: False, mark, loosen=True, exact=exact)
-    layouts: list[L.Layout] = []
-    for i, value in enumerate(values):
-        if i in static and isinstance(value, V.Known):
-            layouts.append(L.LKnown(value.value))
-        else:
-            layouts.append(describer(value))
-    return layouts, describer
+    whole: set[V.Root] = set()
+    while True:
+        describer = kind(it.heap, lambda root: False, mark, loosen=True, exact=exact)
+        if isinstance(describer, _ArgumentDescriber):
+            describer.whole = whole
+        layouts: list[L.Layout] = []
+        for i, value in enumerate(values):
+            if i in static and isinstance(value, V.Known):
+                layouts.append(L.LKnown(value.value))
+            else:
+                layouts.append(describer(value))
+        apart = describer.apart if isinstance(describer, _ArgumentDescriber) else set()
+        found = {root for root in apart if describer.holds(root)}
+        if not found:
+            return layouts, describer
+        whole |= found
 
 
 def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:
@@ -671,7 +697,10 @@ def _decode(
             write_whole(it, target, content)
         else:
             span = it.let.span if it.let else None
-            it.heap.write(target.root, content, span)  # type: ignore[union-attr]
+            if isinstance(it.heap.contents[target.root], V.Part):  # type: ignore[union-attr]
+                lists.write_content(it, target.root, content)  # type: ignore[union-attr]
+            else:
+                it.heap.write(target.root, content, span)  # type: ignore[union-attr]
     for key in result.stored:
         given = places[key]
         if isinstance(given, V.Ref):
