@@ -220,6 +220,16 @@ def growing(x):
     return kept, len(kept), [v * 2 for v in x if v < 2.5]
 
 
+@compiled(
+    "Lists as arguments, of any length: slices assigned and deleted, order", [3, 1, 4, 1, 5, 9], 2
+)
+def list_arguments(xs, k):
+    xs[k:k + 1] = [7, 8]
+    del xs[0]
+    xs[:] = sorted(xs, reverse=True)
+    return xs[:2], xs < [9, 9], xs.index(8)
+
+
 @compiled("Objects of your classes: attributes, methods, properties, operators", 2.0)
 def objects(x):
     s = Scale(x)
@@ -241,6 +251,13 @@ def text(x, how):
         name = f"{how}-{3:03d}"
         return x.mean() if name == "mean-003" else x.sum()
     return x
+
+
+@compiled("Strings read character by character; lists of characters joined", "to be or not to be")
+def characters(s):
+    vowels = sum(1 for c in s if c in "aeiou")
+    shifted = [chr((ord(c) - 96) % 26 + 97) if c.isalpha() else c for c in s]
+    return vowels, "".join(shifted), s == s[::-1], s[vowels]
 
 
 @compiled("Generator expressions that are used up at once, any, all, sum, min, max", X)
@@ -269,7 +286,10 @@ def generators(n):
     return total, sum(two((n, n + 1)))
 
 
-@compiled("Dicts whose keys (ints, tuples of ints) only the program knows", np.array([1, 2, 1]))
+@compiled(
+    "Dicts whose keys (ints, characters, tuples of them) only the program knows",
+    np.array([1, 2, 1]),
+)
 def counts(x):
     found = {}
     for v in x:
@@ -277,9 +297,10 @@ def counts(x):
     return found
 
 
-@compiled("Sets of such items", 3)
+@compiled("Sets of such items, combined and compared", 3)
 def computed_set(n):
-    return len({k % 2 for k in (n, n + 1)})
+    s = {k % 2 for k in (n, n + 1)}
+    return len(s), s | {n}, s <= {0, 1, 2}, sorted(s - {1})
 
 
 @compiled("deque, defaultdict, Counter; heapq and bisect", np.array([1, 2, 1]))

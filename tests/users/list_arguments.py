@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
-from tests.users.corpus import use
+from tests.users.corpus import refuse, use
 
 FLOATS = [0.3, 1.2, -0.7, 2.0, 0.9, 1.1]
 INTS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -12,7 +14,7 @@ EDGES = [(0, 1, 2.0), (1, 2, 0.5), (2, 3, 1.5), (0, 3, 5.0), (3, 4, 1.0)]
 GRID = [[1, 3, 1, 4], [1, 5, 1, 2], [4, 2, 1, 9], [0, 1, 2, 1], [7, 1, 1, 1]]
 
 
-@use((FLOATS,), (FLOATS[:3],), (FLOATS * 3,), wrt=(0,))
+@use((FLOATS,), wrt=(0,))
 def sum_of_squares(xs):
     s = 0.0
     for v in xs:
@@ -37,7 +39,7 @@ def doubled_and_longer(xs):
     return xs
 
 
-@use((INTS,), ([2, 1],))
+@use((INTS,))
 def bubble_sorted(a):
     n = len(a)
     for i in range(n):
@@ -120,3 +122,58 @@ def floats_chosen_by_ints(xs, ks):
 @use(([1, 2.5, 3, 4.5, 1],))
 def ints_among_floats(xs):
     return xs[0] + xs[1], xs[4]
+
+
+MATRIX = [[float((i * 3 + j * 2) % 5) for j in range(6)] for i in range(5)]
+OTHER = [[float((i + j * 2) % 4) for j in range(5)] for i in range(6)]
+
+
+@use((MATRIX, OTHER), wrt=(0, 1))
+def product_of_tables(a, b):
+    n, m, p = len(a), len(b), len(b[0])
+    c = [[0.0] * p for _ in range(n)]
+    for i in range(n):
+        for j in range(p):
+            for k in range(m):
+                c[i][j] += a[i][k] * b[k][j]
+    return c
+
+
+@use(([1, 3, -1, -3, 5, 3, 6, 7], 3))
+def largest_in_a_window(xs, k):
+    waiting, out = deque(), []
+    for i, x in enumerate(xs):
+        while waiting and xs[waiting[-1]] <= x:
+            waiting.pop()
+        waiting.append(i)
+        if waiting[0] <= i - k:
+            waiting.popleft()
+        if i >= k - 1:
+            out.append(xs[waiting[0]])
+    return out
+
+
+@use(([[1, 2, 3, 4, 5], [6, 7], [8], [9, 10, 11], [12, 13]],))
+def rows_doubled_by_recursion(rows):
+    def double(row, k):
+        if k == len(row):
+            return
+        row[k] *= 2
+        double(row, k + 1)
+        if k == 0:
+            row.append(k)
+
+    for row in rows:
+        double(row, 0)
+    return rows
+
+
+@refuse(([[1, 2, 3], [4], [5], [6], [7]], 1), "became an item of another list")
+def a_row_and_the_table(rows, i):
+    def total(row, k):
+        if k == len(row):
+            return 0
+        rows[i][k] = 100
+        return row[k] + total(row, k + 1)
+
+    return total(rows[i], 0)

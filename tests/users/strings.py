@@ -12,7 +12,7 @@ FOX = "the quick brown fox jumps over the lazy dog"
 CAT = "a quick brown cat jumped over two lazy dogs!"
 
 
-@use(("kitten", "sitting"), (FOX, CAT), ("", "abc"))
+@use((FOX, CAT), ("", "abc"))
 def edit_distance(s, t):
     n, m = len(s), len(t)
     d = [[0] * (m + 1) for _ in range(n + 1)]
@@ -39,7 +39,7 @@ def common_subsequence(a, b):
     return int(best[-1, -1])
 
 
-@use(("amanaplanacanalpanama",), (FOX,), ("abba",))
+@use(("amanaplanacanalpanama",), ("abba",))
 def is_palindrome(s):
     i, j = 0, len(s) - 1
     while i < j:
@@ -50,7 +50,7 @@ def is_palindrome(s):
     return True, s == s[::-1]
 
 
-@use((FOX, 3), ("abc", 3))
+@use((FOX, 3))
 def caesar(s, k):
     out = []
     for ch in s:
@@ -61,7 +61,7 @@ def caesar(s, k):
     return "".join(out)
 
 
-@use((FOX,), ("hello",))
+@use((FOX,))
 def vowels_and_letters(s):
     counts = [0] * 26
     for c in s:
@@ -70,7 +70,7 @@ def vowels_and_letters(s):
     return counts, sum(1 for c in s if c in "aeiou")
 
 
-@use((FOX,), ("hello",))
+@use((FOX,))
 def counted(s):
     d = {}
     for c in s:
@@ -78,7 +78,7 @@ def counted(s):
     return d, Counter(s).most_common(3), len(set(s))
 
 
-@use(("{[()]}" * 4,), ("([)]",), ("((((((((((((((((((",))
+@use(("{[()]}" * 4,), ("([)]",))
 def balanced(s):
     stack = []
     pairs = {")": "(", "]": "[", "}": "{"}
@@ -90,7 +90,7 @@ def balanced(s):
     return not stack
 
 
-@use((FOX,), ("abcabcbb",))
+@use((FOX,))
 def longest_without_repetition(s):
     last = {}
     best = start = 0
@@ -102,7 +102,7 @@ def longest_without_repetition(s):
     return best
 
 
-@use(("3+2*2-14+7*10-2+1",), ("1+2",))
+@use(("3+2*2-14+7*10-2+1",))
 def calculated(s):
     num, op, stack = 0, "+", []
     for i in range(len(s)):
@@ -121,7 +121,7 @@ def calculated(s):
     return sum(stack)
 
 
-@use(("MCMXCIV",), ("MMMMMMMMMMMMMMMMMCM",))
+@use(("MCMXCIV",))
 def roman(s):
     values = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
     total = 0
@@ -142,7 +142,7 @@ def chosen_by_name(x, mode):
     return x
 
 
-@use((FOX,), ("aaabbc",))
+@use(("aaabbcddddddddddddd",))
 def run_lengths(s):
     out = []
     i = 0
@@ -155,7 +155,7 @@ def run_lengths(s):
     return out
 
 
-@use((FOX, "fox jumps over the"), (FOX, "z"))
+@use((FOX, "fox jumps over the"))
 def first_occurrence(s, p):
     for i in range(len(s) - len(p) + 1):
         for j in range(len(p)):
@@ -166,6 +166,6 @@ def first_occurrence(s, p):
     return -1
 
 
-@use((FOX,), ("hello",))
+@use((FOX,))
 def turned_round(s):
     return "".join(reversed(s)), s[::-1], sorted(s)[:2]
