@@ -243,28 +243,6 @@ def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
     return converted(it, int, x, types.i64)
 
 
-@handles(ord)
-def ord_(it: Interpreter, c: V.Value) -> V.Value:
-    """ord(c)."""
-    code = characters.code_of(c)
-    return ask(it, types.PY_INT, ord, c) if code is None else code
-
-
-@handles(chr)
-def chr_(it: Interpreter, i: V.Value) -> V.Value:
-    """chr(i)."""
-    from pyrelay.infer.control import branch
-
-    if isinstance(i, V.Known):
-        return text(it, chr, i)
-    i = _python_int(it, i)
-    error = ValueError("chr() arg not in range(0x110000)")
-    outside = either(it, compare(it, "<", i, ZERO), compare(it, ">=", i, V.Known(0x110000)))
-    if outside != V.Known(False):
-        branch(it, it.atom(outside), lambda: _raise(it, error), list)
-    return characters.of_code(it, i)
-
-
 @keeps_unions
 @handles(bool)
 def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:

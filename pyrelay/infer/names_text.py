@@ -1,14 +1,17 @@
-"""Builtins that make text: `str`, `repr`, `ascii`, `format`, `hex`, `oct`, `bin`.
+"""Builtins that make text: `str`, `repr`, `ascii`, `format`, `hex`, `oct`, `bin`; `ord`, `chr`.
 
 In: any value. Out: a string, known or made while the program runs (text.py).
 """
 
 from __future__ import annotations
 
+from pyrelay.infer import characters
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
-from pyrelay.infer.text import text
+from pyrelay.infer.operators import compare, either, raised
+from pyrelay.infer.text import ask, text
+from pyrelay.ir import types
 
 
 @keeps_unions
@@ -55,3 +58,29 @@ def oct_(it: Interpreter, number: V.Value) -> V.Value:
 def bin_(it: Interpreter, number: V.Value) -> V.Value:
     """bin(number)."""
     return text(it, bin, number)
+
+
+@handles(ord)
+def ord_(it: Interpreter, c: V.Value) -> V.Value:
+    """ord(c)."""
+    code = characters.code_of(c)
+    return ask(it, types.PY_INT, ord, c) if code is None else code
+
+
+@handles(chr)
+def chr_(it: Interpreter, i: V.Value) -> V.Value:
+    """chr(i)."""
+    from pyrelay.infer.control import branch
+    from pyrelay.infer.names_builtins import int_
+
+    if isinstance(i, V.Known):
+        return text(it, chr, i)
+    i = int_(it, i)
+
+    def complain() -> list[V.Value]:
+        raise raised(it, ValueError("chr() arg not in range(0x110000)"))
+
+    outside = either(it, compare(it, "<", i, V.Known(0)), compare(it, ">=", i, V.Known(0x110000)))
+    if outside != V.Known(False):
+        branch(it, it.atom(outside), complain, list)
+    return characters.of_code(it, i)

@@ -332,7 +332,7 @@ class _Attempt:
 
     def _text(self, it: Interpreter, leaf: int) -> V.Value:
         """A string that is data: its code points, which nothing changes."""
-        self.lengths.append(0)
+        self.entered.lengths.append(0)
         if leaf in self.known or self.flat.apart >= columns.MOST_APART_NEEDED:
             self.known[leaf] = True
             return V.Known(code_points.from_codes(self.flat.leaves[leaf]))
