@@ -13,8 +13,8 @@ other loops leave out those that are parallel in innermost loops only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from llvmlite import ir as llvm
@@ -181,12 +181,16 @@ class _Interpreter(interpreter.Interpreter):
         return func_ir
 
 
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
 class _NoWarnings:
     """What type inference reports to; it has nothing to warn of in the kernel language."""
 
-    @contextmanager
-    def catch_warnings(self, filename: Any = None, lineno: Any = None) -> Iterator[None]:
-        yield
+    def catch_warnings(
+        self, filename: Any = None, lineno: Any = None
+    ) -> AbstractContextManager[None]:
+        return _NOTHING
 
 
 def _numba_ir(kernel: Callable[..., int]) -> Any:

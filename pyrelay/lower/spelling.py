@@ -21,25 +21,28 @@ def _template(text: str) -> ast.expr:
     return ast.parse(text.format("_0", "_1", "_2"), mode="eval").body
 
 
-class _Filler(ast.NodeTransformer):
-    def __init__(self, values: Sequence[ast.expr]) -> None:
-        self.values = {f"_{k}": value for k, value in enumerate(values)}
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.values.get(node.id, node)
+_PLACES = {"_0": 0, "_1": 1, "_2": 2}
 
 
-def copied(node: Any) -> Any:
-    """A copy of a template: `ast` nodes of a tree must not be shared."""
+def copied(node: Any, values: Sequence[ast.expr] = ()) -> Any:
+    """A copy of a template: `ast` nodes of a tree must not be shared.
+
+    values: what stands in place of the names `_0`, `_1` and `_2`.
+    """
     if isinstance(node, ast.AST):
-        return type(node)(**{name: copied(value) for name, value in ast.iter_fields(node)})
+        kind = type(node)
+        if not kind._fields:  # an operator or a context: these are shared
+            return node
+        if kind is ast.Name and node.id in _PLACES and values:
+            return values[_PLACES[node.id]]
+        return kind(*[copied(getattr(node, name), values) for name in kind._fields])
     if isinstance(node, list):
-        return [copied(item) for item in node]
+        return [copied(item, values) for item in node]
     return node
 
 
 def spelled(text: str, values: Sequence[ast.expr]) -> ast.expr:
-    filled: ast.expr = _Filler(values).visit(copied(_template(text)))
+    filled: ast.expr = copied(_template(text), values)
     return filled
 
 
