@@ -246,7 +246,8 @@ class Compiled:
             program = boundary.Program(spec, build, signature, spent)
             entry = _Entry(program, program.caller())
             crowded = self._keep(key, entry)
-            short = direct.direct_call(program, key, self._dispatch, self._hits)
+            order = [n if n not in self._positional_only else None for n in self._names]
+            short = direct.direct_call(program, key, order, self._dispatch, self._hits)
             if short is not None:
                 self._direct = short
         return entry, crowded

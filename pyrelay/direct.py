@@ -1,15 +1,16 @@
 """The short way into a compiled program: one generated function per program, no flattening.
 
 In: a compiled program, and the key of the arguments that it was compiled for (`infer.structure`).
-Out: a function that takes the arguments apart as the key says, hands their leaves to the program's
-native entry, which checks types and extents itself, and puts the result together. What is left to
-check are the shapes of the structures, the names that the program read, compared by identity, and
-the settings it was compiled under. Whatever does not fit goes the long way.
+Out: a function that puts arguments given by name in order, takes all apart as the key says, hands
+their leaves to the program's native entry, which checks types and extents itself, and puts the
+result together. What is left to check are the shapes of the structures, the names that the program
+read, compared by identity, and the settings it was compiled under. Whatever does not fit goes the
+long way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,21 +57,24 @@ class _Text:
 
 
 def direct_call(
-    program: Program, key: Key, otherwise: Callable[..., Any], hits: list[int]
+    program: Program, key: Key, order: Sequence[object], otherwise: Callable[..., Any],
+    hits: list[int],
 ) -> Callable[..., Any] | None:
     """The function, None if the arguments or the result need more.
 
-    key: of the arguments. Whatever does not fit goes `otherwise`. Counts the calls it served in
-    `hits`.
+    key: of the arguments. order: names by which positional arguments may be given too, in order; no
+    string where there is none. Whatever does not fit goes `otherwise`. Counts the calls it served
+    in `hits`.
     """
     try:
-        return _written(program, key, otherwise, hits)
+        return _written(program, key, order, otherwise, hits)
     except _NeedsMore:
         return None
 
 
 def _written(
-    program: Program, key: Key, otherwise: Callable[..., Any], hits: list[int]
+    program: Program, key: Key, order: Sequence[object], otherwise: Callable[..., Any],
+    hits: list[int],
 ) -> Callable[..., Any]:
     spec = program.spec
     positional, named, pools = key[:3]
@@ -86,30 +90,32 @@ def _written(
 
     text = _Text({
         "native": program.build.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
+        "order": tuple(order[: len(positional)]),
         "overriding": config.overriding, "settings": config.overriding(),
     })  # fmt: skip
-    tests = ["not keywords", "overriding() is settings"]
+    tests = [f"len(args) + len(keywords) == {len(positional)}", "overriding() is settings"]
     tests += [_identity_test(g, text.name(g.container), text.name(g.value)) for g in spec.names]
+    text.line(f"if {' and '.join(tests)}:")
+    text.depth += 1
+    text.line("if keywords:")
+    text.line("    given = (*args, *[keywords[name] for name in order[len(args):]])")
     if all(k[0] in _LEAVES for k in positional):
-        leaves, given = [f"args[{k}]" for k in range(count)], "*args"
-        text.line(f"same = {' and '.join(tests)}")
+        leaves, handed = [f"given[{k}]" for k in range(count)], "*given"
     else:
-        text.line(f"if {' and '.join(tests)} and len(args) == {len(positional)}:")
-        text.depth += 1
         leaves = _taken_apart(text, positional)
-        given = ", ".join(leaves)
-        text.line("same = True")
+        handed = ", ".join(leaves)
+    text.line("same = True")
     shape = _result(text, spec.result, program.kept, leaves)
     source = [
         f"def make({', '.join(text.known)}):",
         "    def call(*args, **keywords):",
-        "        same = False",
+        "        same, given = False, args",
         "        try:",
         *text.lines,
-        "        except (AttributeError, ValueError):",
+        "        except (AttributeError, KeyError, ValueError):",
         "            pass",
         "        if same:",
-        f"            result = native({given})",
+        f"            result = native({handed})",
         "            if result is not MISMATCH:",
         "                hits[0] += 1",
         f"                return {shape}",
@@ -129,7 +135,7 @@ def _taken_apart(text: _Text, positional: Key) -> list[str]:
     """Lines that take the arguments apart; the names of their leaves in order."""
     leaves: list[str] = []
     names = [f"a{k}" for k in range(len(positional))]
-    text.line(_unpacking(names, "args"))
+    text.line(_unpacking(names, "given"))
     waiting = list(zip(names, positional, strict=True))[::-1]
     number = len(names)
     while waiting:

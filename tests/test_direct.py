@@ -105,6 +105,30 @@ def test_what_does_not_fit_takes_the_long_way() -> None:
         compiled("ab")
 
 
+def test_arguments_given_by_name_take_the_short_way() -> None:
+    def function(x, /, y, scale=2.0, *, shift=1.0):
+        return (x - y["a"]) * scale + shift
+
+    compiled = pyrelay.jit(function)
+    p = {"a": B}
+    compiled(A, p, 3.0)
+    ways = [((A,), {"y": p, "scale": 4.0}), ((A,), {"scale": 5.0, "y": p}),
+            ((A, p), {"scale": 6.0})]  # fmt: skip
+    for number, (args, named) in enumerate(ways, 1):
+        same(compiled(*args, **named), function(*args, **named))
+        assert compiled.cache_info()[1:3] == (1, number)
+    for args, named in [((A, p), {"shift": 2.0}), ((A,), {"y": p}), ((A, p, 2.0), {"shift": 2.0})]:
+        compiled(A, p, 3.0)
+        same(compiled(*args, **named), function(*args, **named))
+    compiled(A, p, 3.0)
+    for args, named in [((A, p), {"y": 1.0}), ((), {"x": A, "y": p, "scale": 1.0}),
+                        ((A, p), {"other": 1.0})]:  # fmt: skip
+        with pytest.raises(TypeError):
+            function(*args, **named)
+        with pytest.raises(TypeError):
+            compiled(*args, **named)
+
+
 def test_values_that_a_program_was_compiled_for_are_compared() -> None:
     compiled = pyrelay.jit(scaled)
     p = {"a": A, "b": B}
