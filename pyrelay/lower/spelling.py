@@ -33,7 +33,7 @@ def copied(node: Any, values: Sequence[ast.expr] = ()) -> Any:
         kind = type(node)
         if not kind._fields:  # an operator or a context: these are shared
             return node
-        if kind is ast.Name and node.id in _PLACES and values:
+        if values and isinstance(node, ast.Name) and node.id in _PLACES:
             return values[_PLACES[node.id]]
         return kind(*[copied(getattr(node, name), values) for name in kind._fields])
     if isinstance(node, list):
