@@ -48,7 +48,7 @@ NOTHING: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
     (lambda a: a.reshape(3, 2).reshape(2, 3), (A,)),
     (lambda a: np.squeeze(np.expand_dims(a, 1), 1), (A,)),
     (lambda a: a[:, :], (A,)),
-    (lambda a: np.broadcast_to(a, a.shape), (A,)),
+    (lambda a: np.array(np.broadcast_to(a, a.shape)), (A,)),
     (lambda x: np.where(True, x, 0.0), (X,)),
 )
 
