@@ -339,7 +339,7 @@ class Fixpoint:
         """What a pass assumes, for comparison with what it found."""
         known = self.base.contents
         stale = {r: frozenset(s if s in known else None for s in sources)
-                 for r, sources in self.stale.items() if r in self.read and r not in self.changed}
+                 for r, sources in self.stale.items() if r not in self.changed}
         return self.everything, list(self.changed), stale
 
     def _join_content(self, joiner: J.Joiner, root: V.Root, a: Any, b: Any) -> Any:

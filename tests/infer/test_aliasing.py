@@ -69,3 +69,21 @@ def test_a_new_array_put_into_the_callers_dict_is_the_one_returned() -> None:
 
     table: dict[str, Any] = {}
     assert called(store, table, np.arange(3.0)) is table["y"]
+
+
+def test_loops_in_loops_write_an_argument_that_lost_its_name():
+    def swapped(x, y, n):
+        x = x.copy()
+        for _ in range(n):
+            for k in range(len(x)):
+                x, y = y, x
+                y = x * 2.0
+                x[:] = y + k
+        return x, y
+
+    ours, plain = np.arange(4.0), np.arange(4.0)
+    for found, expected in zip(
+        pyrelay.jit(swapped)(np.ones(4), ours, 2), swapped(np.ones(4), plain, 2), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(ours, plain)
