@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import pyrelay
 from tests.infer.running import inferred, run
 
 
