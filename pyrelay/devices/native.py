@@ -149,7 +149,9 @@ def _linker(process: int) -> Any:
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         reloc="pic", codemodel="default"
     )
-    return llvm.create_lljit_compiler(machine, use_jit_link=False, suppress_errors=True)
+    # JITLink keeps the sections of an object together. RuntimeDyld places each kind near others of
+    # its kind, and once they are 2 GiB apart, as in a process that maps much, it ends the process.
+    return llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
 
 
 def load_all(code: bytes, symbols: tuple[str, ...]) -> dict[str, int]:

@@ -91,6 +91,9 @@ class Fixpoint:
         self.place_roots = frozenset(objects(self.visits.rebound, self.starts, it.heap))
         self.changed = dict.fromkeys(objects(self.visits.written, self.starts, it.heap))
         self._describe_entry()
+        if self.visits.stales:
+            places_of = [x for x in self.layouts if isinstance(x, L.LPlace)]
+            self.stale = {root: {} for x in places_of for root in x.may_be}
 
     def _found_places(self, roots: Iterable[V.Root]) -> set[Place]:
         return places(roots, self.starts, self.base)
@@ -333,13 +336,17 @@ class Fixpoint:
         for root, sources in result.heap.stale.items():
             if outer(root):
                 self.stale[root] = identity.kept_sources(root, sources, outer)
+        self.visits.stales |= bool(self.stale)
         return before == self._guess()
 
     def _guess(self) -> tuple[Any, ...]:
         """What a pass assumes, for comparison with what it found."""
         known = self.base.contents
-        stale = {r: frozenset(s if s in known else None for s in sources)
-                 for r, sources in self.stale.items() if r not in self.changed}
+        stale = {
+            r: frozenset(s if s in known else None for s in sources) if r in self.read else None
+            for r, sources in self.stale.items()
+            if r not in self.changed and (r in self.read or r not in self.base.stale)
+        }
         return self.everything, list(self.changed), stale
 
     def _join_content(self, joiner: J.Joiner, root: V.Root, a: Any, b: Any) -> Any:

@@ -26,6 +26,7 @@ class Visits:
 
     rebound: set[Place] = field(default_factory=set)
     written: set[Place] = field(default_factory=set)
+    stales: bool = False  # an object may be written through a carried name of others
     #: carried value -> the objects that it may be
     mates: dict[int, set[Place]] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)  # carried flags that are not the same all the time

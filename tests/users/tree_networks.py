@@ -64,7 +64,7 @@ def tree_lstm(t, E, W, B):
     return np.sum(lstm(t, E, W, B)[1] ** 2)
 
 
-@use((CORPUS, E, W, B), (Corpus([], []), E, W, B), wrt=(1, 2, 3))
+@use((CORPUS, E, W, B), (Corpus([], []), E, W, B), wrt=(1, 2, 3), joins=True)
 def loss_of_a_corpus(corpus, E, W, B):
     loss = 0.0
     for t, y in zip(corpus.sentences, corpus.targets, strict=True):
