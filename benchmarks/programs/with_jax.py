@@ -115,7 +115,7 @@ PROGRAMS = {
     },
     **{
         name: program(getattr(jax_networks, name), static=STATIC.get(name, ()))
-        for name in networks.FORWARD
+        for name in networks.FORWARD if hasattr(jax_networks, name)
     },
     **{
         name: program(
@@ -123,6 +123,7 @@ PROGRAMS = {
             static=STATIC.get(name, ()),
         )
         for name, (loss, argnums) in networks.GRADIENTS.items()
+        if hasattr(jax_networks, loss.__name__)
     },
 }
 
