@@ -33,10 +33,10 @@ def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
     return handler
 
 
-for _name in heaps.__all__:
-    handles(getattr(bisect if hasattr(bisect, _name) else heapq, _name))(
-        _in_python(getattr(heaps, _name))
-    )
+# Some have two names: bisect.bisect is bisect.bisect_right.
+_BY_OBJECT = {getattr(bisect if hasattr(bisect, n) else heapq, n): n for n in heaps.__all__}
+for _object, _name in _BY_OBJECT.items():
+    handles(_object)(_in_python(getattr(heaps, _name)))
 handles(collections.deque)(_in_python(containers.Queue))
 
 

@@ -47,7 +47,7 @@ def _math(op: str) -> Any:
 
 
 for _name, _op in {
-    "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log2": "log2",
+    "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log2": "log2",
     "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan",
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh",
     "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",

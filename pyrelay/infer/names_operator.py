@@ -104,21 +104,6 @@ def update_wrapper(
     return wrapper
 
 
-@handles(functools.cache)
-def cache(it: Interpreter, function: V.Value) -> V.Value:
-    """functools.cache(function): the function itself; what it gives is computed anew."""
-    return function
-
-
-@handles(functools.lru_cache)
-def lru_cache(
-    it: Interpreter, maxsize: V.Value = V.NONE, typed: V.Value = V.NONE
-) -> V.Value:
-    """functools.lru_cache(function), or functools.lru_cache(maxsize, typed)(function)."""
-    size = V.number_type(maxsize) is not None or maxsize == V.NONE
-    return V.Known(functools.cache) if size else maxsize
-
-
 @handles(super)
 def super_(it: Interpreter, cls: V.Value, obj: V.Value) -> V.Value:
     """super(cls, obj)."""

@@ -280,10 +280,12 @@ def grouped(items: Iterable[Any], key: Callable[[Any], Any] | None) -> Iterator[
 
 
 def remembers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """functools.cache(function), of ints."""
+    """functools.cache(function): a table where the arguments are ints, else computed anew."""
     found: dict[Any, Any] = {}
 
     def answer(*args: Any) -> Any:
+        if not all(isinstance(arg, (int, np.integer)) for arg in args):
+            return function(*args)
         key = args[0] if len(args) == 1 else args
         if key in found:
             return found[key]
