@@ -124,8 +124,7 @@ def enter_scipy(module: Any) -> None:
         known, same = getattr(module, name, None), names.lookup(getattr(np, name))
         if known is not None and same is not None:
             handles(known)(same)
-    for known in (module.digamma, module.psi):
-        handles(known)(of_ufunc(known, _digamma))
+    handles(module.digamma)(of_ufunc(module.digamma, _digamma))  # also called psi
     _enter(module, "scipy.special", special)
 
 
