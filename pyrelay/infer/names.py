@@ -36,26 +36,17 @@ H = TypeVar("H", bound=Callable[..., Any])
 
 
 def handles(*objects: Any) -> Callable[[H], H]:
-    """Enter a handler for these Python objects, each of which has one place."""
+    """Enter a handler for these Python objects."""
 
     def enter(handler: H) -> H:
         for obj in objects:
-            of_object = _TABLE.get(id(obj), (obj, None))[1]
-            known = _OF_CLASSES.get(obj) if _is_of_class(obj) else of_object
-            if known not in (None, handler):
-                raise errors.InvariantError(f"{obj!r} has a handler already")
-            if _is_of_class(obj):
+            if isinstance(getattr(obj, "__self__", None), type):
                 _OF_CLASSES[obj] = handler
             else:
                 _TABLE[id(obj)] = (obj, handler)
         return handler
 
     return enter
-
-
-def _is_of_class(obj: Any) -> bool:
-    """Whether this is a method of a class, which each look makes anew."""
-    return isinstance(getattr(obj, "__self__", None), type)
 
 
 def keeps_unions(handler: H) -> H:
