@@ -17,7 +17,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer.device_arrays import DeviceArray
-from pyrelay.infer.specialise import Specialised
+from pyrelay.infer.specialised import Specialised
 from pyrelay.infer.structure import (
     Flattened,
     assemble,

@@ -20,7 +20,7 @@ from pyrelay.boundary import Program
 from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.names import lookup
-from pyrelay.infer.specialise import Specialised
+from pyrelay.infer.specialised import Specialised
 from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
 from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan

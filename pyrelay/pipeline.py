@@ -21,7 +21,7 @@ from pyrelay.devices import cpu, native
 from pyrelay.devices.base import Device, device
 from pyrelay.devices.choices import as_chosen, chosen
 from pyrelay.grad.expand import expand
-from pyrelay.infer.specialise import Specialised
+from pyrelay.infer.specialised import Specialised
 from pyrelay.ir import walk
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, KernelCall, Module, Var

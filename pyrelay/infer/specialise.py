@@ -8,10 +8,9 @@ results become the Python result, which arguments it writes, and the guards it r
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyrelay import errors
@@ -21,112 +20,38 @@ from pyrelay.infer import (
     code_points,
     column_content,
     columns,
-    growing,
-    identity,
-    lists,
 )
-from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.closing import Close, NeedsApart
 from pyrelay.infer.datatypes import Array, Child, Number, Schema
-from pyrelay.infer.guards import ExtentGuard, Guards, NameGuard
-from pyrelay.infer.handling import settle, with_raised
+from pyrelay.infer.guards import Guards, NameGuard
+from pyrelay.infer.handling import with_raised
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
-from pyrelay.infer.layout import content_children
-from pyrelay.infer.names_containers import given_back
 from pyrelay.infer.pools import schema_columns
+from pyrelay.infer.specialised import (
+    HiddenArgument,
+    Specialised,
+)
 from pyrelay.infer.structure import (
-    ArgumentResult,
-    CaseResult,
-    ConstantResult,
-    ContainerResult,
     Flattened,
-    GrownResult,
     Identity,
-    InnerResult,
     Key,
-    LeafResult,
-    NodeResult,
-    PoolResult,
-    RaisedResult,
-    ResultTree,
-    SharedResult,
-    TreeResult,
-    ViewResult,
-    ViewStepResult,
     flatten,
 )
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Module, Var, Vjp
+from pyrelay.ir.nodes import Let, Var
 from pyrelay.ir.types import TensorType
-from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 
 _MOST_RESTARTS = 200
 _MOST_EXACT = 2  # see Program.exact
 _PYTHON_FRAMES = 8000
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenArgument:
-    """An object that the program captures: read at each call by `source`, or always `value`."""
-
-    source: NameGuard | None
-    value: Any
-    key: Key
-    name: str
-
-    def read(self) -> Any:
-        """The object to flatten for this call."""
-        return self.value if self.source is None else self.source.read()
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerChange:
-    """What a caller's list, dict or object contains after the program."""
-
-    number: int
-    kind: str
-    names: tuple[Any, ...]
-    children: tuple[ResultTree, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChange:
-    """The fields (kind and name) of a caller's nodes that the program assigns to."""
-
-    fields: tuple[tuple[int, str], ...]
-    pool: PoolResult
-
-
-@dataclass(frozen=True, slots=True)
-class Specialised:
-    """A typed program for one structure of arguments."""
-
-    module: Module
-    hidden: tuple[HiddenArgument, ...]
-    static: Mapping[int, Any]  # leaf number -> the value it was compiled for
-    parameters: tuple[int, ...]  # leaf number of each parameter of the entry function
-    result: ResultTree
-    mutated: Mapping[int, int]  # leaf number -> result number with its new content
-    changes: tuple[ContainerChange, ...]
-    extents: tuple[ExtentGuard, ...]
-    conditions: tuple[ExtentGuard, ...]  # the same over the symbols that the module has left
-    names: tuple[NameGuard, ...]
-    leaf_names: tuple[str, ...]
-    axes: Mapping[Symbol, tuple[int, int]]  # leaf number and axis that each symbol is read from
-    columns: Mapping[int, tuple[int, str]]  # leaf number -> the pool and column that it is
-    trees: tuple[TreeChange, ...]
-    apart: int  # lists up to this length are structures of their items
-    #: what it writes of the caller's, and where
-    writes: tuple[tuple[str, errors.Span | None], ...]
-    #: whether it asks if two objects are one, so that passing one twice is another program
-    identity: bool
-
-
 @dataclass
-class _Attempt:
+class Attempt:
     """One try at a specialisation, with some numbers taken as known, some objects as captured."""
 
     parse: Callable[[Any], Any]
@@ -206,7 +131,7 @@ class _Attempt:
                 value = calls.call(it, callee, values, named)
         except V.Diverges:
             pass  # every path raises
-        made = _Close(self, it, before).finish(value, raised)
+        made = Close(self, it, before).finish(value, raised)
         late = program.raises_late or (program.raises_again and made.writes)
         fails = program.fails_late or (program.fails_again and made.changes)
         wanted = 2 if fails else 1 if late else 0
@@ -265,7 +190,7 @@ class _Attempt:
         """A list of trees: a sequence in their pool, as if it were a field of a node."""
         pool, kinds = self.trees[number]
         if pool in it.pools.values():
-            raise _NeedsApart  # nodes are added or changed
+            raise NeedsApart  # nodes are added or changed
         first = next(leaves)
         path = f"list {first}"
         for part, leaf in (("kind", first), ("row", next(leaves))):
@@ -416,14 +341,10 @@ class _Entered:
     trees: bool = False
 
 
-class _NeedsApart(Exception):
-    """Which list of a list's is which matters: they must be structures of their items."""
-
-
 class _NeedsWrites(Exception):
     """What a program wrote before it raised would be lost; `made` is the program that loses it.
 
-    `raises` says what has to be followed (`_Attempt.raises`).
+    `raises` says what has to be followed (`Attempt.raises`).
     """
 
     def __init__(self, made: Specialised, raises: int) -> None:
@@ -441,354 +362,6 @@ def _argument_names(callee: Any, count: int) -> list[str]:
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
     return [*names[:count], *(f"argument {k + 1}" for k in range(len(names), count))]
-
-
-@dataclass
-class _Close:
-    """Turns the interpreted call into a module: results, mutations, substituted extents."""
-
-    attempt: _Attempt
-    it: Interpreter
-    before: Heap
-    atoms: list[Atom] = field(default_factory=list)
-    keys: dict[V.Root, int] = field(default_factory=dict)
-    columns: dict[V.Root, Any] = field(default_factory=dict)  # of pools of new nodes
-    arrays: dict[Any, LeafResult] = field(default_factory=dict)
-    certain: set[V.Root] = field(default_factory=set)  # containers that the result surely has
-    mentions: Counter[V.Root] = field(default_factory=Counter)
-
-    def finish(self, value: V.Value, raised: V.Value) -> Specialised:
-        it, attempt = self.it, self.attempt
-        settle(it)
-        containers = [V.Ref(r) for r in attempt.containers]
-        self._count_mentions([value, *containers])
-        tree = self._outcome(value, raised)
-        for root in (*attempt.roots.values(), *attempt.containers):
-            it.content(root)  # what was written to it under other names is settled
-        changed = set(it.heap.changed_since(self.before))
-        changed.update(r for r in it.heap.written if r not in self.before.contents)  # captured ones
-        mutated: dict[int, int] = {}
-        changes: list[ContainerChange] = []
-        for leaf, root in attempt.roots.items():
-            if root in changed:
-                mutated[leaf] = self._result(it.content(root))
-        for number, root in enumerate(attempt.containers):
-            if root in changed and (
-                root in it.heap.written or not isinstance(it.content(root), V.Growing)
-            ):
-                changes.append(self._change(number, root))
-        trees = tuple(self._assigned())
-        body = it.builder.block(self.atoms)
-        symbols = [s for p in attempt.params for s in types.type_symbols(p.type)]  # type: ignore[arg-type]
-        entry = Function("main", tuple(attempt.params), body, tuple(dict.fromkeys(symbols)))
-        name = it.program.unique("main")
-        functions = {**it.program.functions, name: replace(entry, name=name)}
-        module = Module(_substituted(functions, attempt.guards), name)
-        return Specialised(
-            module, tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.known},
-            tuple(attempt.parameters), tree, mutated, tuple(changes),
-            tuple(attempt.guards.extents), _conditions(attempt.guards),
-            tuple(attempt.guards.names.values()),
-            tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
-            self._writes(mutated, changes, trees), attempt.guards.identity,
-        )
-
-    def _writes(
-        self, mutated: Mapping[int, int], changes: Sequence[ContainerChange],
-        trees: Sequence[TreeChange],
-    ) -> tuple[tuple[str, errors.Span | None], ...]:
-        attempt, where = self.attempt, self.it.heap.written
-        arrays = [
-            (repr(attempt.flat.names[k]), where.get(attempt.roots[k]))
-            for k in mutated if k in attempt.roots
-        ]
-        roots = [attempt.containers[c.number] for c in changes]
-        names = [", ".join(repr(name) for _, name in t.fields) for t in trees]
-        nodes = [(f"{n} of an object of the caller", None) for n in names]
-        return (*arrays, *((f"a {r.kind} of the caller", where.get(r)) for r in roots), *nodes)
-
-    def _assigned(self) -> Iterator[TreeChange]:
-        """What is assigned to the fields of nodes that the caller has."""
-        for family, plan in self.attempt.plans.items():
-            pool = self.it.pools[family]
-            if plan.assigned and pool.root in self.attempt.pools:
-                fields = tuple(sorted(plan.assigned))
-                yield TreeChange(fields, self._pool(pool))
-
-    def _result(self, atom: Atom) -> int:
-        self.atoms.append(atom)
-        return len(self.atoms) - 1
-
-    def _change(self, number: int, root: V.Root) -> ContainerChange:
-        content = self.it.content(root)
-        if isinstance(content, V.Growing):
-            kind = "items"
-            if growing.inner_lists(content.template) and root in self.attempt.slots:
-                if content.slots is not self.attempt.slots[root]:
-                    raise _NeedsApart
-                kind = "lists"
-            return ContainerChange(number, kind, (), (self._grown(content),))
-        kind = "record" if root.kind == "object" else root.kind
-        if isinstance(content, dict):
-            parts = tuple(self._tree(v) for v in content.values())
-            return ContainerChange(number, kind, tuple(content), parts)
-        return ContainerChange(number, kind, (), tuple(self._tree(v) for v in content))
-
-    def _tree(self, value: V.Value) -> ResultTree:
-        it = self.it
-        match value:
-            case V.Known(v):
-                return ConstantResult(v)
-            case V.Scalar(ty):
-                return LeafResult(self._result(it.atom(value)), ty)
-            case V.ArrayRef():
-                return self._array(value)
-            case V.Tuple(items, cls):
-                return NodeResult("tuple", cls, (), tuple(map(self._tree, items)))
-            case V.Text(function, args):
-                return NodeResult("call", function, (), tuple(map(self._tree, args)))
-            case V.Raised():
-                return self._outcome(V.NONE, value)
-            case V.Ref(root, cls):
-                return self._container(root, cls)
-            case V.Data() | V.Union() if V.node_of(value) is not None:
-                return self._node(value)
-            case V.Union(tag, cases):
-                index = self._result(tag)
-                return CaseResult(index, tuple(self._case(c) for c in cases))
-            case V.Range(a, b, c):
-                return NodeResult("range", None, (), tuple(map(self._tree, (a, b, c))))
-        span = value.function.span if isinstance(value, V.Closure) else None
-        raise it.failure(
-            errors.UnsupportedOperationError, span=span,
-            message=f"a compiled function cannot return {V.describe(value)} to Python",
-            hints=("call it inside the function and return what it gives",),
-        )
-
-    def _outcome(self, value: V.Value, raised: V.Value) -> ResultTree:
-        """The result, or the exception that is raised instead."""
-        match raised:
-            case V.Raised(cls, args, keywords, span):
-                names, values = tuple(k for k, _ in keywords), tuple(v for _, v in keywords)
-                parts = tuple(map(self._tree, (*args, *values)))
-                return RaisedResult(cls, parts, names, span)
-            case V.Union(tag, cases):
-                certain, found = set(self.certain), []
-                for case in cases:
-                    self.certain = set(certain)
-                    found.append(self._outcome(value, case))
-                return CaseResult(self._result(tag), tuple(found))
-        return self._tree(value)
-
-    def _array(self, value: V.ArrayRef) -> ResultTree:
-        """An argument itself, a view of one, or a new array; each array of the program once."""
-        root, view = value.root, value.view
-        known = [*self.attempt.roots.values(), *(r for r, steps in self.arrays if not steps)]
-        others = [r for r in dict.fromkeys(known) if r is not root and r.may_alias(root)]
-        if root.leaf is not None or not others:
-            return self._certain(root, view)
-        if not identity.told_apart(root, others):
-            if not self.it.program.exact:
-                raise V.NeedsIdentity(root)
-            return self._certain(root, view)
-        cases = [self._certain(r, view) for r in (root, *others)]
-        chosen: V.Value = V.Known(0)
-        for number, other in enumerate(others, 1):
-            same = identity.same_object(self.it, root, other)
-            chosen = self.it.call("where", same, V.Known(number), chosen)
-        return CaseResult(self._result(self.it.atom(chosen)), tuple(cases))
-
-    def _certain(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> ResultTree:
-        """An array whose root is known to be no older one."""
-        if root.leaf is None and (not view or self.mentions[root] == 1):
-            key = (root, view)
-            if key not in self.arrays:
-                atom = self.it.atom(V.ArrayRef(root, view, self.it.content(root).type))
-                assert isinstance(atom.type, TensorType)
-                self.arrays[key] = LeafResult(self._result(atom), atom.type)
-            return self.arrays[key]
-        if root.leaf is not None:
-            base: ArgumentResult | LeafResult = ArgumentResult(root.leaf)
-        else:
-            whole = self._certain(root, ())
-            assert isinstance(whole, LeafResult)
-            base = whole
-        return ViewResult(base, tuple(map(self._step, view))) if view else base
-
-    def _node(self, value: V.Value) -> ResultTree:
-        """A node of an argument, or of a tree whose columns the program made."""
-        it, parts = self.it, V.node_of(value)
-        assert parts is not None
-        pool, root = parts[0], parts[0].root
-        kind, row = (LeafResult(self._result(it.atom(v)), types.PY_INT) for v in parts[2:])
-        if root in self.attempt.pools and not building.is_growing(it, pool):
-            return TreeResult(PoolResult(-1, self.attempt.pools.index(root), None, ()), kind, row)
-        return TreeResult(self._pool(pool), kind, row)
-
-    def _pool(self, pool: V.Ref) -> PoolResult:
-        root = pool.root
-        known = self.attempt.pools.index(root) if root in self.attempt.pools else None
-        if root not in self.keys:
-            self.keys[root] = len(self.keys)
-            self.columns[root] = tuple(
-                (name, self._array(column))
-                for name, column in building.columns(self.it, pool).items()
-            )
-        return PoolResult(self.keys[root], known, pool.cls, self.columns[root])
-
-    def _step(self, step: V.ViewStep) -> ViewStepResult:
-        def number(extent: Extent) -> int | LeafResult:
-            if isinstance(extent, int):
-                return extent
-            return LeafResult(self._result(self.it.builder.extent(extent).atom), types.PY_INT)
-
-        attrs = {
-            k: tuple(map(number, v)) if k in ("starts", "sizes", "shape") else v
-            for k, v in step.attrs
-        }
-        positions = tuple(LeafResult(self._result(a), types.PY_INT) for a in step.atoms)
-        return ViewStepResult(step.kind, positions, tuple(attrs.items()))
-
-    def _count_mentions(self, values: Sequence[V.Value]) -> None:
-        """How many references to each array the result and the caller's containers hold."""
-        pending, seen = list(values), set[V.Root]()
-        while pending:
-            for value in V.leaves_of((pending.pop(),)):
-                if isinstance(value, V.ArrayRef):
-                    self.mentions[value.root] += 1
-                elif isinstance(value, V.Ref) and value.root not in seen:
-                    seen.add(value.root)
-                    pending.extend(content_children(self.it.heap.contents[value.root]))
-
-    def _case(self, case: V.Value) -> ResultTree:
-        """One case of a union: what only this case has may have to be made by others too."""
-        before = set(self.certain)
-        tree = self._tree(case)
-        self.certain = before
-        return tree
-
-    def _container(self, root: V.Root, cls: Any) -> ResultTree:
-        if root in self.attempt.containers:
-            return ContainerResult(self.attempt.containers.index(root))
-        held = self.it.heap.contents[root]
-        if isinstance(held, V.Part) and held.owner in self.attempt.slots:
-            if self.it.content(held.owner).slots is not self.attempt.slots[held.owner]:
-                raise _NeedsApart
-            position = LeafResult(self._result(self.it.atom(held.position)), types.PY_INT)
-            return InnerResult(self.attempt.containers.index(held.owner), position)
-        if root.kind in ("generator", "iterator"):
-            raise self.it.failure(
-                errors.UnsupportedOperationError,
-                f"a compiled function cannot return {V.describe(V.Ref(root))} to Python",
-                hints=("return its items: list(...)",),
-            )
-        key = self.keys.setdefault(root, len(self.keys))
-        if root in self.certain:
-            return SharedResult(key)
-        self.certain.add(root)
-        given = given_back(self.it, V.Ref(root, cls))
-        if given is not None:
-            made, arguments = given
-            return NodeResult("call", made, (), tuple(map(self._tree, arguments)), key)
-        content = self.it.content(root)
-        if isinstance(content, V.Growing):
-            return self._grown(content, key)
-        kind = "record" if root.kind == "object" else root.kind
-        if isinstance(content, dict):
-            parts = tuple(self._tree(v) for v in content.values())
-            return NodeResult(kind, cls, tuple(content), parts, key)
-        return NodeResult(kind, cls, (), tuple(self._tree(v) for v in content), key)
-
-
-    def _grown(self, content: V.Growing, key: int = -1) -> GrownResult:
-        """The items of a growing list: its rows without the room to spare."""
-        it = self.it
-        content = growing.plain(it.builder, content)
-        size = lists.count_extent(it, content)
-        rows = tuple(
-            self._result(growing.items_array(it.builder, row, size).atom) for row in content.rows
-        )
-        count = self._result(it.atom(content.count))
-        tree = _item_tree(content.template, iter(range(len(rows))))
-        return GrownResult(rows, count, tree, key)
-
-
-def _item_tree(template: L.Layout, leaves: Iterator[int]) -> ResultTree:
-    """The tree of one item of a growing list, whose leaves have these numbers."""
-    match template:
-        case L.LKnown(v):
-            return ConstantResult(v)
-        case L.LPlace(_, "list", _, L.LGrown(inner)):
-            number = next(leaves)
-            mine = tuple(next(leaves) for _ in L.template_types(inner))
-            return GrownResult(mine, number, _item_tree(inner, iter(range(len(mine)))))
-        case L.LScalar(ty) | L.LPlace(_, _, _, ty):
-            return LeafResult(next(leaves), ty)
-        case L.LNode(("tuple", cls, _), children):
-            return NodeResult("tuple", cls, (), tuple(_item_tree(c, leaves) for c in children))
-        case L.LNode(("text", function, *_), children):
-            return NodeResult("call", function, (), tuple(_item_tree(c, leaves) for c in children))
-        case L.LUnion(cases):
-            tag = next(leaves)
-            return CaseResult(tag, tuple(_item_tree(c, leaves) for c in cases))
-    raise AssertionError(template)
-
-
-def _conditions(guards: Guards) -> tuple[ExtentGuard, ...]:
-    """The guards with equal extents put in place of each other, without the trivial ones."""
-    found: dict[ExtentGuard, None] = {}
-    for guard in guards.extents:
-        left, right = guards.resolve(guard.left), guards.resolve(guard.right)
-        if left != right and not (isinstance(left, int) and isinstance(right, int)):
-            found[replace(guard, left=left, right=right)] = None
-    return tuple(found)
-
-
-def _substituted(functions: Mapping[str, Function], guards: Guards) -> dict[str, Function]:
-    """The functions with the extents found equal put in place of each other."""
-    if not guards.equalities:
-        return dict(functions)
-    mapping: dict[Symbol, Extent] = {
-        s: guards.resolve(dims.of(s)) for s in guards.equalities
-    }
-    new_dims: dict[str, tuple[Symbol, ...]] = {}
-    for name, fn in functions.items():
-        kept: dict[Symbol, None] = {}
-        for s in fn.dims:
-            for t in dims.symbols(mapping[s]) if s in mapping else (s,):
-                kept[t] = None
-        new_dims[name] = tuple(kept)
-    result = {}
-    for name, fn in functions.items():
-        names = Renaming(dims=dict(mapping))
-        params = tuple(map(names.var, fn.params))
-        body = copy_block(fn.body, names)
-        body = _recalled(body, functions, new_dims)
-        result[name] = replace(fn, params=params, body=body, dims=new_dims[name])
-    return result
-
-
-def _recalled(body: Any, functions: Mapping[str, Function], new: Mapping[str, Any]) -> Any:
-    """Calls with the extents that the callees' remaining symbols need."""
-    from pyrelay.ir.nodes import Block
-    from pyrelay.ir.walk import replace_blocks
-
-    if not any(isinstance(x.rhs, (FnCall, Vjp)) for x in nested_lets(body)):
-        return body
-
-    def change(block: Block) -> Block:
-        lets = []
-        for let in block.lets:
-            rhs = replace_blocks(let.rhs, change)
-            if isinstance(rhs, (FnCall, Vjp)):
-                old = functions[rhs.function].dims
-                given = dict(zip(old, rhs.dims, strict=True))
-                extents = tuple(given.get(s, dims.of(s)) for s in new[rhs.function])
-                rhs = replace(rhs, dims=extents)
-            lets.append(Let(let.outs, rhs, let.dims, span=let.span))
-        return Block(tuple(lets), block.results, block.dims)
-
-    return change(body)
 
 
 @contextmanager
@@ -819,7 +392,7 @@ def specialise(
     failure: errors.PyrelayError | None = None
     try:
         made, may_differ = _specialised(callee, args, keywords, parse, columns.MOST_APART, entered)
-    except _NeedsApart:
+    except NeedsApart:
         return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
     except errors.PyrelayError as error:
         failure, may_differ = error, True
@@ -828,7 +401,7 @@ def specialise(
             return _specialised(
                 callee, args, keywords, parse, columns.MOST_APART_NEEDED, entered
             )[0]
-        except _NeedsApart:
+        except NeedsApart:
             return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
         except errors.PyrelayError:
             pass
@@ -860,12 +433,12 @@ def _specialised(
     plans: dict[Any, building.Plan] = {}
     tables: frozenset[Let] = frozenset()
     open_keys: frozenset[Let] = frozenset()
-    attempt: _Attempt | None = None
+    attempt: Attempt | None = None
     lends = False
     needs = 0
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
-        attempt = _Attempt(
+        attempt = Attempt(
             parse, known, captured, exact, unrolled, plans, raises, tables,
             flat=Flattened(apart=apart), entered=entered, lends=lends,
         )
@@ -921,4 +494,4 @@ def _specialised(
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 
 
-__all__ = ["ContainerChange", "HiddenArgument", "Specialised", "specialise"]
+__all__ = ["specialise"]
