@@ -17,14 +17,9 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.infer.result_trees import assemble, nodes_of, restore
 from pyrelay.infer.specialised import Specialised
-from pyrelay.infer.structure import (
-    Flattened,
-    assemble,
-    flatten,
-    nodes_of,
-    restore,
-)
+from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
 from pyrelay.pipeline import Build, written_in_place

@@ -17,15 +17,14 @@ from typing import Any
 from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.infer.guards import ABSENT, NameGuard
-from pyrelay.infer.structure import (
+from pyrelay.infer.result_trees import (
     ArgumentResult,
     CaseResult,
     ConstantResult,
-    Identity,
-    Key,
     LeafResult,
     NodeResult,
 )
+from pyrelay.infer.structure import Identity, Key
 
 _MOST_STRUCTURES = 40
 """Structures among the arguments: each is one level of nesting in the generated function."""

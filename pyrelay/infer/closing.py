@@ -27,12 +27,7 @@ from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.layout import content_children
 from pyrelay.infer.names_containers import given_back
-from pyrelay.infer.specialised import (
-    ContainerChange,
-    Specialised,
-    TreeChange,
-)
-from pyrelay.infer.structure import (
+from pyrelay.infer.result_trees import (
     ArgumentResult,
     CaseResult,
     ConstantResult,
@@ -48,6 +43,11 @@ from pyrelay.infer.structure import (
     TreeResult,
     ViewResult,
     ViewStepResult,
+)
+from pyrelay.infer.specialised import (
+    ContainerChange,
+    Specialised,
+    TreeChange,
 )
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol

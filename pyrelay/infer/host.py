@@ -1,7 +1,7 @@
 """Calls of Python from the program: abstract values in, ops `host_call` and `host_value` out.
 
 The operands of the op are the numbers and arrays inside the arguments; a tree says how the
-arguments are put together from them (`structure.assemble`) when the program runs.
+arguments are put together from them (`result_trees.assemble`) when the program runs.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import structure
+from pyrelay.infer import result_trees
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.objects import CAUSE
-from pyrelay.infer.structure import ResultTree
+from pyrelay.infer.result_trees import ResultTree
+from pyrelay.infer.structure import Flattened
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
@@ -40,7 +41,7 @@ class Invocation:
         values = tuple(v.copy() if isinstance(v, np.ndarray) else v for v in values)
 
         def built(tree: ResultTree) -> Any:
-            return structure.assemble(tree, values, structure.Flattened(), made)
+            return result_trees.assemble(tree, values, Flattened(), made)
 
         named = {k: built(tree) for k, tree in self.keywords}
         return self.function(*map(built, self.args), **named)
@@ -96,28 +97,28 @@ class Operands:
         it = self.it
         match value:
             case V.Known(v):
-                return structure.ConstantResult(v)
+                return result_trees.ConstantResult(v)
             case V.Scalar(ty):
-                return structure.LeafResult(self.operand(it.atom(value)), ty)
+                return result_trees.LeafResult(self.operand(it.atom(value)), ty)
             case V.ArrayRef(type=ty):
-                return structure.LeafResult(self.operand(it.atom(value)), ty)
+                return result_trees.LeafResult(self.operand(it.atom(value)), ty)
             case V.Tuple(items, cls):
-                return structure.NodeResult("tuple", cls, (), self.trees(items))
+                return result_trees.NodeResult("tuple", cls, (), self.trees(items))
             case V.Text(function, args):
-                return structure.NodeResult("call", function, (), self.trees(args))
+                return result_trees.NodeResult("call", function, (), self.trees(args))
             case V.Ref(root, cls):
                 return self.container(root, cls)
             case V.Data() | V.Union() if V.node_of(value) is not None:
                 return self.node(value)
             case V.Union(tag, cases):
-                return structure.CaseResult(self.operand(tag), tuple(map(self.case, cases)))
+                return result_trees.CaseResult(self.operand(tag), tuple(map(self.case, cases)))
             case V.Range(a, b, c):
-                return structure.NodeResult("range", None, (), self.trees((a, b, c)))
+                return result_trees.NodeResult("range", None, (), self.trees((a, b, c)))
             case V.Slice(a, b, c):
-                return structure.NodeResult("slice", None, (), self.trees((a, b, c)))
+                return result_trees.NodeResult("slice", None, (), self.trees((a, b, c)))
             case V.Closure(function, _, owner) if owner is not None and not function.cells:
                 if owner.__code__.co_name == V.function_name(function):
-                    return structure.ConstantResult(owner)
+                    return result_trees.ConstantResult(owner)
         raise it.failure(
             errors.UnsupportedOperationError,
             f"{V.describe(value)} cannot be handed to Python from a compiled function",
@@ -136,10 +137,11 @@ class Operands:
         from pyrelay.infer.building import columns
 
         kind, row = (
-            structure.LeafResult(self.operand(self.it.atom(v)), types.PY_INT) for v in place
+            result_trees.LeafResult(self.operand(self.it.atom(v)), types.PY_INT) for v in place
         )
         leaves = tuple((name, self.tree(column)) for name, column in columns(self.it, pool).items())
-        return structure.TreeResult(structure.PoolResult(key, None, pool.cls, leaves), kind, row)
+        nodes = result_trees.PoolResult(key, None, pool.cls, leaves)
+        return result_trees.TreeResult(nodes, kind, row)
 
     def case(self, case: V.Value) -> ResultTree:
         """One case of a union: what only this case has may have to be made by others too."""
@@ -151,7 +153,7 @@ class Operands:
     def container(self, root: V.Root, cls: Any) -> ResultTree:
         key = self.keys.setdefault(root, len(self.keys))
         if root in self.certain:
-            return structure.SharedResult(key)
+            return result_trees.SharedResult(key)
         if root.kind in ("generator", "iterator"):
             raise self.it.failure(
                 errors.UnsupportedOperationError,
@@ -170,9 +172,9 @@ class Operands:
                     f"a {cls.__name__} made with keyword arguments cannot be handed to Python",
                     hints=("give its arguments by position",),
                 )
-            return structure.NodeResult("call", made, (), self.trees(args))
+            return result_trees.NodeResult("call", made, (), self.trees(args))
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = self.trees(tuple(content.values()))
-            return structure.NodeResult(kind, cls, tuple(content), parts, key)
-        return structure.NodeResult(kind, cls, (), self.trees(content), key)
+            return result_trees.NodeResult(kind, cls, tuple(content), parts, key)
+        return result_trees.NodeResult(kind, cls, (), self.trees(content), key)

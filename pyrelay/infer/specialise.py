@@ -33,12 +33,7 @@ from pyrelay.infer.specialised import (
     HiddenArgument,
     Specialised,
 )
-from pyrelay.infer.structure import (
-    Flattened,
-    Identity,
-    Key,
-    flatten,
-)
+from pyrelay.infer.structure import Flattened, Identity, Key, flatten
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol

@@ -12,11 +12,8 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer.guards import ExtentGuard, NameGuard
-from pyrelay.infer.structure import (
-    Key,
-    PoolResult,
-    ResultTree,
-)
+from pyrelay.infer.result_trees import PoolResult, ResultTree
+from pyrelay.infer.structure import Key
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Module
 

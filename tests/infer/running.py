@@ -17,9 +17,10 @@ import numpy as np
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay.errors import PyrelayError
 from pyrelay.frontend.parse import parse
+from pyrelay.infer.result_trees import assemble, restore
 from pyrelay.infer.specialise import specialise
 from pyrelay.infer.specialised import Specialised
-from pyrelay.infer.structure import Flattened, assemble, flatten, restore
+from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Module
 from pyrelay.ir.verify import verify

@@ -1,0 +1,341 @@
+"""The tree of a result: how the flat results of a program become the Python result again.
+
+In: a tree that specialisation made, the flat results, the arguments as they were flattened. Out:
+Python objects; the caller's own where a program gives them back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyrelay.errors import Span, locate
+from pyrelay.infer import columns, random_state
+from pyrelay.infer.datatypes import Schema
+from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.infer.objects import CAUSE
+from pyrelay.infer.pools import Unpacker
+from pyrelay.infer.structure import Flattened
+from pyrelay.ir import types
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantResult:
+    """The same object every time."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LeafResult:
+    """Result number `index` of the program: an array, or a scalar of this type."""
+
+    index: int
+    type: types.TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentResult:
+    """The very array that is leaf `leaf` of the arguments."""
+
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerResult:
+    """The very list, dict or object that is container `number` of the arguments."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class InnerResult:
+    """The very list at a position (a result) of the list that is container `number`."""
+
+    number: int
+    position: LeafResult
+
+
+@dataclass(frozen=True, slots=True)
+class SharedResult:
+    """A new mutable object met before: number `key` of this result."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """A structure: `kind` is tuple, list, dict, set or record; `key` numbers mutable ones.
+
+    Of kind call, it is what `cls` gives for the children.
+    """
+
+    kind: str
+    cls: Any
+    names: tuple[Any, ...]
+    children: tuple[ResultTree, ...]
+    key: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedResult:
+    """Not a result: the function raises `cls`. The keywords have the last of the arguments."""
+
+    cls: type[BaseException]
+    args: tuple[ResultTree, ...]
+    keywords: tuple[str, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolResult:
+    """A pool of nodes: number `given` of the arguments, or, with a schema, new columns.
+
+    With both a node is the argument's if that has the row, else of the columns. What has one
+    `number` shares its nodes.
+    """
+
+    number: int
+    given: int | None
+    schema: Schema | None
+    columns: tuple[tuple[str, ResultTree], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeResult:
+    """A node of a pool."""
+
+    pool: PoolResult
+    kind: LeafResult
+    row: LeafResult
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One of several, by the int that is result number `tag`."""
+
+    tag: int
+    cases: tuple[ResultTree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStepResult:
+    """One step of a view: the op that reads it, and its ints (known, or results of the program)."""
+
+    kind: str
+    positions: tuple[int | LeafResult, ...]
+    attrs: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewResult:
+    """A view of an array that the caller has or gets, so that writes show in both."""
+
+    base: ArgumentResult | LeafResult
+    steps: tuple[ViewStepResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrownResult:
+    """The items of a list of run-time length.
+
+    `rows` are numbers of results with one row per item, and `item` is the tree of one item, whose
+    leaves are numbers of rows.
+    """
+
+    rows: tuple[int, ...]
+    count: int
+    item: ResultTree
+    key: int = -1
+
+
+ResultTree = (
+    ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
+    | CaseResult | ViewResult | GrownResult | TreeResult | RaisedResult | InnerResult
+)
+
+
+def assemble(
+    tree: ResultTree, results: Any, flat: Flattened, made: dict[Any, Any]
+) -> Any:
+    """The Python object of a result tree, from the program's flat results.
+
+    Raises what the function raises.
+    """
+    match tree:
+        case LeafResult(index):
+            return results[index]
+        case ConstantResult(value):
+            return value
+        case ViewResult(base, steps):
+            array = assemble(base, results, flat, made)
+            for step in steps:
+                array = _viewed(array, step, results)
+            return array
+        case ArgumentResult(leaf):
+            array = flat.leaves[leaf]
+            return array.value if isinstance(array, DeviceArray) else array
+        case ContainerResult(number):
+            return flat.containers[number]
+        case InnerResult(number, position):
+            return flat.containers[number][int(results[position.index])]
+        case SharedResult(key):
+            return made[key]
+        case TreeResult(pool, kind, row):
+            place = int(results[kind.index]), int(results[row.index])
+            nodes = nodes_of(pool, results, flat, made)
+            return flat.pools[pool.given].object_at(place) if nodes is None else nodes(place)  # type: ignore[index]
+        case CaseResult(tag, cases):
+            return assemble(cases[int(results[tag])], results, flat, made)
+        case GrownResult(key=key) | NodeResult(key=key) if key in made:
+            return made[key]
+        case GrownResult(_, _, _, key):
+            items = grown_items(tree, results, flat)
+            if key >= 0:
+                made[key] = items
+            return items
+        case NodeResult(kind, cls, names, children, key):
+            parts = [assemble(c, results, flat, made) for c in children]
+            built = _built(kind, cls, names, parts)
+            if key >= 0:
+                made[key] = built
+            return built
+        case RaisedResult():
+            raise locate(_exception(tree, results, flat, made), span=tree.span)
+    raise AssertionError(tree)
+
+
+def _exception(
+    tree: RaisedResult, results: Any, flat: Flattened, made: dict[Any, Any]
+) -> BaseException:
+    """An exception that is on its way to the caller, or the cause of one."""
+    parts = [
+        _exception(a, results, flat, made) if isinstance(a, RaisedResult)
+        else assemble(a, results, flat, made)
+        for a in tree.args
+    ]
+    split = len(parts) - len(tree.keywords)
+    named = dict(zip(tree.keywords, parts[split:], strict=True))
+    cause = named.pop(CAUSE, None)
+    error = tree.cls(*parts[:split], **named)
+    if cause is not None:
+        error.__cause__ = cause
+    return error
+
+
+def nodes_of(
+    pool: PoolResult, results: Any, flat: Flattened, made: dict[Any, Any]
+) -> Unpacker | None:
+    """What makes the nodes of a pool by kind and row; None if all of them are the argument's."""
+    if pool.schema is None:
+        return None
+    if ("tree", pool.number) not in made:
+        known = _nowhere if pool.given is None else flat.pools[pool.given].object_at
+        arrays = {name: assemble(c, results, flat, made) for name, c in pool.columns}
+        made["tree", pool.number] = Unpacker(pool.schema, arrays, known)
+    found: Unpacker = made["tree", pool.number]
+    return found
+
+
+def _nowhere(place: tuple[int, int]) -> None:
+    return None
+
+
+def grown_items(tree: GrownResult, results: Any, flat: Flattened) -> list[Any]:
+    """The items of a list of run-time length, as a new list."""
+    count = int(results[tree.count])
+    columns = _columns(tree.item, [results[k][:count] for k in tree.rows])
+    rows = zip(*columns, strict=True) if columns else [()] * count
+    return [assemble(tree.item, leaves, flat, {}) for leaves in rows]
+
+
+def _columns(item: ResultTree, rows: list[Any]) -> list[Any]:
+    """The leaves of all items, leaf by leaf: numbers of the right kind, arrays of their own."""
+    columns = [list(row) if row.ndim == 1 else [part.copy() for part in row] for row in rows]
+    pending: list[ResultTree] = [item]
+    while pending:
+        match pending.pop():
+            case LeafResult(index, ty) if ty.weak:
+                columns[index] = rows[index].tolist()
+            case NodeResult(_, _, _, children) | CaseResult(_, children):
+                pending.extend(children)
+    return columns
+
+
+def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
+    def numbers(given: Any) -> list[int]:
+        return [int(results[p.index]) if isinstance(p, LeafResult) else p for p in given]
+
+    attrs = dict(step.attrs)
+    match step.kind:
+        case "slice":
+            parts = zip(*(numbers(attrs[k]) for k in ("starts", "sizes", "steps")), strict=True)
+            return array[tuple(_slice_of(*p) for p in parts)]
+        case "index":
+            places = dict(zip(attrs["axes"], numbers(step.positions), strict=True))
+            return array[tuple(places.get(k, slice(None)) for k in range(array.ndim))]
+        case "transpose":
+            return array.transpose(attrs["axes"])
+        case "expand_dims":
+            return np.expand_dims(array, attrs["axes"])
+        case "squeeze":
+            return np.squeeze(array, attrs["axes"])
+        case "real" | "imag":
+            return getattr(array, step.kind)
+        case "broadcast_to":
+            return np.broadcast_to(array, numbers(attrs["shape"]))
+        case "gather":  # a copy: no strides lead to any elements
+            found = [results[p.index] for p in step.positions if isinstance(p, LeafResult)]
+            index = dict(zip(attrs["axes"], found, strict=True))
+            return array[tuple(index.get(k, slice(None)) for k in range(array.ndim))]
+    return array.reshape(numbers(attrs["shape"]))
+
+
+def _slice_of(start: int, size: int, step: int) -> slice:
+    if size <= 0:
+        return slice(0, 0)
+    stop = start + size * step
+    return slice(start, stop if stop >= 0 else None, step)
+
+
+def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
+    if kind == "tuple":
+        return cls(*parts) if cls is not None else tuple(parts)
+    if kind == "call":
+        return cls(*parts)
+    if kind == "list":
+        return parts
+    if kind == "set":
+        return set(parts)
+    if kind == "dict":
+        return dict(zip(names, parts, strict=True))
+    if kind == "slice":
+        return slice(*parts)
+    if kind == "range":
+        return range(*parts)
+    if cls in random_state.CLASSES:
+        return random_state.made(parts[0])
+    made = cls.__new__(cls)
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any]) -> None:
+    """Give a caller's list, dict or object the content it has after the program."""
+    if kind == "list":
+        container[:] = parts
+    elif kind == "items":
+        (container[:],) = parts
+    elif kind == "lists":
+        columns.store(container, parts[0])
+    elif kind == "dict":
+        container.clear()
+        container.update(zip(names, parts, strict=True))
+    elif isinstance(container, random_state.CLASSES):
+        random_state.store(container, parts[0])
+    else:
+        for name, part in zip(names, parts, strict=True):
+            object.__setattr__(container, name, part)
