@@ -12,6 +12,7 @@ allocates) and captured the second time, and replayed from then on.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -131,21 +132,21 @@ def _out(told: tuple[Any, ...], given: Sequence[Any], made: dict[int, Any]) -> A
     raise AssertionError(told)
 
 
-class _Pass:
+class _Pass(ABC):
     """Stands for a `Run` while a stretch is gone through; subclasses say where memory is."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.data, self.numbers = run, run.data, 0
         self.kept: list[Any] = []
 
-    def allocate(self, nbytes: int) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def allocate(self, nbytes: int) -> int: ...
 
-    def free(self, address: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def free(self, address: int) -> None: ...
 
-    def cell(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def cell(self) -> Any: ...
 
     def place(self, *words: Any) -> int:
         """Where a scalar of the device is; another one would have to be copied there."""
@@ -164,16 +165,16 @@ class _Pass:
     def store(self, number: int, address: int, index: int, value: Any) -> None:
         self.launch(number, 1, (address, index, self.place(value)))
 
-    def copy(self, target: int, source: int, nbytes: int) -> None:
+    def copy(self, target: int, source: int, nbytes: int) -> None:  # noqa: B027 -- done when captured
         pass
 
-    def zero(self, address: int, nbytes: int) -> None:
+    def zero(self, address: int, nbytes: int) -> None:  # noqa: B027 -- done when captured
         pass
 
-    def launch(self, number: int, items: int, words: Sequence[int]) -> None:
+    def launch(self, number: int, items: int, words: Sequence[int]) -> None:  # noqa: B027 -- done when captured
         pass
 
-    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
+    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:  # noqa: B027 -- done when captured
         pass
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -106,7 +107,7 @@ def _columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]:
     return found[:count]
 
 
-class _Writer:
+class _Writer(ABC):
     """A function of words over vectors."""
 
     def __init__(self, module: llvm.Module, name: str, parameters: int, lanes: int) -> None:
@@ -118,8 +119,9 @@ class _Writer:
         self.write(*f.parameters)
         f.ret(0)
 
+    @abstractmethod
     def write(self, *parameters: Word) -> None:
-        raise NotImplementedError
+        """The body of the function."""
 
     def at(self, base: Word, index: Word | int) -> Any:
         return self.code.pointer((base + index * _SIZE).raw)

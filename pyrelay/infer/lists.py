@@ -30,11 +30,6 @@ MOST_CHOICES = 4
 MOST_STATIC = 64
 
 
-def is_list(value: V.Value) -> bool:
-    """Whether a value is a list."""
-    return isinstance(value, V.Ref) and value.root.kind == "list"
-
-
 def growing_content(it: Interpreter, value: V.Value) -> V.Growing | None:
     """The content of a list of run-time length; None for anything else."""
     if not (isinstance(value, V.Ref) and value.root.kind == "list"):

@@ -6,8 +6,6 @@ the order is; else `in_python.lists` sorts, with numbers in place of strings.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyrelay import errors
 from pyrelay.infer import characters, lists
 from pyrelay.infer import values as V
@@ -18,6 +16,7 @@ from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_builtins import list_, lookup_of
 from pyrelay.infer.names_containers import without_order
+from pyrelay.infer.text import known_object
 
 
 @handles(sorted)
@@ -38,9 +37,8 @@ def sorted_(
     items = sequence_of(it, iterable)
     ranks = items if key == V.NONE else tuple(call(it, key, (i,), {}) for i in items)
     ranks = _with_texts_numbered(ranks)
-    known = [_object(rank) for rank in ranks]
-    if all(known):
-        objects = [rank for (rank,) in known]  # type: ignore[misc]
+    if all(isinstance(leaf, (V.Known, V.Tuple)) for leaf in V.leaves_of(ranks)):
+        objects = [known_object(rank) for rank in ranks]
         falling = it.static(reverse, "reverse")
         try:
             order = sorted(range(len(items)), key=objects.__getitem__, reverse=falling)
@@ -48,17 +46,6 @@ def sorted_(
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return it.new_ref("list", tuple(items[k] for k in order))
     return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
-
-
-def _object(value: V.Value) -> tuple[Any] | None:
-    """The Python object that a value is, alone in a tuple; None where only the program knows."""
-    match value:
-        case V.Known(known):
-            return (known,)
-        case V.Tuple(items, None):
-            parts = [_object(i) for i in items]
-            return (tuple(part[0] for part in parts if part),) if all(parts) else None
-    return None
 
 
 def _with_texts_numbered(ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:

@@ -6,6 +6,7 @@ what the phase reduces and stores, and store what later phases load.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from pyrelay.ir import dims
@@ -19,7 +20,7 @@ from pyrelay.lower.slice_phases import Buffer, Phase, Shape, SlicePlan
 from pyrelay.lower.values import Value
 
 
-class SliceSchedule:
+class SliceSchedule(ABC):
     """Writes the kernel of a plan.
 
     arrays   shapes of the arrays that are read: they tell which axes one index can count.
@@ -102,6 +103,6 @@ class SliceSchedule:
             return array, self.s.ravel(at, ty.shape)
         return Parameter(ROW, self.scratch + buffer.number, ty.dtype), self.own(buffer, at, inner)
 
+    @abstractmethod
     def own(self, buffer: Buffer, at: Index, inner: Index) -> Value:
         """The place in one of the kernel's own slices."""
-        raise NotImplementedError

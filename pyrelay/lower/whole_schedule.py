@@ -19,7 +19,7 @@ from pyrelay.lower.elements import Index
 from pyrelay.lower.kernel import OUTPUT, SCRATCH, Parameter
 from pyrelay.lower.reductions import Accumulator, Reduction, over_range, partial_dtype
 from pyrelay.lower.schedule import CHUNK, Schedule, store_result
-from pyrelay.lower.slice_phases import Phase, Shape, SlicePlan
+from pyrelay.lower.slice_phases import Buffer, Phase, Shape, SlicePlan
 from pyrelay.lower.slice_schedule import SliceSchedule
 from pyrelay.lower.values import Value
 
@@ -58,6 +58,10 @@ class WholeSchedule(SliceSchedule):
             index = self.slice_index(result.shape, ())
             store_result(self.elements, result, index, self.elements.value(result.source, index))
         return 1
+
+    def own(self, buffer: Buffer, at: Index, inner: Index) -> Value:
+        """Never asked for: what phases of whole arrays keep lies in results."""
+        raise AssertionError(f"{buffer} of a whole array is no slice of a kernel's own")
 
     def write_phase(self, phase: Phase, base: int) -> Extent:
         """The kernel of a phase, whose shares go into the buffers from `base` on."""

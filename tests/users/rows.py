@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.programs.rows import durbin
 from tests.users.corpus import use
 
 
@@ -81,17 +82,7 @@ def rank_one_updates_of_a_triangle(c, a, alpha, beta):
     return c
 
 
-@use((wave(6) * 0.1,), wrt=(0,))
-def durbin(r):
-    y = np.empty_like(r)
-    alpha, beta = -r[0], 1.0
-    y[0] = -r[0]
-    for k in range(1, r.shape[0]):
-        beta *= 1.0 - alpha * alpha
-        alpha = -(r[k] + np.dot(np.flip(r[:k]), y[:k])) / beta
-        y[:k] += alpha * np.flip(y[:k])
-        y[k] = alpha
-    return y
+use((wave(6) * 0.1,), wrt=(0,))(durbin)
 
 
 @use((wave(5, 6), 2), wrt=(0,))
