@@ -16,17 +16,28 @@ from pyrelay.ir.types import DType
 from pyrelay.lower.emit_numba import emit
 from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import Plan
-from pyrelay.lower.target import FORWARD, AttentionKernel, ConvolutionKernel, MatmulKernel, Target
+from pyrelay.lower.target import (
+    FORWARD,
+    AttentionKernel,
+    ConvolutionKernel,
+    MatmulKernel,
+    PanelKernel,
+    Target,
+)
 
 
 def target(choices: Choices = DEFAULT) -> Target:
     """What the planner asks of the CPU, for programs compiled with some choices."""
 
     def product(dtype: DType, axes: int) -> MatmulKernel:
+        source = matmul.matmul_kernel(dtype, None, choices)
+        time = round(matmul.picoseconds_per_product(dtype))
+        if dtype.kind != "f":
+            return MatmulKernel(source, matmul.ROW_UNIT, matmul.COLUMN_UNIT, time)
+        lanes = matmul.panel_lanes(dtype)
+        panels = PanelKernel(*matmul.panel_kernels(dtype, None, choices), 2 * lanes, lanes)
         return MatmulKernel(
-            matmul.matmul_kernel(dtype, None, choices), matmul.ROW_UNIT, matmul.COLUMN_UNIT,
-            round(matmul.picoseconds_per_product(dtype)),
-            matmul.FINISHING_OPERANDS if dtype.kind == "f" else 0,
+            source, matmul.ROW_UNIT, matmul.COLUMN_UNIT, time, matmul.FINISHING_OPERANDS, panels
         )
 
     def attended(dtype: DType) -> AttentionKernel:

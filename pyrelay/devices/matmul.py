@@ -77,6 +77,24 @@ def matmul_kernel(
     return _TILED.format(vectors=product_name(dtype, bits, choices))
 
 
+def panel_kernels(
+    dtype: DType, vector_bits: int | None = None, choices: Choices = DEFAULT
+) -> tuple[str, str]:
+    """The texts of two kernels: the product of a matrix and panels, and what lays panels.
+
+    ``vector_bits`` and ``choices`` as ``matmul_kernel`` takes them; a float dtype.
+    """
+    bits = native_vector_bits() if vector_bits is None else vector_bits
+    name = product_name(dtype, bits, choices)
+    return _BY_PANELS.format(name=f"panels_{name}"), _BY_PANELS.format(name=f"pack_{name}")
+
+
+def panel_lanes(dtype: DType, vector_bits: int | None = None) -> int:
+    """How many elements a vector has; a panel is two vectors wide, see ``matmul_panels``."""
+    bits = native_vector_bits() if vector_bits is None else vector_bits
+    return bits // (8 * dtype.size)
+
+
 def product_name(dtype: DType, bits: int, choices: Choices = DEFAULT) -> str:
     """What ``matmul_blocks`` calls a product, after ``product_``: dtype, lanes, sizes of blocks."""
     name = f"{dtype.name}x{bits // (8 * dtype.size)}"
@@ -94,6 +112,17 @@ BY_HAND = True
 
 def kernel(block, begin, end):
     product_{vectors}(block, begin, end)
+    return 0
+"""
+
+_BY_PANELS = """\
+from pyrelay.devices.matmul_panels import {name}
+
+BY_HAND = True
+
+
+def kernel(block, begin, end):
+    {name}(block, begin, end)
     return 0
 """
 

@@ -99,7 +99,7 @@ def _next_part(module: llvm.Module) -> Function:
     return f
 
 
-class _Product:
+class Product:
     """Writes ``product``: one method per way to compute a part."""
 
     def __init__(
@@ -130,7 +130,7 @@ class _Product:
         self.b_step = self.b_turned.choose(1, self.b_line)
         self.b_column = self.b_turned.choose(self.b_line, 1)
         self.packed_a = self._local(self.band * self.depth + _PACKED_ROWS)
-        self.packed_b = self._local(self.group * self.depth)
+        self._prepare()
         part = f.address(f.local_words(_PART_WORDS))
         self.finisher = param(_FINISH)
         self.finishing = f.address(f.local_words(FINISHING_WORDS))
@@ -146,6 +146,10 @@ class _Product:
             )
             self._part()
         f.ret(0)
+
+    def _prepare(self) -> None:
+        """What every part needs."""
+        self.packed_b = self._local(self.group * self.depth)
 
     def _prepare_finishing(self, block: Word) -> None:
         """The finishing kernel's block, but for the columns."""
@@ -384,7 +388,7 @@ def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
 
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
         known = b.module.globals.get(symbol)
-        b.call(known or _Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
+        b.call(known or Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
 
     words = (types.int64,) * 3
     return define(symbol, fixed(types.void, *words), emit)

@@ -172,12 +172,13 @@ class Code:
 def tile(
     code: Code, a: Value, a_row: Value, a_k: Value, right: Value, b_k: Value, c: Value,
     c_row: Value, k: Value, rows: Value, columns: Value, keep: Value, packed: bool = False,
+    padded: bool = False,
 ) -> None:  # fmt: skip
     """``c[i, j] (+)= sum over k of a[i, k] b[k, j]``, all of it in registers.
 
     ``b`` and ``c`` are contiguous along ``j``; only ``rows`` and ``columns`` of the tile are
     touched.  ``keep`` is not 0 to add to ``c``.  ``packed``: rows of ``a`` are 1 apart, and both
-    operands may be read beyond their ends.
+    operands may be read beyond their ends; ``padded``: ``b`` may.
     """
     b, shape = code.b, code.shape
     column_masks = [code.below(columns, v * shape.lanes) for v in range(shape.across)]
@@ -191,7 +192,7 @@ def tile(
     def body(index: Any, sums: list[Any]) -> list[Any]:
         line = code.at(b_base, b.mul(index, b_k))
         places = [code.at(line, code.word(v * shape.lanes)) for v in range(shape.across)]
-        if packed:
+        if packed or padded:
             vectors = [code.load(place) for place in places]
         else:
             pairs = zip(places, column_masks, strict=True)

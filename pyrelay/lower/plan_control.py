@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyrelay.ir.nodes import Block, FnCall, If, Let, Loop, Var
+from pyrelay.lower import plan_panels
 from pyrelay.lower.frame import ONE, ZERO, Words, word_count
 from pyrelay.lower.instructions import (
     AddressOf,
@@ -121,6 +122,7 @@ def loop(p: FunctionPlanner, let: Let, node: Loop) -> None:
     """
     frame = p.frame
     carried, extents = _enter_loop(p, node)
+    laid = plan_panels.lay(p, node)
     head, end = frame.label("loop"), frame.label("endloop")
     counter, limit = frame.slot(), None if node.count is None else p.scalar(node.count)
     if limit is not None or node.index is not None:
@@ -156,6 +158,7 @@ def loop(p: FunctionPlanner, let: Let, node: Loop) -> None:
         frame.place(failed)
         _free_handed(p, node)
     frame.place(end)
+    plan_panels.forget(p, laid)
     _define(p, let.outs, carried)
     _bind_extents(p, let, extents)
 

@@ -51,7 +51,8 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
     names.dims.update(extents)
     operation = replace(product.let.rhs, attrs=names.attrs(product.let.rhs.attrs))
     places = [arrays[k] for k in product.operands]
-    launch_product(p, operation, operand_types, (*places, Slot(address)), finish)
+    right = call.args[product.operands[1]]
+    launch_product(p, operation, operand_types, (*places, Slot(address)), right, finish)
     if fresh:
         p.frame.emit(Free(Slot(address)))
 

@@ -27,7 +27,7 @@ from pyrelay.ir.nodes import (
     Var,
 )
 from pyrelay.ir.types import TapeType, TensorType, Type
-from pyrelay.lower import plan_control, plan_kernels, plan_ops
+from pyrelay.lower import plan_control, plan_kernels, plan_ops, plan_panels
 from pyrelay.lower.frame import Frame, Words, constant_words, word_count
 from pyrelay.lower.instructions import (
     Alloc,
@@ -70,6 +70,7 @@ class FunctionPlanner:
         self.last = LastReads()
         self.words: dict[Var, Words] = {}  # of scalars
         self.buffers: dict[Var, Buffer] = {}  # of arrays and tapes
+        self.panels: dict[plan_panels.Key, plan_panels.Panels] = {}  # laid for loops around here
         self.gone: set[Buffer] = set()  # freed or handed over on the way to here
         self._journal: list[Buffer] = []  # what entered `gone`, in order
         self.scope = Scope(self.last(function.body), 0)

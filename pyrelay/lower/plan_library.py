@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Let, OpCall
+from pyrelay.ir.nodes import Atom, Let, OpCall
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower import host
 from pyrelay.lower.frame import ZERO
@@ -21,6 +21,7 @@ from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner
+    from pyrelay.lower.plan_panels import Panels
 
 
 _PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
@@ -43,17 +44,20 @@ def product(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     (out,) = let.outs
     address = p.allocate(out.type)
     a, b = map(p.scalar, call.args)
-    launch_product(p, call, [v.type for v in (*call.args, out)], (a, b, Slot(address)))
+    types = [v.type for v in (*call.args, out)]
+    launch_product(p, call, types, (a, b, Slot(address)), call.args[1])
     p.define(out, (address,))
 
 
 def launch_product(
     p: FunctionPlanner, call: OpCall, operand_types: Sequence[Type | None],
-    addresses: Sequence[Value], finish: Finish | None = None,
+    addresses: Sequence[Value], right: Atom, finish: Finish | None = None,
 ) -> None:
-    """A product of operands at addresses, into the last of them; `finish`: what is done to it."""
+    """A product of operands at addresses, into the last of them; `right` is the second operand,
+    `finish` what is done to the product."""
     if call.op.schedule == "matmul":
-        _launch_matmul(p, call.attrs, operand_types, addresses, finish)
+        panels = p.panels.get((right, call.attrs["transpose_b"]))
+        _launch_matmul(p, call.attrs, operand_types, addresses, panels, finish)
     else:
         _launch_convolution(p, call, operand_types, addresses, finish)
 
@@ -67,9 +71,9 @@ def _finishing(finish: Finish | None) -> tuple[Value, Value]:
 
 def _launch_matmul(
     p: FunctionPlanner, attrs: Mapping[str, Any], operand_types: Sequence[Type | None],
-    addresses: Sequence[Value], finish: Finish | None,
+    addresses: Sequence[Value], panels: Panels | None, finish: Finish | None,
 ) -> None:
-    """A matrix product: parameters as `target.MatmulKernel` says."""
+    """A matrix product, by panels where they were laid: parameters as `target` says."""
     a, b, c = operand_types
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)
@@ -79,9 +83,11 @@ def _launch_matmul(
     k = a.shape[-2] if transpose_a else a.shape[-1]
     batch = c.shape[:-2]
     kernel = p.program.target.matmul(c.dtype, len(batch))
-    operands = [*addresses]
+    source, operands, form = kernel.source, [*addresses], int(transpose_b)
+    if panels is not None and kernel.panels is not None and not batch:
+        source, operands[1], form = kernel.panels.source, Slot(panels.slot), 1
     operands += p.sizes.values(
-        (m, n, k, int(transpose_a), int(transpose_b), 0, a.shape[-1], b.shape[-1], n, len(batch))
+        (m, n, k, int(transpose_a), form, 0, a.shape[-1], b.shape[-1], n, len(batch))
     )
     operands += _finishing(finish)
     strides = batch_strides(a, batch), batch_strides(b, batch)
@@ -99,7 +105,7 @@ def _launch_matmul(
         spent = dims.add(spent, dims.multiply(height, finish.cost))
     p.frame.emit(
         Launch(
-            p.program.source(kernel.source, "matmul"), tuple(operands),
+            p.program.source(source, "matmul"), tuple(operands),
             p.sizes.value(dims.product((rows, columns, *batch))),
             p.sizes.value(dims.product((width, spent))), evenly=True,
         )

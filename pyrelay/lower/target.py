@@ -13,6 +13,23 @@ from pyrelay.lower.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
+class PanelKernel:
+    """A product of matrices whose right operand lies in panels, and the kernel that lays it.
+
+    `source` takes the parameters of `MatmulKernel.source`, but panels for b and 1 for whether b is
+    transposed; there are no batch axes. The parameters of `lays`: addresses of the matrix and the
+    panels; k, n; elements from one line of the matrix to the next; 1 or 0 for whether it is
+    transposed. Its parallel axis counts panels of `columns` columns, each with `rows` rows or a
+    multiple of them.
+    """
+
+    source: str
+    lays: str
+    columns: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class MatmulKernel:
     """A matrix product. Parameters in order: addresses of a, b and c; m, n, k; 1 or 0 for whether a
     is transposed, whether b is, and whether the product is added to c; elements from one line of a,
@@ -20,6 +37,7 @@ class MatmulKernel:
     that finishes the product (`lower/finishing.py`) or 0, and how many operands it has; for each
     batch axis its extent and the strides of a and of b along it, in elements; those operands.
     Where `finishes` is 0 the kernel knows no such kernels, else that is the most operands it takes.
+    `panels` computes the same in loops that do not change the right operand, if the device has it.
 
     The parallel axis counts blocks of `row_unit` by `column_unit` elements of each product, and one
     multiplication with its addition takes about `picoseconds` on a core.
@@ -30,6 +48,7 @@ class MatmulKernel:
     column_unit: int
     picoseconds: int
     finishes: int = 0
+    panels: PanelKernel | None = None
 
 
 # The products of a convolution: of an image and weights, of an image and outputs, of outputs and

@@ -178,3 +178,47 @@ def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
     for block in tiles:
         loop = block[: block.rfind("vfmadd")]
         assert not re.search(r"vmov\w+\s+%[yz]mm\d+, -?\d*\(%r[sb]p", loop)
+
+
+def by_panels(
+    dtype: DType, bits: int, form: tuple[bool, bool], a: np.ndarray, b: np.ndarray,
+    sizes: tuple[int, int, int], gates: int, start: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """``a @ b`` by panels that lie between NaNs; ``sizes`` has the columns of one gate."""
+    m, n, k = sizes
+    lanes = matmul.panel_lanes(dtype, bits)
+    multiplies, lays = matmul.panel_kernels(dtype, bits)
+    per_gate = -(-n // (2 * lanes))
+    buffer = np.full(per_gate * gates * -(-k // lanes) * 2 * lanes**2 + GUARD, np.nan, dtype.numpy)
+    count = per_gate * gates
+    cuts = [(place, place + 1) for place in reversed(range(count))]
+    run(lays, b, buffer, k, n, b.shape[-1], int(form[1]), ranges=cuts)
+    assert np.isnan(buffer[-GUARD:]).all()
+    c = np.zeros((m, gates * n), dtype.numpy) if start is None else start.copy()
+    total = units(m, n)
+    middle = total // 2
+    form_words = int(form[0]), gates, int(start is not None), a.shape[-1], 0, gates * n
+    run(
+        multiplies, a, buffer, c, m, n, k, *form_words, 0, 0, 0,
+        ranges=[(0, middle), (middle, total)],
+    )  # fmt: skip
+    return c
+
+
+@FORMS
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_products_by_panels_agree_with_numpy(
+    dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
+) -> None:
+    if bits > matmul.native_vector_bits():
+        pytest.skip("this CPU has no vectors as wide")
+    rng = np.random.default_rng(0)
+    form = (transpose_a, transpose_b)
+    for place, (m, n, k) in enumerate(SIZES):
+        gates = 1 + place % 4
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n * gates), dtype)
+        start = numbers(rng, (m, n * gates), dtype) if place % 3 == 0 else None
+        operands = stored(a, transpose_a), stored(b, transpose_b)
+        computed = by_panels(dtype, bits, form, *operands, (m, n, k), gates, start)
+        assert_close(computed, a @ b + (0 if start is None else start), k)
