@@ -14,7 +14,6 @@ import ctypes
 import functools
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -31,7 +30,7 @@ from pyrelay.devices.base import Device
 from pyrelay.devices.cuda_emulator_header import AFTER, BEFORE
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cuda_prelude import BLOCKS, PRELUDE
-from pyrelay.devices.driver import Driver, Product, Text
+from pyrelay.devices.driver import UNDEFINED, Driver, Product, Text, block_threads
 from pyrelay.devices.gpu import loaded_by
 from pyrelay.errors import DeviceError, InvariantError
 from pyrelay.infer.device_arrays import DeviceArray
@@ -92,22 +91,16 @@ def unit(sources: Sequence[str]) -> str:
     (words, bytes of the buffers at such addresses, blocks, threads of each) -> 0 or a fault."""
     parts = [BEFORE, PRELUDE, BLOCKS, AFTER]
     for number, source in enumerate(sources):
-        together = "true" if block_threads(source) > 1 else "false"
+        together = "true" if block_threads(source) else "false"
         text = source.replace('extern "C" __global__', "__global__")
         parts.append(
-            f"namespace kernel{number} {{\n{text}\n}}\n#undef BLOCK_THREADS\n"
+            f"namespace kernel{number} {{\n{text}\n}}\n{UNDEFINED}"
             f"PYRELAY_ENTRY i64 pyrelay_launch{number}(\n"
             f"    i64 *words, i64 *bytes, i64 blocks, i64 threads\n) {{\n"
             f"    return pyrelay_emulator::launch(\n"
             f"        kernel{number}::kernel, {together}, words, bytes, blocks, threads);\n}}\n"
         )
     return "\n".join(parts)
-
-
-def block_threads(source: str) -> int:
-    """How many threads work on an item of the parallel axis together."""
-    found = re.search(r"^#define BLOCK_THREADS (\d+)$", source, re.MULTILINE)
-    return int(found[1]) if found else 1
 
 
 def _library(text: str) -> ctypes.CDLL:
@@ -149,7 +142,11 @@ _ALIGNED = 64
 _FRESH, _FREED = 0xA5, 0xEE
 _MOST_IDLE = 8  # blocks of one size
 _ANY_SIZE = 2**62
-_FAULTS = {90: "a kernel's index lies outside of its buffer", 91: "a barrier is not reached by all"}
+_FAULTS = {
+    90: "a kernel's index lies outside of its buffer",
+    91: "a barrier is not reached by all",
+    92: "several elements are accessed together at an address that is not one of whole packs",
+}
 
 
 class _Memory:
@@ -223,8 +220,8 @@ class EmulatorDriver(Driver):
         block = np.array(words, np.int64)
         size = self.sizes.get
         sizes = np.array([size(word, _ANY_SIZE) for word in words], np.int64)
-        threads = together if together > 1 else THREADS
-        blocks = min(MOST_BLOCKS, items if together > 1 else -(-items // THREADS))
+        threads = together or THREADS
+        blocks = min(MOST_BLOCKS, items if together else -(-items // THREADS))
         fault = function(block.ctypes.data, sizes.ctypes.data, blocks, threads)
         if fault:
             raise InvariantError(f"{_FAULTS.get(fault, fault)}.")

@@ -87,7 +87,7 @@ static thread_local pyrelay_dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace pyrelay_emulator {
 const int WARP = 32, MOST_THREADS = 1024, MOST_SHARED = 64;
 const size_t STACK = 1 << 16;
-enum Fault { NONE, OUT_OF_BOUNDS = 90, BARRIER = 91 };
+enum Fault { NONE, OUT_OF_BOUNDS = 90, BARRIER = 91, UNALIGNED = 92 };
 static thread_local int fault;
 
 struct Block {
@@ -226,6 +226,24 @@ template <class T> struct Buffer {
         return data[index];
     }
 };
+template <class T>
+static inline unsigned long long pyrelay_address(const Buffer<T> &array, long long index) {
+    return (unsigned long long)(array.data + index);
+}
+template <class T>
+static inline T *pyrelay_span(const Buffer<T> &array, long long index, int count) {
+    static thread_local char alignas(16) nowhere[512];
+    const size_t bytes = sizeof(T) * count;
+    if (index < 0 || index + count > array.count) {
+        pyrelay_emulator::fault = pyrelay_emulator::OUT_OF_BOUNDS;
+        return (T *)nowhere;
+    }
+    if (pyrelay_address(array, index) % (bytes < 16 ? bytes : 16)) {
+        pyrelay_emulator::fault = pyrelay_emulator::UNALIGNED;
+        return (T *)nowhere;
+    }
+    return array.data + index;
+}
 #define PYRELAY_BUFFER(type, word) (Buffer<type>{(type *)(word), 1ll << 60})
 #define PYRELAY_SHARED(type, name, size) \
     static const char name##_tag = 0; \

@@ -97,6 +97,13 @@ struct pyrelay_calls { int depth, rounds; i64 launch; };
 
 DEVICE = r"""
 template <class T> using Buffer = T *;
+// The address of an element, and of `count` elements that are read or written together.
+template <class T> __device__ u64 pyrelay_address(T *array, i64 index) {
+    return (u64)(array + index);
+}
+template <class T> __device__ T *pyrelay_span(T *array, i64 index, int count) {
+    return array + index;
+}
 #define PYRELAY_SHARED(type, name, count) __shared__ type name[count]
 #define PYRELAY_BUFFER(type, word) ((type *)(word))
 // Whether the host wants the launch to stop; looked up now and then in loops of the program.
@@ -107,6 +114,38 @@ __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
 """
 
 BLOCKS = r"""
+// Neighbouring elements that a thread reads or writes in one access, or in two.
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pyrelay_pack {
+    T at[N];
+};
+template <class T> struct pyrelay_plain { typedef T type; };
+template <class T> struct pyrelay_plain<const T> { typedef T type; };
+template <int N, class T>
+__device__ pyrelay_pack<typename pyrelay_plain<T>::type, N> pyrelay_together(
+    Buffer<T> array, i64 start
+) {
+    typedef pyrelay_pack<typename pyrelay_plain<T>::type, N> Pack;
+    return *(const Pack *)pyrelay_span(array, start, N);
+}
+template <int N, class T>
+__device__ void pyrelay_put_together(Buffer<T> array, i64 start, const pyrelay_pack<T, N> &pack) {
+    *(pyrelay_pack<T, N> *)pyrelay_span(array, start, N) = pack;
+}
+// Whether packs of N elements may begin at an index of all these arrays.
+template <int N> __device__ bool pyrelay_lined_up(i64) { return true; }
+template <int N, class T, class... Rest>
+__device__ bool pyrelay_lined_up(i64 index, Buffer<T> array, Rest... rest) {
+    const u64 bytes = sizeof(T) * N < 16 ? sizeof(T) * N : 16;
+    return pyrelay_address(array, index) % bytes == 0 && pyrelay_lined_up<N>(index, rest...);
+}
+// The first index where they may; `last` if there is none.
+template <int N, class... Arrays>
+__device__ i64 pyrelay_head(i64 first, i64 last, Arrays... arrays) {
+    for (i64 index = first; index < last && index < first + N; index++) {
+        if (pyrelay_lined_up<N>(index, arrays...)) return index;
+    }
+    return last;
+}
 template <class T> __device__ T pyrelay_shuffled(T value, int mask) {
     return (T)__shfl_xor_sync(0xffffffffu, (i32)value, mask);
 }

@@ -26,11 +26,14 @@ from pyrelay import config
 from pyrelay.devices.cuda_prelude import BLOCKS, DEVICE, PRELUDE
 from pyrelay.devices.driver import (
     ADDRESS,
+    UNDEFINED,
     CannotCaptureError,
     Driver,
     OutOfDeviceMemory,
     Product,
     Text,
+    block_threads,
+    pack,
 )
 from pyrelay.errors import DeviceError
 from pyrelay.infer.device_arrays import DeviceArray
@@ -54,10 +57,12 @@ _MODULE = re.compile(r"^[A-Za-z]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A compiled kernel, how many threads work on an item together, what its parameters become."""
+    """A compiled kernel, how many threads work on an item together, how many items a thread does at
+    once, what its parameters become."""
 
     kernel: Any
     together: int
+    pack: int
     casts: tuple[Callable[..., Any], ...]
     pairs: tuple[bool, ...]
 
@@ -145,9 +150,10 @@ class CupyDriver(Driver):
             blocks, threads = items, function.together
         else:
             # Few items are spread over all multiprocessors, by whole warps.
-            share = -(-items // (_WARP * self.processors)) * _WARP
+            parts = -(-items // function.pack)
+            share = -(-parts // (_WARP * self.processors)) * _WARP
             threads = min(share, ELEMENT_THREADS)
-            blocks = -(-items // threads)
+            blocks = -(-parts // threads)
         function.kernel((min(blocks, self.most_blocks),), (threads,), tuple(arguments))
 
     def wait(self) -> None:
@@ -259,7 +265,7 @@ def unit(texts: Sequence[Text]) -> str:
     parts = [PRELUDE, DEVICE, BLOCKS]
     for number, text in enumerate(texts):
         renamed = text.source.replace("void kernel(", f"void kernel{number}(")
-        parts.append(f"namespace unit{number} {{\n{renamed}\n}}\n#undef BLOCK_THREADS\n")
+        parts.append(f"namespace unit{number} {{\n{renamed}\n}}\n{UNDEFINED}")
     return "\n".join(parts)
 
 
@@ -269,9 +275,9 @@ def _function(kernel: Any, text: Text) -> Function:
         np.int64 if kind == ADDRESS else _complex if kind == "c128" else _cast(kind)
         for kind in kinds
     )
-    found = re.search(r"^#define BLOCK_THREADS (\d+)$", text.source, re.MULTILINE)
     return Function(
-        kernel, int(found[1]) if found else 0, casts, tuple(kind == "c128" for kind in kinds)
+        kernel, block_threads(text.source), pack(text.source), casts,
+        tuple(kind == "c128" for kind in kinds),
     )
 
 

@@ -10,6 +10,7 @@ what uses it next comes later in the same stream.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,25 @@ class Text:
 
     source: str
     kinds: tuple[str, ...]
+
+
+def block_threads(source: str) -> int:
+    """How many threads work on an item of the parallel axis together; 0 where each does its own."""
+    return _defined(source, "BLOCK_THREADS", 0)
+
+
+def pack(source: str) -> int:
+    """How many items of the parallel axis a thread does at once."""
+    return _defined(source, "PACK", 1)
+
+
+def _defined(source: str, name: str, otherwise: int) -> int:
+    found = re.search(rf"^#define {name} (\d+)$", source, re.MULTILINE)
+    return int(found[1]) if found else otherwise
+
+
+#: What a text defines for itself.
+UNDEFINED = "#undef BLOCK_THREADS\n#undef PACK\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class Writer:
         return {*given, *written}
 
     def _phase(self, source: str) -> int:
-        plain = re.sub(r"^#define BLOCK_THREADS \d+\n", "", source, flags=re.MULTILINE)
+        plain = re.sub(r"^#define (BLOCK_THREADS|PACK) \d+\n", "", source, flags=re.MULTILINE)
         plain = plain.replace('extern "C" __global__ void kernel(', "__device__ void phase(")
         return self.phases.setdefault(plain, len(self.phases))
 

@@ -6,7 +6,9 @@ of the kernel's block: arrays and slots as pointers, scalars and extents by valu
 
 Each thread takes positions of the parallel axis a whole grid apart and runs the kernel for the
 range from one to the next. Kernels do not rely on that range being longer: whatever splits it gives
-the same result. Where `cooperation` finds loops to share, a block of `BLOCK_THREADS` does that
+the same result. Where `packs` finds accesses to do for several elements at once, a thread does so
+many neighbours; single elements are left before the first address that is one of whole packs, and
+at the end. Where `cooperation` finds loops to share, a block of `BLOCK_THREADS` does that
 instead: each thread takes its rounds of those loops, and the first one alone stores what lies
 between them. As in `emit_numba`, scalars that are used once become part of the expression that
 uses them, and the text holds no name of the user's.
@@ -20,12 +22,9 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from pyrelay.ir.types import DType
 from pyrelay.lower.cooperation import BLOCK_THREADS, Cooperation, cooperation
+from pyrelay.lower.cuda_numbers import bare, literal
 from pyrelay.lower.kernel import (
     ARRAY,
     EXTENT,
@@ -48,7 +47,6 @@ from pyrelay.lower.kernel import (
     Load,
     Local,
     LocalArray,
-    Operand,
     Parameter,
     Read,
     Routine,
@@ -59,6 +57,8 @@ from pyrelay.lower.kernel import (
     operands,
     statements,
 )
+from pyrelay.lower.packs import Packs, packs
+from pyrelay.lower.pending import Pending, readers
 from pyrelay.lower.reductions import identity
 from pyrelay.ops.scalar import SCALARS
 
@@ -84,8 +84,11 @@ def emit(kernel: Kernel, on_device: frozenset[Parameter] = frozenset()) -> str:
         f"const {p.dtype.name} {names[p]} = pyrelay_words<{p.dtype.name}>::read({names[p]}_at);"
         for p in kernel.parameters if p in on_device
     )
-    body = _Printer(kernel, names, shared=shared, taken=taken).text()
-    parts.append(_kernel_head(kernel, names, on_device) + body)
+    found = packs(kernel) if shared is None else None
+    if found is not None:
+        parts.append(f"#define PACK {found.count}")
+    printer = _Printer(kernel, names, shared=shared, taken=taken, packed=found)
+    parts.append(_kernel_head(kernel, names, on_device) + printer.text())
     return "\n".join(parts)
 
 
@@ -134,51 +137,7 @@ def _head(start: str, declared: Sequence[str]) -> str:
     return start + "(\n    " + "\n    ".join(listed) + "\n) "
 
 
-# -- numbers -------------------------------------------------------------------------------------
-
-
-def literal(value: object, dtype: DType) -> str:
-    """A number as C++ text of exactly its dtype."""
-    if dtype.kind == "b":
-        return "true" if value else "false"
-    if dtype.kind == "c":
-        number = complex(value)  # type: ignore[call-overload]
-        part = np.float32 if dtype.size == 8 else np.float64
-        return f"{dtype.name}({_float(number.real, part)}, {_float(number.imag, part)})"
-    if dtype.kind == "f":
-        return _float(float(value), dtype.numpy.type)  # type: ignore[arg-type]
-    number = int(value)  # type: ignore[call-overload]
-    if dtype.size < 8:
-        return f"{dtype.name}({number})"
-    if dtype.kind == "u":
-        return f"{number}ull"
-    if number == -(2**63):
-        return "(-9223372036854775807ll - 1)"
-    return f"({number}ll)" if number < 0 else f"{number}ll"
-
-
-def _float(value: float, kind: type) -> str:
-    single = kind is np.float32
-    with np.errstate(over="ignore"):
-        short = str(np.float32(value)) if single else repr(float(value))
-    text = {"inf": "PYRELAY_INFINITY", "-inf": "-PYRELAY_INFINITY", "nan": "PYRELAY_NAN"}.get(short)
-    if text is not None:
-        return f"f32({text})" if single else f"({text})"
-    short += "" if "." in short or "e" in short else ".0"
-    return f"({short}{'f' * single})" if short.startswith("-") else short + "f" * single
-
-
 # -- statements ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """An expression that waits for the one statement that uses it."""
-
-    text: str
-    weight: int
-    variables: frozenset[Local]
-    memory: bool
 
 
 class _Printer:
@@ -187,8 +146,10 @@ class _Printer:
     def __init__(
         self, kernel: Kernel, parameters: dict[Parameter, str], routine: Routine | None = None,
         shared: Cooperation | None = None, taken: Sequence[str] = (),
+        packed: Packs | None = None,
     ) -> None:
-        self.shared, self.taken = shared, taken
+        self.shared, self.taken, self.packed = shared, taken, packed
+        self.lanes: dict[Load | Store, str] = {}  # the pack where an access has its element
         self.alone = False  # in a shared loop, where each thread does rounds of its own
         self.kernel, self.routine, self.parameters = kernel, routine, parameters
         self.body = kernel.body if routine is None else routine.body
@@ -196,28 +157,16 @@ class _Printer:
         self.names: dict[Local | LocalArray, str] = {kernel.begin: "begin", kernel.end: "end"}
         self.counts: dict[str, int] = {}
         self.out = io.StringIO()
-        self.held: dict[Local, _Held] = {}
-        self.users: dict[Local, list[int]] = {}
         self.declared: list[str] = []
         if routine is not None:
             for number, local in enumerate(routine.params):
                 self.names[local] = f"p{number}"
-        self._find_users()
+        self.users = readers(self.body, self.results)
+        self.pending: Pending[str, int] = Pending(
+            self.users, _LARGEST_EXPRESSION, self._bind, lambda local: self._named(local, "x"),
+            lambda each: literal(each.value, each.dtype),
+        )
         self._declare()
-
-    def _find_users(self) -> None:
-        """Notes, per scalar, the bodies that read it: a body is known by the id of its tuple."""
-        for operand in self.results:
-            if isinstance(operand, Local):
-                self.users.setdefault(operand, []).append(id(self.results))
-        waiting = [self.body]
-        while waiting:
-            here = waiting.pop()
-            for statement in here:
-                for operand in operands(statement):
-                    if isinstance(operand, Local):
-                        self.users.setdefault(operand, []).append(id(here))
-                waiting += bodies(statement)
 
     def _declare(self) -> None:
         """Declares in front of everything what C++ would not see where it is used: variables,
@@ -276,7 +225,7 @@ class _Printer:
             self._line(each, 1)
         self._body(self.body, 1)
         for number, result in enumerate(self.results):
-            self._line(f"result{number} = {self._take(result, 0, 1).text};", 1)
+            self._line(f"result{number} = {self.pending.take(result, 0, 1).tree};", 1)
         self._line("calls.depth--;", 1)
         self._line("return 0;", 1)
         return "{\n" + self.out.getvalue() + "}\n"
@@ -291,8 +240,13 @@ class _Printer:
         self._line("if (pyrelay_over(record, launch)) return;", 1)
         for each in self.taken:
             self._line(each, 1)
-        self._line(f"for (i64 begin = first + {thread};", 1)
-        self._line(f"     begin < last; begin += {step}) {{", 1)
+        if self.packed is None:
+            self._line(f"for (i64 begin = first + {thread};", 1)
+            self._line(f"     begin < last; begin += {step}) {{", 1)
+        else:
+            self._line(f"const i64 thread = {thread};", 1)
+            self._line(f"const i64 threads = {step};", 1)
+            self._packs(self.packed)
         ranged = [s for s in statements(self.body) if self.kernel.end in operands(s)]
         if not all(isinstance(s, For) and self._is_whole(s) for s in ranged):
             self._line("const i64 end = begin + 1;", 2)
@@ -303,6 +257,38 @@ class _Printer:
         self._body(self.body, 2)
         self._line("}", 1)
         return self.out.getvalue()
+
+    def _packs(self, found: Packs) -> None:
+        """The loop over packs, and the head of one over the elements before and behind them."""
+        count = found.count
+        arrays = ", ".join(self.parameters[array] for array in found.arrays)
+        self._line(f"const i64 head = pyrelay_head<{count}>(first, last, {arrays});", 1)
+        self._line(f"const i64 packs = (last - head) / {count};", 1)
+        self._line("for (i64 pack = thread; pack < packs; pack += threads) {", 1)
+        self._line(f"const i64 start = head + pack * {count};", 2)
+        lanes = _Printer(self.kernel, self.parameters)
+        for number, (load, array) in enumerate(found.loads.items()):
+            lanes.lanes[load] = f"in{number}.at[lane]"
+            taken = f"pyrelay_together<{count}>({self.parameters[array]}, start)"
+            self._line(f"const auto in{number} = {taken};", 2)
+        for number, (store, array) in enumerate(found.stores.items()):
+            lanes.lanes[store] = f"out{number}.at[lane]"
+            self._line(f"pyrelay_pack<{array.dtype.name}, {count}> out{number};", 2)
+        self._line("#pragma unroll", 0)
+        self._line(f"for (int lane = 0; lane < {count}; lane++) {{", 2)
+        self._line("const i64 begin = start + lane;", 3)
+        for each in lanes.declared:
+            self._line(each, 3)
+        lanes._body(self.body, 3)
+        self.out.write(lanes.out.getvalue())
+        self._line("}", 2)
+        for number, array in enumerate(found.stores.values()):
+            name = self.parameters[array]
+            self._line(f"pyrelay_put_together({name}, start, out{number});", 2)
+        self._line("}", 1)
+        self._line(f"const i64 before = head - first, inside = packs * {count};", 1)
+        self._line("for (i64 k = thread; k < last - first - inside; k += threads) {", 1)
+        self._line("const i64 begin = first + k + (k < before ? 0 : inside);", 2)
 
     def _line(self, text: str, depth: int) -> None:
         self.out.write("    " * depth + text + "\n")
@@ -315,71 +301,47 @@ class _Printer:
                 self.names[statement.out] = self.parameters[statement.parameter]
             else:
                 self._act(statement, depth)
-        self._flush(depth)
+        self.pending.flush(depth)
 
     # -- expressions ---------------------------------------------------------------------------
 
     def _define(self, statement: Compute | Load, body: Body, depth: int) -> None:
         local = statement.out
-        taken = [self._take(o, _LARGEST_EXPRESSION, depth) for o in operands(statement)]
-        texts = [t.text for t in taken]
+        taken = [self.pending.take(o, _LARGEST_EXPRESSION, depth) for o in operands(statement)]
+        texts = [t.tree for t in taken]
         loads = isinstance(statement, Load)
-        if isinstance(statement, Load):
-            text = f"{self._array(statement.array)}[{_bare(texts[0])}]"
+        if isinstance(statement, Load) and statement in self.lanes:
+            text, loads = self.lanes[statement], False
+        elif isinstance(statement, Load):
+            text = f"{self._array(statement.array)}[{bare(texts[0])}]"
         else:
             dtype = local.dtype if statement.primitive == "cast" else statement.args[-1].dtype
             text = SCALARS[statement.primitive].cuda(dtype).format(*texts)
-        held = _Held(
-            text, 1 + sum(t.weight for t in taken),
-            frozenset[Local]().union(*(t.variables for t in taken)),
-            loads or any(t.memory for t in taken),
-        )  # fmt: skip
-        if self.users.get(local) == [id(body)] and held.weight <= _LARGEST_EXPRESSION:
-            self.held[local] = held
-        else:
-            self._bind(local, held, depth)
+        self.pending.define(local, text, taken, body, depth, loads=loads)
 
-    def _bind(self, local: Local, held: _Held, depth: int) -> None:
+    def _bind(self, local: Local, text: str, depth: int) -> None:
         kind = "" if local in self.hoisted else f"const {local.dtype.name} "
-        self._line(f"{kind}{self._named(local, 'x')} = {_bare(held.text)};", depth)
+        self._line(f"{kind}{self._named(local, 'x')} = {bare(text)};", depth)
 
     def _array(self, array: Array) -> str:
         return self.parameters[array] if isinstance(array, Parameter) else self.names[array]
-
-    def _take(self, operand: Operand, room: int, depth: int) -> _Held:
-        """The expression of an operand, which is used up if it was held back."""
-        if isinstance(operand, Literal):
-            return _Held(literal(operand.value, operand.dtype), 0, frozenset(), False)
-        held = self.held.pop(operand, None)
-        if held is not None and held.weight < room:
-            return held
-        if held is not None:
-            self._bind(operand, held, depth)
-        variables = frozenset([operand]) if operand.variable else frozenset[Local]()
-        return _Held(self._named(operand, "x"), 0, variables, False)
-
-    def _flush(self, depth: int, variable: Local | None = None, *, memory: bool = False) -> None:
-        """Binds what is held back, in order: what reads this variable or memory, or all of it."""
-        for local, held in list(self.held.items()):
-            if (variable is None and not memory) or variable in held.variables or (
-                memory and held.memory
-            ):
-                del self.held[local]
-                self._bind(local, held, depth)
 
     # -- effects and control -------------------------------------------------------------------
 
     def _act(self, statement: Statement, depth: int) -> None:
         values = [
-            self._take(o, _LARGEST_EXPRESSION + 1, depth).text for o in operands(statement)
+            self.pending.take(o, _LARGEST_EXPRESSION + 1, depth).tree for o in operands(statement)
         ]
         match statement:
             case Assign(variable=variable):
-                self._flush(depth, variable)
-                self._line(f"{self._named(variable, 'v')} = {_bare(values[0])};", depth)
+                self.pending.flush(depth, variable)
+                self._line(f"{self._named(variable, 'v')} = {bare(values[0])};", depth)
+                return
+            case Store() if statement in self.lanes:
+                self._line(f"{self.lanes[statement]} = {bare(values[1])};", depth)
                 return
             case Store(array=array):
-                self._flush(depth, memory=True)
+                self.pending.flush(depth, memory=True)
                 together = self.shared is not None and not self.alone
                 if together:
                     # What others may still have to read is overwritten when all are here.
@@ -387,25 +349,25 @@ class _Printer:
                     self._line("if (threadIdx.x == 0) {", depth)
                     depth += 1
                 if isinstance(array, Parameter) and array.role == SLOT:
-                    self._line(f"pyrelay_put({self._array(array)}, {_bare(values[1])});", depth)
+                    self._line(f"pyrelay_put({self._array(array)}, {bare(values[1])});", depth)
                 else:
-                    place = f"{self._array(array)}[{_bare(values[0])}]"
-                    self._line(f"{place} = {_bare(values[1])};", depth)
+                    place = f"{self._array(array)}[{bare(values[0])}]"
+                    self._line(f"{place} = {bare(values[1])};", depth)
                 if together:
                     self._line("}", depth - 1)
                     self._line("__syncthreads();", depth - 1)
                 return
-        self._flush(depth)
+        self.pending.flush(depth)
         match statement:
             case Break():
-                self._line(f"if ({_bare(values[0])}) break;", depth)
+                self._line(f"if ({bare(values[0])}) break;", depth)
             case Fail():
                 self._fail(statement, values, depth)
             case Call():
                 self._call(statement, values, depth)
             case If(then=then, orelse=orelse):
                 negated = not then
-                cond = f"!{values[0]}" if negated else _bare(values[0])
+                cond = f"!{values[0]}" if negated else bare(values[0])
                 self._line(f"if ({cond}) {{", depth)
                 self._body(orelse if negated else then, depth + 1)
                 if orelse and not negated:
@@ -431,7 +393,7 @@ class _Printer:
             self._line("{", depth)
             self._line(f"const i64 {index} = begin;", depth + 1)
         else:
-            first, last = _bare(values[0]), _bare(values[1])
+            first, last = bare(values[0]), bare(values[1])
             fixed = isinstance(loop.stop, Literal) or (
                 not loop.stop.variable and self.names.get(loop.stop) == last
             )
@@ -473,7 +435,7 @@ class _Printer:
             spelling = SCALARS[part.primitive].cuda(kind)
             combine = f"[]({kind.name} a, {kind.name} b) {{ return {spelling.format('a', 'b')}; }}"
             self._line(f"{name} = pyrelay_combined({name}, {combine});", depth)
-            self._line(f"{name} = {_bare(spelling.format(old, name))};", depth)
+            self._line(f"{name} = {bare(spelling.format(old, name))};", depth)
         if not before:
             self._line("__syncthreads();", depth)
 
@@ -485,11 +447,11 @@ class _Printer:
     def _fail(self, fail: Fail, values: Sequence[str], depth: int) -> None:
         position = "begin" if self.routine is None else "0"
         launch = "launch" if self.routine is None else "calls.launch"
-        self._line(f"if ({_bare(values[0])}) {{", depth)
+        self._line(f"if ({bare(values[0])}) {{", depth)
         self._line(f"if (pyrelay_claim(record, {launch}, {position}, {fail.site})) {{", depth + 1)
         word = 0
         for operand, value in zip(fail.values, values[1:], strict=True):
-            self._line(f"pyrelay_put(record->values + {word}, {_bare(value)});", depth + 2)
+            self._line(f"pyrelay_put(record->values + {word}, {bare(value)});", depth + 2)
             word += 2 if operand.dtype.size == 16 else 1
         self._line("pyrelay_release(record);", depth + 2)
         self._line("}", depth + 1)
@@ -501,7 +463,7 @@ class _Printer:
         for out in call.outs:
             if out not in self.hoisted:
                 self._line(f"{out.dtype.name} {self._named(out, 'x')};", depth)
-        given = ["record", "calls", *map(_bare, values), *(self.names[o] for o in call.outs)]
+        given = ["record", "calls", *map(bare, values), *(self.names[o] for o in call.outs)]
         made = f"routine{call.routine}({', '.join(given)})"
         status = f"status{self.counts.setdefault('status', 0)}"
         self.counts["status"] += 1
@@ -541,15 +503,3 @@ def _leaves(statement: Statement) -> bool:
         case If(then=then, orelse=orelse):
             return any(map(_leaves, (*then, *orelse)))
     return False
-
-
-def _bare(text: str) -> str:
-    """Without the parentheses around a whole expression."""
-    if not text.startswith("(") or not text.endswith(")"):
-        return text
-    depth = 0
-    for place, sign in enumerate(text):
-        depth += (sign == "(") - (sign == ")")
-        if depth == 0 and place < len(text) - 1:
-            return text
-    return text[1:-1]

@@ -16,7 +16,6 @@ import ast
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from pyrelay.ir.types import DType, i64
 from pyrelay.lower import call_spelling
@@ -55,6 +54,7 @@ from pyrelay.lower.kernel import (
     operands,
     statements,
 )
+from pyrelay.lower.pending import Pending, readers
 from pyrelay.lower.printing import unparse
 from pyrelay.lower.spelling import binding, call, copied, literal, named, spelled
 from pyrelay.ops.scalar import SCALARS
@@ -199,17 +199,6 @@ def _order(access: Load | Store) -> str:
 # -- statements ----------------------------------------------------------------------------------
 
 
-class _Pending:
-    """A value that may still become part of another expression."""
-
-    __slots__ = ("memory", "tree", "variables", "weight")
-
-    def __init__(
-        self, tree: ast.expr, weight: int, variables: frozenset[Local], memory: bool
-    ) -> None:
-        self.tree, self.weight, self.variables, self.memory = tree, weight, variables, memory
-
-
 class _Printer:
     """Prints a kernel, or one of its routines."""
 
@@ -223,27 +212,15 @@ class _Printer:
         for parameter in kernel.parameters:
             self.places[parameter] = place
             place += parameter.words
-        self.users: dict[Local, list[int]] = {}
-        if routine is None:
-            self._find_users(kernel.body)
-        else:
-            self._find_users(routine.body, routine.results)
-        self.pending: dict[Local, _Pending] = {}
+        body: Body = kernel.body
+        results: tuple[Operand, ...] = ()
+        if routine is not None:
+            body, results = routine.body, routine.results
+        self.pending: Pending[ast.expr, list[ast.stmt]] = Pending(
+            readers(body, results), _LARGEST_EXPRESSION, self._bind, self._scalar,
+            lambda each: literal(each.value, each.dtype),
+        )
         self.depth = 0  # loops of the user's program around
-
-    def _find_users(self, body: Body, results: tuple[Operand, ...] = ()) -> None:
-        """Notes, per scalar, the bodies that read it: a body is known by the id of its tuple."""
-        for operand in results:
-            if isinstance(operand, Local):
-                self.users.setdefault(operand, []).append(id(results))
-        waiting = [body]
-        while waiting:
-            here = waiting.pop()
-            for statement in here:
-                for operand in operands(statement):
-                    if isinstance(operand, Local):
-                        self.users.setdefault(operand, []).append(id(here))
-                waiting += bodies(statement)
 
     def _fresh(self, prefix: str) -> str:
         number = self.counts.get(prefix, 0)
@@ -275,7 +252,7 @@ class _Printer:
         assert self.of is not None
         params = [self._named(p, "s") for p in self.of.params]
         out = [*call_spelling.entered(POLL_ROUNDS), *self._whole(self.of.body)]
-        values = [self._take(o, _LARGEST_EXPRESSION, out).tree for o in self.of.results]
+        values = [self.pending.take(o, _LARGEST_EXPRESSION, out).tree for o in self.of.results]
         out += call_spelling.left([o.dtype for o in self.of.results], values)
         return _function(f"routine{number}", ("block", "state", *params), out)
 
@@ -303,7 +280,7 @@ class _Printer:
                 self._define(statement, body, out)
             else:
                 self._act(statement, out)
-        self._flush(out, lambda held: True)
+        self.pending.flush(out)
         return out
 
     def _define(self, statement: Compute | Load | Read, body: Body, out: list[ast.stmt]) -> None:
@@ -312,18 +289,16 @@ class _Printer:
             name = self._named(local, _PREFIX[statement.parameter.role])
             out.append(binding(name, self._parameter(statement.parameter, local.dtype)))
             return
-        taken = [self._take(o, _LARGEST_EXPRESSION, out) for o in operands(statement)]
+        taken = [self.pending.take(o, _LARGEST_EXPRESSION, out) for o in operands(statement)]
         tree = self._tree(statement, [t.tree for t in taken])
-        ordered = isinstance(statement, Load)
-        pending = _Pending(
-            tree, 1 + sum(t.weight for t in taken),
-            frozenset[Local]().union(*(t.variables for t in taken)),
-            ordered or any(t.memory for t in taken),
-        )  # fmt: skip
-        if self.users.get(local) == [id(body)] and pending.weight <= _LARGEST_EXPRESSION:
-            self.pending[local] = pending
-        else:
-            out.append(binding(self._named(local, "x"), tree))
+        loads = isinstance(statement, Load)
+        self.pending.define(local, tree, taken, body, out, loads=loads)
+
+    def _bind(self, local: Local, tree: ast.expr, out: list[ast.stmt]) -> None:
+        out.append(binding(self._named(local, "x"), tree))
+
+    def _scalar(self, local: Local) -> ast.expr:
+        return named(self._named(local, "v" if local.variable else "x"))
 
     def _tree(self, statement: Compute | Load, args: list[ast.expr]) -> ast.expr:
         if isinstance(statement, Load):
@@ -337,62 +312,40 @@ class _Printer:
     def _array(self, array: Array) -> ast.expr:
         return named(self.names[array])
 
-    def _take(self, operand: Operand, room: int, out: list[ast.stmt]) -> _Pending:
-        """The expression of an operand, which is used up if it was pending."""
-        if isinstance(operand, Literal):
-            return _Pending(literal(operand.value, operand.dtype), 0, frozenset(), False)
-        held = self.pending.get(operand)
-        if held is not None and held.weight < room:
-            del self.pending[operand]
-            return held
-        if held is not None:
-            del self.pending[operand]
-            out.append(binding(self._named(operand, "x"), held.tree))
-        name = self._named(operand, "v" if operand.variable else "x")
-        variables = frozenset([operand]) if operand.variable else frozenset[Local]()
-        return _Pending(named(name), 0, variables, False)
-
-    def _flush(self, out: list[ast.stmt], which: Any) -> None:
-        """Gives a name to pending values, in order, those at least that `which` tells."""
-        for local, held in list(self.pending.items()):
-            if which(held):
-                del self.pending[local]
-                out.append(binding(self._named(local, "x"), held.tree))
-
     def _act(self, statement: Statement, out: list[ast.stmt]) -> None:
         room = _LARGEST_EXPRESSION + 1
-        values = [self._take(o, room, out).tree for o in operands(statement)]
+        values = [self.pending.take(o, room, out).tree for o in operands(statement)]
         match statement:
             case Assign(variable=variable):
-                self._flush(out, lambda held: variable in held.variables)
+                self.pending.flush(out, variable)
                 out.append(binding(self._named(variable, "v"), values[0]))
             case Store():
-                self._flush(out, lambda held: held.memory)
+                self.pending.flush(out, memory=True)
                 out.append(ast.Expr(self._store(statement, values)))
             case Break():
-                self._flush(out, lambda held: True)
+                self.pending.flush(out)
                 out.append(ast.If(values[0], [ast.Break()], []))
             case Fail():
-                self._flush(out, lambda held: True)
+                self.pending.flush(out)
                 out.append(ast.If(values[0], self._failure(statement, values[1:]), []))
             case If():
-                self._flush(out, lambda held: True)
+                self.pending.flush(out)
                 then, orelse = self._body(statement.then), self._body(statement.orelse)
                 if then:
                     out.append(ast.If(values[0], then, orelse))
                 else:
                     out.append(ast.If(ast.UnaryOp(ast.Not(), values[0]), orelse, []))
             case Call():
-                self._flush(out, lambda held: True)
+                self.pending.flush(out)
                 too_deep = statement.too_deep
                 flag = None if too_deep is None else self._named(too_deep, "x")
                 outs = [(self._named(o, "x"), o.dtype) for o in statement.outs]
                 out += call_spelling.called(statement.routine, values, outs, flag)
             case For():
-                self._flush(out, lambda held: True)
+                self.pending.flush(out)
                 self._for(statement, values[0], values[1], out)
             case While():
-                self._flush(out, lambda held: True)
+                self.pending.flush(out)
                 with self._in_program():
                     body = [*_round(), *self._body(statement.body)]
                 out.append(ast.While(ast.Constant(True), body, []))

@@ -115,7 +115,11 @@ def _apart(let: Let, call: KernelCall, product: Let) -> tuple[Let, ...]:
         results = [(out, result) for out, result in results if result not in product.outs]
         inner = Block(function.body.lets, tuple(r for _, r in results), function.body.dims)
         function = replace(function, body=inner)
-    rest = KernelCall(function, (*call.args, *first.outs), call.dims)
+    args = (*call.args, *first.outs)
+    read = set(walk.free_vars(function.body))
+    kept = [k for k, param in enumerate(function.params) if param in read]
+    function = replace(function, params=tuple(function.params[k] for k in kept))
+    rest = KernelCall(function, tuple(args[k] for k in kept), call.dims)
     return first, Let(tuple(out for out, _ in results), rest, let.dims, span=let.span)
 
 

@@ -7,6 +7,7 @@ path. Nothing here needs a GPU.
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -49,18 +50,20 @@ needs_nvidia = pytest.mark.skipif(
 )
 
 
-def assert_compiles(sources: list[str], tmp_path: Path) -> None:
-    """All texts as one unit, as a GPU gets them."""
+def assert_compiles(sources: list[str], tmp_path: Path) -> str:
+    """All texts as one unit, as a GPU gets them; the PTX."""
     texts = [Text(source, ()) for source in dict.fromkeys(sources)]
     if COMPILER == "nvrtc":
-        assert ".target sm_90" in cuda.ptx(texts)
-        return
+        made = cuda.ptx(texts)
+        assert ".target sm_90" in made
+        return made
     file = tmp_path / "kernels.cu"
     file.write_text(unit(texts))
     options = ["-arch=compute_90", *OPTIONS, "-o", str(tmp_path / "kernels.ptx")]
     command = ["nvcc", "-ptx", *options, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return (tmp_path / "kernels.ptx").read_text()
 
 
 def kernels_of(programs: Iterable[Program]) -> Iterator[str]:
@@ -125,6 +128,17 @@ def test_reductions_by_blocks_compile_for_every_dtype(tmp_path: Path) -> None:
         kernels += [kernel.source for kernel in plan(module, TARGET).kernels]
     assert sum("BLOCK_THREADS" in text for text in kernels) > 7
     assert_compiles(kernels, tmp_path)
+
+
+@needs_nvidia
+def test_neighbouring_elements_are_loaded_and_stored_16_bytes_at_a_time(tmp_path: Path) -> None:
+    for dtype, letters in ((np.float32, "v4.(f32|b32|u32)"), (np.float64, "v2.(f64|b64|u64)")):
+        x = np.ones(50, dtype)
+        module = lowered(inferred(lambda x, y: x * y + x, (x, x)).module, "fuse")
+        (text,) = plan_code(plan(module, TARGET)).texts
+        made = assert_compiles([text.source], tmp_path)
+        assert len(re.findall(rf"ld\.global\.{letters}", made)) >= 2
+        assert len(re.findall(rf"st\.global\.{letters}", made)) >= 1
 
 
 def test_ptx_without_cupy_names_what_to_install(

@@ -196,9 +196,9 @@ def test_large_arrays_take_a_grid_that_fits_the_machine(machine: Machine) -> Non
     function = pyrelay.jit(lambda x: x + 1.0, device="cuda")
     x = np.zeros(300)
     function(x)
-    assert machine.launches[-1] == ("kernel0", 2, 160)  # a block for each multiprocessor
-    x = np.zeros(20_000)
-    assert function(x).sum() == 20_000
+    assert machine.launches[-1] == ("kernel0", 2, 96)  # 150 pairs, on both multiprocessors
+    x = np.zeros(40_000)
+    assert function(x).sum() == 40_000
     assert machine.launches[-1] == ("kernel0", 64, 256)  # 32 for each multiprocessor
 
 

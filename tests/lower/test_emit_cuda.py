@@ -11,7 +11,8 @@ import pytest
 
 import pyrelay
 from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
-from pyrelay.lower.emit_cuda import emit, literal
+from pyrelay.lower.cuda_numbers import literal
+from pyrelay.lower.emit_cuda import emit
 from pyrelay.lower.kernel import (
     ARRAY,
     EXTENT,
@@ -54,8 +55,8 @@ def test_the_text_is_what_a_person_would_write() -> None:
     def body(i: Local) -> list[Statement]:
         x, y, z = Local(f64), Local(f64), Local(f64)
         return [
-            Load(x, A, i, True), Compute(y, "tanh", (x,)),
-            Compute(z, "add", (y, Literal(1.5, f64))), Store(OUT, i, z, True),
+            Load(x, A, i, False), Compute(y, "tanh", (x,)),
+            Compute(z, "add", (y, Literal(1.5, f64))), Store(OUT, i, z, False),
         ]  # fmt: skip
 
     assert emit(kernel(body)) == (

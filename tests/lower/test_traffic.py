@@ -96,6 +96,13 @@ def test_elementwise_programs_move_no_byte_twice() -> None:
     assert (row.kernels, row.moved) == (1, row.least)
 
 
+def test_what_follows_a_product_is_not_charged_with_its_operands() -> None:
+    """The product takes them; the kernel behind it reads only what the product made."""
+    function, args = PROGRAMS["gradient of perceptron"]
+    row = measured("small", function, args)
+    assert row.moved >= row.least
+
+
 def test_programs_with_control_flow_are_refused() -> None:
     def newton(x: Any) -> Any:
         while np.abs(x).max() > 1:
