@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import textwrap
 
+from pyrelay.devices import cuda_scans
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_cuda import emit
@@ -222,13 +223,13 @@ def convolution(dtype: DType, what: str, channels_last: bool) -> str:
 
 
 def kinds_of(text: str) -> tuple[str, ...]:
-    """What the parameters are of a text that this module made."""
-    return _made[text][0]
+    """What the parameters are of a text of the library."""
+    return cuda_scans.kinds_of(text) or _made[text][0]
 
 
 def product_of(text: str) -> DType | None:
     """The element type of products of matrices that a text computes; None for another text."""
-    return _made[text][1]
+    return _made[text][1] if text in _made else None
 
 
 _ELEMENT = """\
@@ -281,5 +282,5 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     return ConvolutionKernel(convolution(dtype, what, channels_last), 1, 1, 1, _PICOSECONDS)
 
 
-TARGET = Target(emit, _matmul, _convolution)
+TARGET = Target(emit, _matmul, _convolution, scan=cuda_scans.scan)
 """What the planner asks of a GPU."""

@@ -164,6 +164,16 @@ __device__ c64 pyrelay_shuffled(c64 value, int mask) {
 __device__ c128 pyrelay_shuffled(c128 value, int mask) {
     return c128(pyrelay_shuffled(value.re, mask), pyrelay_shuffled(value.im, mask));
 }
+// The value of the thread so many lanes below in the warp.
+template <class T> __device__ T pyrelay_from_below(T value, int by) {
+    return (T)__shfl_up_sync(0xffffffffu, value, by);
+}
+__device__ c64 pyrelay_from_below(c64 value, int by) {
+    return c64(pyrelay_from_below(value.re, by), pyrelay_from_below(value.im, by));
+}
+__device__ c128 pyrelay_from_below(c128 value, int by) {
+    return c128(pyrelay_from_below(value.re, by), pyrelay_from_below(value.im, by));
+}
 // The values of all threads of a block combined, in an order that is always the same; every thread
 // gets the same result (Harris, "Optimizing parallel reduction in CUDA", 2007).
 template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) {

@@ -2,8 +2,8 @@
 
 In: a module after `fuse`. Out: a module whose OpCalls are plan ops (`plan_ops.PLAN_OPS`) and
 library ops with kernels of their own: a single op with an element rule becomes a group, a scan or
-scatter becomes loops (`library.py`). A product that the device cannot hand to the kernel which
-finishes it becomes a library op before that kernel.
+scatter becomes loops (`library.py`) unless the device has kernels for it. A product that the device
+cannot hand to the kernel which finishes it becomes a library op before that kernel.
 """
 
 from __future__ import annotations
@@ -64,8 +64,17 @@ def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Le
             return (let,)
         if rhs.op.element is not None:
             return (Let(let.outs, group(let), let.dims, span=let.span),)
+        if rhs.op.schedule == "scan" and target.scan is not None and _is_even(let, rhs):
+            return (let,)
         return expanded(let) or (let,)
     return (Let(let.outs, walk.replace_blocks(rhs, block), let.dims, span=let.span),)
+
+
+def _is_even(let: Let, call: OpCall) -> bool:
+    """Whether all operands are arrays of the result's shape."""
+    ty = let.outs[0].type
+    assert isinstance(ty, TensorType)
+    return all(isinstance(a, Var) and getattr(a.type, "shape", None) == ty.shape for a in call.args)
 
 
 def _takes(target: Target, product: Let, call: KernelCall, results: int) -> bool:

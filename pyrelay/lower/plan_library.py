@@ -1,4 +1,5 @@
-"""Ops with kernels of their own on a device: products of matrices and of images; and host calls.
+"""Ops with kernels of their own on a device: products of matrices and of images, scans; and host
+calls.
 
 In: the Let of such an op. Out: instructions that allocate its result and launch its kernel.
 """
@@ -16,7 +17,15 @@ from pyrelay.ir.nodes import Atom, Let, OpCall
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower import host
 from pyrelay.lower.frame import ZERO
-from pyrelay.lower.instructions import KernelAddress, Launch, Slot, Value, immediate
+from pyrelay.lower.instructions import (
+    Alloc,
+    Free,
+    KernelAddress,
+    Launch,
+    Slot,
+    Value,
+    immediate,
+)
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 
 if TYPE_CHECKING:
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
+_PICOSECONDS_PER_STEP = 1000  # of a scan
 _AXES = 3  # of the images that convolutions take
 _PRODUCTS = {"convolve": FORWARD, "convolve_weights": WEIGHTS, "convolve_back": BACK}
 
@@ -187,7 +197,36 @@ def _blocks(extent: Extent, unit: int) -> Extent:
     return dims.quotient(dims.add(extent, unit - 1), unit)
 
 
-_LIBRARY = {"matmul": product, "convolution": product, "host": host.host_call}
+def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    """Plan a scan along an axis: parameters as `target.ScanKernels` says."""
+    ty = let.outs[0].type
+    assert isinstance(ty, TensorType)
+    assert p.program.target.scan is not None
+    axis = call.attrs["axis"] % ty.rank
+    outer, inner = dims.product(ty.shape[:axis]), dims.product(ty.shape[axis + 1 :])
+    length, lines = ty.shape[axis], dims.multiply(outer, inner)
+    kernels = p.program.target.scan(call.op.name, ty.dtype, inner == 1)
+    chunk: Extent = dims.maximum(length, 1)
+    if kernels.most > 1:
+        whole = dims.multiply(length, dims.minimum(dims.quotient(lines, kernels.enough), 1))
+        shortest = dims.maximum(_blocks(length, kernels.most), kernels.shortest)
+        chunk = dims.maximum(whole, shortest)
+    chunks = dims.quotient(dims.add(length, dims.add(chunk, -1)), chunk)
+    before = dims.multiply(lines, dims.maximum(dims.add(chunks, -1), 0))
+    address, totals = p.allocate(ty), p.frame.slot()
+    p.frame.emit(Alloc(totals, p.sizes.value(dims.multiply(before, ty.dtype.size))))
+    operands = [*map(p.scalar, call.args), Slot(totals), Slot(address)]
+    operands += p.sizes.values((outer, length, inner, chunk, int(call.attrs["reverse"])))
+    cost = p.sizes.value(dims.multiply(chunk, _PICOSECONDS_PER_STEP))
+    for text, items in ((kernels.totals, before), (kernels.scan, dims.multiply(lines, chunks))):
+        if text:
+            number = p.program.source(text, call.op.name)
+            p.frame.emit(Launch(number, tuple(operands), p.sizes.value(items), cost))
+    p.frame.emit(Free(Slot(totals)))
+    p.define(let.outs[0], (address,))
+
+
+_LIBRARY = {"scan": scan, "matmul": product, "convolution": product, "host": host.host_call}
 
 
 def library_call(p: FunctionPlanner, let: Let, call: OpCall) -> None:

@@ -99,6 +99,26 @@ class AttentionKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class ScanKernels:
+    """A scan along an axis, line by line, in chunks of each line.
+
+    `totals` leaves the total of every chunk but a line's last, `scan` takes them and gives the
+    result. Parameters of both: addresses of the operands, of the totals and of the result; lines
+    before the axis, its length, lines behind it; elements of a chunk; 1 or 0 for whether it runs
+    from the end. The parallel axis counts chunks of lines.
+
+    A chunk has at least `shortest` elements, a line at most `most` chunks, and only one where there
+    are `enough` lines (or `most` is 1: then nothing is left by `totals`).
+    """
+
+    totals: str
+    scan: str
+    shortest: int
+    most: int
+    enough: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A device as the planner sees it.
 
@@ -106,9 +126,12 @@ class Target:
     matmul       element type, number of batch axes -> the kernel of such products.
     convolution  element type, which product, whether channels come last -> the kernel.
     attention    element type -> the kernel; None if the device has none.
+    scan         op, element type, whether the elements of a line are neighbours -> the kernels;
+                 None where loops do as well.
     """
 
     emit: Callable[[Kernel], str]
     matmul: Callable[[DType, int], MatmulKernel]
     convolution: Callable[[DType, str, bool], ConvolutionKernel]
     attention: Callable[[DType], AttentionKernel] | None = None
+    scan: Callable[[str, DType, bool], ScanKernels] | None = None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyrelay.devices import cuda, cuda_library
+from pyrelay.devices import cuda, cuda_library, cuda_scans
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cupy_driver import OPTIONS, unit
 from pyrelay.devices.driver import Text
@@ -110,6 +110,17 @@ def test_products_of_matrices_and_images_compile(tmp_path: Path) -> None:
         cuda_library.convolution(dtype, what, last)
         for dtype in (f32, f64) for what in (FORWARD, WEIGHTS, BACK) for last in (False, True)
     ]  # fmt: skip
+    assert_compiles(kernels, tmp_path)
+
+
+@needs_nvidia
+@pytest.mark.slow
+def test_scans_compile_for_every_dtype(tmp_path: Path) -> None:
+    kernels = []
+    for dtype in (i64, DTYPES["u64"], f32, f64, DTYPES["c64"], DTYPES["c128"]):
+        for name in ("cumsum", "cumprod", "linear_scan"):
+            made = [cuda_scans.scan(name, dtype, side) for side in (False, True)]
+            kernels += [text for each in made for text in (each.totals, each.scan) if text]
     assert_compiles(kernels, tmp_path)
 
 
