@@ -11,12 +11,13 @@ rounds is reported, so that a slow minute of the machine hits both sides of a ra
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +25,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frameworks import OURS, REFERENCE, WITHOUT
 from benchmarks.workloads import Workload
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = "numpy"
-OURS = "pyrelay"
-_SETTLE = 0.25  # seconds for the last framework's threads to stop spinning
+_SETTLE = 0.25  # most seconds for the last framework's threads to stop spinning
+_LOOK = 0.03  # seconds; several ticks of the clock that processes' time is told in
+_LONG = 2.0  # seconds of a round
+_FEWER = 3  # rounds where one is long
 
 
 @dataclass
@@ -40,38 +43,45 @@ class Measurement:
     rounds: dict[str, list[float]] = field(default_factory=dict)
     first: dict[str, float] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    flops: float | None = None
+    touched: int = 0
+    dtype: str = "f32"
 
     def seconds(self, framework: str) -> float | None:
         """The median over rounds of the seconds one call takes."""
         rounds = self.rounds.get(framework)
         return statistics.median(rounds) if rounds else None
 
-    def ratio(self, peer: str) -> float | None:
-        """How long pyrelay takes relative to `peer`: the median of the rounds' ratios."""
-        ours, theirs = self.rounds.get(OURS), self.rounds.get(peer)
+    def ratio(self, peer: str, own: str = OURS) -> float | None:
+        """How long `own` takes relative to `peer`: the median of the rounds' ratios."""
+        ours, theirs = self.rounds.get(own), self.rounds.get(peer)
         if not ours or not theirs:
             return None
         return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
 class Worker:
-    """The process of one framework, and the conversation with it."""
+    """The process of one framework, and the conversation with it; in other settings (`variables`
+    of the environment) it goes by a label of its own."""
 
-    def __init__(self, framework: str) -> None:
-        self.framework = framework
+    def __init__(
+        self, framework: str, label: str | None = None, variables: Mapping[str, str] | None = None
+    ) -> None:
+        self.framework, self.label = framework, label or framework
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- closed with the process
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", framework],
             cwd=ROOT,
+            env={**os.environ, **(variables or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
         )
         greeting = self._reply()
-        self.missing: str | None = greeting.get("missing") or greeting.get("failed")
+        self.missing: str | None = greeting.get("missing")
+        self.broken: str | None = greeting.get("failed")
         self.version: str = greeting.get("version", "")
-        self.programs: frozenset[str] = frozenset(greeting.get("programs", ()))
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Send a request and wait for its reply; a process that died replies `failed`."""
@@ -90,6 +100,26 @@ class Worker:
         self.process.wait()
         return {"failed": f"its process ended with status {self.process.returncode}"}
 
+    def settle(self) -> None:
+        """Wait until the threads of the process sleep."""
+        deadline = time.monotonic() + _SETTLE
+        last = self._ticks()
+        while time.monotonic() < deadline:
+            time.sleep(_LOOK)
+            now = self._ticks()
+            if now is not None and now == last:
+                return
+            last = now
+
+    def _ticks(self) -> int | None:
+        """The CPU time the process has taken, in ticks of the system's clock, if it tells."""
+        try:
+            text = Path(f"/proc/{self.process.pid}/stat").read_text()
+        except OSError:
+            return None
+        fields = text.rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
     def last_words(self) -> str:
         """The end of what the process wrote to standard error."""
         self.log.seek(0)
@@ -104,12 +134,22 @@ class Worker:
 
 
 @contextmanager
-def workers(frameworks: Iterable[str]) -> Iterator[list[Worker]]:
-    """One worker per framework, all started, all ended on the way out."""
+def workers(
+    frameworks: Iterable[str | tuple[str, str, Mapping[str, str]]],
+) -> Iterator[list[Worker]]:
+    """One worker per framework, or framework, label and settings; all ended on the way out.
+
+    Raises RuntimeError for a framework that is installed and does not start.
+    """
     started: list[Worker] = []
     try:
         for framework in frameworks:
-            started.append(Worker(framework))
+            arguments = (framework,) if isinstance(framework, str) else framework
+            started.append(Worker(*arguments))
+            if started[-1].broken:
+                raise RuntimeError(
+                    f"{started[-1].label}: {started[-1].broken}\n{started[-1].last_words()}"
+                )
         yield started
     finally:
         for worker in started:
@@ -131,10 +171,15 @@ def difference(workload: Workload, expected: Path, actual: Path) -> str | None:
 
 
 def measure(workload: Workload, crew: Sequence[Worker], rounds: int, budget: float) -> Measurement:
-    """Check every framework's result, then time those that are right."""
+    """Check every framework's result, then time those that are right.
+
+    Workloads whose rounds are long have fewer of them.
+    """
     out = Measurement(workload)
     able = [
-        w for w in crew if workload.program in w.programs and w.framework not in workload.left_out
+        w
+        for w in crew
+        if workload.program not in WITHOUT[w.framework] and w.framework not in workload.left_out
     ]
     # Gradients that nobody has derived by hand are checked against a peer's.
     able.sort(key=lambda w: (w.framework != REFERENCE, w.framework == OURS))
@@ -142,27 +187,35 @@ def measure(workload: Workload, crew: Sequence[Worker], rounds: int, budget: flo
     with tempfile.TemporaryDirectory(prefix="pyrelay-bench-") as scratch:
         expected: Path | None = None
         for worker in able:
-            result = Path(scratch, f"{worker.framework}.npz")
+            result = Path(scratch, f"{worker.label}.npz".replace(" ", "_"))
             reply = worker.ask(do="prepare", workload=workload.name, result=str(result))
             wrong = reply.get("failed")
             if not wrong:
                 expected = expected or result
                 wrong = difference(workload, expected, result)
             if wrong:
-                out.failures[worker.framework] = wrong
+                out.failures[worker.label] = wrong
             else:
-                out.first[worker.framework] = reply["first"]
+                out.first[worker.label] = reply["first"]
+                out.flops, out.touched = reply["flops"], reply["touched"]
+                out.dtype = reply["dtype"]
                 ready.append(worker)
+            worker.settle()
+    spent = 0.0
     for turn in range(rounds):
+        if turn >= _FEWER and spent > _LONG * turn:
+            break
+        start = time.perf_counter()
         shift = turn % max(1, len(ready))
         for worker in ready[shift:] + ready[:shift]:
-            time.sleep(_SETTLE)
             reply = worker.ask(do="time", seconds=budget)
             if "failed" in reply:
-                out.failures[worker.framework] = reply["failed"]
+                out.failures[worker.label] = reply["failed"]
             else:
-                out.rounds.setdefault(worker.framework, []).append(reply["seconds"])
-        ready = [w for w in ready if w.framework not in out.failures]
+                out.rounds.setdefault(worker.label, []).append(reply["seconds"])
+            worker.settle()
+        spent += time.perf_counter() - start
+        ready = [w for w in ready if w.label not in out.failures]
         for framework in out.failures:
             out.rounds.pop(framework, None)
     return out

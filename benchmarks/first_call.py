@@ -1,10 +1,16 @@
 """How long the first call takes, in fresh processes, with an empty and with a filled disk cache.
 
-In: a framework and a program's name. Out: seconds from after the framework's import to the first
-result, and what numba did meanwhile, counted by numba's own events (`numba.core.event`).
+In: a framework and a program's name. Out: seconds from the start of the interpreter to the first
+result, imports counted; how much of that is the call; and what numba did meanwhile, counted by
+numba's own events (`numba.core.event`).
 
-As a program, `python -m benchmarks.first_call FRAMEWORK WORKLOAD` measures itself once and prints
-JSON; `measure` starts such processes.
+Every framework finds its modules compiled to byte code, as pip leaves them: byte code is kept in a
+folder of these measurements, which a run that is not measured fills first. (An editable install has
+none, and where PYTHONDONTWRITEBYTECODE is set gets none.) JAX has its persistent compilation cache,
+for calls of any length.
+
+As a program, `python -m benchmarks.first_call START FRAMEWORK WORKLOAD` measures itself once, from
+START on (`time.monotonic`), and prints JSON; `measure` starts such processes.
 """
 
 from __future__ import annotations
@@ -33,13 +39,18 @@ from benchmarks.workloads import BY_NAME
 CHAIN = "chain_"
 """`chain_400` stands for a straight-line program of 400 statements that do not fuse together."""
 
+NOTHING = "nothing"
+"""numba compiles a function that does nothing: what it costs to have it at all."""
+
 
 @dataclass(frozen=True)
 class FirstCall:
-    """Medians over fresh processes."""
+    """Medians over fresh processes: seconds from start to result, and of the call alone."""
 
     cold: float
+    cold_call: float
     warm: float | None
+    warm_call: float | None
     per_call: float
     passes_cold: int
     passes_warm: int | None
@@ -49,26 +60,54 @@ def measure(framework: str, workload: str, repeats: int, *, warm: bool) -> First
     """Run `repeats` pairs of processes: one on an empty cache, one on what that one left."""
     cold: list[dict[str, Any]] = []
     second: list[dict[str, Any]] = []
-    for _ in range(repeats):
-        with tempfile.TemporaryDirectory(prefix="pyrelay-cold-") as cache:
-            cold.append(_fresh_process(framework, workload, cache))
-            if warm:
-                second.append(_fresh_process(framework, workload, cache))
+    with tempfile.TemporaryDirectory(prefix="pyrelay-bytecode-") as bytecode:
+        for turn in range(repeats + 1):
+            with tempfile.TemporaryDirectory(prefix="pyrelay-cold-") as cache:
+                variables = environment(bytecode, cache)
+                runs = [
+                    _fresh_process(framework, workload, variables)
+                    for _ in range(2 if warm and turn > 0 else 1)
+                ]
+            if turn > 0:
+                cold.append(runs[0])
+                second += runs[1:]
+
+    def median(of: list[dict[str, Any]], what: str) -> float:
+        return statistics.median(run[what] for run in of)
+
     return FirstCall(
-        cold=statistics.median(run["first"] for run in cold),
-        warm=statistics.median(run["first"] for run in second) if warm else None,
-        per_call=statistics.median(run["per_call"] for run in cold),
+        cold=median(cold, "whole"),
+        cold_call=median(cold, "call"),
+        warm=median(second, "whole") if warm else None,
+        warm_call=median(second, "call") if warm else None,
+        per_call=median(cold, "per_call"),
         passes_cold=max(run["passes"] for run in cold),
         passes_warm=max(run["passes"] for run in second) if warm else None,
     )
 
 
-def _fresh_process(framework: str, workload: str, cache: str) -> dict[str, Any]:
-    """One measurement in a new process whose caches lie below `cache`."""
+def environment(bytecode: str, cache: str) -> dict[str, str]:
+    """The environment of a measured process: where byte code lies, and compiled programs."""
+    variables = {
+        **os.environ,
+        "PYTHONPYCACHEPREFIX": bytecode,
+        "PYRELAY_CACHE_DIR": f"{cache}/pyrelay",
+        "NUMBA_CACHE_DIR": f"{cache}/numba",
+        "JAX_COMPILATION_CACHE_DIR": f"{cache}/jax",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
+
+
+def _fresh_process(framework: str, workload: str, variables: dict[str, str]) -> dict[str, Any]:
+    """One measurement in a new process."""
+    start = repr(time.monotonic())
     run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.first_call", framework, workload],
+        [sys.executable, "-m", "benchmarks.first_call", start, framework, workload],
         cwd=ROOT,
-        env={**os.environ, "PYRELAY_CACHE_DIR": cache, "NUMBA_CACHE_DIR": cache + "/numba"},
+        env=variables,
         capture_output=True,
         text=True,
         check=False,
@@ -122,25 +161,42 @@ def _chain(statements: int) -> Callable[[], Any]:
     return lambda: compiled(x)
 
 
+def _same(x: float) -> float:
+    return x
+
+
+def _nothing() -> Callable[[], Any]:
+    import numba
+
+    compiled = numba.njit(cache=True)(_same)
+    return lambda: compiled(1.0)
+
+
 def main() -> None:
-    framework, name = sys.argv[1:3]
+    start, (framework, name) = float(sys.argv[1]), sys.argv[2:4]
     passes = NumbaPasses()
-    module = load(framework)
     run: Callable[[], Any]
-    if name.startswith(CHAIN):
+    if name == NOTHING:
+        run = _nothing()
+    elif name.startswith(CHAIN):
         run = _chain(int(name.removeprefix(CHAIN)))
     else:
         workload = BY_NAME[name]
-        run = module.PROGRAMS[workload.program](*workload.arguments())
-    start = time.perf_counter()
+        run = load(framework).PROGRAMS[workload.program](*workload.arguments())
+    before = time.monotonic()
     run()
-    first = time.perf_counter() - start
+    after = time.monotonic()
     samples = []
     for _ in range(20):
-        start = time.perf_counter()
+        begin = time.perf_counter()
         run()
-        samples.append(time.perf_counter() - start)
-    report = {"first": first, "per_call": statistics.median(samples), "passes": passes.count()}
+        samples.append(time.perf_counter() - begin)
+    report = {
+        "whole": after - start,
+        "call": after - before,
+        "per_call": statistics.median(samples),
+        "passes": passes.count(),
+    }
     print(json.dumps(report))
 
 

@@ -1,47 +1,53 @@
-"""What was measured, as JSON for later comparison and as a table for readers.
+"""What was measured, as JSON for later comparison and as a page for readers.
 
-In: measurements, first-call figures, the versions. Out: benchmarks/results/DATE.json and
-docs/benchmarks.md.
+In: a `Run`. Out: benchmarks/results/DATE.json, docs/benchmarks.md and its plots.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import platform
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.driver import OURS, ROOT, Measurement
-from benchmarks.first_call import FirstCall
+from benchmarks import tables
+from benchmarks.driver import ROOT, Measurement
+from benchmarks.roofline import Roofline, cpus
+from benchmarks.tables import FirstCallRow, MemoryRow
+from benchmarks.variants import Variant
+from benchmarks.workloads import SWEPT
 
 RESULTS = ROOT / "benchmarks" / "results"
-TABLE = ROOT / "docs" / "benchmarks.md"
-
-
-@dataclass(frozen=True)
-class FirstCallRow:
-    """One line of the first-call table; `figures` or the reason why there are none."""
-
-    framework: str
-    title: str
-    figures: FirstCall | None
-    failure: str | None
-    cold_goal: float | None = None
-    warm_goal: float | None = None
+PAGE = ROOT / "docs" / "benchmarks.md"
+PLOTS = {
+    "benchmarks_peers.svg": "How many times as fast as each peer, workloads in order",
+    "benchmarks_roofline.svg": "Operations a second against operations a byte, and the roofline",
+    "benchmarks_sizes.svg": "Elements a second of one elementwise program, by size",
+}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the benchmarks."""
+    """One run of the benchmarks; a section that was not run is empty."""
 
-    measurements: Sequence[Measurement]
-    first_calls: Sequence[FirstCallRow]
     versions: Mapping[str, str]
     rounds: int
+    measurements: Sequence[Measurement] = ()
+    roofline: Roofline | None = None
+    first_calls: Sequence[FirstCallRow] = ()
+    memory: Sequence[MemoryRow] = ()
+    variants: Sequence[Variant] = field(default=())
+
+    def sweep(self) -> list[Measurement]:
+        """The rows that differ in the size of arrays only."""
+        return [m for m in self.measurements if m.workload.name.startswith(SWEPT)]
+
+    def others(self) -> list[Measurement]:
+        return [m for m in self.measurements if not m.workload.name.startswith(SWEPT)]
 
 
 def machine() -> dict[str, Any]:
@@ -57,124 +63,101 @@ def machine() -> dict[str, Any]:
     return {
         "processor": model,
         "vectors": vector,
-        "cpus": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cpus": cpus(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
     }
 
 
-def duration(seconds: float | None) -> str:
-    """Three significant figures in the unit that fits."""
-    if seconds is None:
-        return ""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def verdict(measurement: Measurement) -> str:
-    """The ratio to each peer of a goal, and whether the goal is met."""
-    if OURS in measurement.failures:
-        return "failed"
-    parts = []
-    for goal in measurement.workload.goals:
-        ratio = measurement.ratio(goal.peer)
-        if ratio is not None:
-            met = "met" if ratio <= goal.ratio else "missed"
-            parts.append(f"{ratio:.2f} x {goal.peer} (at most {goal.ratio:.2f}: {met})")
-    ours, most = measurement.seconds(OURS), measurement.workload.most_seconds
-    if ours is not None and most is not None:
-        parts.append(f"under {duration(most)}: {'met' if ours < most else 'missed'}")
-    return ", ".join(parts)
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table whose columns line up; the first row is the heading."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
-        return "| " + " | ".join(padded) + " |"
-
-    return [
-        line(rows[0]),
-        "|" + "|".join("-" * (w + 2) for w in widths) + "|",
-        *map(line, rows[1:]),
-    ]
-
-
-def markdown(run: Run) -> str:
-    """The whole page."""
+def markdown(run: Run, *, plots: bool = False) -> str:
+    """The whole page; with links to its plots if asked."""
     facts = machine()
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    page = [
+        "# Benchmarks",
+        "",
+        _filled(_METHOD.format(rounds=run.rounds)),
+        "",
+        f"{facts['processor']}, {facts['cpus']} CPUs, {facts['vectors']}, {facts['system']}, "
+        f"Python {facts['python']}; {versions}",
+    ]
+    if plots:
+        page += ["", *(f"![{title}]({name})" for name, title in PLOTS.items())]
     frameworks = list(run.versions)
-    steady = [["", *frameworks, "goal"]]
-    for m in run.measurements:
-        cells = ["failed" if f in m.failures else duration(m.seconds(f)) for f in frameworks]
-        steady.append([m.workload.title, *cells, verdict(m)])
-    first = [["", "", "cold", "warm", "numba passes, warm", "then, per call", "goal"]]
-    first += [_first_call_cells(row) for row in run.first_calls]
-    ours = [m for m in run.measurements if m.ratio("numpy") is not None]
-    against = [["pyrelay's time relative to", *(f for f in frameworks if f != OURS)]]
-    for m in ours:
-        ratios = [m.ratio(f) for f in frameworks if f != OURS]
-        against.append([m.workload.title, *("" if r is None else f"{r:.2f}" for r in ratios)])
+    if run.roofline:
+        page += ["", "## The roofline", "", *_roofline(run.roofline)]
+    if run.others():
+        page += ["", "## Times", "", *tables.times(run.others(), frameworks, run.roofline)]
+        page += ["", *tables.ratios(run.others(), frameworks)]
+    if run.sweep():
+        page += ["", "## One elementwise program by size", ""]
+        page += [*tables.times(run.sweep(), frameworks, run.roofline), ""]
+        page += tables.ratios(run.sweep(), frameworks)
+    calls = [m for m in run.others() if m.workload.program in ("call", "call_dict")]
+    if calls:
+        page += ["", "## Overhead of a call", "", *tables.times(calls, frameworks, None)]
+    if run.first_calls:
+        page += ["", "## First call", "", _filled(_FIRST_CALL), ""]
+        page += tables.first_calls(run.first_calls)
+    if run.memory:
+        page += ["", "## Memory", "", _filled(_MEMORY), "", *tables.memory(run.memory)]
+    for variant in run.variants:
+        page += ["", f"## {variant.title}", "", _filled(variant.note), ""]
+        page += tables.variants(variant)
     failures = [
         f"* {m.workload.name}, {name}: {reason}"
-        for m in run.measurements
+        for measurements in (run.measurements, *(v.measurements for v in run.variants))
+        for m in measurements
         for name, reason in m.failures.items()
     ]
-    return "\n".join(
-        (
-            "# Benchmarks",
-            "",
-            "Written by `make bench`; do not edit. Every framework runs in a process of its own, "
-            "one at a time,",
-            f"in {run.rounds} rounds; results are checked first, against NumPy's or, where it has "
-            "none, a peer's. Times are",
-            "medians of one call, ratios medians over rounds.",
-            "",
-            f"{facts['processor']}, {facts['cpus']} CPUs, {facts['vectors']}, {facts['system']}, "
-            f"Python {facts['python']}; "
-            + ", ".join(f"{name} {version}" for name, version in run.versions.items()),
-            "",
-            *table(steady),
-            "",
-            *table(against),
-            "",
-            "## First call, fresh process, after the import",
-            "",
-            *table(first),
-            *(["", "## Failures", "", *failures] if failures else []),
-            "",
-        )
+    if failures:
+        page += ["", "## Failures", "", *failures]
+    return "\n".join((*page, ""))
+
+
+def _filled(text: str) -> str:
+    """A paragraph in lines of the page's width."""
+    return textwrap.fill(" ".join(text.split()), 100)
+
+
+_METHOD = """
+Written by `make bench`; do not edit. Every framework runs in a process of its own, one at a time,
+in {rounds} rounds (3 where one takes seconds); results are checked first, against NumPy's or, where
+it has none, a peer's. Times are medians of one call, ratios medians over rounds.
+"""
+_FIRST_CALL = """
+From the start of a fresh interpreter to the first result, imports of NumPy and the framework
+counted; beside it, the call alone. Cold: nothing is cached; warm: on disk is what the cold run left
+(JAX's persistent compilation cache too). For every framework alike, a run that is not measured
+comes first, so that modules are compiled to byte code, as pip leaves them. numba passes: what
+numba's compiler ran, cold and warm. `nothing` is numba with a function that returns its argument:
+the least that it takes to have numba compile at all.
+"""
+_MEMORY = """
+Fresh processes: the most that was resident during calls after the first two, beyond what was with
+the framework at work on a small program and NumPy's arguments made. Copies of arguments, results,
+what lies between, and compiled code count (VmHWM in /proc/self/status).
+"""
+_BOUND = """
+A program's bound is the longer of two times: of the products it is defined by, at that rate, and of
+moving its arguments and its result once, as fast as a copy that touches as many bytes. Its share is
+the bound over pyrelay's time. Elementwise functions count as nothing, and convolutions as what they
+are defined as: with fewer operations (Winograd's) a share can pass 100%. Where dependent steps,
+searches or the call itself take the time, there is no share.
+"""
+
+
+def _roofline(found: Roofline) -> list[str]:
+    """What was measured of the machine, in words."""
+    sizes = ", ".join(
+        f"{speed / 1e9:.3g} GB/s of {size >> 10:,} KiB" for size, speed in found.bandwidth.items()
     )
-
-
-def _first_call_cells(row: FirstCallRow) -> list[str]:
-    figures = row.figures
-    if figures is None:
-        return [row.title, row.framework, "failed", "", "", "", row.failure or ""]
-    goals = [
-        f"{kind} under {duration(goal)}: {'met' if value < goal else 'missed'}"
-        for kind, value, goal in (
-            ("cold", figures.cold, row.cold_goal),
-            ("warm", figures.warm, row.warm_goal),
-        )
-        if value is not None and goal is not None
-    ]
-    passes = "" if figures.passes_warm is None else str(figures.passes_warm)
-    return [
-        row.title,
-        row.framework,
-        duration(figures.cold),
-        duration(figures.warm),
-        passes,
-        duration(figures.per_call),
-        ", ".join(goals),
-    ]
+    measured = (
+        f"Measured in this run on {found.threads} threads: {found.flops['f32'] / 1e9:.3g} GFLOP/s "
+        f"of float32 and {found.flops['f64'] / 1e9:.3g} of float64 (fused multiply-adds in "
+        f"registers); copies read and write {sizes}."
+    )
+    return [_filled(measured), "", _filled(_BOUND)]
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -183,18 +166,38 @@ def as_json(run: Run) -> dict[str, Any]:
         "date": date.today().isoformat(),
         "machine": machine(),
         "versions": dict(run.versions),
+        "roofline": asdict(run.roofline) if run.roofline else None,
         "workloads": {
-            m.workload.name: {"seconds": m.rounds, "first": m.first, "failures": m.failures}
+            m.workload.name: {
+                **_as_json(m),
+                "flops": m.flops,
+                "bytes": m.touched,
+                "share": tables.share(m, run.roofline),
+            }
             for m in run.measurements
         },
         "first_calls": [asdict(row) for row in run.first_calls],
+        "memory": {row.title: dict(row.held) for row in run.memory},
+        "variants": {
+            variant.title: {m.workload.name: _as_json(m) for m in variant.measurements}
+            for variant in run.variants
+        },
     }
 
 
+def _as_json(m: Measurement) -> dict[str, Any]:
+    return {"seconds": m.rounds, "first": m.first, "failures": m.failures}
+
+
 def write(run: Run) -> None:
-    """Write the page and the JSON of a whole run."""
+    """Write the page, its plots and the JSON of a whole run."""
+    from benchmarks import plots
+
     RESULTS.mkdir(exist_ok=True)
-    TABLE.parent.mkdir(exist_ok=True)
+    PAGE.parent.mkdir(exist_ok=True)
     file = RESULTS / f"{date.today().isoformat()}.json"
     file.write_text(json.dumps(as_json(run), indent=1) + "\n", encoding="utf-8")
-    TABLE.write_text(markdown(run), encoding="utf-8")
+    drawn = (plots.peers(run), plots.roofline(run), plots.sizes(run))
+    for name, text in zip(PLOTS, drawn, strict=True):
+        PAGE.with_name(name).write_text(text, encoding="utf-8")
+    PAGE.write_text(markdown(run, plots=True), encoding="utf-8")

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.programs.image_networks import MOBILE
-from benchmarks.programs.trees import random_tree
-
-Arguments = tuple[Any, ...]
+from benchmarks import inputs
+from benchmarks.inputs import Arguments
 
 
 @dataclass(frozen=True)
@@ -41,192 +39,6 @@ class Workload:
     atol: float = 1e-5
     left_out: frozenset[str] = frozenset()
     """Frameworks that would need hours or the machine's whole memory."""
-
-
-def normal(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> np.ndarray:
-    """Float32 normal numbers."""
-    return (rng.standard_normal(shape) * scale).astype(np.float32)
-
-
-def elementwise(size: int) -> Arguments:
-    rng = np.random.default_rng(0)
-    return tuple(normal(rng, size) for _ in range(3))
-
-
-def lstm(size: int, steps: int = 64) -> Arguments:
-    """xs (steps, size), h (size,), c (size,), W and U (size, 4 * size), b (4 * size,)."""
-    rng = np.random.default_rng(1)
-    scale = size**-0.5
-    return (
-        normal(rng, steps, size),
-        normal(rng, size),
-        normal(rng, size),
-        normal(rng, size, 4 * size, scale=scale),
-        normal(rng, size, 4 * size, scale=scale),
-        normal(rng, 4 * size, scale=0.1),
-    )
-
-
-def square_matrices(size: int) -> Arguments:
-    rng = np.random.default_rng(2)
-    return normal(rng, size, size), normal(rng, size, size)
-
-
-def mlp(batch: int = 64, inputs: int = 784, hidden: int = 256, classes: int = 10) -> Arguments:
-    rng = np.random.default_rng(3)
-    labels = rng.integers(0, classes, batch)
-    return (
-        normal(rng, inputs, hidden, scale=inputs**-0.5),
-        normal(rng, hidden, scale=0.1),
-        normal(rng, hidden, classes, scale=hidden**-0.5),
-        normal(rng, classes, scale=0.1),
-        normal(rng, batch, inputs),
-        np.eye(classes, dtype=np.float32)[labels],
-    )
-
-
-def matrix(rows: int, columns: int) -> Arguments:
-    return (normal(np.random.default_rng(4), rows, columns),)
-
-
-def small_arrays() -> Arguments:
-    rng = np.random.default_rng(5)
-    return tuple(normal(rng, 16) for _ in range(4))
-
-
-def small_dict() -> Any:
-    rng = np.random.default_rng(5)
-    return ({f"w{k}": normal(rng, 16) for k in range(10)},)
-
-
-def nested() -> Arguments:
-    rng = np.random.default_rng(17)
-    return rng.random(8), rng.random(8), 6
-
-
-def recurrence(count: int) -> Arguments:
-    return normal(np.random.default_rng(6), count).astype(np.float64), 0.9
-
-
-def recurrent(size: int, batch: int, gates: int, states: int, steps: int = 64) -> Arguments:
-    """xs (steps, batch, size), states (batch, size), W and U (size, gates * size), biases."""
-    rng = np.random.default_rng(8)
-    scale = size**-0.5
-    return (
-        normal(rng, steps, batch, size),
-        *(normal(rng, batch, size) for _ in range(states)),
-        normal(rng, size, gates * size, scale=scale),
-        normal(rng, size, gates * size, scale=scale),
-        *(normal(rng, gates * size, scale=0.1) for _ in range(2 if gates == 3 else 1)),
-    )
-
-
-def image(channels: int, extent: int, outputs: int, taps: int, share: int = 1) -> Arguments:
-    """x (1, channels, extent, extent), w (outputs, channels / share, taps, taps)."""
-    rng = np.random.default_rng(9)
-    own = channels // share
-    weights = normal(rng, outputs, own, taps, taps, scale=(own * taps * taps) ** -0.5)
-    return normal(rng, 1, channels, extent, extent), weights
-
-
-def residual(batch: int, channels: int, extent: int) -> Arguments:
-    rng = np.random.default_rng(10)
-    scale = (9 * channels) ** -0.5
-    weights = (normal(rng, channels, channels, 3, 3, scale=scale) for _ in range(2))
-    first, second = ((w, normal(rng, channels, scale=0.1)) for w in weights)
-    return normal(rng, batch, channels, extent, extent), *first, *second
-
-
-def of_layers(
-    rng: np.random.Generator, batch: int, image: tuple[int, ...], shapes: list[tuple[int, ...]]
-) -> Arguments:
-    """An image, then weights of these shapes, each with its bias."""
-    found = [normal(rng, batch, *image)]
-    for shape in shapes:
-        terms = shape[0] if len(shape) == 2 else int(np.prod(shape[1:]))
-        # Uniform numbers of this variance: VGG-16 has 138 million of them.
-        spread = np.float32((24 / terms) ** 0.5)
-        found.append((rng.random(shape, dtype=np.float32) - np.float32(0.5)) * spread)
-        found.append(normal(rng, shape[1] if len(shape) == 2 else shape[0], scale=0.1))
-    return tuple(found)
-
-
-def resnet18(batch: int, extent: int = 224) -> Arguments:
-    shapes: list[tuple[int, ...]] = [(64, 3, 7, 7)]
-    own = 64
-    for stage, wide in enumerate((64, 128, 256, 512)):
-        shapes += [(wide, own, 3, 3), (wide, wide, 3, 3)]
-        shapes += [(wide, own, 1, 1)] if stage else []
-        shapes += [(wide, wide, 3, 3)] * 2
-        own = wide
-    return of_layers(np.random.default_rng(18), batch, (3, extent, extent), [*shapes, (512, 1000)])
-
-
-def vgg16(batch: int, extent: int = 224) -> Arguments:
-    shapes: list[tuple[int, ...]] = []
-    own = 3
-    for wide, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
-        shapes += [(wide, own if k == 0 else wide, 3, 3) for k in range(count)]
-        own = wide
-    shapes += [(512 * (extent // 32) ** 2, 4096), (4096, 4096), (4096, 1000)]
-    return of_layers(np.random.default_rng(19), batch, (3, extent, extent), shapes)
-
-
-def mobilenet(batch: int, extent: int = 224) -> Arguments:
-    shapes: list[tuple[int, ...]] = [(32, 3, 3, 3)]
-    own = 32
-    for expansion, outputs, count, _ in MOBILE:
-        for _ in range(count):
-            wide = expansion * own
-            shapes += [(wide, own, 1, 1)] if expansion > 1 else []
-            shapes += [(wide, 1, 3, 3), (outputs, wide, 1, 1)]
-            own = outputs
-    shapes += [(1280, own, 1, 1), (1280, 1000)]
-    return of_layers(np.random.default_rng(20), batch, (3, extent, extent), shapes)
-
-
-def dqn(batch: int) -> Arguments:
-    shapes: list[tuple[int, ...]] = [
-        (32, 4, 8, 8), (64, 32, 4, 4), (64, 64, 3, 3), (3136, 512), (512, 18)
-    ]  # fmt: skip
-    return of_layers(np.random.default_rng(21), batch, (4, 84, 84), shapes)
-
-
-def letters(size: int, kinds: int = 64, most: int = 200) -> Arguments:
-    rng = np.random.default_rng(11)
-    scale = size**-0.5
-    return (
-        normal(rng, kinds, size), normal(rng, size), normal(rng, size, size, scale=scale),
-        normal(rng, size, size, scale=1.2 * scale), normal(rng, size, kinds, scale=scale),
-        kinds + 1, most,
-    )  # fmt: skip
-
-
-def block(length: int = 128, width: int = 256, heads: int = 8) -> Arguments:
-    rng = np.random.default_rng(12)
-    scale = width**-0.5
-    square = [normal(rng, width, width, scale=scale) for _ in range(4)]
-    wide = normal(rng, width, 4 * width, scale=scale), normal(rng, 4 * width, width, scale=scale)
-    return normal(rng, length, width), *square, *wide, heads
-
-
-def block_last(*args: int) -> Arguments:
-    x, *weights, heads = block(*args)
-    return *weights, x, heads
-
-
-def heads_of(heads: int, length: int, width: int) -> Arguments:
-    rng = np.random.default_rng(13)
-    return tuple(normal(rng, heads, length, width) for _ in range(3))
-
-
-def digits(batch: int = 64) -> Arguments:
-    rng = np.random.default_rng(14)
-    return (
-        normal(rng, 16, 1, 3, 3, scale=0.3), normal(rng, 32, 16, 3, 3, scale=0.1),
-        normal(rng, 32 * 49, 10, scale=0.03), normal(rng, batch, 1, 28, 28),
-        np.eye(10, dtype=np.float32)[rng.integers(0, 10, batch)],
-    )  # fmt: skip
 
 
 def products() -> Iterator[Workload]:
@@ -257,10 +69,10 @@ def products() -> Iterator[Workload]:
 def network_programs() -> Iterator[Workload]:
     loose: dict[str, Any] = {"rtol": 1e-2, "atol": 2e-3}
     both = Goal("jax", 1 / 1.2), Goal("torch.compile", 1 / 1.2)
-    rows = partial(matrix, 4096, 512)
+    rows = partial(inputs.matrix, 4096, 512)
     yield Workload(
         "gelu_chain", "gelu of a sum, 4096 x 512", "gelu_chain",
-        lambda: (*rows(), normal(np.random.default_rng(16), 512)), goals=both,
+        lambda: (*rows(), inputs.normal(np.random.default_rng(16), 512)), goals=both,
     )  # fmt: skip
     yield Workload("variance", "variance of 4096 rows of 512", "variance", rows, goals=both)
     yield Workload("logsumexp", "log-sum-exp of 4096 rows of 512", "logsumexp", rows, goals=both)
@@ -275,18 +87,20 @@ def network_programs() -> Iterator[Workload]:
     )
     for program, title, sizes in convolutions:
         yield Workload(
-            f"{program}_{sizes[0]}", title, program, partial(image, *sizes), goals=peers,
+            f"{program}_{sizes[0]}", title, program, partial(inputs.image, *sizes), goals=peers,
             rtol=1e-3, atol=1e-3,
         )  # fmt: skip
     for batch in (1, 8):
         yield Workload(
             f"residual_{batch}", f"residual block of 64 channels, 56, batch {batch}",
-            "residual_block", partial(residual, batch, 64, 56), goals=peers, **loose,
+            "residual_block", partial(inputs.residual, batch, 64, 56), goals=peers, **loose,
         )  # fmt: skip
     networks: tuple[tuple[str, str, Callable[..., Arguments]], ...] = (
-        ("resnet18", "ResNet-18, 224 x 224", resnet18), ("vgg16", "VGG-16, 224 x 224", vgg16),
-        ("mobilenet", "MobileNetV2, 224 x 224", mobilenet), ("dqn", "DQN, 84 x 84", dqn),
-    )  # fmt: skip
+        ("resnet18", "ResNet-18, 224 x 224", inputs.resnet18),
+        ("vgg16", "VGG-16, 224 x 224", inputs.vgg16),
+        ("mobilenet", "MobileNetV2, 224 x 224", inputs.mobilenet),
+        ("dqn", "DQN, 84 x 84", inputs.dqn),
+    )
     for name, title, arguments in networks:
         for batch in (1, 8):
             yield Workload(
@@ -296,7 +110,7 @@ def network_programs() -> Iterator[Workload]:
     for name, gates, states in (("rnn", 1, 1), ("gru", 3, 1), ("lstm_batch", 4, 2)):
         goals = Goal("jax", 1 / 2), Goal("torch", 1 / 1.2)
         for size, batch in ((64, 16), (256, 16)):
-            args = partial(recurrent, size, batch, gates, states)
+            args = partial(inputs.recurrent, size, batch, gates, states)
             word = name.partition("_")[0].upper()
             title = f"{word}, 64 steps, {size} units, batch {batch}"
             yield Workload(f"{name}_{size}", title, name, args, goals=goals, **loose)
@@ -307,42 +121,29 @@ def network_programs() -> Iterator[Workload]:
     for size in (16, 128, 1024):
         yield Workload(
             f"generator_{size}", f"letters of a recurrent network, {size} units", "generator",
-            partial(letters, size), goals=(Goal("jax", 1 / 2), Goal("torch", 1 / 5)),
+            partial(inputs.letters, size), goals=(Goal("jax", 1 / 2), Goal("torch", 1 / 5)),
         )  # fmt: skip
     yield Workload(
         "attention", "attention, 8 heads, length 512, width 64", "attention",
-        partial(heads_of, 8, 512, 64), goals=(*both, Goal("torch")), **loose,
+        partial(inputs.heads_of, 8, 512, 64), goals=(*both, Goal("torch")), **loose,
     )  # fmt: skip
     yield Workload(
-        "transformer", "transformer block, 128 x 256", "transformer", block, goals=both, **loose
-    )
+        "transformer", "transformer block, 128 x 256", "transformer", inputs.block, goals=both,
+        **loose,
+    )  # fmt: skip
     yield Workload(
         "transformer_gradient", "transformer block, 128 x 256: gradient", "transformer_gradient",
-        block_last, goals=both, rtol=5e-2, atol=5e-1,
+        inputs.block_last, goals=both, rtol=5e-2, atol=5e-1,
     )  # fmt: skip
     yield Workload(
         "cnn_gradient", "small convolution net, 28 x 28, batch 64: gradient", "cnn_gradient",
-        digits, goals=(Goal("jax", 1 / 1.5), Goal("torch.compile", 1 / 1.5)), **loose,
+        inputs.digits, goals=(Goal("jax", 1 / 1.5), Goal("torch.compile", 1 / 1.5)), **loose,
     )  # fmt: skip
-
-
-def parsed(count: int, size: int, words: int = 1000) -> Arguments:
-    """words (words, size), U and V (size, 5 * size), b (5 * size,), and as many random trees."""
-    rng = np.random.default_rng(21)
-    scale = size**-0.5
-    matrices = [normal(rng, size, 5 * size, scale=scale) for _ in range(2)]
-    trees = [random_tree(rng, int(rng.integers(10, 51)), words) for _ in range(count)]
-    return normal(rng, words, size), *matrices, normal(rng, 5 * size), trees
-
-
-def large_tree(leaves: int, *rest: float) -> Arguments:
-    """One random tree, and numbers."""
-    return random_tree(np.random.default_rng(22), leaves, 1000), *rest
 
 
 def tree_programs() -> Iterator[Workload]:
     """Recursion over trees."""
-    args = partial(parsed, 500, 128)
+    args = partial(inputs.parsed, 500, 128)
     title = "Tree-LSTM, 500 random parse trees, 128 units"
     goals = (Goal("torch", 1 / 10),)
     yield Workload("tree_lstm", title, "tree_lstm", args, goals=goals, rtol=1e-3)
@@ -351,12 +152,12 @@ def tree_programs() -> Iterator[Workload]:
         rtol=1e-2, atol=1e-2,
     )  # fmt: skip
     yield Workload(
-        "tree_sum", "sum of a tree of 10,000 leaves", "tree_sum", partial(large_tree, 10_000),
-        goals=(Goal("numpy"),),
+        "tree_sum", "sum of a tree of 10,000 leaves", "tree_sum",
+        partial(inputs.large_tree, 10_000), goals=(Goal("numpy"),),
     )  # fmt: skip
     yield Workload(
         "expression", "expression of 1,000 leaves at 100 points", "expression",
-        partial(large_tree, 1_000, 0.5, 100), goals=(Goal("numpy", 1 / 10),),
+        partial(inputs.large_tree, 1_000, 0.5, 100), goals=(Goal("numpy", 1 / 10),),
     )  # fmt: skip
 
 
@@ -421,12 +222,25 @@ def array_programs() -> tuple[Workload, ...]:
     )
 
 
+def sizes_of_arrays() -> Iterator[Workload]:
+    """One elementwise program on arrays of many sizes, from those in the first cache to memory."""
+    for dtype, rtol in ((np.float32, 1e-4), (np.float64, 1e-9)):
+        name = np.dtype(dtype).name
+        for size in SWEEP:
+            yield Workload(
+                f"{SWEPT}{name}_{size}", f"tanh(x*w+b)*exp(-x*x), {size:,} {name}", "elementwise",
+                partial(inputs.elementwise, size, dtype), rtol=rtol,
+            )  # fmt: skip
+
+
+SWEPT = "elementwise_"
+SWEEP = (1_000, 10_000, 100_000, 1_000_000, 16_000_000)
 WORKLOADS: tuple[Workload, ...] = (
     Workload(
         "elementwise",
         "tanh(x*w+b)*exp(-x*x), 4M float32",
         "elementwise",
-        partial(elementwise, 4_000_000),
+        partial(inputs.elementwise, 4_000_000),
         goals=(Goal("jax"), Goal("torch.compile")),
     ),
     *(
@@ -434,7 +248,7 @@ WORKLOADS: tuple[Workload, ...] = (
             f"lstm_forward_{size}",
             f"LSTM, 64 steps, {size} units, batch 1",
             "lstm_forward",
-            partial(lstm, size),
+            partial(inputs.lstm, size),
             goals=(Goal("jax"),),
             rtol=1e-3,
             atol=1e-4,
@@ -446,7 +260,7 @@ WORKLOADS: tuple[Workload, ...] = (
             f"lstm_gradient_{size}",
             f"its gradient in W, U, b, {size} units",
             "lstm_gradient",
-            partial(lstm, size),
+            partial(inputs.lstm, size),
             goals=(Goal("jax"),),
             rtol=1e-2,
             atol=1e-3,
@@ -458,7 +272,7 @@ WORKLOADS: tuple[Workload, ...] = (
             f"matmul_{size}",
             f"matmul {size} x {size} float32",
             "matmul",
-            partial(square_matrices, size),
+            partial(inputs.square_matrices, size),
             goals=(Goal("jax", 1 / 0.9),),
             rtol=1e-3,
             atol=1e-3,
@@ -469,26 +283,28 @@ WORKLOADS: tuple[Workload, ...] = (
         "mlp_gradient",
         "perceptron 784-256-10, batch 64: loss and gradient",
         "mlp_gradient",
-        mlp,
+        inputs.mlp,
         rtol=1e-3,
         atol=1e-4,
     ),
-    Workload("softmax", "softmax of 4096 rows of 512", "softmax", partial(matrix, 4096, 512)),
-    Workload(
-        "layer_norm", "layer norm of 4096 rows of 512", "layer_norm", partial(matrix, 4096, 512)
+    *(
+        Workload(
+            name, f"{title} of 4096 rows of 512", name, partial(inputs.matrix, 4096, 512)
+        )
+        for name, title in (("softmax", "softmax"), ("layer_norm", "layer norm"))
     ),
     Workload(
         "call",
         "call with 4 arrays of 16",
         "call",
-        small_arrays,
+        inputs.small_arrays,
         most_seconds=1e-6,
     ),
     Workload(
         "call_dict",
         "call with a dict of 10 arrays of 16",
         "call_dict",
-        small_dict,
+        inputs.small_dict,
         most_seconds=3e-6,
     ),
     *(
@@ -496,7 +312,7 @@ WORKLOADS: tuple[Workload, ...] = (
             f"stores_{count}",
             f"{count:,} stores x[i] = a * x[i-1] + v[i]",
             "stores",
-            partial(recurrence, count),
+            partial(inputs.recurrence, count),
         )
         for count in (1_000, 10_000, 100_000, 1_000_000)
     ),
@@ -505,7 +321,7 @@ WORKLOADS: tuple[Workload, ...] = (
             f"stores_gradient_{count}",
             f"gradient through {count:,} stores",
             "stores_gradient",
-            partial(recurrence, count),
+            partial(inputs.recurrence, count),
             # JAX keeps a copy of the array per store: quadratic in time and memory.
             left_out=frozenset({"jax"} if count > 10_000 else ()),
         )
@@ -521,7 +337,8 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("newton", "Newton's square root of 2, a while loop", "newton", lambda: (2.0, 1.0)),
     Workload("fibonacci", "fibonacci(24) by recursion", "fibonacci", lambda: (24,)),
     Workload("depth", "recursion 100,000 deep", "depth", lambda: (100_000, 0.5)),
-    Workload("nest", "five loops that write and swap, 6 rounds each", "nest", nested),
+    Workload("nest", "five loops that write and swap, 6 rounds each", "nest", inputs.nested),
+    *sizes_of_arrays(),
     *products(),
     *network_programs(),
     *tree_programs(),

@@ -1,7 +1,7 @@
 """Array programs with loops and writes in place, as people write them: plain Python over NumPy.
 
 In: arrays and numbers. Out: arrays or numbers. Loops where the algorithm is a loop, slices where it
-is whole arrays. What numba runs is in `array_loops.py` where these are slices, else the same.
+is whole arrays. What numba runs is in `loops.py` where these are slices, else the same.
 """
 
 from __future__ import annotations

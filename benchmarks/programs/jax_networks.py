@@ -5,6 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from benchmarks.programs import image_layers
+
 
 def gelu_chain(x, b):
     return jax.nn.gelu(x + b, approximate=True)
@@ -43,6 +45,45 @@ def conv_depthwise(x, w):
 def residual_block(x, w1, b1, w2, b2):
     y = jax.nn.relu(conv(x, w1, padding=1) + b1[:, None, None])
     return jax.nn.relu(conv(y, w2, padding=1) + b2[:, None, None] + x)
+
+
+class Layers:
+    """What `image_layers` asks for."""
+
+    relu = staticmethod(jax.nn.relu)
+    relu6 = staticmethod(jax.nn.relu6)
+    add = staticmethod(jnp.add)
+
+    @staticmethod
+    def conv(x, w, b, stride, padding, groups):
+        return conv(x, w, stride, padding, groups) + b[:, None, None]
+
+    @staticmethod
+    def max_pool(x, window, stride, padding):
+        around = [(0, 0), (0, 0), (padding, padding), (padding, padding)]
+        sides = (1, 1, window, window), (1, 1, stride, stride)
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, *sides, around)
+
+    @staticmethod
+    def mean(x):
+        return jnp.mean(x, axis=(2, 3))
+
+    @staticmethod
+    def flat(x):
+        return x.reshape(x.shape[0], -1)
+
+    @staticmethod
+    def dense(x, w, b):
+        return x @ w + b
+
+
+def image_network(name):
+    """One of the networks of `image_layers`."""
+
+    def run(*args):
+        return image_layers.NETWORKS[name](Layers, *args)
+
+    return run
 
 
 def rnn(xs, h, W, U, b):  # noqa: N803

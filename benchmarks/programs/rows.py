@@ -1,6 +1,6 @@
 """Array programs that compute with rows and columns inside loops, as NumPy's users write them.
 
-In: arrays and numbers. Out: arrays. What numba runs is in `row_loops.py`: loops over elements.
+In: arrays and numbers. Out: arrays. What numba runs is in `loops.py`: loops over elements.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.programs import arrays, jax_arrays, jax_networks, networks
+from benchmarks.programs import arrays, image_layers, jax_arrays, jax_networks, networks
 from benchmarks.programs.plain import as_arrays
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -117,6 +117,7 @@ PROGRAMS = {
         name: program(getattr(jax_networks, name), static=STATIC.get(name, ()))
         for name in networks.FORWARD if hasattr(jax_networks, name)
     },
+    **{name: program(jax_networks.image_network(name)) for name in image_layers.NETWORKS},
     **{
         name: program(
             jax.grad(getattr(jax_networks, loss.__name__), argnums=argnums),

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from benchmarks.programs import array_loops, arrays, plain, row_loops, rows
+from benchmarks.programs import loops, plain
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -78,11 +78,27 @@ def layer_norm(x):
     return out
 
 
-@njit("int64(int64)")
+@njit
 def fibonacci(n):
     if n < 2:
         return n
     return fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@njit
+def summed(p):
+    total = np.zeros(16, np.float32)
+    for value in p.values():
+        total = total + value
+    return total
+
+
+def call_dict(p):
+    """numba's own dict: it takes no other, and making one is not timed."""
+    held = numba.typed.Dict()
+    for name, value in p.items():
+        held[name] = value
+    return lambda: summed(held)
 
 
 PROGRAMS = {
@@ -92,17 +108,14 @@ PROGRAMS = {
     "softmax": thunk(softmax),
     "layer_norm": thunk(layer_norm),
     "call": thunk(njit(plain.call)),
+    "call_dict": call_dict,
     "stores": thunk(njit(plain.stores)),
     "stores_gradient": thunk(njit(plain.stores_gradient)),
     "escape": thunk(njit(plain.escape)),
     "newton": thunk(njit(plain.newton)),
     "fibonacci": thunk(fibonacci),
     "nest": thunk(njit(plain.nest)),
-    **{
-        name: thunk(njit(getattr(array_loops, name, function)))
-        for name, function in arrays.PROGRAMS.items()
-    },
-    **{name: thunk(njit(getattr(row_loops, name))) for name in rows.PROGRAMS},
+    **{name: thunk(njit(function)) for name, function in loops.PROGRAMS.items()},
 }
 
 

@@ -62,6 +62,11 @@ def call(a, b, c, d):
     return a * b + c - d
 
 
+def call_dict(p):
+    tensors = {name: torch.from_numpy(value) for name, value in p.items()}
+    return lambda: sum(tensors.values())
+
+
 def program(function):
     def setup(*args):
         operands = tensors(args)
@@ -102,6 +107,7 @@ PROGRAMS = {
     "softmax": program(softmax),
     "layer_norm": program(layer_norm),
     "call": program(call),
+    "call_dict": call_dict,
     **{
         name: program(getattr(torch_networks, name))
         for name in networks.FORWARD if hasattr(torch_networks, name)

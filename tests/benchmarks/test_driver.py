@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import report
+from benchmarks import report, tables
 from benchmarks.driver import Measurement, difference, measure, workers
-from benchmarks.report import FirstCallRow, Run
+from benchmarks.inputs import small_arrays
+from benchmarks.report import Run
+from benchmarks.roofline import Roofline
+from benchmarks.tables import FirstCallRow, MemoryRow
+from benchmarks.variants import Variant
 from benchmarks.worker import seconds_per_call
-from benchmarks.workloads import BY_NAME, Goal, Workload, small_arrays
+from benchmarks.workloads import BY_NAME, Goal, Workload
 
 CALL = BY_NAME["call"]
 
@@ -72,20 +77,81 @@ def test_a_sample_of_a_fast_call_holds_many_calls() -> None:
     [(None, ""), (2.5, "2.5 s"), (0.0321, "32.1 ms"), (4.5e-6, "4.5 µs"), (3e-8, "30 ns")],
 )
 def test_durations_read_well(seconds: float | None, text: str) -> None:
-    assert report.duration(seconds) == text
+    assert tables.duration(seconds) == text
+
+
+def test_a_call_longer_than_the_budget_is_made_once() -> None:
+    calls = 0
+
+    def run() -> None:
+        nonlocal calls
+        calls += 1
+        time.sleep(0.002)
+
+    assert seconds_per_call(run, 0.001) >= 0.002
+    assert calls == 1
+
+
+def test_a_process_in_another_setting_goes_by_its_label() -> None:
+    with workers([("numpy", "in 1 thread", {"OMP_NUM_THREADS": "1"}), "numpy"]) as crew:
+        measurement = measure(CALL, crew, rounds=1, budget=0.001)
+    assert set(measurement.rounds) == {"in 1 thread", "numpy"}
+    assert measurement.ratio("numpy", own="in 1 thread") is not None
+
+
+TIMED = Measurement(
+    Workload("w", "a workload", "call", partial(small_arrays), goals=(Goal("jax"),)),
+    {"numpy": [4e-3], "jax": [2e-3], "pyrelay": [1e-3]},
+    failures={"torch": "RuntimeError: no"},
+    flops=4e6,
+    touched=1000,
+)
+
+
+def whole_run() -> Run:
+    sized = Workload("elementwise_float32_1000", "a size", "elementwise", tuple)
+    return Run(
+        dict.fromkeys(("numpy", "jax", "torch", "pyrelay"), "1.0"),
+        rounds=1,
+        measurements=[TIMED, Measurement(sized, {"numpy": [2e-6], "pyrelay": [1e-6]})],
+        roofline=Roofline({"f32": 8e9, "f64": 4e9}, {1 << 16: 1e11, 1 << 28: 1e10}, threads=2),
+        first_calls=[FirstCallRow("pyrelay", "its first call", None, "it crashed", 1.5, 0.7)],
+        memory=[MemoryRow("held", {"jax": 20_000_000, "torch": "failed", "pyrelay": 5_000_000})],
+        variants=[
+            Variant("Threads", "a note", ("1 thread", "2 threads"), [
+                Measurement(CALL, {"1 thread": [3.0], "2 threads": [2.0]})
+            ])
+        ],
+    )  # fmt: skip
 
 
 def test_the_page_has_times_ratios_verdicts_and_failures() -> None:
-    workload = Workload("w", "a workload", "call", partial(small_arrays), goals=(Goal("jax"),))
-    timed = Measurement(
-        workload,
-        {"numpy": [4e-3], "jax": [2e-3], "pyrelay": [1e-3]},
-        failures={"torch": "RuntimeError: no"},
-    )
-    row = FirstCallRow("pyrelay", "its first call", None, "it crashed", 1.5, 0.7)
-    versions = dict.fromkeys(("numpy", "jax", "torch", "pyrelay"), "1.0")
-    page = report.markdown(Run([timed], [row], versions, rounds=1))
-    assert "0.50 x jax (at most 1.00: met)" in page
-    assert "| a workload | 4 ms" in " ".join(page.split(" ")).replace("  ", " ")
-    assert "* w, torch: RuntimeError: no" in page
-    assert "it crashed" in page
+    lines = [" ".join(line.split()) for line in report.markdown(whole_run()).splitlines()]
+    assert (
+        "| a workload | 4 ms | 2 ms | failed | 1 ms | 50% | 0.50 x jax (at most 1.00: met) |"
+    ) in lines
+    assert "| a workload | 0.25 | 0.50 | |" in lines
+    assert "| held | 20 MB | failed | 5.0 MB | 0.25 |" in lines
+    assert f"| {CALL.title} | 3 s | 2 s | 1.50 |" in lines
+    assert "* w, torch: RuntimeError: no" in lines
+    assert any("it crashed" in line for line in lines)
+
+
+def test_the_bound_is_the_longer_of_computing_and_moving() -> None:
+    roofline = Roofline({"f32": 8e9, "f64": 4e9}, {1 << 16: 1e11, 1 << 28: 1e10}, threads=2)
+    assert roofline.least_seconds(8e9, 1000, "f32") == 1.0
+    assert roofline.least_seconds(8e9, 1000, "f64") == 2.0
+    assert roofline.least_seconds(0, 1e9, "f32") == 0.1
+    assert roofline.least_seconds(0, 1e4, "f32") == 1e-7
+
+
+@pytest.mark.slow
+def test_plots_of_a_run_are_small_and_the_same_each_time() -> None:
+    pytest.importorskip("matplotlib")
+    from benchmarks import plots
+
+    for draw in (plots.peers, plots.roofline, plots.sizes):
+        text = draw(whole_run())
+        assert text == draw(whole_run())
+        assert text.startswith("<?xml")
+        assert len(text) < 40_000

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import pyrelay
-from benchmarks import workloads
-from benchmarks.programs import image_networks, networks, plain
-from benchmarks.worker import MODULES
+from benchmarks import inputs, work, workloads
+from benchmarks.frameworks import MODULES
+from benchmarks.programs import image_networks, loops, plain
 
 
 def slope(function: Callable[..., Any], args: list[Any], which: int, direction: Any) -> float:
@@ -27,17 +27,17 @@ def slope(function: Callable[..., Any], args: list[Any], which: int, direction: 
 @pytest.mark.parametrize(
     ("loss", "gradient", "args", "argnums"),
     [
-        (plain.lstm_loss, plain.lstm_gradient, workloads.lstm(5, steps=4), (3, 4, 5)),
+        (plain.lstm_loss, plain.lstm_gradient, inputs.lstm(5, steps=4), (3, 4, 5)),
         (
             plain.mlp_loss,
             lambda *args: plain.mlp_gradient(*args)[1:],
-            workloads.mlp(batch=4, inputs=6, hidden=5, classes=3),
+            inputs.mlp(batch=4, inputs=6, hidden=5, classes=3),
             (0, 1, 2, 3),
         ),
         (
             plain.stores,
             lambda *args: (plain.stores_gradient(*args),),
-            workloads.recurrence(9),
+            inputs.recurrence(9),
             (0,),
         ),
     ],
@@ -64,10 +64,10 @@ def test_the_loop_counts_what_the_recursion_counts() -> None:
 @pytest.mark.parametrize(
     ("name", "args"),
     [
-        ("dqn", workloads.dqn(2)),
+        ("dqn", inputs.dqn(2)),
         *(
             pytest.param(name, make(2, 32), marks=pytest.mark.slow, id=name)
-            for name, make in (("resnet18", workloads.resnet18), ("mobilenet", workloads.mobilenet))
+            for name, make in (("resnet18", inputs.resnet18), ("mobilenet", inputs.mobilenet))
         ),
     ],
 )
@@ -76,11 +76,38 @@ def test_networks_for_images_compute_what_plain_python_does(name: str, args: Any
     np.testing.assert_allclose(pyrelay.jit(network)(*args), network(*args), rtol=1e-3, atol=1e-4)
 
 
-def test_every_workload_has_a_plain_program_or_loss_and_goals_name_peers() -> None:
+def test_goals_name_peers_and_names_are_unique() -> None:
     for workload in workloads.WORKLOADS:
-        assert workload.program in {**plain.PROGRAMS, **networks.GRADIENTS}
         assert {goal.peer for goal in workload.goals} <= set(MODULES)
     assert len(workloads.BY_NAME) == len(workloads.WORKLOADS)
+
+
+@pytest.mark.parametrize("name", ["elimination", "lu_dots", "body_vectors", "durbin", "viterbi"])
+def test_loops_for_numba_compute_what_rows_do(name: str) -> None:
+    rng = np.random.default_rng(0)
+    args: dict[str, tuple[Any, ...]] = {
+        "elimination": (rng.random((6, 6)),),
+        "lu_dots": (rng.random((6, 6)) + 6 * np.eye(6),),
+        "body_vectors": (rng.random((5, 3)), rng.random((5, 3)), rng.random(5), 2, 0.01),
+        "durbin": (rng.random(9) * 0.1,),
+        "viterbi": (rng.random((3, 3)), rng.random((3, 4)), rng.random(3), rng.integers(0, 4, 8)),
+    }
+    expected = plain.as_arrays(plain.PROGRAMS[name](*args[name])())
+    found = plain.as_arrays(loops.PROGRAMS[name](*args[name]))
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-9)
+
+
+def test_operations_are_those_of_the_definition() -> None:
+    of = {"matmul": inputs.square_matrices(8), "conv3": inputs.image(4, 5, 6, 3)}
+    assert work.flops("matmul", of["matmul"]) == 2 * 8**3
+    assert work.flops("conv3", of["conv3"]) == 2 * 6 * 5 * 5 * 4 * 9
+    assert work.flops("softmax", inputs.matrix(2, 3)) == 0
+    assert work.flops("sieve", (100,)) is None
+    # The published multiplications of ResNet-18, 1.8 thousand million of them.
+    assert work.flops("resnet18", inputs.resnet18(1)) == pytest.approx(2 * 1.814e9, rel=1e-3)
+    assert work.touched(inputs.matrix(2, 3), (np.zeros(2),)) == 2 * 3 * 4 + 2 * 8
+    assert work.dtype(inputs.recurrence(3)) == "f64"
 
 
 def test_the_straight_line_program_is_python() -> None:

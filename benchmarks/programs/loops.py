@@ -1,10 +1,56 @@
-"""`rows.py` as loops over elements, in the order that suits memory: what numba is best at."""
+"""Programs of `arrays.py` and `rows.py` as loops over elements, in the order that suits memory:
+what numba is best at.
+
+In: their arguments. Out: their results. What is written in loops there is not here again.
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+
+from benchmarks.programs import arrays
+
+
+def jacobi(u, steps):
+    u = u.copy()
+    v = u.copy()
+    n, m = u.shape
+    for _ in range(steps):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+        u, v = v, u
+    return u
+
+
+def wave(u, v, steps, c):
+    u, v = u.copy(), v.copy()
+    n = len(u)
+    for _ in range(steps):
+        for i in range(1, n - 1):
+            v[i] += c * (u[i + 1] - 2.0 * u[i] + u[i - 1])
+        for i in range(n):
+            u[i] += v[i]
+    return u
+
+
+def life(board, steps):
+    board = board.copy()
+    new = board.copy()
+    n, m = board.shape
+    for _ in range(steps):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                count = (
+                    board[i - 1, j - 1] + board[i - 1, j] + board[i - 1, j + 1]
+                    + board[i, j - 1] + board[i, j + 1]
+                    + board[i + 1, j - 1] + board[i + 1, j] + board[i + 1, j + 1]
+                )
+                new[i, j] = (count == 3) | ((board[i, j] == 1) & (count == 2))
+        board, new = new, board
+    return board
 
 
 def distances(x):
@@ -17,46 +63,6 @@ def distances(x):
                 s += (x[i, k] - x[j, k]) ** 2
             d[i, j] = d[j, i] = math.sqrt(s)
     return d
-
-
-def body_vectors(x, v, m, steps, dt):
-    x, v = x.copy(), v.copy()
-    n = x.shape[0]
-    for _ in range(steps):
-        for i in range(n):
-            ax = ay = az = 0.0
-            for j in range(n):
-                if i != j:
-                    dx, dy, dz = x[j, 0] - x[i, 0], x[j, 1] - x[i, 1], x[j, 2] - x[i, 2]
-                    d = dx * dx + dy * dy + dz * dz + 1e-3
-                    w = m[j] / (d * math.sqrt(d))
-                    ax += w * dx
-                    ay += w * dy
-                    az += w * dz
-            v[i, 0] += dt * ax
-            v[i, 1] += dt * ay
-            v[i, 2] += dt * az
-        for i in range(n):
-            for k in range(3):
-                x[i, k] += dt * v[i, k]
-    return x
-
-
-def lu_dots(a):
-    a = a.copy()
-    n = a.shape[0]
-    for i in range(n):
-        for j in range(i):
-            s = a[i, j]
-            for k in range(j):
-                s -= a[i, k] * a[k, j]
-            a[i, j] = s / a[j, j]
-        for j in range(i, n):
-            s = a[i, j]
-            for k in range(i):
-                s -= a[i, k] * a[k, j]
-            a[i, j] = s
-    return a
 
 
 def elimination(a):
@@ -148,3 +154,14 @@ def seidel_rows(a, steps):
                     + a[i + 1, j - 1] + a[i + 1, j] + a[i + 1, j + 1]
                 ) / 9.0
     return a
+
+
+PROGRAMS = {
+    **arrays.PROGRAMS,
+    "jacobi": jacobi, "wave": wave, "life": life,
+    **{
+        function.__name__: function
+        for function in (distances, elimination, rank_k, durbin, viterbi, seidel_rows)
+    },
+    "body_vectors": arrays.nbody, "lu_dots": arrays.lu,
+}
