@@ -10,7 +10,6 @@ others are copied in, and back if they are written, also when the program raises
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
 from pyrelay.pipeline import Build, written_in_place
+from pyrelay.records import dataclass
 
 _OVERLAP_WORK: Any = 10_000
 """Steps that telling two strided arrays apart may take; beyond, they count as overlapping."""

@@ -13,7 +13,7 @@ import itertools
 import linecache
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from pyrelay import api, errors
 from pyrelay.infer import columns
 from pyrelay.infer.structure import Flattened, flatten
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.twin import Place

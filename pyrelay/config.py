@@ -14,10 +14,11 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import ConfigError
+from pyrelay.records import dataclass
 
 __all__ = ["Config", "checked", "current", "from_environment", "override", "overriding", "table"]
 

@@ -11,7 +11,7 @@ long way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay import config
@@ -25,6 +25,7 @@ from pyrelay.infer.result_trees import (
     NodeResult,
 )
 from pyrelay.infer.structure import Identity, Key
+from pyrelay.records import dataclass
 
 _MOST_STRUCTURES = 40
 """Structures among the arguments: each is one level of nesting in the generated function."""

@@ -29,8 +29,9 @@ import builtins
 import os
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
+
+from pyrelay.records import dataclass
 
 __all__ = [
     "AliasError",

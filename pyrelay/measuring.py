@@ -9,7 +9,6 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from pyrelay import config
 from pyrelay.devices import cache, native
 from pyrelay.devices.threads import usable_threads
 from pyrelay.errors import DeviceError
+from pyrelay.records import dataclass
 
 _LONG_ENOUGH = 2e-3
 """Seconds one measurement takes at least, so that the clock's steps do not count."""

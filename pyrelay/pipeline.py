@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from pyrelay.opt.inline import inline
 from pyrelay.opt.levels import levels
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.simplify import simplify
+from pyrelay.records import dataclass
 
 Pass = Callable[[Module], Module]
 

@@ -14,10 +14,10 @@ import copy
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.api import Compiled
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.devices.choices import Choices

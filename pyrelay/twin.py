@@ -20,7 +20,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.frontend import source
 from pyrelay.frontend.source import FunctionNode
+from pyrelay.records import dataclass
 
 Differ = Callable[[Any, Any, str, list[str]], None]
 """Appends what differs between a compiled and a plain value, which have this name."""

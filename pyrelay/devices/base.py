@@ -7,11 +7,11 @@ looked for before it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.lower.instructions import Plan
 from pyrelay.lower.target import Target
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

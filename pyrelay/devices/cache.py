@@ -22,10 +22,10 @@ import stat
 import threading
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyrelay import config
+from pyrelay.records import dataclass
 
 MAGIC = b"pyrelay cache 1\n"
 _HEADER = len(MAGIC) + hashlib.sha256().digest_size

@@ -11,13 +11,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyrelay.devices import cache
 from pyrelay.ir.digest import digest
 from pyrelay.ir.nodes import Module
 from pyrelay.lower.instructions import Instruction, Launch, Plan
+from pyrelay.records import dataclass
 
 ALONE, EVENLY, PLANNED = "alone", "evenly", "planned"
 

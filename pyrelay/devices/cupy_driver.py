@@ -17,7 +17,6 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from pyrelay.devices.driver import (
 from pyrelay.errors import DeviceError
 from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.ir.types import DTYPES
+from pyrelay.records import dataclass
 
 #: -fmad=false: products and sums round as in plain Python; what fuses them says so (`fma`).
 OPTIONS = ("-std=c++17", "-fmad=false")

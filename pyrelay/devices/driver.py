@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.ir.types import DType
+from pyrelay.records import dataclass
 
 ADDRESS = "address"
 

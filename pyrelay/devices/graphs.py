@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.devices.driver import CannotCaptureError
 from pyrelay.devices.layout import WORD
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.devices.gpu import Run

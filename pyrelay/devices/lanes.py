@@ -8,10 +8,11 @@ control flow, so LLVM's loop vectoriser turns a loop of such lanes into vector c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Union
 
 from llvmlite import ir as llvm
+
+from pyrelay.records import dataclass
 
 Number = Union["Lane", int, float]
 

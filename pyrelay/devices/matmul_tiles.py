@@ -8,12 +8,12 @@ and van de Geijn's (*Anatomy of High-Performance Matrix Multiplication*, ACM TOM
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir as llvm
 
 from pyrelay.devices.llvm_writer import WORD
+from pyrelay.records import dataclass
 
 Value = Any
 """An LLVM value of type ``i64``."""

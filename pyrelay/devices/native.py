@@ -17,7 +17,6 @@ import itertools
 import os
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ import numpy as np
 
 from pyrelay.devices import cache
 from pyrelay.errors import DeviceError
+from pyrelay.records import dataclass
 
 KIND = "kernels"
 """The cache's name for kernels; sources lie beside the object code, as `<digest>.py`."""

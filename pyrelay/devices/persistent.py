@@ -14,7 +14,6 @@ Only one block runs such a kernel, so that its barrier is that of a block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.devices import cuda_library
@@ -24,6 +23,7 @@ from pyrelay.devices.stretches import flow
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.instructions import AddressOf, Launch, Plan, PlanFunction, Slot
+from pyrelay.records import dataclass
 
 MOST_WORK = 12_000_000
 """Picoseconds of one core, for each launch of a round, up to which one block is faster."""

@@ -11,7 +11,7 @@ stack of Python's. Jumps go through a loop that finds a block by bisection.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.devices import cuda_library
@@ -23,6 +23,7 @@ from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.instructions import AddressOf, Data, Immediate, Launch, Plan, Slot
+from pyrelay.records import dataclass
 
 _WRAPPED = {"add.i64": "+", "sub.i64": "-", "mul.i64": "*"}
 _COMPARED = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}

@@ -12,7 +12,6 @@ import ctypes
 import functools
 import os
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from pyrelay.devices import boundary_fields, cache, native
 from pyrelay.devices.layout import Process, allocate
 from pyrelay.devices.threads import Pool, usable_threads
 from pyrelay.errors import DeviceError
+from pyrelay.records import dataclass
 
 SYMBOLS = ("pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose")
 KEEP_BYTES = 1 << 30

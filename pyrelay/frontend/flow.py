@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.frontend.patterns import Bind
 from pyrelay.frontend.recursion import Work, run
 from pyrelay.frontend.scope import COMPREHENSIONS, Comprehension, Names, Variable
 from pyrelay.frontend.trying import Attempt
+from pyrelay.records import dataclass
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 Statements = list[ast.stmt]

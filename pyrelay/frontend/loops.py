@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pyrelay.frontend.assignment import assign
 from pyrelay.frontend.expressions import condition
@@ -18,6 +17,7 @@ from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.regions import DONE, FALL, LoopRegion, Region
 from pyrelay.frontend.scope import Variable
 from pyrelay.ir.nodes import Atom, Block, Loop, Var
+from pyrelay.records import dataclass
 
 LoopNode = ast.While | ast.For
 #: Lowers the body of a loop to the results of the region it is given.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.errors import Span
@@ -34,6 +34,7 @@ from pyrelay.ir.nodes import (
     Rhs,
     Var,
 )
+from pyrelay.records import dataclass
 
 NONE, TRUE, FALSE, NOT_SET, NOT_READ = map(Const, (None, True, False, UNSET, UNREAD))
 

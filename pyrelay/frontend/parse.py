@@ -12,7 +12,6 @@ import builtins
 import threading
 import types
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from pyrelay.errors import SourceText, UnsupportedSyntaxError
 from pyrelay.frontend import (
@@ -30,6 +29,7 @@ from pyrelay.frontend.regions import FALL, FunctionRegion
 from pyrelay.frontend.scope import Names, Problem, Variable
 from pyrelay.frontend.source import FunctionNode, FunctionSource, position
 from pyrelay.ir.nodes import Atom, Block, Function, Module, Parameter, Var
+from pyrelay.records import dataclass
 
 _KEPT = 2048
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.frontend.flow import BREAK, CONTINUE, RETURN
 from pyrelay.frontend.lowering import FALSE, NONE, NOT_READ, TRUE, Lowering
 from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.scope import Variable
 from pyrelay.ir.nodes import Atom, Var
+from pyrelay.records import dataclass
 
 FALL, RAISE, DONE = "fall", "raise", "done"
 

@@ -23,10 +23,11 @@ import types
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import SourceText, SourceUnavailableError, Span
+from pyrelay.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 

@@ -11,7 +11,6 @@ import ast
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.errors import Span
@@ -24,6 +23,7 @@ from pyrelay.frontend.recursion import Work
 from pyrelay.frontend.regions import FALL, RAISE, BranchRegion, Region, ordered
 from pyrelay.frontend.trying import Attempt
 from pyrelay.ir.nodes import Atom, Block, Const, If
+from pyrelay.records import dataclass
 
 Results = tuple[Atom, ...]
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.frontend import generators
 from pyrelay.frontend.scope import Problem
 from pyrelay.frontend.source import FunctionNode
 from pyrelay.frontend.trying import bare_raises
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ the sink a backward `If` on the same condition.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static
 from pyrelay.grad.residuals import (
@@ -24,6 +23,7 @@ from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Block, If, Let, Var
 from pyrelay.ir.types import TAPE, TapeType, Type
+from pyrelay.records import dataclass
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ What a half needs and gives is the least fixpoint over the recursion (`Splits.se
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyrelay.grad.activity import Dependence, active_vars
 from pyrelay.grad.branches import needed_symbols, reverse_if
@@ -35,6 +35,7 @@ from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, Var
 from pyrelay.ir.types import TAPE, TensorType, Type
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ through the iterations in reverse order. A backward loop is always counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyrelay.grad.branches import needed_symbols
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static, zero
@@ -29,6 +29,7 @@ from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Block, Let, Loop, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TAPE, TapeType, TensorType
+from pyrelay.records import dataclass
 
 _I64 = TensorType(types.i64)
 

@@ -8,7 +8,7 @@ work on floating values is rotated, so that this work is part of its body.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyrelay.grad.activity import carries_derivative
 from pyrelay.ir import dims, types, walk
@@ -25,6 +25,7 @@ from pyrelay.ir.nodes import (
 )
 from pyrelay.ir.types import Type
 from pyrelay.ir.walk import Renaming
+from pyrelay.records import dataclass
 
 STAY, LEAVE = constant(False), constant(True)
 

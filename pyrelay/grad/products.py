@@ -9,7 +9,7 @@ passes over an array of W's size by one matrix product.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.grad.cotangents import Sink, is_static
 from pyrelay.grad.reverse import Walker
@@ -19,6 +19,7 @@ from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
@@ -25,6 +24,7 @@ from pyrelay.ir.effects import effect_of
 from pyrelay.ir.nodes import Atom, Let, OpCall, Var
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.ir.types import TapeType, TensorType
+from pyrelay.records import dataclass
 
 #: Ops that cost less than storing and loading their result: arithmetic of a cycle or two, and
 #: rearrangements that fuse into their reader.

@@ -12,7 +12,7 @@ Straight-line code is Griewank and Walther's adjoint of a sequence of assignment
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyrelay.grad.activity import carries_derivative
 from pyrelay.grad.cotangents import Sink, cotangent_type, strong, zero
@@ -22,6 +22,7 @@ from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Attrs, Block, Const, FnCall, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS, NotDifferentiable
+from pyrelay.records import dataclass
 
 
 class Flow:

@@ -14,8 +14,9 @@ import sys
 import types as python_types
 import typing
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay import errors
@@ -47,6 +47,7 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 Fields = tuple[tuple[str, Sort], ...]
 

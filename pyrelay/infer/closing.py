@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
@@ -54,6 +54,7 @@ from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Module, Vjp
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import Renaming, copy_block, nested_lets
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.infer.specialise import Attempt

@@ -7,7 +7,7 @@ for their symbols; from such variables a `Decoder` makes the values again, with 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.errors import Span, UnsupportedOperationError
@@ -42,6 +42,7 @@ from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import UNREAD, Atom, If, Let, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, Type
+from pyrelay.records import dataclass
 
 
 def leaf_types(layout: Layout) -> Iterator[Type]:

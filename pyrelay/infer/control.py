@@ -7,7 +7,6 @@ joined results and of every object that an arm changed. Loops are in loops.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.infer import coding, growing, handling, identity, narrowing
@@ -22,6 +21,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import UNREAD, Atom, Block, If, Let, Var
+from pyrelay.records import dataclass
 
 __all__ = ["branch", "run_if", "run_loop", "split"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.annotations import Expected, expected_fields, is_record_class, recursive_group
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 NO_NODE = 0
 """The kind of None."""

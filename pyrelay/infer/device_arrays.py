@@ -9,10 +9,11 @@ See https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ The body is interpreted with a guess of the layouts until those at its back edge
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
@@ -26,6 +26,7 @@ from pyrelay.ir.nodes import Atom, Block, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import block_binders, free_vars, nested_lets, rhs_symbols
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.infer.loops import Runner

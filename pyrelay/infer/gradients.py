@@ -8,7 +8,7 @@ that occurs twice has one gradient, and the gradient of a tree is a tree of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyrelay import errors
@@ -21,6 +21,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.pools import schema_columns
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import BuiltinMethodType
 from typing import Any
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Origin, Symbol
+from pyrelay.records import dataclass
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from pyrelay import errors
@@ -28,6 +27,7 @@ from pyrelay.ir import walk
 from pyrelay.ir.effects import effect_of
 from pyrelay.ir.nodes import UNREAD, FnCall, Let, OpCall, Vjp
 from pyrelay.ir.op import OPS, Effect
+from pyrelay.records import dataclass
 
 
 @dataclass(eq=False)

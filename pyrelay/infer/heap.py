@@ -9,11 +9,12 @@ contains is settled when it is next read (identity.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import AliasError, Span
 from pyrelay.infer.values import Root
+from pyrelay.records import dataclass
 
 
 @dataclass(slots=True)

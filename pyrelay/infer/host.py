@@ -7,7 +7,7 @@ arguments are put together from them (`result_trees.assemble`) when the program 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from pyrelay.infer.structure import Flattened
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ copies nothing. The numbers are made only where a first attempt at the program m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from pyrelay.errors import Span
@@ -24,6 +24,7 @@ from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.nodes import Atom, Const
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.infer.heap import Heap

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
@@ -29,6 +29,7 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, PyCall, Var
 from pyrelay.ir.op import OPS, Op, Promotion, RelationError
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.infer.handling import Handling

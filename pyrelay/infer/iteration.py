@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
@@ -14,6 +13,7 @@ from pyrelay.infer.generators import collected, is_generator, taken
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

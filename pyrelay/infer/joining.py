@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
@@ -35,6 +35,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import UNREAD
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 _MOST_CASES = 16
 

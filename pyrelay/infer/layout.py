@@ -11,7 +11,7 @@ content of its own, shared by every mention of it in one layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
@@ -22,6 +22,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import UNREAD, Atom
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ changes the type of a carried value (None or a number that becomes an array) is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
@@ -23,6 +22,7 @@ from pyrelay.infer.operators import either, extent_of
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute_all
 from pyrelay.ir.nodes import Let, Loop
+from pyrelay.records import dataclass
 
 UNROLL_LIMIT = 1024
 #: Loops of so few iterations keep the lists that they make longer at a known length.

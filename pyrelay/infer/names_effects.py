@@ -11,7 +11,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.infer.objects import is_writer
 from pyrelay.ir import types
+from pyrelay.records import dataclass
 from pyrelay.scoping import scope
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyrelay.infer import values as V
 from pyrelay.ir.nodes import Atom, Var
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter

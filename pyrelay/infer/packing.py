@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from pyrelay.infer.datatypes import (
 )
 from pyrelay.infer.pools import Packed, Place
 from pyrelay.ir import types
+from pyrelay.records import dataclass
 
 _PLAIN = frozenset({float, int, bool, complex, str, type(None), np.ndarray, np.float64, np.float32})
 """Classes of values that have no nodes inside: most fields of most nodes."""

@@ -12,7 +12,7 @@ a tuple the columns of its parts `path[k]`, one of several cases `path.case` and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from pyrelay.infer.datatypes import (
     Struct,
 )
 from pyrelay.ir import types
+from pyrelay.records import dataclass
 
 Place = tuple[int, int]
 Columns = Mapping[str, np.ndarray[Any, Any]]

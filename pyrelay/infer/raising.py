@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DType, TensorType
 from pyrelay.ops.index import OUT_OF_BOUNDS
 from pyrelay.ops.python_numbers import TOO_LARGE
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True)

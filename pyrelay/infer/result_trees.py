@@ -6,7 +6,6 @@ Python objects; the caller's own where a program gives them back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyrelay.infer.objects import CAUSE
 from pyrelay.infer.pools import Unpacker
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import types
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

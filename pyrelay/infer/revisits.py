@@ -10,12 +10,13 @@ does. A guess from here may say more than is needed, never less than the loop fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.ir.nodes import Let
+from pyrelay.records import dataclass
 
 Place = tuple[int, int]  # the value where a walk starts, and the number of the object on it
 

@@ -11,7 +11,7 @@ fixpoint: a call whose result is not known yet diverges, so the base case settle
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
@@ -28,6 +28,7 @@ from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 _MOST_SPECIALISATIONS = 64
 _MOST_PASSES = 12

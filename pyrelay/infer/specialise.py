@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay import errors
@@ -39,6 +39,7 @@ from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Let, Var
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 _MOST_RESTARTS = 200
 _MOST_EXACT = 2  # see Program.exact

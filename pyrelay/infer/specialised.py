@@ -7,7 +7,6 @@ flat results become Python's, what the program writes of its caller's, and the g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
@@ -16,6 +15,7 @@ from pyrelay.infer.result_trees import PoolResult, ResultTree
 from pyrelay.infer.structure import Key
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Module
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

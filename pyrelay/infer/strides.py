@@ -8,12 +8,12 @@ as one that does not, so that the elements are copied.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

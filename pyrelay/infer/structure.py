@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from pyrelay.infer.objects import is_constant_object
 from pyrelay.infer.packing import Packer
 from pyrelay.infer.pools import Packed, PackedTree, Place
 from pyrelay.ir import types
+from pyrelay.records import dataclass
 
 _NUMBERS = (int, float, complex)
 

@@ -7,7 +7,6 @@ read when it is used and written through to the root. Integer arrays gather and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay import errors
@@ -25,6 +24,7 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 
 def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = False) -> V.Value:

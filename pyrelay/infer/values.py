@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import Span
@@ -19,6 +19,7 @@ from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 _serial = itertools.count()
 

@@ -8,12 +8,13 @@ one form differ in numbers only, which a branch or a loop can choose.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyrelay.infer import values as V
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
+from pyrelay.records import dataclass
 
 #: what may follow the slices and indices, and has no numbers that the running program computes
 _REARRANGING = frozenset({"transpose", "expand_dims", "squeeze", "reshape", "refine"})

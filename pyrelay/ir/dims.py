@@ -13,8 +13,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from pyrelay.records import dataclass
 
 _serial = itertools.count()
 

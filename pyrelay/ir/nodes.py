@@ -25,13 +25,14 @@ owner binds. Every node is frozen: a pass makes a new program.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.op import Op
 from pyrelay.ir.types import Type
+from pyrelay.records import dataclass
 
 
 class Attrs(Mapping[str, Any]):

@@ -8,9 +8,11 @@ missing and enters the op in `OPS` under its name (its name in the text format).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
+
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.ir.types import Type

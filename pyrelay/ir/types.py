@@ -6,13 +6,14 @@ In: NumPy element types and extents. Out: frozen `Type` values and NumPy 2's pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Dim, Extent, Symbol
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

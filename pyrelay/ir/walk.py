@@ -7,7 +7,7 @@ Everything here keeps its own stack per *nesting of blocks* only through Python 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
@@ -29,6 +29,7 @@ from pyrelay.ir.nodes import (
     Vjp,
 )
 from pyrelay.ir.types import TapeType, TensorType
+from pyrelay.records import dataclass
 
 
 def operands(rhs: Rhs) -> tuple[Atom, ...]:

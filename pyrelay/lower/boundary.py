@@ -7,8 +7,9 @@ native entry (`devices/entry.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from pyrelay.records import dataclass
 
 PYTHON_SCALARS = ("int", "float", "bool", "complex")
 """Scalars of Python's own. NumPy's are named by their dtype, but its bool is "bool_"."""

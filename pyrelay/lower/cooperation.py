@@ -14,7 +14,6 @@ in which order parts are combined, is fixed: results are the same in every run.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pyrelay.lower.kernel import (
     ROW,
@@ -40,6 +39,7 @@ from pyrelay.lower.kernel import (
     operands,
     statements,
 )
+from pyrelay.records import dataclass
 
 BLOCK_THREADS = 128
 

@@ -12,7 +12,6 @@ the index of a code word.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from pyrelay.errors import InvariantError
 from pyrelay.lower import instructions as plan_ir
 from pyrelay.lower.instructions import BINARY, CHECKED, MEMORY, UNARY, Kernel, Plan, Site
+from pyrelay.records import dataclass
 
 ADDRESS = 1 << 40
 """Added to a slot's number where a launch wants its address."""

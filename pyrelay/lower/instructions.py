@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ import numpy as np
 from pyrelay.errors import Span
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.boundary import Parameter, Result
+from pyrelay.records import dataclass
 
 # ---------------------------------------------------------------------------------- operands
 

@@ -28,13 +28,14 @@ its buffers. Parameters of a kernel are listed in the order in which they stand 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let
 from pyrelay.ir.types import DType
+from pyrelay.records import dataclass
 
 Word = TypeVar("Word")
 

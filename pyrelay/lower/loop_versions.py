@@ -16,7 +16,7 @@ a counter becomes a counted loop, which can be vectorised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from pyrelay.ir.types import bool_, i64
@@ -41,6 +41,7 @@ from pyrelay.lower.kernel import (
     statements,
 )
 from pyrelay.lower.values import operand_key
+from pyrelay.records import dataclass
 
 _SUMS = frozenset(["add", "subtract"])
 _ORDER = frozenset(["less", "less_equal", "greater", "greater_equal"])

@@ -15,7 +15,7 @@ returns is owned by it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import (
@@ -32,6 +32,7 @@ from pyrelay.ir.nodes import (
     Var,
 )
 from pyrelay.ir.types import TapeType, TensorType
+from pyrelay.records import dataclass
 
 #: Ops whose result is their first operand's buffer, read with other extents.
 ALIASES = frozenset({"reshape", "expand_dims", "squeeze", "refine"})

@@ -14,7 +14,7 @@ or copies arguments, calls the entry function, and describes the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims, types, walk
@@ -47,6 +47,7 @@ from pyrelay.lower.program import Program
 from pyrelay.lower.recursion import recursion
 from pyrelay.lower.sizes import Sizes
 from pyrelay.lower.target import Target
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ In: the Let of such an op. Out: instructions that allocate its result and launch
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.errors import InvariantError
@@ -27,6 +26,7 @@ from pyrelay.lower.instructions import (
     immediate,
 )
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner

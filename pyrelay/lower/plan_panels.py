@@ -11,7 +11,6 @@ reads stripes of it, line by line. What the loop does not change is laid once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims, walk
@@ -21,6 +20,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.lower.instructions import Alloc, Free, Launch, Slot
 from pyrelay.opt.finishing import product_of
 from pyrelay.opt.shapes import shape_of
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner

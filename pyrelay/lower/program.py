@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.errors import Span
@@ -21,6 +20,7 @@ from pyrelay.lower.instructions import HostFunction, Kernel, Site
 from pyrelay.lower.kernel import Lowering
 from pyrelay.lower.kernelise import kernelise
 from pyrelay.lower.target import Target
+from pyrelay.records import dataclass
 
 #: Ops that a name of a kernel can do without.
 _MOVING = frozenset(

@@ -12,7 +12,6 @@ then: such functions have no effects, and where they raise, they do so in the sa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pyrelay.errors import Span
 from pyrelay.ir import walk
@@ -33,6 +32,7 @@ from pyrelay.lower.kernel import (
 )
 from pyrelay.lower.scalar_program import routine
 from pyrelay.opt import scalars
+from pyrelay.records import dataclass
 
 _COST = 1_000_000  # picoseconds that a call is taken to last
 _MOST_RESULTS = 8

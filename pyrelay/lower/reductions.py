@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from pyrelay.ir.types import DType, bool_, c128, f32, f64, i64
 from pyrelay.lower.emitter import Emitter
 from pyrelay.lower.kernel import Assign, If, Local
 from pyrelay.lower.values import Run, Value
+from pyrelay.records import dataclass
 
 #: Elements whose sum is taken in free order.
 BLOCK = 1024

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
@@ -37,6 +36,7 @@ from pyrelay.lower.reductions import (
     partial_dtype,
 )
 from pyrelay.lower.values import Run, Value
+from pyrelay.records import dataclass
 
 #: Elements in a chunk of a full reduction, rows in a chunk of rows, columns in a column block.
 CHUNK = 16 * BLOCK

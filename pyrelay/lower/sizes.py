@@ -7,13 +7,13 @@ sizes that a loop does not change are computed before it, and equal sizes share 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent, Extreme, Quotient, Remainder, Symbol
 from pyrelay.lower.frame import Frame
 from pyrelay.lower.instructions import Binary, Immediate, Slot, Value
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

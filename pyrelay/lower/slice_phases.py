@@ -14,7 +14,7 @@ Buffers are given out by linear scan (Poletto and Sarkar, TOPLAS 21, 1999) over 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
@@ -23,6 +23,7 @@ from pyrelay.ir.types import DType, TensorType, Type
 from pyrelay.lower.schedule import Result
 from pyrelay.opt.slices import Kept, kept_axes
 from pyrelay.opt.storage import CHEAP
+from pyrelay.records import dataclass
 
 Shape = tuple[Extent, ...]
 

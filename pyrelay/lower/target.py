@@ -6,10 +6,10 @@ In: nothing; `devices` makes one per kind of device. Out: `Target`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernel import Kernel
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ count.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
@@ -22,6 +21,7 @@ from pyrelay.lower.schedule import CHUNK, Schedule, store_result
 from pyrelay.lower.slice_phases import Buffer, Phase, Shape, SlicePlan
 from pyrelay.lower.slice_schedule import SliceSchedule
 from pyrelay.lower.values import Value
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

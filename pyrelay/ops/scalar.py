@@ -13,11 +13,11 @@ short names there, and functions that CUDA does not have are in ``ops.cuda_prelu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from pyrelay.ir import types as t
 from pyrelay.ir.types import DType
+from pyrelay.records import dataclass
 
 # What `result` may be.
 SAME = "same"  # the operands' dtype

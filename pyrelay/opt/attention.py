@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.effects import is_pure
@@ -28,6 +28,7 @@ from pyrelay.opt.finishing import finishes
 from pyrelay.opt.kernel_calls import kernel_call
 from pyrelay.opt.places import VIEWS
 from pyrelay.opt.shapes import is_array, shape_of
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ Conditions and states are computed from numbers only (`Tree`), the rest is work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.effects import effect_of, is_pure
@@ -21,6 +21,7 @@ from pyrelay.ir.nodes import Atom, Block, Const, FnCall, Function, If, Let, OpCa
 from pyrelay.ir.op import Effect
 from pyrelay.ir.types import TensorType, type_symbols
 from pyrelay.opt.batching import is_batchable
+from pyrelay.records import dataclass
 
 _MOST_CASES = 8
 

@@ -6,7 +6,7 @@ raise is merged with an equal one before it: had it raised, the program would no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyrelay.ir.build import Builder
@@ -14,6 +14,7 @@ from pyrelay.ir.nodes import Atom, Const, Let, Module, OpCall
 from pyrelay.ir.op import Effect
 from pyrelay.ir.types import TapeType
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
+from pyrelay.records import dataclass
 
 
 def cse(module: Module) -> Module:

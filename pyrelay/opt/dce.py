@@ -8,7 +8,7 @@ if it would never end. Mark and sweep: linear in the program.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
@@ -26,6 +26,7 @@ from pyrelay.ir.nodes import (
 )
 from pyrelay.ir.op import Effect
 from pyrelay.ir.walk import attr_symbols, called, nested_lets, operands
+from pyrelay.records import dataclass
 
 
 def dce(module: Module) -> Module:

@@ -10,7 +10,7 @@ what is raised, and after what, is as in plain Python.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder, Handle
@@ -20,6 +20,7 @@ from pyrelay.ir.nodes import Atom, Block, FnCall, Function, Let, Loop, OpCall, V
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.opt.linearise import as_extent, number
+from pyrelay.records import dataclass
 
 #: Ops on ints that may raise only where the loop, which runs them again, raises too.
 _OVERFLOWING = frozenset({"add", "subtract", "multiply"})

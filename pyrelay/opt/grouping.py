@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
@@ -37,6 +37,7 @@ from pyrelay.opt.shapes import (
 )
 from pyrelay.opt.slices import Slices, kept_axes, slices_of
 from pyrelay.opt.storage import CHEAP, uses_linearly
+from pyrelay.records import dataclass
 
 #: Instructions of the plan, unless they stand inside a loop or branch that becomes a kernel.
 _PLAN_OPS = frozenset(["extent", "undef", "raise"])

@@ -8,7 +8,7 @@ hand-written LSTM wins). Nothing that may raise is moved, nor anything out of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 
 from pyrelay.ir import dims
@@ -18,6 +18,7 @@ from pyrelay.ir.nodes import Atom, Attrs, Block, Const, Let, Loop, Module, OpCal
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.ir.types import TapeType, TensorType
 from pyrelay.ir.walk import attr_symbols, nested_lets, operands, replace_blocks
+from pyrelay.records import dataclass
 
 # Arrays that cost nothing where a kernel reads them: only worth a buffer that lives as long as the
 # loop if something else that leaves the loop reads them.

@@ -12,7 +12,7 @@ the loop starts over with more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
@@ -21,6 +21,7 @@ from pyrelay.ir.nodes import Atom, Attrs, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.call_trees import Case, Check, Choice, Fails, Recursion, Tree
+from pyrelay.records import dataclass
 
 I64 = TensorType(types.i64)
 _BOOL = TensorType(types.bool_)

@@ -9,7 +9,7 @@ it. Whatever stays as it is is the same object afterwards: Lets, blocks, functio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 
 from pyrelay.ir import types
@@ -31,6 +31,7 @@ from pyrelay.ir.nodes import (
     Vjp,
 )
 from pyrelay.ir.walk import Renaming
+from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

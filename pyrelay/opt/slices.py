@@ -13,12 +13,13 @@ on each other, so nothing is computed twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 Shape = tuple[Extent, ...]
 

@@ -15,13 +15,14 @@ which what is computed otherwise is copied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.opt import places
 from pyrelay.opt.shapes import is_array, is_repeated, shape_of
+from pyrelay.records import dataclass
 
 #: Ops whose elements are those of an operand: reading one costs what reading the operand's does.
 MOVES = frozenset([
