@@ -61,7 +61,6 @@ from pyrelay.lower.packs import Packs, packs
 from pyrelay.lower.pending import Pending, readers
 from pyrelay.lower.reductions import identity
 from pyrelay.ops.scalar import SCALARS
-from pyrelay.records import dataclass
 
 DEEPEST_CALLS = 256
 """Nested calls of routines; the stack of a GPU's thread is short, and the plan takes over."""

@@ -13,8 +13,6 @@ taken together, those under a condition or at other places, stay as they are, on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyrelay.lower.kernel import (
     SLOT,
     Assign,
@@ -30,6 +28,7 @@ from pyrelay.lower.kernel import (
     Store,
     statements,
 )
+from pyrelay.records import dataclass
 
 ACCESS = 16
 """Bytes of the widest access of a thread."""

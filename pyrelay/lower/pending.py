@@ -8,10 +8,10 @@ expression that reads it; what it reads may change before, so it is bound to a n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pyrelay.lower.kernel import Body, Literal, Local, Operand, bodies, operands
+from pyrelay.records import dataclass
 
 Tree = TypeVar("Tree")
 Place = TypeVar("Place")
