@@ -40,6 +40,7 @@ double fma(double, double, double); float fmaf(float, float, float);
 PYRELAY_OVERLOAD(sqrt) PYRELAY_OVERLOAD(exp) PYRELAY_OVERLOAD(log) PYRELAY_OVERLOAD(sin)
 PYRELAY_OVERLOAD(cos) PYRELAY_OVERLOAD(sinh) PYRELAY_OVERLOAD(cosh) PYRELAY_OVERLOAD(fabs)
 PYRELAY_OVERLOAD(floor) PYRELAY_OVERLOAD(log1p)
+static inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float fmod(float x, float y) { return fmodf(x, y); }
 static inline float hypot(float x, float y) { return hypotf(x, y); }
 static inline float atan2(float x, float y) { return atan2f(x, y); }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import textwrap
 
-from pyrelay.devices import cuda_scans
+from pyrelay.devices import cuda_attention, cuda_scans
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_cuda import emit
@@ -282,5 +282,5 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     return ConvolutionKernel(convolution(dtype, what, channels_last), 1, 1, 1, _PICOSECONDS)
 
 
-TARGET = Target(emit, _matmul, _convolution, scan=cuda_scans.scan)
+TARGET = Target(emit, _matmul, _convolution, cuda_attention.attention, cuda_scans.scan)
 """What the planner asks of a GPU."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from pyrelay.devices import cuda_library
+from pyrelay.devices import cuda_attention, cuda_library
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.devices.persistent import Loop, loops, operands_of, text_of
@@ -389,6 +389,8 @@ class _Function:
         kernel = self.plan.kernels[launch.kernel]
         if runs_on_host(self.plan, launch, self.on_device):
             self._host_launch(launch)
+        elif kernel.code is None and cuda_attention.is_attention(kernel.source):
+            self._attention(launch, kernel.source)
         elif kernel.code is None:
             words = [self._known(o) for o in launch.operands]
             product = cuda_library.product_of(kernel.source)
@@ -400,6 +402,13 @@ class _Function:
             self._issue(how, number, launch, words)
         else:
             self._device_launch(launch, kernel.code)
+
+    def _attention(self, launch: Launch, source: str) -> None:
+        shaping = next((o for o in launch.operands if isinstance(o, ins.KernelAddress)), None)
+        code = None if shaping is None else self.plan.kernels[shaping.index].code
+        text, operands = cuda_attention.for_launch(source, launch.operands, code)
+        number = self._launched(Launched(self.shared.text(text), launch.kernel, launch.first_site))
+        self._issue("launch", number, launch, [self._known(o) for o in operands])
 
     def _issue(self, how: str, number: int, launch: Launch, words: Sequence[str]) -> None:
         items = self._known(launch.extent)

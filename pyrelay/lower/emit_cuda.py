@@ -27,8 +27,10 @@ from pyrelay.lower.cooperation import BLOCK_THREADS, Cooperation, cooperation
 from pyrelay.lower.cuda_numbers import bare, literal
 from pyrelay.lower.kernel import (
     ARRAY,
+    BOUND,
     EXTENT,
     OUTPUT,
+    PRODUCT,
     ROW,
     SCALAR,
     SCRATCH,
@@ -66,7 +68,13 @@ DEEPEST_CALLS = 256
 """Nested calls of routines; the stack of a GPU's thread is short, and the plan takes over."""
 
 _LARGEST_EXPRESSION = 8  # operations in one statement
-_PREFIX = {ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r", SCRATCH: "t", ROW: "w"}
+_PREFIX = {
+    PRODUCT: "c", BOUND: "b", ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r",
+    SCRATCH: "t", ROW: "w",
+}  # fmt: skip
+
+#: Parameters that are passed by value.
+BY_VALUE = (SCALAR, EXTENT, BOUND)
 _WIDTH = 96
 
 
@@ -110,19 +118,37 @@ def stored(kernel: Kernel) -> set[Array]:
 def _kernel_head(
     kernel: Kernel, names: dict[Parameter, str], on_device: frozenset[Parameter]
 ) -> str:
-    written = stored(kernel)
     declared = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
-    for parameter, name in names.items():
-        kind = parameter.dtype.name
+    for parameter, kind in parameter_types(kernel).items():
         if parameter in on_device:
-            declared.append(f"const i64 *{name}_at")
-        elif parameter.role in (SCALAR, EXTENT):
-            declared.append(f"{kind} {name}")
-        elif parameter.role == SLOT:
-            declared.append(f"i64 *{name}")
+            declared.append(f"const i64 *{names[parameter]}_at")
         else:
-            declared.append(f"Buffer<{kind if parameter in written else 'const ' + kind}> {name}")
+            declared.append(f"{kind} {names[parameter]}".replace("* ", "*"))
     return _head('extern "C" __global__ void kernel', declared)
+
+
+def parameter_types(kernel: Kernel) -> dict[Parameter, str]:
+    """How C++ declares the parameters of a kernel."""
+    written = stored(kernel)
+    found: dict[Parameter, str] = {}
+    for parameter in kernel.parameters:
+        kind = parameter.dtype.name
+        if parameter.role == SLOT:
+            kind = "i64 *"
+        elif parameter.role not in BY_VALUE:
+            kind = f"Buffer<{kind if parameter in written else 'const ' + kind}>"
+        found[parameter] = kind
+    return found
+
+
+def emit_item(kernel: Kernel, name: str) -> str:
+    """The text of a function of the device that does one item of a kernel in one thread: it takes
+    the record, the launch, the item, and the kernel's parameters."""
+    names = _parameter_names(kernel)
+    declared = ["pyrelay_record *record", "i64 launch", "i64 begin"]
+    declared += [f"{kind} {names[p]}" for p, kind in parameter_types(kernel).items()]
+    head = _head(f"__device__ void {name}", declared)
+    return head + _Printer(kernel, names).item()
 
 
 def _routine_head(number: int, declared: Sequence[str]) -> str:
@@ -228,6 +254,14 @@ class _Printer:
             self._line(f"result{number} = {self.pending.take(result, 0, 1).tree};", 1)
         self._line("calls.depth--;", 1)
         self._line("return 0;", 1)
+        return "{\n" + self.out.getvalue() + "}\n"
+
+    def item(self) -> str:
+        """The body, in braces, of a function that does the item `begin`."""
+        self._line("const i64 end = begin + 1;", 1)
+        for each in self.declared:
+            self._line(each, 1)
+        self._body(self.body, 1)
         return "{\n" + self.out.getvalue() + "}\n"
 
     def _kernel(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyrelay.devices import cuda, cuda_library, cuda_scans
+from pyrelay.devices import cuda, cuda_attention, cuda_library, cuda_scans
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cupy_driver import OPTIONS, unit
 from pyrelay.devices.driver import Text
@@ -28,6 +28,7 @@ from pyrelay.lower.plan import plan
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 from pyrelay.ops.scalar import SCALARS
 from pyrelay.pipeline import lowered
+from tests.devices.test_cuda_attention import CALLS as ATTENTION
 from tests.devices.test_cuda_emulator import SAMPLE
 from tests.infer.running import inferred
 from tests.ops.test_scalar import applicable, cuda_kernel, spelled_in_cuda
@@ -121,6 +122,16 @@ def test_scans_compile_for_every_dtype(tmp_path: Path) -> None:
         for name in ("cumsum", "cumprod", "linear_scan"):
             made = [cuda_scans.scan(name, dtype, side) for side in (False, True)]
             kernels += [text for each in made for text in (each.totals, each.scan) if text]
+    assert_compiles(kernels, tmp_path)
+
+
+@needs_nvidia
+@pytest.mark.slow
+def test_attention_compiles(tmp_path: Path) -> None:
+    kernels = [cuda_attention.attention(dtype).source for dtype in (f32, f64)]
+    for function, args in ATTENTION.values():
+        module = lowered(inferred(function, tuple(args)).module, "fuse")
+        kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
     assert_compiles(kernels, tmp_path)
 
 

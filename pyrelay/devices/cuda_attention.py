@@ -1,0 +1,227 @@
+"""Attention in CUDA C++: ``softmax(score(q k')) v`` as one kernel, without its scores.
+
+In: a dtype, the number of batch axes, the kernel that makes scores of products, if any. Out: the
+text, to stand behind `cuda_prelude`; parameters are those of `lower.target.AttentionKernel`, with
+those of that kernel at the end.
+
+A block does `ROWS` rows of the scores. Tiles of keys come through shared memory one after another:
+each thread has a few scores and a few elements of the result in registers, the maximum and the sum
+of a row are combined by shuffles, and a larger maximum scales what was summed (Milakov and
+Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al., *FlashAttention*, 2022).
+Values wider than `width_of` are done in several rounds, which make the scores again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyrelay.devices.driver import ADDRESS, Text
+from pyrelay.ir.types import DType
+from pyrelay.lower.emit_cuda import BY_VALUE, emit_item, parameter_types
+from pyrelay.lower.frame import ZERO
+from pyrelay.lower.kernel import BOUND, PRODUCT, Kernel, Parameter
+from pyrelay.lower.target import AttentionKernel
+
+ROWS = KEYS = 32
+"""Of a tile of scores; a thread has 2 rows and each 8th column of them."""
+
+_MOST_OPERANDS = 64  # of the kernel that makes scores
+_PICOSECONDS = 1000  # nobody shares this work
+_SHAPING, _AXES, _BATCH = 15, 17, 18  # places among the operands
+
+_KERNEL = """\
+{shaping}#define BLOCK_THREADS 128
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> q,
+    Buffer<const {t}> k, Buffer<const {t}> v, Buffer<{t}> y, i64 targets, i64 sources, i64 depth,
+    i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line, i64 v_line,
+    i64 guarded, i64 no_address, i64 no_operands, i64 axes{parameters}
+) {{
+    if (pyrelay_over(record, launch)) return;
+    PYRELAY_SHARED({t}, left, {square});
+    PYRELAY_SHARED({t}, right, {square});
+    PYRELAY_SHARED({t}, scores, {square});
+    PYRELAY_SHARED({t}, values, {values});
+    const int r0 = threadIdx.x / 8 * 2, c0 = threadIdx.x % 8;
+    const i64 blocks = (targets + {rows} - 1) / {rows};
+    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
+        const i64 entry = item / blocks, i0 = item % blocks * {rows};
+        i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
+{batch}        for (i64 e0 = 0; e0 < width; e0 += {width}) {{
+            {t} sums[2][{columns}], largest[2], totals[2];
+#pragma unroll
+            for (int r = 0; r < 2; r++) {{
+                largest[r] = -{t}(PYRELAY_INFINITY), totals[r] = 0;
+#pragma unroll
+                for (int e = 0; e < {columns}; e++) sums[r][e] = 0;
+            }}
+            for (i64 j0 = 0; j0 < sources; j0 += {keys}) {{
+                {t} score[2][4] = {{}};
+                for (i64 d0 = 0; d0 < depth; d0 += 32) {{
+                    for (int k0 = threadIdx.x; k0 < 1024; k0 += BLOCK_THREADS) {{
+                        const int slow = k0 / 32, fast = k0 % 32;
+                        int line = q_turned ? fast : slow, d = q_turned ? slow : fast;
+                        const bool in_q = i0 + line < targets && d0 + d < depth;
+                        const i64 i = i0 + line, j = j0 + (k_turned ? slow : fast);
+                        left[line * 33 + d] = in_q
+                            ? q[q_start + (q_turned ? (d0 + d) * q_line + i : i * q_line + d0 + d)]
+                            : {t}(0);
+                        line = k_turned ? slow : fast, d = k_turned ? fast : slow;
+                        const bool in_k = j < sources && d0 + d < depth;
+                        right[line * 33 + d] = in_k
+                            ? k[k_start + (k_turned ? j * k_line + d0 + d : (d0 + d) * k_line + j)]
+                            : {t}(0);
+                    }}
+                    __syncthreads();
+#pragma unroll 8
+                    for (int d = 0; d < 32; d++) {{
+                        const {t} a = left[r0 * 33 + d], b = left[r0 * 33 + 33 + d];
+#pragma unroll
+                        for (int c = 0; c < 4; c++) {{
+                            const {t} key = right[(c0 + 8 * c) * 33 + d];
+                            score[0][c] = fma(a, key, score[0][c]);
+                            score[1][c] = fma(b, key, score[1][c]);
+                        }}
+                    }}
+                    __syncthreads();
+                }}
+#pragma unroll
+                for (int r = 0; r < 2; r++) {{
+                    const i64 row = i0 + r0 + r;
+#pragma unroll
+                    for (int c = 0; c < 4; c++) {{
+                        const i64 j = j0 + c0 + 8 * c;
+                        const int place = (r0 + r) * 33 + c0 + 8 * c;
+                        const bool inside = row < targets && j < sources;
+                        scores[place] = inside ? score[r][c] : -{t}(PYRELAY_INFINITY);
+{shaped}                        score[r][c] = scores[place];
+                    }}
+                    {t} top = largest[r];
+#pragma unroll
+                    for (int c = 0; c < 4; c++) top = pyrelay_maximum(top, score[r][c]);
+                    for (int step = 1; step < 8; step *= 2) {{
+                        top = pyrelay_maximum(top, pyrelay_shuffled(top, step));
+                    }}
+                    const {t} shift = top == -{t}(PYRELAY_INFINITY) ? {t}(0) : top;
+                    const {t} scale = exp({t}(largest[r] - shift));
+                    {t} total = 0;
+#pragma unroll
+                    for (int c = 0; c < 4; c++) {{
+                        const {t} power = exp({t}(score[r][c] - shift));
+                        scores[(r0 + r) * 33 + c0 + 8 * c] = power;
+                        total += power;
+                    }}
+                    for (int step = 1; step < 8; step *= 2) total += pyrelay_shuffled(total, step);
+                    largest[r] = top, totals[r] = fma(totals[r], scale, total);
+#pragma unroll
+                    for (int e = 0; e < {columns}; e++) sums[r][e] *= scale;
+                }}
+                for (int k0 = threadIdx.x; k0 < {values}; k0 += BLOCK_THREADS) {{
+                    const int line = v_turned ? k0 % 32 : k0 / {width};
+                    const int e = v_turned ? k0 / 32 : k0 % {width};
+                    const i64 j = j0 + line;
+                    values[line * {width} + e] = j < sources && e0 + e < width
+                        ? v[v_start + (v_turned ? (e0 + e) * v_line + j : j * v_line + e0 + e)]
+                        : {t}(0);
+                }}
+                __syncthreads();
+                for (int j = 0; j < {keys}; j++) {{
+                    const {t} a = scores[r0 * 33 + j], b = scores[r0 * 33 + 33 + j];
+#pragma unroll
+                    for (int e = 0; e < {columns}; e++) {{
+                        const {t} value = values[j * {width} + c0 + 8 * e];
+                        sums[0][e] = fma(a, value, sums[0][e]);
+                        sums[1][e] = fma(b, value, sums[1][e]);
+                    }}
+                }}
+                __syncthreads();
+            }}
+#pragma unroll
+            for (int r = 0; r < 2; r++) {{
+                const i64 row = i0 + r0 + r;
+                const {t} total = guarded && totals[r] == 0 ? {t}(1) : totals[r];
+#pragma unroll
+                for (int e = 0; e < {columns}; e++) {{
+                    const i64 column = e0 + c0 + 8 * e;
+                    if (row < targets && column < width) {{
+                        y[(entry * targets + row) * width + column] = sums[r][e] / total;
+                    }}
+                }}
+            }}
+        }}
+    }}
+}}
+"""
+
+_BATCH_AXIS = """\
+        q_start += rest % extent{k} * q_stride{k};
+        k_start += rest % extent{k} * k_stride{k};
+        v_start += rest % extent{k} * v_stride{k};
+        rest /= extent{k};
+"""
+
+_SHAPED = """\
+                        if (inside) {{
+                            shaped(record, launch, entry * targets + row,
+                                   PYRELAY_BUFFER({t}, &scores[place] - j), j, j + 1, 0{given});
+                        }}
+"""
+
+_made: dict[str, DType] = {}
+
+
+def attention(dtype: DType) -> AttentionKernel:
+    """The kernel for floats of this type. Its text is one without batch axes and a kernel that
+    makes scores: `for_launch` gives what a launch needs."""
+    text = _text(dtype, 0, None)
+    _made[text] = dtype
+    return AttentionKernel(text, ROWS, _PICOSECONDS, _MOST_OPERANDS)
+
+
+def is_attention(text: str) -> bool:
+    """Whether a text is one of `attention`."""
+    return text in _made
+
+
+def width_of(dtype: DType) -> int:
+    """How wide a tile of values is, so that all tiles fit into shared memory."""
+    return 512 // dtype.size
+
+
+def for_launch(
+    source: str, operands: Sequence[Any], shaping: Kernel | None
+) -> tuple[Text, list[Any]]:
+    """The text of a launch whose plan has this source and these operands, and those of the operands
+    that its parameters take."""
+    axes = operands[_AXES].word
+    text = _text(_made[source], axes, shaping)
+    kinds = (ADDRESS,) * 4 + ("i64",) * (_BATCH - 4 + 4 * axes)
+    if shaping is not None:
+        kinds += tuple(
+            p.dtype.name if p.role in BY_VALUE else ADDRESS for p in _own_parameters(shaping)
+        )
+    return Text(text, kinds), [*operands[:_SHAPING], ZERO, ZERO, *operands[_AXES:]]
+
+
+def _text(dtype: DType, axes: int, shaping: Kernel | None) -> str:
+    t, width = dtype.name, width_of(dtype)
+    strides = ("extent", "q_stride", "k_stride", "v_stride")
+    parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
+    function = shaped = ""
+    if shaping is not None:
+        function, own = emit_item(shaping, "shaped"), _own_parameters(shaping).values()
+        parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own))
+        given = "".join(f", given{k}" for k in range(len(own)))
+        shaped = _SHAPED.format(t=t, given=given)
+    return _KERNEL.format(
+        t=t, rows=ROWS, keys=KEYS, square=33 * 32, width=width, values=KEYS * width,
+        columns=width // 8, shaping=function, shaped=shaped, parameters=parameters,
+        batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
+    )
+
+
+def _own_parameters(shaping: Kernel) -> dict[Parameter, str]:
+    """The parameters that attention does not fill in, as they are declared."""
+    types = parameter_types(shaping)
+    return {p: kind for p, kind in types.items() if p.role not in (PRODUCT, BOUND)}
