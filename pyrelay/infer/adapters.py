@@ -110,11 +110,25 @@ def normal_axis(it: Interpreter, axis: int, rank: int) -> int:
     return axis % rank if rank else 0
 
 
+def one_axis(it: Interpreter, axis: V.Value, rank: int) -> int:
+    """The axis that an `axis=` argument means where one is needed, counted from the front."""
+    given = it.static(axis, "the axis")
+    if not isinstance(given, (int, np.integer)):
+        raise it.failure(
+            errors.TypeMismatchError, f"the axis must be one int here, not {given!r}"
+        )
+    if rank == 0 and given in (0, -1):
+        return 0  # NumPy takes a number for an array of one element here
+    return normal_axis(it, int(given), rank)
+
+
 def axes_of(it: Interpreter, axis: V.Value | None, rank: int) -> tuple[int, ...]:
     """The axes that an `axis=` argument means, ascending; None means all."""
     if axis is None or axis == V.NONE:
         return tuple(range(rank))
     given = it.static(axis, "the axis")
+    if rank == 0 and isinstance(given, int) and given in (0, -1):
+        return ()  # NumPy takes a number for an array of one element here
     numbers = given if isinstance(given, (tuple, list)) else (given,)
     normal = tuple(normal_axis(it, int(a), rank) for a in numbers)
     if len(set(normal)) != len(normal):

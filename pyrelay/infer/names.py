@@ -64,6 +64,7 @@ def _load() -> None:
             names_builtins,
             names_composed,
             names_containers,
+            names_copying,
             names_creation,
             names_effects,
             names_iteration,

@@ -86,16 +86,23 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
         case V.Text():
             known = characters.length(x)
             return ask(it, types.PY_INT, len, x) if known is None else known
+        case V.Lazy(kind="zip" | "enumerate" | "map" as kind):
+            raise raised(it, TypeError(f"object of type '{kind}' has no len()"))
         case V.Range() | V.Lazy():
-            from pyrelay.infer.iteration import iterate
-
-            count = iterate(it, x).count
-            return count if isinstance(count, V.Known) else it.call("maximum", count, ZERO)
+            return _count_of(it, x)
         case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None:
             method = of_class(it, cls, "__len__")
             if method is not None:
                 return call(it, V.Known(method), (x,), {})
     raise it.failure(errors.TypeMismatchError, f"{V.describe(x)} has no len()")
+
+
+def _count_of(it: Interpreter, x: V.Value) -> V.Value:
+    """How many items an iterable has."""
+    from pyrelay.infer.iteration import iterate
+
+    count = iterate(it, x).count
+    return count if isinstance(count, V.Known) else it.call("maximum", count, ZERO)
 
 
 @handles(enumerate)
@@ -122,7 +129,9 @@ def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
             "zip(..., strict=True) of a generator is not compiled",
             hints=("leave out strict=True, or make a list of the generator's items first",),
         )
-    counts = [len_(it, each) for each in iterables]
+    counts = [
+        _count_of(it, x) if isinstance(x, V.Lazy) else len_(it, x) for x in iterables
+    ]
     for k, count in enumerate(counts[1:], 2):
         others = "argument 1" if k == 2 else f"arguments 1-{k - 1}"
         for op, word in (("<", "shorter"), (">", "longer")):
@@ -191,7 +200,14 @@ def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
 @handles(frozenset)
 def frozenset_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """frozenset(iterable) of known items."""
-    return V.Known(frozenset(sets.python_set(it, set_(it, iterable))))
+    found = set_(it, iterable)
+    if not sets.is_set(found):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "a frozenset of items that only the program knows cannot be compiled",
+            hints=("use a set",),
+        )
+    return V.Known(frozenset(sets.python_set(it, found)))
 
 
 @handles(dict.fromkeys)
@@ -314,11 +330,23 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
     if own is not None:
         return own
     ty = it.tensor(x, "round()")
+    if ty.shape:
+        raise it.failure(
+            errors.TypeMismatchError, f"round() needs a number, and got {ty}",
+            hints=("use np.round for arrays",),
+        )
     if ndigits == V.NONE:
-        rounded = it.call("rint", x)
-        return converted(it, int, rounded, types.i64) if not ty.shape else rounded
-    scale = V.Known(10.0 ** it.static(ndigits, "the number of digits"))
-    return binary(it, "/", it.call("rint", binary(it, "*", x, scale)), scale)
+        return converted(it, int, it.call("rint", x), types.i64)
+    digits = it.static(ndigits, "the number of digits")
+    if not ty.weak:
+        from pyrelay.infer.names_numpy import np_round
+
+        return np_round(it, x, V.Known(digits))
+    if ty.dtype.is_float:
+        return call(it, V.Known(python_math.rounded), (x, V.Known(digits)), {})
+    if digits >= 0:
+        return int_(it, x)
+    return call(it, V.Known(python_math.rounded_int), (x, V.Known(10 ** -digits)), {})
 
 
 def _extreme_of_growing(
@@ -331,8 +359,15 @@ def _extreme_of_growing(
         return call(it, V.Known(function), (only, key, default), {})
     array = lists.to_array(it, content)
     lists.refuse_empty(it, content, in_python.nothing_to_choose[word])
-    found = it.call(word, array, axes=(0,), keepdims=False)
-    return lists.as_item_kind(it, content, found)
+    return lists.as_item_kind(it, content, _extreme_of_array(it, word, array, V.NONE))
+
+
+def _extreme_of_array(
+    it: Interpreter, word: str, array: V.Value, default: V.Value
+) -> V.Value:
+    """The extreme of at least one element, of floats by Python's comparisons of NaNs."""
+    function = in_python.least_element if word == "min" else in_python.greatest_element
+    return call(it, V.Known(function), (array, default), {})
 
 
 def _extreme(
@@ -351,7 +386,7 @@ def _extreme(
                     errors.ShapeError,
                     f"{word}() of {only.type} would compare whole rows: use np.{word}",
                 )
-            return it.call(word, only, axes=(0,), keepdims=False)
+            return _extreme_of_array(it, word, only, default)
         if not lists.has_known_length(it, only):
             return _extreme(it, word, (list_(it, only),), key, default)
         items = sequence_of(it, only)

@@ -10,6 +10,7 @@ import cmath
 import dataclasses
 import functools
 import math
+import statistics as statistics_of_python
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from pyrelay.infer.in_python import (
     products,
     python_math,
     refuse,
+    samples,
     sorting,
     special,
     statistics,
@@ -60,6 +62,51 @@ def refused(it: Interpreter, message: V.Value) -> V.Value:
     raise it.failure(errors.UnsupportedOperationError, it.static(message, "the message"))
 
 
+def _in_loop_types(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.Value]:
+    """A handler whose operands and results have the types of the loop that NumPy would run."""
+    if ufunc.signature is not None or getattr(np, ufunc.__name__, None) is not ufunc:
+        return plain  # products of axes; functions of other libraries
+
+    def handler(it: Interpreter, *given: V.Value) -> V.Value:
+        operands = [operand(it, v) for v in given]
+        tys = [it.tensor(v) for v in operands]
+        found = loop_types(it, ufunc, tys)
+        result = plain(it, *(
+            cast(it, v, t) for v, t in zip(operands, found[: ufunc.nin], strict=True)
+        ))
+        if isinstance(result, V.Tuple):
+            parts = zip(result.items, found[ufunc.nin :], strict=True)
+            return V.Tuple(tuple(cast(it, v, t) for v, t in parts))
+        return cast(it, result, found[-1])
+
+    return handler
+
+
+def loop_types(
+    it: Interpreter, ufunc: np.ufunc, tys: Sequence[types.TensorType]
+) -> tuple[types.DType, ...]:
+    """The types of operands and results for which NumPy has a loop (NEP 50)."""
+    weak = {"i": int, "f": float, "c": complex}
+    asked = [weak.get(t.dtype.kind, t.dtype.numpy) if t.weak else t.dtype.numpy for t in tys]
+    shown = " and ".join(map(str, tys))
+    name = ufunc.__name__
+    try:
+        resolved = ufunc.resolve_dtypes((*asked, *[None] * ufunc.nout))
+    except TypeError:
+        raise it.failure(
+            errors.TypeMismatchError, f"np.{name} is not defined for {shown}"
+        ) from None
+    found = tuple(types.from_numpy(t) for t in resolved)
+    if None in found:
+        other = next(t for t, ours in zip(resolved, found, strict=True) if ours is None)
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"np.{name} of {shown} computes with {other} in NumPy, which is not supported",
+            hints=("convert the argument first, as with x.astype(np.float32)",),
+        )
+    return found  # type: ignore[return-value]
+
+
 def _enter(owner: Any, spelling: str, module: Any) -> None:
     """The functions of a module of `in_python` in place of the owner's of the same names."""
     for name in module.__all__:
@@ -68,7 +115,7 @@ def _enter(owner: Any, spelling: str, module: Any) -> None:
             continue  # a newer or older release of the library
         handler = in_python(f"{spelling}.{name}", getattr(module, name))
         if isinstance(known, np.ufunc):
-            handler = of_ufunc(known, handler)
+            handler = of_ufunc(known, _in_loop_types(known, handler))
         handles(known)(handler)
 
 
@@ -76,6 +123,7 @@ for _module in (arrangement, elements, placement, products, sorting, statistics)
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
 _enter(cmath, "cmath", complex_math)
+_enter(statistics_of_python, "statistics", samples)
 _enter(np.linalg, "np.linalg", linear_algebra)
 _enter(np.fft, "np.fft", fourier)
 handles(np.lib.stride_tricks.sliding_window_view)(
@@ -105,7 +153,9 @@ for _function, (_op, _attributes) in linear_algebra.PRIMITIVES.items():
     handles(_function)(_primitive(_op, _attributes))
 handles(fourier.transform)(_primitive("fft", ("inverse",)))
 handles(np.i0)(in_python("np.i0", special.i0))
-handles(np.spacing)(of_ufunc(np.spacing, in_python("np.spacing", elements.spacing)))
+handles(np.spacing)(
+    of_ufunc(np.spacing, _in_loop_types(np.spacing, in_python("np.spacing", elements.spacing)))
+)
 for _name in ("erf", "erfc", "gamma", "lgamma"):
     handles(getattr(special, _name))(elementwise(_name))
 

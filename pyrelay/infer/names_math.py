@@ -71,7 +71,10 @@ def math_hypot(it: Interpreter, *coordinates: V.Value) -> V.Value:
 @handles(math.pow)
 def math_pow(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     """math.pow(x, y): always floats."""
-    return power(it, float_(it, x), float_(it, y))
+    base, exponent = float_(it, x), float_(it, y)
+    if isinstance(exponent, V.Known) and exponent.value >= 0 and exponent.value.is_integer():
+        return power(it, base, exponent)
+    return call(it, V.Known(python_math.power), (base, exponent), {})
 
 
 def _math_log(it: Interpreter, x: V.Value, base: V.Value = V.NONE) -> V.Value:

@@ -205,7 +205,12 @@ def np_round(
     digits = it.static(decimals, "decimals")
     x = strong(it, operand(it, a))
     dtype = it.tensor(x).dtype
-    if dtype.kind in "iub" and digits >= 0:
+    if dtype is types.bool_:
+        raise it.failure(
+            errors.TypeMismatchError,
+            "np.round of bools gives float16 in NumPy, which is not supported",
+        )
+    if dtype.kind in "iu" and digits >= 0:
         return stored(it, out, x)
     if not digits:
         return stored(it, out, it.call("rint", x))

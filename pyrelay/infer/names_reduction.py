@@ -13,7 +13,7 @@ from pyrelay.infer.adapters import (
     axes_of,
     cast,
     dtype_of,
-    normal_axis,
+    one_axis,
     operand,
     strong,
 )
@@ -43,7 +43,14 @@ _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True}
 _JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
+def as_number(it: Interpreter, x: V.Value) -> V.Value:
+    """The element of an array of no axes as a number, which NumPy's functions give."""
+    return it.result(it.builder.handle(it.atom(x)))
+
+
 def reduction(op: str) -> Callable[..., V.Value]:
+    """A reduction with all the arguments that any has."""
+
     def handler(
         it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
         out: V.Value = V.NONE, keepdims: V.Value = FALSE, initial: V.Value = V.NONE,
@@ -63,12 +70,36 @@ def reduction(op: str) -> Callable[..., V.Value]:
         if initial != V.NONE and op in ("max", "min"):
             return stored(it, out, _with_initial(it, op, x, initial, axes, keep))
         if initial != V.NONE:
-            found = it.call(op, x, axes=axes, keepdims=keep) if ty.shape else x
+            found = it.call(op, x, axes=axes, keepdims=keep) if ty.shape else as_number(it, x)
             first = it.builder.cast(it.atom(initial), it.tensor(found).dtype)
             return stored(it, out, it.call(_JOIN[op], found, first))
         if not ty.shape:
-            return stored(it, out, x)
+            return stored(it, out, as_number(it, x))
         return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
+
+    return handler
+
+
+def _extreme(op: str) -> Callable[..., V.Value]:
+    reduce = reduction(op)
+
+    def handler(
+        it: Interpreter, a: V.Value, axis: V.Value = V.NONE, out: V.Value = V.NONE,
+        keepdims: V.Value = FALSE, initial: V.Value = V.NONE, where: V.Value = TRUE,
+    ) -> V.Value:
+        return reduce(it, a, axis, V.NONE, out, keepdims, initial, where)
+
+    return handler
+
+
+def _quantifier(op: str) -> Callable[..., V.Value]:
+    reduce = reduction(op)
+
+    def handler(
+        it: Interpreter, a: V.Value, axis: V.Value = V.NONE, out: V.Value = V.NONE,
+        keepdims: V.Value = FALSE, *, where: V.Value = TRUE,
+    ) -> V.Value:
+        return reduce(it, a, axis, V.NONE, out, keepdims, V.NONE, where)
 
     return handler
 
@@ -106,13 +137,12 @@ def _with_initial(
     return it.call("expand_dims", found, axes=axes) if keep and axes else found
 
 
-for _fn, _op in (
-    (np.sum, "sum"), (np.prod, "prod"), (np.max, "max"), (np.min, "min"), (np.any, "any"),
-    (np.all, "all"),
-):
-    handles(_fn)(reduction(_op))
-handles(np.amax)(reduction("max"))
-handles(np.amin)(reduction("min"))
+handles(np.sum)(reduction("sum"))
+handles(np.prod)(reduction("prod"))
+handles(np.max, np.amax)(_extreme("max"))
+handles(np.min, np.amin)(_extreme("min"))
+handles(np.any)(_quantifier("any"))
+handles(np.all)(_quantifier("all"))
 
 
 def _count(it: Interpreter, x: V.Value, axis: V.Value, where: V.Value, keep: V.Value) -> V.Value:
@@ -139,7 +169,7 @@ def mean(
     total = reduction("sum")(it, x, axis, keepdims=keepdims, where=where)
     count = it.atom(_count(it, x, axis, where, keepdims))
     divisor = it.builder.cast(count, it.tensor(total).dtype)
-    return stored(it, out, it.call("divide", total, divisor))
+    return stored(it, out, cast(it, it.call("divide", total, divisor), target))
 
 
 @handles(np.var)
@@ -151,7 +181,14 @@ def var(
     """np.var; `mean` is one computed before with keepdims=True."""
     x = strong(it, operand(it, a))
     ty = it.tensor(x)
-    x = cast(it, x, dtype_of(it, dtype) or (None if ty.dtype.kind in "fc" else types.f64))
+    target = dtype_of(it, dtype)
+    if target is not None and target.kind not in "fc":
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"a variance is not computed with elements of {target.numpy}",
+            hints=("leave dtype out, and convert the result",),
+        )
+    x = cast(it, x, target or (None if ty.dtype.kind in "fc" else types.f64))
     centre = _mean(it, x, axis, keepdims=TRUE, where=where) if mean == V.NONE else mean
     centred = binary(it, "-", x, centre)
     if ty.dtype.kind == "c":
@@ -186,7 +223,7 @@ def _arg_reduction(op: str) -> Any:
     ) -> V.Value:
         x = strong(it, operand(it, a))
         ty = it.tensor(x)
-        axes = axes_of(it, axis, ty.rank)
+        axes = tuple(range(ty.rank)) if axis == V.NONE else (one_axis(it, axis, ty.rank),)
         keep = bool(it.static(keepdims, "keepdims"))
         return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
 
@@ -210,7 +247,7 @@ def _scan(op: str) -> Any:
             if ty.rank != 1:
                 x = ravel(it, x)
             axis = ZERO
-        at = normal_axis(it, it.static(axis, "the axis"), it.tensor(x).rank)
+        at = one_axis(it, axis, it.tensor(x).rank)
         return stored(it, out, it.call(op, x, axis=at, reverse=False))
 
     return handler

@@ -244,11 +244,14 @@ def _is_list(value: V.Value) -> bool:
 def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     """`x ** y`: small literal exponents become multiplications; int ** int as in Python."""
     tx, ty = it.tensor(x), it.tensor(y)
+    if tx.dtype is types.bool_ and tx.shape and ty == types.PY_INT:
+        x = it.builder.handle(it.builder.cast(it.atom(x), types.i8))  # NumPy's loop of bools
+        return power(it, it.result(x), y)
     if isinstance(y, V.Known) and not isinstance(y.value, complex):
-        if y.value == 2:
+        if y.value == 2 and (tx.dtype is not types.bool_ or tx.weak):
             squared = it.call("multiply", x, x)
             return squared if not isinstance(y.value, float) else _as_float(it, squared)
-        if y.value == 1:
+        if y.value == 1 and tx.dtype is not types.bool_:
             one = it.call("positive", x)
             return one if not isinstance(y.value, float) else _as_float(it, one)
         if y.value == 0.5 and tx.dtype.kind == "f" and not tx.weak:
@@ -472,12 +475,22 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     changed = sets.inplace(it, op, x, y) or protocols.inplace(it, op, x, y)
     if changed is not None:
         return changed
-    if _is_list(x) and op == "+":
+    if (_is_list(x) and op == "+") or (_is_dict(x) and op == "|"):
         from pyrelay.infer.attributes import call_method
 
-        call_method(it, V.Method(x, "extend"), (y,), {})
+        call_method(it, V.Method(x, "extend" if op == "+" else "update"), (y,), {})
         return x
-    return binary(it, op, x, y)
+    result = binary(it, op, x, y)
+    if _is_list(x) and op == "*":
+        from pyrelay.infer.subscripts import set_item
+
+        set_item(it, x, V.Slice(V.NONE, V.NONE, V.NONE), result)
+        return x
+    return result
+
+
+def _is_dict(value: V.Value) -> bool:
+    return isinstance(value, V.Ref) and value.root.kind == "dict"
 
 
 def _same_kind(it: Interpreter, op: str, result: V.Value, target: types.TensorType) -> Any:

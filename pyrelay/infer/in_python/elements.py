@@ -72,6 +72,10 @@ def fix(x: Array) -> Array:
 
 def fmod(x1: Array, x2: Array) -> Array:
     """The remainder with the sign of the dividend."""
+    a, b = np.asarray(x1), np.asarray(x2)
+    if a.dtype.kind in "iu":  # the magnitude of the least integer is not one of its type
+        rest = a % b
+        return np.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)[()]
     r = np.abs(x1) % np.abs(x2)
     return np.where(np.asarray(x1) < 0, -r, r)[()]
 
@@ -171,7 +175,8 @@ def lcm(x1: Array, x2: Array) -> Array:
 
 def bitwise_count(x: Array) -> Array:
     """How many bits of the magnitude are set (Knuth, volume 4A, section 7.1.3)."""
-    v = np.abs(x).astype(np.uint64)
+    a = np.asarray(x)
+    v: Array = (a if a.dtype.kind in "bu" else np.abs(a.astype(np.int64))).astype(np.uint64)
     v = v - ((v >> 1) & 0x5555555555555555)
     v = (v & 0x3333333333333333) + ((v >> 2) & 0x3333333333333333)
     v = (v + (v >> 4)) & 0x0F0F0F0F0F0F0F0F

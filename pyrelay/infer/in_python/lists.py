@@ -178,6 +178,28 @@ def greatest_item(items: Any, key: Any, default: Any) -> Any:
     return best
 
 
+def least_element(x: Any, default: Any) -> Any:
+    """min(x, default=default) of an array: a NaN only if it is the first element."""
+    if len(x) == 0:
+        if default is None:
+            raise ValueError(nothing_to_choose["min"])
+        return default
+    if x.dtype.kind != "f":
+        return np.min(x)
+    return np.where(np.isnan(x[0]), x[0], np.min(np.where(np.isnan(x), np.inf, x)))[()]
+
+
+def greatest_element(x: Any, default: Any) -> Any:
+    """max(x, default=default) of an array: a NaN only if it is the first element."""
+    if len(x) == 0:
+        if default is None:
+            raise ValueError(nothing_to_choose["max"])
+        return default
+    if x.dtype.kind != "f":
+        return np.max(x)
+    return np.where(np.isnan(x[0]), x[0], np.max(np.where(np.isnan(x), -np.inf, x)))[()]
+
+
 def sorted_items(items: Any, key: Any, reverse: Any) -> Any:
     """sorted(items, key=key, reverse=reverse)."""
     given = list(items)

@@ -81,17 +81,24 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
 def vecdot(x1: Array, x2: Array, axis: int = -1) -> Array:
     """Products of vectors along an axis, the first conjugated."""
     u, v = np.moveaxis(np.asarray(x1), axis, -1), np.moveaxis(np.asarray(x2), axis, -1)
-    return (np.conj(u)[..., None, :] @ v[..., :, None])[..., 0, 0]
+    left = np.conj(u) if u.dtype.kind == "c" else u
+    return (left[..., None, :] @ v[..., :, None])[..., 0, 0]
 
 
 def matvec(x1: Array, x2: Array) -> Array:
     """Matrices times vectors."""
+    if np.ndim(x1) < 2 or np.ndim(x2) < 1:
+        raise ValueError("np.matvec needs matrices and vectors")
     return (np.asarray(x1) @ np.asarray(x2)[..., :, None])[..., 0]
 
 
 def vecmat(x1: Array, x2: Array) -> Array:
     """Conjugated vectors times matrices."""
-    return (np.conj(np.asarray(x1))[..., None, :] @ np.asarray(x2))[..., 0, :]
+    if np.ndim(x1) < 1 or np.ndim(x2) < 2:
+        raise ValueError("np.vecmat needs vectors and matrices")
+    u = np.asarray(x1)
+    left = np.conj(u) if u.dtype.kind == "c" else u
+    return (left[..., None, :] @ np.asarray(x2))[..., 0, :]
 
 
 # -- polynomials -----------------------------------------------------------------------------------

@@ -14,6 +14,65 @@ __all__ = [
 ]
 
 
+def power(x: float, y: float) -> float:
+    """math.pow(x, y), which has complaints of its own."""
+    if (x == 0 and y < 0) or (x < 0 and math.isfinite(x) and math.isfinite(y) and y % 1 != 0):
+        raise ValueError("math domain error")
+    found: float = x**y
+    return found
+
+
+# -- rounding --------------------------------------------------------------------------------------
+
+
+def rounded(x: float, digits: int) -> float:
+    """round(x, digits): the float next to the decimal that is next to x, half to even.
+
+    The product with a power of ten may be rounded across the half; what it lost is found as by
+    Dekker, "A floating-point technique for extending the available precision" (1971).
+    """
+    if digits < 0:
+        whole = 10.0 ** -digits
+        near = round(x / whole)
+        over = x - near * whole
+        if over > 0.5 * whole:
+            near += 1
+        elif over < -0.5 * whole:
+            near -= 1
+        return math.copysign(near * whole, x)
+    scale = 10.0**digits
+    product = x * scale
+    if not abs(product) < 4503599627370496.0:  # 2**52: no digits there
+        return x
+    near = math.floor(product + 0.5)
+    if near - product == 0.5 and near % 2:
+        near -= 1
+    big, small = _halves(x)
+    high, low = _halves(scale)
+    lost = ((big * high - product) + big * low + small * high) + small * low
+    over = product - near
+    if over + lost > 0.5 or (over == 0.5 and lost > 0):
+        near += 1
+    elif over + lost < -0.5 or (over == -0.5 and lost < 0):
+        near -= 1
+    return math.copysign(near / scale, x)
+
+
+def _halves(x: float) -> tuple[float, float]:
+    """Two floats of half the digits, whose sum is x (Veltkamp)."""
+    wide = x * 134217729.0
+    big = wide - (wide - x)
+    return big, x - big
+
+
+def rounded_int(n: int, unit: int) -> int:
+    """The multiple of the unit next to n, half to even."""
+    quotient, rest = divmod(n, unit)
+    if 2 * rest > unit or (2 * rest == unit and quotient % 2):
+        quotient += 1
+    return quotient * unit
+
+
 # -- whole numbers ---------------------------------------------------------------------------------
 
 

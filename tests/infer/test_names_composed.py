@@ -1,0 +1,158 @@
+"""Library calls at their edges: types of numbers, keywords, empty arrays, NaNs, Python's modules.
+
+In: expressions over the arrays of `VALUES`. Each is compared with plain Python by the reference
+interpreter; those of `REFUSED` are an error that says what is not compiled.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import linecache
+import math
+import operator
+import re
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.errors import PyrelayError
+from tests.infer.running import assert_same_outcome, interpreted, plainly
+from tests.users.test_users import direction, leaves, measured, moved
+
+_RANDOM = np.random.RandomState(0)
+VALUES: dict[str, Any] = {
+    "x": np.array([0.3, 2.1, 1.2, 0.7, 3.4]), "y": np.array([-0.5, 1.5, 0.25, -2.0, 0.8]),
+    "v": np.array([1.0, -2.0, 0.5, 3.0]), "A": _RANDOM.randn(3, 4), "Q": _RANDOM.randn(3, 3),
+    "i": np.array([1, 3, 0, 2, 1, 3]), "K": np.array([[3, 1, 2], [0, 5, 1]]),
+    "b": np.array([True, False, True]), "f": np.array([0.3, 2.1, 1.2], np.float32),
+    "i8": np.array([1, -3, 127, -128, 0], np.int8), "u8": np.array([0, 1, 255], np.uint8),
+    "z": np.array([1 + 2j, -0.5 + 0.3j, 0.2 - 1.5j]), "zero": np.array(1.5),
+    "X": np.array([np.nan, 1.0, -2.0, 4.0]), "E": np.array([np.inf, 1.0, -np.inf, np.nan]),
+    "e": np.zeros(0), "L": [3.0, 1.0, 2.0], "N": [3, 1, 2, 1], "D": {"a": 1.0, "b": 2.0},
+    "s": 0.7, "t": 2.5, "n": 5, "g": np.float64(1.25), "h": np.float32(1.25), "o": np.zeros(4),
+}
+
+EXPRESSIONS = """
+np.gcd(i8, 3), np.lcm(u8, 2), np.gcd(K, 6)
+np.fmod(i8, 3), np.fmod(f, n), np.fmod(h, 2.0), np.fmod(x, y)
+np.heaviside(f, 0.5), np.heaviside(h, 2.0)
+np.logaddexp2(f, n), np.deg2rad(f), np.frexp(f), np.modf(h)
+np.bitwise_count(i8), np.bitwise_count(u8)
+np.vecdot(b, b)
+b ** 1, b ** 2, i8 ** 2
+np.max(A, 0, o); o
+np.any(A > 1, 0, keepdims=True), np.all(A > 1, axis=1)
+np.sum(zero), np.max(zero), zero.prod(), np.sum(s, axis=0)
+np.mean(A, dtype=int)
+min(X), max(X), min(X[1:]), max(E)
+min(e)
+max(e, default=s)
+round(n, -1), round(n + 10, -1), round(n, 2), round(1.115 * (n - 4), 2), round(s, 0)
+round(g, 1), round(1234.5 * s, -2)
+math.pow(-s, n), math.pow(s, t)
+math.pow(-s, t)
+math.pow(0, -n)
+len(zip(L, L))
+L *= 2; L
+M = L; M *= n; (L, M)
+D |= {"z": s}; D
+copy.copy(L), copy.deepcopy([L, N]), copy.copy(D), copy.deepcopy(x), copy.copy(s)
+M = copy.copy([x]); M[0][0] = 9.0; (x, M)
+M = copy.deepcopy([x, x]); M[0][0] = 9.0; (x, M)
+statistics.mean(L), statistics.mean([s, t]), statistics.mean(x), statistics.mean(f)
+statistics.mean(v * 2 for v in L), statistics.fmean(N), statistics.fmean(L, [1, 2, 3])
+statistics.stdev(L), statistics.pstdev(N), statistics.variance(N), statistics.pvariance(L, 2.0)
+statistics.geometric_mean(L), statistics.harmonic_mean(L), statistics.median(N)
+statistics.correlation(L, [1.0, 2.0, 5.0]), statistics.covariance(L, [1.0, 2.0, 5.0])
+statistics.linear_regression(L, [1.0, 2.0, 5.0]).slope
+statistics.mean([])
+statistics.stdev([s])
+"""
+
+REFUSED = """
+np.gcd(x, 2)
+np.deg2rad(z)
+np.heaviside(i8, 0)
+np.round(b)
+np.argmax(A, axis=(0, 1))
+np.cumsum(A, axis=(0, 1))
+np.max(A, dtype=float)
+round(x, 1)
+np.std(A, dtype=int)
+frozenset(N)
+"""
+
+#: each is a construction whose derivative is not that of another
+DIFFERENTIATED = """
+np.fmod(x, y)
+min(x) * max(x)
+round(t, 1) * t
+math.pow(s, t)
+statistics.mean(L) * statistics.stdev(L)
+statistics.geometric_mean(L) + statistics.harmonic_mean(L)
+statistics.correlation(L, [s, t, 5.0]) + statistics.linear_regression(L, [s, t, 5.0]).intercept
+copy.deepcopy([x, y])[1] * x
+"""
+
+_SCOPE: dict[str, Any] = {
+    "np": np, "math": math, "statistics": statistics, "copy": copy, "itertools": itertools,
+    "functools": functools, "operator": operator,
+}
+
+
+def lines(table: str) -> list[str]:
+    """The expressions of a table."""
+    return table.strip().splitlines()
+
+
+def made(expression: str) -> tuple[Any, tuple[Any, ...]]:
+    """A function of the values that the expression names; `;` separates statements."""
+    names = [k for k in VALUES if re.search(rf"(?<![\w.]){k}(?!\w|=\w)", expression)]
+    *statements, last = expression.split("; ")
+    parts = [f"def program({', '.join(names)}):", *(f"    {s}" for s in statements)]
+    text = "\n".join([*parts, f"    return {last}\n"])
+    filename = f"<library {expression}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    scope = dict(_SCOPE)
+    exec(compile(text, filename, "exec"), scope)
+    return scope["program"], tuple(copy.deepcopy(VALUES[k]) for k in names)
+
+
+@pytest.mark.parametrize("expression", lines(EXPRESSIONS))
+def test_a_call_does_what_plain_python_does(expression: str) -> None:
+    function, args = made(expression)
+    assert_same_outcome(interpreted(function, args), plainly(function, args))
+
+
+@pytest.mark.parametrize("expression", lines(REFUSED))
+def test_a_call_is_refused(expression: str) -> None:
+    function, args = made(expression)
+    assert isinstance(interpreted(function, args).error, PyrelayError)
+
+
+@pytest.mark.parametrize("expression", lines(DIFFERENTIATED))
+def test_the_derivative_of_a_call_agrees_with_differences(expression: str) -> None:
+    function, args = made(expression)
+    wrt = tuple(k for k, a in enumerate(args) if leaves(a, []))
+
+    def loss(*args):
+        return measured(function(*args))
+
+    def plain(by: float) -> float:
+        salt, mine = [0], list(copy.deepcopy(args))
+        for k in wrt:
+            mine[k] = moved(mine[k], by, salt)
+        return float(loss(*mine))
+
+    wanted = (plain(1e-6) - plain(-1e-6)) / 2e-6
+    with pyrelay.config.override(interpret=True):
+        gradients = pyrelay.grad(loss, argnums=wrt)(*copy.deepcopy(args))
+    got = sum(
+        float(np.sum(g * direction(g, k + 1))) for k, g in enumerate(leaves(gradients, []))
+    )
+    assert got == pytest.approx(wanted, rel=1e-4, abs=1e-5)
