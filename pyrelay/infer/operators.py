@@ -106,6 +106,8 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
             errors.TypeMismatchError, f"'{op}' needs integers or bools, not {tx} and {ty}"
         )
     if op == "**":
+        if tx.dtype is types.bool_ and tx.shape and y == V.Known(2):  # np.square gives int8
+            x = it.result(it.builder.handle(it.builder.cast(it.atom(x), types.i8)))
         return power(it, x, y)
     result = it.call(_OPS[op], *_python_bools(it, op, x, y))
     return _with_poly(op, x, y, result)
@@ -244,9 +246,6 @@ def _is_list(value: V.Value) -> bool:
 def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     """`x ** y`: small literal exponents become multiplications; int ** int as in Python."""
     tx, ty = it.tensor(x), it.tensor(y)
-    if tx.dtype is types.bool_ and tx.shape and ty == types.PY_INT:
-        x = it.builder.handle(it.builder.cast(it.atom(x), types.i8))  # NumPy's loop of bools
-        return power(it, it.result(x), y)
     if isinstance(y, V.Known) and not isinstance(y.value, complex):
         if y.value == 2 and (tx.dtype is not types.bool_ or tx.weak):
             squared = it.call("multiply", x, x)
