@@ -45,7 +45,7 @@ def reverse_loop(walker: Walker, let: Let, sink: Sink, flow: Flow) -> list[Let]:
         loop = replace(loop, index=Var("i", types.PY_INT, span=let.span))
     around = set(walker.volatile)
     walker.enter(walk.block_binders(loop), walk.blocks(loop))
-    iteration = _reverse_iteration(walker, loop, sink)
+    iteration = _reverse_iteration(walker, loop, sink, nested=bool(around))
     walker.volatile = around
     saving = _Saving(walker, loop, iteration)
     forward = _forward(walker, let, loop, iteration, saving, flow)
@@ -72,7 +72,7 @@ class _Iteration:
     products: list[Product]  # cotangents of matrices, formed after the loop
 
 
-def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink) -> _Iteration:
+def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink, *, nested: bool) -> _Iteration:
     child, flow, tape = sink.child(), Flow(), Var("tape", TAPE)
     child.tape = tape
     symbols = {s: Symbol(s.name, s.origin) for s in loop.dims}
@@ -96,7 +96,7 @@ def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink) -> _Iteration:
     tape_cotangents = [Var("g", TAPE) for _ in tapes]
     for k, g in zip(tapes, tape_cotangents, strict=True):
         child.add(results[k], child.builder.handle(g))
-    products = Products(walker, loop, outer)
+    products = Products(walker, loop, outer, nested)
     if is_counted(loop):
         child.postpone = products.postpone
     body = walker.lets(loop.body.lets, child, flow)

@@ -3,7 +3,8 @@
 In: matrix products in the body of a counted loop, one operand of which is a matrix W from outside.
 Out: what the backward loop must write down, rows P_t and Q_t per iteration, and after it W's
 cotangent, the sum of P_t^T Q_t, as one product of all rows. For T steps of batch 1 this replaces T
-passes over an array of W's size by one matrix product.
+passes over an array of W's size by one matrix product. A W of one row or column, in a loop inside
+another, is added to at once: that costs what writing the rows down would.
 """
 
 from __future__ import annotations
@@ -53,11 +54,15 @@ class Product:
 
 @dataclass(slots=True)
 class Products:
-    """Collects the products of a loop while its body is reversed."""
+    """Collects the products of a loop while its body is reversed.
+
+    matrices: active variables from outside the loop. nested: whether the loop is inside another.
+    """
 
     walker: Walker
     loop: Loop
-    matrices: Collection[Var]  # active variables from outside the loop
+    matrices: Collection[Var]
+    nested: bool
     found: list[Product] = field(default_factory=list)
 
     def postpone(self, let: Let, call: OpCall, g: Handle, sink: Sink) -> set[int]:
@@ -81,6 +86,9 @@ class Products:
 
     def _is_postponed(self, matrix: Atom, other: Atom, g: Handle) -> bool:
         if matrix not in self.matrices or not isinstance(other, Var) or other in self.matrices:
+            return False
+        assert isinstance(matrix.type, TensorType)
+        if self.nested and 1 in matrix.type.shape:
             return False
         inside = {o for let in self.loop.body.lets for o in let.outs}
         varying: set[Symbol] = {s for let in self.loop.body.lets for s in let.dims}

@@ -1,21 +1,25 @@
-"""Products of a row and a column inside loops, as sums of products.
+"""Small products of matrices inside loops, as sums of products of elements.
 
-In: a module. Out: the module in which a matrix product of one element, as NumPy's `dot` of two
-vectors gives, is a sum where it stands inside a loop: that fuses with what makes the vectors and
-becomes part of a kernel that runs the loop. A library call for a row costs more than the row.
+In: a module. Out: the module in which a matrix product that stands inside a loop is written with
+elementwise ops where a library call would cost more than the product: one of a single element, as
+NumPy's `dot` of two vectors gives, one of a column and a row, and those of matrices of known and
+small size. They fuse with what makes the operands, and become part of a kernel that runs the loop.
 """
 
 from __future__ import annotations
 
+from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
+_MOST_PRODUCTS = 256  # of elements, in a product of matrices that becomes a sum
+
 
 def dots(module: Module) -> Module:
-    """The module with its dot products inside loops as sums."""
+    """The module with its small matrix products inside loops as sums."""
     return rewrite_module(module, _rule)
 
 
@@ -28,12 +32,30 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     assert isinstance(out, TensorType)
     assert isinstance(a.type, TensorType)
     assert isinstance(b.type, TensorType)
-    if out.shape != (1, 1) or a.type.rank != 2 or b.type.rank != 2 or out.dtype.kind not in "fc":
+    if a.type.rank != 2 or b.type.rank != 2 or out.dtype.kind not in "fc":
         return None
-    row, column = builder.handle(a), builder.handle(b)
+    left, right = builder.handle(a), builder.handle(b)
     if call.attrs["transpose_a"]:
-        row = builder.call(OPS["transpose"], row, axes=(1, 0))
+        left = builder.call(OPS["transpose"], left, axes=(1, 0))
+    inner = left.shape[1]
+    if inner == 1:
+        if call.attrs["transpose_b"]:
+            right = builder.call(OPS["transpose"], right, axes=(1, 0))
+        return (builder.call(OPS["multiply"], left, right).atom,)
+    work = dims.product((*out.shape, inner))
+    small = isinstance(work, int) and work <= _MOST_PRODUCTS
+    if out.shape != (1, 1) and not small:
+        return None
     if not call.attrs["transpose_b"]:
-        column = builder.call(OPS["transpose"], column, axes=(1, 0))
-    product = builder.call(OPS["multiply"], row, column)
-    return (builder.call(OPS["sum"], product, axes=(1,), keepdims=True).atom,)
+        right = builder.call(OPS["transpose"], right, axes=(1, 0))
+    if out.shape[0] == 1:  # the rows of `right` are the columns of the product
+        product = builder.call(OPS["multiply"], left, right)
+        total = builder.call(OPS["sum"], product, axes=(1,), keepdims=False)
+        return (builder.call(OPS["reshape"], total, shape=out.shape).atom,)
+    if out.shape[1] == 1:
+        product = builder.call(OPS["multiply"], left, right)
+        return (builder.call(OPS["sum"], product, axes=(1,), keepdims=True).atom,)
+    left = builder.call(OPS["expand_dims"], left, axes=(1,))
+    right = builder.call(OPS["expand_dims"], right, axes=(0,))
+    product = builder.call(OPS["multiply"], left, right)
+    return (builder.call(OPS["sum"], product, axes=(2,), keepdims=False).atom,)
