@@ -84,6 +84,8 @@ class ProgramArrays:
         """Computes an array into memory of its own."""
         for out in let.outs:
             self.create(out)
+        if _is_undefined(let):
+            return
         shape = shape_of(let.outs[0])
 
         def element(index: Index) -> None:
@@ -97,6 +99,9 @@ class ProgramArrays:
         """Copies an array into the memory of another one, unless it stands there."""
         source, target = self.home(value), self.home(into)
         assert target is not None
+        maker = self.elements.lets.get(value) if isinstance(value, Var) else None
+        if maker is not None and _is_undefined(maker):
+            return
         if source is not None and source[0] is target[0]:
             return
         self._over(
@@ -104,10 +109,14 @@ class ProgramArrays:
             lambda index: self._put(into, index, self.elements.value(value, index)),
         )
 
-    def update(self, call: OpCall) -> None:
-        """Stores into a part of an array, or adds to it."""
+    def update(self, out: Var, call: OpCall) -> None:
+        """Stores into a part of an array or of its copy `out`, or adds to it."""
         chain, value = self.storage.destination(call)
         base = chain[0].args[0]
+        if self.is_own(out):
+            self.create(out)
+            self.copy(base, out)
+            base = out
         parts = [self._part(update) for update in chain]
         adds = chain[-1].op.name in ("index_add", "slice_add")
 
@@ -168,3 +177,6 @@ class ProgramArrays:
         assert found is not None
         return self.s.load(found[0], self.s.ravel(index, shape_of(var)), parallel=False)
 
+
+def _is_undefined(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "undef"

@@ -152,7 +152,7 @@ class _Program:
             if let.outs[0] in self.arrays.storage.absorbed:
                 return
             if rhs.op.name in places.UPDATES:
-                self.arrays.update(rhs)
+                self.arrays.update(let.outs[0], rhs)
             elif self.arrays.is_own(let.outs[0]):
                 self.arrays.fill(let)
             return  # the elements of others are computed where they are read

@@ -19,12 +19,11 @@ from dataclasses import replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
-from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, Module, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, Module, OpCall
 from pyrelay.opt import places
 from pyrelay.opt.grouping import Grouping
 from pyrelay.opt.scalars import scalar_lets
-from pyrelay.opt.shapes import is_array
-from pyrelay.opt.storage import uses_linearly
+from pyrelay.opt.storage import uses_linearly, with_copies
 
 
 def fuse(module: Module) -> Module:
@@ -86,14 +85,7 @@ class _Separate:
             return True
         if not isinstance(let.rhs, Loop):
             return False
-        init = list(let.rhs.init)
-        read = set(walk.free_vars(Block((replace(let, rhs=replace(let.rhs, init=())),), ())))
-        fresh: dict[Atom, Atom] = {}
-        for k, atom in enumerate(init):
-            if isinstance(atom, Var) and is_array(atom) and (atom in read or atom in init[:k]):
-                init[k] = Var(atom.name, atom.type, span=atom.span)
-                fresh[init[k]] = atom
-        loop = replace(let, rhs=replace(let.rhs, init=tuple(init)))
+        loop, fresh = with_copies(let, let.rhs)
         if not fresh or not uses_linearly([loop], let.outs):
             return False
         self.loops[let] = loop

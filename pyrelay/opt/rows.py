@@ -9,11 +9,12 @@ the whole nest: nothing is copied, and the loops need no memory of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
 
 
 def rows(module: Module) -> Module:
@@ -66,7 +67,7 @@ class _Rows:
         assert isinstance(call, OpCall)
         base, value, *positions = call.args
         number = self.place.get(value) if isinstance(value, Var) else None
-        if number is None or self.uses[value] != 1 or not _leads(call):  # type: ignore[index]
+        if number is None or self.uses[value] != 1 or not _leads(call):
             return None
         let = self.source.lets[number]
         if not isinstance(let.rhs, Loop) or let.dims or let.rhs.dims:
@@ -74,7 +75,9 @@ class _Rows:
         if not _is_row(value, base, len(positions)):
             return None
         k = let.outs.index(value)  # type: ignore[arg-type]
-        known = all(self.place.get(a, -1) < number for a in (base, *positions))  # type: ignore[arg-type]
+        known = all(
+            not isinstance(a, Var) or self.place.get(a, -1) < number for a in (base, *positions)
+        )
         if not known or self.uses.get(base) != 1:  # type: ignore[arg-type]
             return None
         first = let.rhs.init[k]

@@ -18,7 +18,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
 from pyrelay.opt.shapes import is_array, shape_of
-from pyrelay.opt.storage import MOVES, storage_of
+from pyrelay.opt.storage import MOVES, storage_of, with_copies
 
 #: Ops without an element rule that mean the same inside a kernel.
 _ALSO_IN_KERNELS = frozenset(["extent", "undef", "raise"])
@@ -54,7 +54,7 @@ def _is_undefined_array(rhs: OpCall) -> bool:
 
 def _is_vector_op(let: Let, rhs: OpCall) -> bool:
     """Whether an op computes with arrays element by element, so that a serial loop can."""
-    if rhs.op.name in _OF_EXTENTS:
+    if rhs.op.name in _OF_EXTENTS or rhs.op.name == "undef":
         return True
     if any(not isinstance(a.type, TensorType) for a in (*rhs.args, *let.outs)):
         return False
@@ -113,16 +113,18 @@ class _VectorLoops:
                 rhs = let.rhs
                 if isinstance(rhs, Loop):
                     fit = let in self.vectors and self._pays(let, rhs, around)
-                    if fit and self._has_memory(let):
+                    if fit and self._has_memory(let, rhs):
                         yield let
                     elif let not in self.scalar:
                         pending += [(b, (*around, rhs)) for b in walk.blocks(rhs)]
                 elif let not in self.scalar:
                     pending += [(b, around) for b in walk.blocks(rhs)]
 
-    def _has_memory(self, let: Let) -> bool:
+    def _has_memory(self, let: Let, loop: Loop) -> bool:
         """Whether a loop can use its arrays, and how large they get is known in its kernel."""
         storage = storage_of([let], let.outs)
+        if storage is None:
+            storage = storage_of([with_copies(let, loop)[0]], let.outs)
         if storage is None:
             return False
         free = walk.free_vars(Block((let,), ()))

@@ -7,15 +7,15 @@ An array that is computed inside a loop of such a program, as `x[i] - x[j]`, nee
 each element is read as cheaply as it is computed: it is computed where it is read. It gets memory
 of its own if it is read again and again, if it is written to, if its operands are overwritten
 before it is read, or if it is stored into an array that it is computed from. An update is made in
-the buffer of the array it updates, which must not be read in its old state afterwards (arrays are
-used linearly); a carried array of a loop and the array that a branch chooses have one buffer, into
-which what is computed otherwise is copied.
+the buffer of the array it updates, if that is not read in its old state afterwards: else, as where
+a loop updates an array from outside in every round, in a copy. A carried array of a loop and the
+array that a branch chooses have one buffer, into which what is computed otherwise is copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
@@ -98,6 +98,21 @@ def uses_linearly(lets: Sequence[Let], results: Iterable[Atom] = ()) -> bool:
     return storage_of(lets, results) is not None
 
 
+def with_copies(let: Let, loop: Loop) -> tuple[Let, dict[Atom, Atom]]:
+    """A loop that gets copies of the arrays that it updates but also reads in their old state.
+
+    The second result tells what the new variables for first values are copies of.
+    """
+    init = list(loop.init)
+    read = set(walk.free_vars(Block((replace(let, rhs=replace(loop, init=())),), ())))
+    fresh: dict[Atom, Atom] = {}
+    for k, atom in enumerate(init):
+        if isinstance(atom, Var) and is_array(atom) and (atom in read or atom in init[:k]):
+            init[k] = Var(atom.name, atom.type, span=atom.span)
+            fresh[init[k]] = atom
+    return replace(let, rhs=replace(loop, init=tuple(init))), fresh
+
+
 def _destination(
     update: OpCall, absorbed: frozenset[Var], makers: dict[Var, Let]
 ) -> tuple[tuple[OpCall, ...], Atom]:
@@ -126,6 +141,7 @@ class _Facts:
         self.depth: dict[Let, int] = {}
         self.order: list[Let] = []
         self.arrays = False
+        self.bound: dict[Var, int] = {}  # variable -> how many loops it is bound in
         pending = [(let, 0) for let in reversed(lets)]
         while pending:
             let, depth = pending.pop()
@@ -133,6 +149,9 @@ class _Facts:
             self.depth[let] = depth
             for out in let.outs:
                 self.makers[out] = let
+                self.bound[out] = depth
+            if isinstance(let.rhs, Loop):
+                self.bound.update(dict.fromkeys(let.rhs.carried, depth + 1))
             self.arrays = self.arrays or self._is_computed(let)
             deeper = depth + isinstance(let.rhs, Loop)
             for block in reversed(walk.blocks(let.rhs)):
@@ -172,6 +191,12 @@ class _Facts:
     def computed_at_once(self) -> set[Var]:
         """Arrays that get memory because of what computes them, or because of who reads them."""
         own: set[Var] = set()
+        for let in self.order:
+            rhs = let.rhs
+            if not isinstance(rhs, OpCall) or not any(map(is_array, let.outs)):
+                continue
+            if rhs.op.name == "undef" or self._updates_from_outside(let, rhs):
+                own.update(let.outs)
         if not self.arrays:
             return own
         readers: dict[Var, list[Let]] = {}
@@ -185,7 +210,7 @@ class _Facts:
                 continue
             call = let.rhs
             assert isinstance(call, OpCall)
-            if call.op.name in places.UPDATES:
+            if call.op.name in places.UPDATES or call.op.name == "undef":
                 continue
             total = 1 if self._is_result(let, readers) else 0
             for reader in readers.get(let.outs[0], ()):
@@ -197,6 +222,13 @@ class _Facts:
             ):
                 own.update(out for out in let.outs if is_array(out))
         return own
+
+    def _updates_from_outside(self, let: Let, rhs: OpCall) -> bool:
+        """Whether an update stands in a loop, and the array that it updates before it."""
+        if rhs.op.name not in places.UPDATES or let.outs[0] in self.absorbed:
+            return False
+        base = rhs.args[0]
+        return self.bound.get(base, 0) < self.depth[let]  # type: ignore[arg-type]
 
     def _is_result(self, let: Let, readers: dict[Var, list[Let]]) -> bool:
         out = let.outs[0]
@@ -239,6 +271,7 @@ class _Run:
     buffer: dict[Var, Var] = field(default_factory=dict)
     present: dict[Var, Var] = field(default_factory=dict)
     shown: dict[Var, Var] = field(default_factory=dict)
+    replaced: dict[Var, Var] = field(default_factory=dict)  # content of a buffer -> what followed
     sources: dict[Var, tuple[Var, ...]] = field(default_factory=dict)  # of what has no memory
 
     # -- reading -------------------------------------------------------------------------------
@@ -250,12 +283,24 @@ class _Run:
             if not all(self._is_present(source) for source in self._roots(atom)):
                 raise _NeedsMemory(atom)
             return True
-        return self._is_present(atom)
+        if not self._is_present(atom):
+            self._copy_instead(self.shown.get(atom, atom))
+            return False
+        return True
 
     def _is_present(self, atom: Var) -> bool:
         content = self.shown.get(atom, atom)
         buffer = self.buffer.setdefault(atom, content)
         return self.present.setdefault(buffer, content) is content
+
+    def _copy_instead(self, content: Var) -> None:
+        """If an update has overwritten a content that is needed, let it work on a copy."""
+        new = self.replaced.get(content)
+        if new is None or new in self.own:
+            return
+        let = self.facts.makers.get(new)
+        if let is not None and isinstance(let.rhs, OpCall):
+            raise _NeedsMemory(new)
 
     def _roots(self, atom: Var) -> Iterable[Var]:
         """The arrays in memory that an array without memory is computed from."""
@@ -287,6 +332,7 @@ class _Run:
         assert isinstance(old, Var)
         self.buffer[new] = self.buffer[old]
         self.present[self.buffer[old]] = new
+        self.replaced[self.shown.get(old, old)] = new
         return True
 
     def _create(self, var: Var) -> None:
@@ -346,6 +392,11 @@ class _Run:
 
     def _update(self, out: Var, call: OpCall) -> bool:
         chain, value = _destination(call, self.facts.absorbed, self.facts.makers)
+        if out in self.own:  # a copy is updated
+            if not all(self.reads(a) for a in (call.args[0], value) if is_array(a)):
+                return False
+            self._create(out)
+            return True
         if not self._stores(value, call.args[0], chain):
             return False
         if not self._becomes(out, call.args[0]):

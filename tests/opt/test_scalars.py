@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import pyrelay
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import KernelCall, Loop
 from pyrelay.pipeline import lowered
@@ -69,3 +70,36 @@ def test_buffers_that_change_places_stay_with_the_plan() -> None:
 
     loops, _ = counts(smoothed, np.ones(6), np.zeros(6), 2)
     assert loops == 2
+
+
+def test_an_array_from_outside_that_each_round_updates_is_copied_in_the_kernel() -> None:
+    def marked(x, total):
+        for i in range(len(x)):
+            for j in range(2):
+                y = x.copy()
+                y[i] = j
+                total[i] += np.sum(y * y)
+        return total
+
+    assert counts(marked, np.ones(4), np.zeros(4))[0] == 0
+    np.testing.assert_array_equal(
+        pyrelay.jit(marked)(np.arange(4.0), np.zeros(4)), marked(np.arange(4.0), np.zeros(4))
+    )
+
+
+def test_vectors_of_one_branch_need_no_values_on_the_other() -> None:
+    def pulled(x, v):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                if i != j:
+                    d = x[j] - x[i]
+                    v[i] += d / (np.sum(d * d) + 1.0)
+        return np.sum(v * v)
+
+    x, v = np.arange(8.0).reshape(4, 2) ** 2, np.zeros((4, 2))
+    gradient = pyrelay.grad(pulled)
+    assert "loop" not in str(gradient.ir(x, v, stage="fuse")).split("kernel @")[0]
+    h = np.zeros_like(x)
+    h[1, 1] = 1e-5
+    difference = (pulled(x + h, v.copy()) - pulled(x - h, v.copy())) / 2e-5
+    np.testing.assert_allclose(gradient(x, v.copy())[1, 1], difference, rtol=1e-6)
