@@ -66,25 +66,25 @@ class _Rows:
         call = self.source.lets[store].rhs
         assert isinstance(call, OpCall)
         base, value, *positions = call.args
-        number = self.place.get(value) if isinstance(value, Var) else None
-        if number is None or self.uses[value] != 1 or not _leads(call):
+        if not isinstance(base, Var) or not isinstance(value, Var):
+            return None
+        number = self.place.get(value)
+        if number is None or self.uses[value] != 1 or self.uses[base] != 1 or not _leads(call):
             return None
         let = self.source.lets[number]
         if not isinstance(let.rhs, Loop) or let.dims or let.rhs.dims:
             return None
         if not _is_row(value, base, len(positions)):
             return None
-        k = let.outs.index(value)  # type: ignore[arg-type]
         known = all(
             not isinstance(a, Var) or self.place.get(a, -1) < number for a in (base, *positions)
         )
-        if not known or self.uses.get(base) != 1:  # type: ignore[arg-type]
-            return None
+        k = let.outs.index(value)
         first = let.rhs.init[k]
-        maker = self.place.get(first) if isinstance(first, Var) else None
-        if maker is None or self.uses[first] != 1:  # type: ignore[index]
+        if not known or not isinstance(first, Var) or self.uses[first] != 1:
             return None
-        made = self.source.lets[maker].rhs
+        maker = self.place.get(first)
+        made = None if maker is None else self.source.lets[maker].rhs
         if not isinstance(made, OpCall) or made.op.name != "undef":
             return None
         return _Row(number, k, store) if self._fills(let.rhs, k) else None
