@@ -99,6 +99,10 @@ class Program:
             ]
             try:
                 results = run(*given)
+            except Exception as error:
+                if spec.loses and not isinstance(error, errors.PyrelayError):
+                    error.add_note(_LOST)
+                raise
             finally:
                 for leaf, k in place.items():
                     if given[k] is not leaves[leaf]:
@@ -125,6 +129,13 @@ class Program:
             return assemble(spec.result, numbered, flat, made)
 
         return call
+
+
+#: What is added to an exception of a program that could not be followed to where it raises.
+_LOST = (
+    "pyrelay: lists, dicts and objects of the caller are as before the call; what it had written "
+    "to them when it raised is lost."
+)
 
 
 def _same_number(now: Any, then: Any) -> bool:

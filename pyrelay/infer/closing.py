@@ -83,9 +83,12 @@ class Close:
         settle(it)
         containers = [V.Ref(r) for r in attempt.containers]
         self._count_mentions([value, *containers])
-        tree = self._outcome(value, raised)
         for root in (*attempt.roots.values(), *attempt.containers):
-            it.content(root)  # what was written to it under other names is settled
+            it.settle(root)  # what was written to it under other names
+        varied = {r: c for r, c in it.heap.contents.items() if isinstance(c, V.Varied)}
+        it.heap.contents.update({r: c.plain for r, c in varied.items()})
+        tree = self._outcome(value, raised)  # which is read where nothing is raised
+        it.heap.contents.update(varied)
         changed = set(it.heap.changed_since(self.before))
         changed.update(r for r in it.heap.written if r not in self.before.contents)  # captured ones
         mutated: dict[int, int] = {}
@@ -95,7 +98,7 @@ class Close:
                 mutated[leaf] = self._result(it.content(root))
         for number, root in enumerate(attempt.containers):
             if root in changed and (
-                root in it.heap.written or not isinstance(it.content(root), V.Growing)
+                root in it.heap.written or not isinstance(it.heap.contents[root], V.Growing)
             ):
                 changes.append(self._change(number, root))
         trees = tuple(self._assigned())
@@ -111,7 +114,7 @@ class Close:
             tuple(attempt.guards.extents), _conditions(attempt.guards),
             tuple(attempt.guards.names.values()),
             tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
-            self._writes(mutated, changes, trees), attempt.guards.identity,
+            self._writes(mutated, changes, trees), attempt.guards.identity, False,
         )
 
     def _writes(
@@ -141,6 +144,9 @@ class Close:
         return len(self.atoms) - 1
 
     def _change(self, number: int, root: V.Root) -> ContainerChange:
+        content = self.it.heap.contents[root]
+        if isinstance(content, V.Varied):
+            return ContainerChange(number, "varied", (), (self._varied(content.value),))
         content = self.it.content(root)
         if isinstance(content, V.Growing):
             kind = "items"
@@ -307,6 +313,8 @@ class Close:
         if root in self.certain:
             return SharedResult(key)
         self.certain.add(root)
+        if isinstance(held, V.Varied):
+            return self._varied(held.value, root.kind, cls, key)
         given = given_back(self.it, V.Ref(root, cls))
         if given is not None:
             made, arguments = given
@@ -320,6 +328,25 @@ class Close:
             return NodeResult(kind, cls, tuple(content), parts, key)
         return NodeResult(kind, cls, (), tuple(self._tree(v) for v in content), key)
 
+
+    def _varied(
+        self, content: V.Value, kind: str = "", cls: Any = None, key: int = -1
+    ) -> ResultTree:
+        """A container whose structure depends on whether the program raised.
+
+        Without a kind, its content alone: a list or a dict.
+        """
+        if isinstance(content, V.Union):
+            index, certain, found = self._result(content.tag), set(self.certain), []
+            for case in content.cases:
+                found.append(self._varied(case, kind, cls, key))
+                self.certain = set(certain)
+            return CaseResult(index, tuple(found))
+        assert isinstance(content, V.Tuple)
+        names = content.cls.names  # type: ignore[union-attr]
+        plain = kind or ("list" if names is None else "dict")
+        parts = tuple(map(self._tree, content.items))
+        return NodeResult("record" if kind == "object" else plain, cls, names or (), parts, key)
 
     def _grown(self, content: V.Growing, key: int = -1) -> GrownResult:
         """The items of a growing list: its rows without the room to spare."""

@@ -30,6 +30,7 @@ from pyrelay.infer.layout import (
     children_of,
     content_children,
     content_head,
+    fitted_to,
     head_of,
     rebuild,
     rebuild_content,
@@ -196,6 +197,7 @@ class Encoder:
         if isinstance(layout, LGrown):
             self._grown(root, layout)
             return
+        content = fitted_to(content, layout)
         for child, inner in zip(content_children(content), layout.children, strict=True):
             self(child, inner)
 
@@ -382,7 +384,7 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
                 return False
             if isinstance(content, LGrown):
                 return True
-            own = heap.contents[value.root]
+            own = fitted_to(heap.contents[value.root], content)
             return content is None or (content_head(own) == content.head and all(
                 fits(v, c, heap)
                 for v, c in zip(content_children(own), content.children, strict=True)

@@ -139,12 +139,23 @@ def branch(
         it.builder.bind(If(test, blocks[0], blocks[1]), ())
         raise V.Diverges
     merged = _Merge(it, base, mark, paths, names, numbers, grows)
-    if tears:
+    if tears and not merged.going:
         merged.tear()
     results = merged.finish(test)
     if not ended:
         raise V.Raises
     return results
+
+
+def _going(it: Interpreter, alive: Sequence[_Path]) -> str:
+    """On which of two paths nothing is raised, where the caller gets what the other raises.
+
+    What a container holds after a raise nobody reads but the caller, so it may have any structure.
+    """
+    raised = [p.raised for p in alive]
+    if len(raised) < 2 or not any(raised) or not it.handling or not it.handling[-1].of_caller:
+        return ""
+    return "neither" if all(raised) else "left" if raised[1] else "right"
 
 
 class _Merge:
@@ -158,6 +169,7 @@ class _Merge:
         self.numbers = numbers
         self.grows = grows or it.rolling > 0 or it.program.splits == MOST_SPLITS
         self.alive = [p for p in paths if p.results is not None]
+        self.going = _going(it, self.alive)
         changed: dict[V.Root, None] = {}
         for path in self.alive:
             for root in path.heap.changed_since(base):
@@ -224,7 +236,7 @@ class _Merge:
         if len(described) == 1:
             return results, contents
         program = self.it.program
-        joiner = J.Joiner(True, self.grows, same=program.guards.same)
+        joiner = J.Joiner(True, self.grows, same=program.guards.same, going=self.going)
         more_results, more_contents = described[1]
         joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]
         return joined, [

@@ -351,7 +351,9 @@ class Fixpoint:
         return self.everything, list(self.changed), stale
 
     def _join_content(self, joiner: J.Joiner, root: V.Root, a: Any, b: Any) -> Any:
-        differ = isinstance(a, L.LNode) and (not isinstance(b, L.LNode) or a.head != b.head)
+        differ = isinstance(a, L.LNode) and (
+            not isinstance(b, L.LNode) or (a.head != b.head and not L.differ_by_raise(a, b))
+        )
         if differ and (root.kind != "list" or self.runner.keeps_lengths):
             raise V.NeedsUnrolling(
                 self.it.failure(

@@ -195,7 +195,13 @@ def on_its_way(it: Interpreter) -> V.Value:
 
 def nothing_raised(it: Interpreter) -> None:
     """Here nothing is on its way, whatever the cell may hold at other times."""
-    it.heap.contents[it.handling[-1].cell] = V.NONE
+    handling, contents = it.handling[-1], it.heap.contents
+    contents[handling.cell] = V.NONE
+    if handling.of_caller:
+        contents.update({
+            root: content.plain for root, content in contents.items()
+            if isinstance(content, V.Varied)
+        })
 
 
 def something_raised(it: Interpreter) -> None:

@@ -465,6 +465,8 @@ class Interpreter:
         """What an object contains now. Raises AliasError if that cannot be known."""
         self.settle(root)
         content = self.heap.contents[root]
+        if isinstance(content, V.Varied):
+            raise self.varied(root, self.builder.span)
         if isinstance(content, (V.Part, V.Lost)):
             from pyrelay.infer.lists import part_content
 

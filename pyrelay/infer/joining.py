@@ -29,6 +29,7 @@ from pyrelay.infer.layout import (
     as_template,
     inner_list,
     same_structure,
+    varying,
 )
 from pyrelay.infer.windows import whole
 from pyrelay.ir import dims, types
@@ -55,6 +56,8 @@ class Joiner:
     lists: dict[int, Any] = field(default_factory=dict)  # contents by the key of the place
     #: Whether two extents are equal, by a guard if need be.
     same: Callable[[Extent, Extent], bool] = operator.eq
+    #: On which path nothing is raised, where the other raises: "left", "right" or "neither".
+    going: str = ""
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
         if is_unread(a) or is_unread(b):
@@ -138,16 +141,29 @@ class Joiner:
         if isinstance(a, TensorType):
             return self.array_type(LPlace(-1, "array", None, a), LPlace(-1, "array", None, b))
         if isinstance(a, LNode) and isinstance(b, LNode) and a.head == b.head:
-            return self._alike(a, b)
+            return self._alike(a, b) if a.head[0] != "varied" else self._varied(a, b)
         moved = [x for x in (a, b) if isinstance(x, LNode) and x.head[0] in ("part", "lost")]
         if moved:  # of a list, on one path an item of another one
             always = moved[0].head[-1] == "from the start"
             return moved[0] if len(moved) == 1 and always else LNode(("lost",), ())
         if isinstance(a, LGrown) or isinstance(b, LGrown):
             return self._grown(a, b)
-        if kind == "list" and self.grows:
-            return self._grown(a, b)
-        raise JoinError(a, b, "their lengths or keys differ")
+        if kind == "list" and self.grows and "varied" not in (a.head[0], b.head[0]):
+            try:
+                return self._grown(a, b)
+            except JoinError:
+                if not self.going:
+                    raise
+        return self._varied(a, b)
+
+    def _varied(self, a: Any, b: Any) -> LNode:
+        """The join of two structures of a content, which only tell whether the program raised."""
+        x, y = varying(a), varying(b)
+        if x is None or y is None or not (self.going or x.head == y.head):
+            raise JoinError(a, b, "their lengths or keys differ")
+        going = x.head[1] if self.going in ("", "left") else y.head[1]
+        joined = replace(self, lenient=True)(x.children[0], y.children[0])
+        return LNode(("varied", None if self.going == "neither" else going), (joined,))
 
     def _grown(self, a: Any, b: Any) -> LGrown:
         inner = _ItemJoiner(bound=self.bound, pairs=self.pairs, same=self.same)

@@ -249,6 +249,8 @@ def content_head(content: Any) -> tuple[Any, ...]:
         return ("part", content.owner, content.path, content.slots, start)
     if isinstance(content, V.Lost):
         return ("lost",)
+    if isinstance(content, V.Varied):
+        return ("varied", content.going)
     return ("cell",)
 
 
@@ -264,7 +266,7 @@ def content_children(content: Any) -> tuple[V.Value, ...]:
         return (content.position,)
     if isinstance(content, V.Lost):
         return ()
-    return (content,)
+    return (content.value,) if isinstance(content, V.Varied) else (content,)
 
 
 def rebuild_content(head: tuple[Any, ...], children: Sequence[V.Value]) -> Any:
@@ -278,7 +280,37 @@ def rebuild_content(head: tuple[Any, ...], children: Sequence[V.Value]) -> Any:
             return V.Part(owner, children[0], path, slots)
         case ("lost",):
             return V.Lost()
+        case ("varied", going):
+            return V.Varied(children[0], going)
     return children[0]
+
+
+def fitted_to(content: Any, layout: Any) -> Any:
+    """A container's content, as one that varies where the layout says so."""
+    varies = isinstance(layout, LNode) and layout.head[0] == "varied"
+    if not varies or isinstance(content, V.Varied):
+        return content
+    going = V.Structure.of(content)
+    return V.Varied(V.Tuple(content_children(content), going), going)  # type: ignore[arg-type]
+
+
+def differ_by_raise(a: LNode, b: LNode) -> bool:
+    """Whether two contents have one structure where the program does not raise."""
+    x, y = varying(a), varying(b)
+    return x is not None and y is not None and x.head == y.head and x.head[1] is not None
+
+
+def varying(layout: LNode) -> LNode | None:
+    """The layout of a content as of one that varies; None if its structure is no plain one."""
+    match layout.head:
+        case ("varied", _):
+            return layout
+        case ("pairs", _) | ("items", _):
+            names = layout.head[1] if layout.head[0] == "pairs" else None
+            going = V.Structure(len(layout.children), names)
+            head = ("tuple", going, len(layout.children))
+            return LNode(("varied", going), (LNode(head, layout.children),))
+    return None
 
 
 # -- items of growing lists ------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pyrelay.infer import characters, lists, protocols, sets
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
-from pyrelay.infer.attributes import of_class
+from pyrelay.infer.attributes import is_our_own, of_class
 from pyrelay.infer.calls import call, unsupported
 from pyrelay.infer.generators import collected, is_generator, iterator
 from pyrelay.infer.in_python import containers, iteration, python_math
@@ -48,7 +48,21 @@ def range_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = ONE) -
                 f"range() needs integers, not {V.describe(value)}",
                 hints=("write int(...) or use //",),
             )
-    return V.Range(*(_python_int(it, v) for v in (start, stop, c)))
+    start, stop, step = (_python_int(it, v) for v in (start, stop, c))
+    if isinstance(step, V.Scalar) and not is_our_own(it):
+        _refuse_zero(it, step)
+    return V.Range(start, stop, step)
+
+
+def _refuse_zero(it: Interpreter, step: V.Value) -> None:
+    """Raise as Python does for a range whose step is 0 when the program runs."""
+
+    from pyrelay.infer.control import branch
+
+    def complain() -> list[V.Value]:
+        raise raised(it, ValueError("range() arg 3 must not be zero"))
+
+    branch(it, it.atom(compare(it, "==", step, ZERO)), complain, list)
 
 
 def _python_int(it: Interpreter, value: V.Value) -> V.Value:

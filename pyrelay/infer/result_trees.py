@@ -325,7 +325,9 @@ def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any
 
 def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any]) -> None:
     """Give a caller's list, dict or object the content it has after the program."""
-    if kind == "list":
+    if kind == "varied":
+        _restore_varied(container, parts[0])
+    elif kind == "list":
         container[:] = parts
     elif kind == "items":
         (container[:],) = parts
@@ -338,4 +340,16 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         random_state.store(container, parts[0])
     else:
         for name, part in zip(names, parts, strict=True):
+            object.__setattr__(container, name, part)
+
+
+def _restore_varied(container: Any, content: Any) -> None:
+    """As `restore`, for what the container holds where a program raises: a list or a dict."""
+    if isinstance(container, list):
+        container[:] = content
+    elif isinstance(container, dict):
+        container.clear()
+        container.update(content)
+    else:
+        for name, part in content.items():
             object.__setattr__(container, name, part)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
@@ -466,7 +466,7 @@ def _specialised(
             exact += 1
             if exact > _MOST_EXACT and refusal is not None:
                 if losing is not None:
-                    return losing, False
+                    return replace(losing, loses=True), False
                 raise refusal from None
             continue
         except _NeedsWrites as need:
@@ -481,7 +481,7 @@ def _specialised(
             lends = True
         elif open_keys <= tables:
             if losing is not None:
-                return losing, False
+                return replace(losing, loses=True), False
             raise (refusal or failure) from None
         refusal = refusal or failure
         tables |= open_keys

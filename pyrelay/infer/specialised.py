@@ -73,3 +73,5 @@ class Specialised:
     writes: tuple[tuple[str, errors.Span | None], ...]
     #: whether it asks if two objects are one, so that passing one twice is another program
     identity: bool
+    #: whether lists, dicts and objects of the caller are as before the call where it raises
+    loses: bool

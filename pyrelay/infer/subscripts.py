@@ -13,6 +13,7 @@ from pyrelay import errors
 from pyrelay.infer import characters, choice, lists, text
 from pyrelay.infer import values as V
 from pyrelay.infer.handling import catches
+from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.open_keys import key_of
 from pyrelay.infer.operators import binary, compare, extent_of, number_of_enum, poly_of, raised
@@ -66,9 +67,7 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.Data() if is_namedtuple(obj):
             return choice.item(it, fields(it, obj), key, "tuple")
         case V.Range():
-            from pyrelay.infer.iteration import iterate
-
-            return iterate(it, obj).item(key)
+            return _index_range(it, obj, number_of_enum(key))
         case _ if text.is_text(obj) and (found := characters.item(it, obj, key)) is not None:
             return found
         case V.Text():
@@ -85,6 +84,21 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
                 raise it.failure(errors.TypeMismatchError, str(error)) from None
             return captured(it, found)
     raise it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
+
+
+def _index_range(it: Interpreter, obj: V.Range, key: V.Value) -> V.Value:
+    from pyrelay.infer.calls import call
+
+    if isinstance(key, V.Slice):
+        bounds = (key.start, key.stop, key.step)
+        return call(it, V.Known(ranges.part), (obj, *bounds), {})
+    ty = V.number_type(key)
+    if ty is None or ty.dtype.kind not in "iub":
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"range indices must be integers or slices, not {V.describe(key)}",
+        )
+    return call(it, V.Known(ranges.item), (obj, key), {})
 
 
 def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.Value:

@@ -299,6 +299,43 @@ class Lost:
     """The content of a list that became an item of another one, which is not known here."""
 
 
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """How the content of a container is made: of items, or of values that have these names."""
+
+    count: int
+    names: tuple[Any, ...] | None = None
+
+    @classmethod
+    def of(cls, content: Any) -> Structure:
+        """The structure of the content of a list (a tuple), a dict or an object (a dict)."""
+        return cls(len(content), tuple(content) if isinstance(content, dict) else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Varied:
+    """The content of a container whose structure depends on whether the program raised.
+
+    A `Tuple` of class `Structure` or a union of those. Where nothing is raised it has the structure
+    `going`; only there can it be read (see `handling.nothing_raised`).
+    """
+
+    value: Value
+    going: Structure | None
+
+    @property
+    def plain(self) -> Any:
+        """The content where nothing is raised."""
+        cases = self.value.possible if isinstance(self.value, Union) else (self.value,)
+        for case in cases:
+            assert isinstance(case, Tuple)
+            structure: Any = case.cls
+            if self.going is not None and structure == self.going:
+                names = self.going.names
+                return case.items if names is None else dict(zip(names, case.items, strict=True))
+        return self
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
     """A node of a recursive data type: `row` of the columns of the class that `kind` stands for.

@@ -185,3 +185,19 @@ def test_text_in_an_exception_shows_the_kind_of_its_numbers() -> None:
     compiled = pyrelay.jit(shows)
     for number in NUMBERS:
         assert _raised(compiled, number).args == _raised(shows, number).args
+
+
+def bottomless(d: Any, n: int) -> Any:
+    if n == 0:
+        d["bottom"] = 1
+        raise ValueError("bottom")
+    d["n"] = n
+    return bottomless(d, n - 1) + 1
+
+
+def test_an_exception_says_when_writes_before_it_are_lost() -> None:
+    given = {"n": 0}
+    with pytest.raises(ValueError, match="bottom") as caught:
+        pyrelay.jit(bottomless)(given, 3)
+    lost = given != {"n": 1, "bottom": 1}
+    assert lost == any("is lost" in note for note in getattr(caught.value, "__notes__", ()))

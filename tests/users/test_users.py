@@ -42,6 +42,8 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     positions,
     raised_classes,
     raising,
+    raising_structures,
+    ranges,
     refusals,
     roots,
     rows,
