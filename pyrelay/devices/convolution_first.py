@@ -213,13 +213,11 @@ def kernel(block, begin, end):
                         at = (c * lines + tap * step0 % stride0 * variants) * line
                         at += tap * step0 // stride0 * out1 * out2
                         for variant in range(variants):
-                            store_ordered_i64(table, 2 * k, k)
-                            store_ordered_i64(table, 2 * k + 1, at + variant * line)
+                            store_ordered_i64(table, k, at + variant * line)
                             k += 1
             else:
                 for r in range(r_count):
-                    store_ordered_i64(table, 2 * r, r)
-                    store_ordered_i64(table, 2 * r + 1, r * line)
+                    store_ordered_i64(table, r, r * line)
             store_ordered_i64(
                 words, 0, w + ((group * outputs + o0) * depth_all + k0) * {size})
             store_ordered_i64(words, 1, depth_all)
@@ -266,8 +264,7 @@ _WINOGRAD = """\
         spectra, values = local_f32({spectra_size}), local_f32({values_size})
         sums, lines = local_f32({values_size}), local_f32({lines_size})
         for k in range({block}):
-            store_ordered_i64(table, 2 * k, k)
-            store_ordered_i64(table, 2 * k + 1, k * {tile_line})
+            store_ordered_i64(table, k, k * {tile_line})
         for unit in range(begin * all_tiled // all_units, end * all_tiled // all_units):
             o0, rest = unit % output_blocks * {block}, unit // output_blocks
             o_count = outputs - o0 if outputs - o0 < {block} else {block}
@@ -387,6 +384,6 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=COLUMNS,
         columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
-        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=2 * _TAPS,
+        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS,
         finishing=5 + FINISHING_OPERANDS,
     )  # fmt: skip

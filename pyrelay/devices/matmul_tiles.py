@@ -109,6 +109,14 @@ class Code:
         callee = self.b.module.globals.get(name) or llvm.Function(self.b.module, signature, name)
         return self.b.call(callee, [x, y, addend])
 
+    def sum(self, x: Any) -> Any:
+        """The sum of a vector's elements, in any order."""
+        element, module = self.shape.element, self.b.module
+        signature = llvm.FunctionType(element, [element, self.shape.vector])
+        name = f"llvm.vector.reduce.fadd.{self.suffix}"
+        callee = module.globals.get(name) or llvm.Function(module, signature, name)
+        return self.b.call(callee, [llvm.Constant(element, -0.0), x], fastmath=("reassoc",))
+
     def prefetch(self, pointer: Any) -> None:
         """Fetches a cache line that will be written."""
         byte = self.b.bitcast(pointer, llvm.IntType(8).as_pointer())
@@ -312,21 +320,12 @@ def dots(
             lanes = b.load(b.gep(stored, [b.add(first, column)], source_etype=shape.vector))
             place = code.at(line, column)
             old = b.select(keeps, code.load_scalar(place), nothing)
-            b.store(b.fadd(_total(code, lanes), old), place)
+            b.store(b.fadd(code.sum(lanes), old), place)
             return []
 
         return code.loop(columns, 1, [], finish)
 
     code.loop(rows, 1, [], finish_row)
-
-
-def _total(code: Code, vector: Any) -> Any:
-    """The sum of a vector's lanes, in the order that is fastest."""
-    element, module = code.shape.element, code.b.module
-    name = f"llvm.vector.reduce.fadd.{code.suffix}"
-    signature = llvm.FunctionType(element, [element, vector.type])
-    callee = module.globals.get(name) or llvm.Function(module, signature, name)
-    return code.b.call(callee, [llvm.Constant(element, -0.0), vector], fastmath=("reassoc",))
 
 
 def pack(

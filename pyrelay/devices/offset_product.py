@@ -4,14 +4,14 @@ In: words that describe a product; out: LLVM functions, and the intrinsics that 
 kernel's text. Names are made on demand, for vectors of so many elements:
 
 ``offset_product_f32x8(words)``
-    ``c[i, j] (+)= sum over k of a[i, place[k]] * b[offset[k] + j]``: neither operand is copied.
+    ``c[i, j] (+)= sum over k of a[i, k] * b[offset[k] + j]``: neither operand is copied.
     The offsets select lines that may overlap, such as those of an image's patches (Cho and Brand,
     *MEC: Memory-efficient Convolution*, 2017). Words, strides in elements:
 
         words[0..1]  address of a, elements from one row of it to the next
         words[2]     address of b
         words[3..4]  address of c, elements from one row of it to the next
-        words[5]     address of a table of pairs of words, place and offset for each k
+        words[5]     address of a table of words, the offset for each k
         words[6..8]  rows, columns, how many k
         words[9]     0 to overwrite c, else to add to it
 
@@ -30,7 +30,8 @@ kernel's text. Names are made on demand, for vectors of so many elements:
     addresses. Writes whole vectors: what follows ``count`` is overwritten.
 
 Panels of columns stay in the first cache while bands of rows pass (Goto and van de Geijn,
-*Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008).
+*Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008). Columns left over that fill
+no more than half a vector are dot products along k: images of 7 by 7 or 9 by 9 leave one.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from pyrelay.devices.llvm_writer import WORD, Function, Word
 from pyrelay.devices.matmul_tiles import Code, Shape
 
 BAND = 128  # rows of a that stay in the second cache
+_DOTS = 1024  # most terms of dot products: columns of so many are copied
 _WORDS = 10
 
 
@@ -84,24 +86,29 @@ class _Product:
 
     def _panels(self) -> None:
         f, wide = self.f, 2 * self.lanes
-        with (
-            over(f, 0, self.m, BAND) as h0,
-            over(f, 0, self.n, wide) as j,
-            over(f, h0, f.smaller(self.m, h0 + BAND), self.tall) as i,
-        ):
-            rows = f.smaller(f.smaller(self.m, h0 + BAND) - i, self.tall)
-            columns = self.n - j
-            with f.either(columns >= wide) as (whole, rest):
-                with whole, f.either(rows > self.tall - 2) as (many, few):
-                    with many:
-                        self._tile(self.tall, 2, i, j, rows)
-                    with few:
-                        self._tile(self.tall - 2, 2, i, j, rows)
-                with rest, f.either(columns > self.lanes) as (broad, narrow):
-                    with broad:
-                        self._tile(self.tall, 2, i, j, rows, columns)
-                    with narrow:
-                        self._tile(self.tall, 1, i, j, rows, columns)
+        with over(f, 0, self.m, BAND) as h0, over(f, 0, self.n, wide) as j:
+            columns, end = self.n - j, f.smaller(self.m, h0 + BAND)
+            fitting = (columns <= self.lanes // 2) & (self.k <= _DOTS)
+            with f.either(fitting) as (dots, tiles):
+                with dots:
+                    self._dots(h0, end, j, columns)
+                with tiles, over(f, h0, end, self.tall) as i:
+                    self._tiles(i, j, f.smaller(end - i, self.tall), columns)
+
+    def _tiles(self, i: Word, j: Word, rows: Word, columns: Word) -> None:
+        """The tile at row ``i`` and column ``j`` that suits what is left."""
+        f = self.f
+        with f.either(columns >= 2 * self.lanes) as (whole, rest):
+            with whole, f.either(rows > self.tall - 2) as (many, few):
+                with many:
+                    self._tile(self.tall, 2, i, j, rows)
+                with few:
+                    self._tile(self.tall - 2, 2, i, j, rows)
+            with rest, f.either(columns > self.lanes) as (broad, narrow):
+                with broad:
+                    self._tile(self.tall, 2, i, j, rows, columns)
+                with narrow:
+                    self._tile(self.tall, 1, i, j, rows, columns)
 
     def _tile(
         self, tall: int, across: int, i: Word, j: Word, rows: Word, columns: Word | None = None
@@ -121,14 +128,11 @@ class _Product:
             return code.load(place) if mask is None else code.load_masked(place, mask)
 
         def body(k: Any, sums: list[Any]) -> list[Any]:
-            pair = b.gep(table, [b.shl(k, WORD(1))], source_etype=WORD)
-            place = b.load(pair, typ=WORD)
-            offset = b.load(b.gep(pair, [WORD(1)], source_etype=WORD), typ=WORD)
-            source = code.at(line, offset)
+            source = code.at(line, b.load(b.gep(table, [k], source_etype=WORD), typ=WORD))
             vectors = [code.load(code.at(source, code.word(v * lanes))) for v in range(across)]
             out = []
             for row, pointer in enumerate(row_pointers):
-                factor = code.splat(code.load_scalar(code.at(pointer, place)))
+                factor = code.splat(code.load_scalar(code.at(pointer, k)))
                 for v, vector in enumerate(vectors):
                     out.append(code.fma(factor, vector, sums[row * across + v]))
             return out
@@ -160,6 +164,54 @@ class _Product:
                 finish(added=False)
             with kept:
                 finish(added=True)
+
+    def _dots(self, start: Word, end: Word, j: Word, columns: Word) -> None:
+        """Rows ``start`` to ``end`` of the columns from ``j`` on, less than a vector of them."""
+        f, b, lanes = self.f, self.f.b, self.lanes
+        code = Code(b, Shape(self.element, lanes, self.tall, 1))
+        line = _DOTS + lanes
+        with b.goto_entry_block():
+            turned = b.alloca(self.element, size=code.word(lanes // 2 * line))
+            turned.align = 64
+        whole = self.k & -lanes
+        right = code.pointer(self._at(self.b, j).raw)
+        table = b.inttoptr(self.table.raw, WORD.as_pointer())
+        with f.counting(columns) as column:
+            own = code.at(turned, (column * line).raw)
+            code.store(llvm.Constant(code.shape.vector, None), code.at(own, whole.raw))
+            with f.counting(self.k) as k:
+                offset = b.load(b.gep(table, [k.raw], source_etype=WORD), typ=WORD)
+                value = code.load_scalar(code.at(code.at(right, offset), column.raw))
+                b.store(value, code.at(own, k.raw))
+        with over(f, start, end, self.tall) as i, f.counting(columns) as column:
+            self._dot_tile(code, i, end - i, j + column, code.at(turned, (column * line).raw))
+
+    def _dot_tile(self, code: Code, i: Word, rows: Word, j: Word, column: Any) -> None:
+        """Elements of one column, at most as many as a tile is tall."""
+        b, lanes = self.f.b, self.lanes
+        valid = self.f.smaller(rows, self.tall).raw
+        a = code.pointer(self._at(self.a, i * self.a_row).raw)
+        lines = code.clamped_rows(a, self.a_row.raw, self.tall, valid)
+
+        def body(k: Any, sums: list[Any]) -> list[Any]:
+            vector = code.load(code.at(column, k))
+            pairs = zip(lines, sums, strict=True)
+            return [code.fma(code.load(code.at(line, k)), vector, total) for line, total in pairs]
+
+        zero, whole = llvm.Constant(code.shape.vector, None), self.k & -lanes
+        sums = code.loop(whole.raw, lanes, [zero] * self.tall, body)
+        mask = code.below((self.k - whole).raw, 0)
+        vector = code.load(code.at(column, whole.raw))
+        totals = [
+            code.sum(code.fma(code.load_masked(code.at(line, whole.raw), mask), vector, total))
+            for line, total in zip(lines, sums, strict=True)
+        ]
+        c = code.pointer(self._at(self.c, i * self.c_row + j).raw)
+        places = code.clamped_rows(c, self.c_row.raw, self.tall, valid)
+        kept, nothing = self.keep.differs(0).raw, llvm.Constant(self.element, 0.0)
+        old = [b.select(kept, code.load_scalar(place), nothing) for place in places]
+        for place, before, total in zip(places, old, totals, strict=True):
+            b.store(b.fadd(before, total), place)
 
 
 class _LineSums:
