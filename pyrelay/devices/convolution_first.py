@@ -16,6 +16,7 @@ The first axis that is not of extent 1 counts the rows; a row has the positions 
 
 from __future__ import annotations
 
+from pyrelay.devices.convolution_single import SINGLE
 from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
 
@@ -24,11 +25,13 @@ COLUMNS = 128
 _DEPTH = 160  # values of k at a time
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
+_STRIDES = 16  # longest that channels by themselves have lines for
+_FINISHED = 2048  # outputs of such channels that are finished together
 MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
 
 _FORWARD = """\
 from pyrelay.devices.offset_product import (
-    copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors})
+    copy_lines_{vectors}, copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors})
 {transforms}
 from pyrelay.devices.vocabulary import *
 
@@ -72,59 +75,8 @@ def kernel(block, begin, end):
         store_ordered_i64(finishing, 4, pixels)
         for k in range(param_i64(block, 27)):
             store_ordered_i64(finishing, 5 + k, param_i64(block, 28 + k))
-    # Every channel by itself: lines of the image and their sums are as long as those of positions.
-    phases2 = stride2 if taps2 > 1 and step2 % stride2 != 0 else 1
-    width = out2 + (taps2 - 1) * step2 // stride2
-    reach = (taps0 - 1) * step0 // stride0
-    height = {scratch} // (phases * phases2 * width) - reach if width > 0 else 0
-    single = channels == 1 and outputs == 1 and flat and height > 0 and taps <= {taps_most}
+{single}
 {winograd}
-    unit = begin
-    while single and unit < end:
-        plane, part = unit // blocks, unit % blocks
-        last = part + end - unit
-        last = blocks if blocks < last else last
-        unit += last - part
-        q0, q_end = part * out0 // blocks, last * out0 // blocks
-        while q0 < q_end:
-            q_count = q_end - q0 if q_end - q0 < height else height
-            lines = q_count + reach
-            for phase in range(phases * phases2):
-                phase0, phase2 = phase // phases2, phase % phases2
-                t2 = phase2 - before2
-                low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
-                high = (extent2 - t2 + stride2 - 1) // stride2
-                low = width if low > width else low
-                high = low if high < low else (width if high > width else high)
-                target = patches + phase * lines * width * {size}
-                t0 = q0 * stride0 + phase0 - before0
-                for r in range(lines):
-                    low_here = 0 if t0 < 0 or t0 >= extent0 else low
-                    high_here = 0 if t0 < 0 or t0 >= extent0 else high
-                    source = x + (plane * image + t0 * extent2 + t2) * {size}
-                    copy_run_{vectors}(target, source, low_here, high_here, width, stride2)
-                    target += width * {size}
-                    t0 += stride0
-            for tap0 in range(taps0):
-                for tap2 in range(taps2):
-                    phase = tap0 * step0 % stride0 * phases2 + tap2 * step2 % stride2
-                    at = (phase * lines + tap0 * step0 // stride0) * width
-                    store_ordered_i64(table, tap0 * taps2 + tap2, at + tap2 * step2 // stride2)
-            store_ordered_i64(words, 0, patches)
-            store_ordered_i64(words, 1, width)
-            store_ordered_i64(words, 2, y + (plane * pixels + q0 * out2) * {size})
-            store_ordered_i64(words, 3, out2)
-            store_ordered_i64(words, 4, w + plane % groups * taps * {size})
-            store_ordered_i64(words, 5, table)
-            store_ordered_i64(words, 6, q_count)
-            store_ordered_i64(words, 7, out2)
-            store_ordered_i64(words, 8, taps)
-            line_sums_{vectors}(words)
-            if finisher != 0:
-                store_ordered_i64(finishing, 2, q0 * out2)
-                store_ordered_i64(finishing, 3, (q0 + q_count) * out2)
-                call_address(finisher, finishing, plane, plane + 1)
-            q0 += height
     while unit < end:
         column_block, rest = unit % column_blocks, unit // column_blocks
         last = column_block + end - unit
@@ -379,8 +331,12 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         parts = ("image", "weights", "outputs")
         names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
         transforms = f"from pyrelay.devices.winograd import (\n    {names})"
+    single = SINGLE.format(
+        vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes, lanes_most=lanes - 1,
+        scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES, finished=_FINISHED,
+    )
     return _FORWARD.format(
-        winograd=winograd, transforms=transforms,
+        single=single, winograd=winograd, transforms=transforms,
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=COLUMNS,
         columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,

@@ -29,6 +29,10 @@ kernel's text. Names are made on demand, for vectors of so many elements:
     ``target[j] = source[j * stride]`` for ``low <= j < high`` and 0 for the other ``j < count``;
     addresses. Writes whole vectors: what follows ``count`` is overwritten.
 
+``copy_lines_f32x8(target, count, source, line, lines, first, last, low, high, stride)``
+    The same for ``lines`` lines, ``count`` (whole vectors) elements of the target and ``line`` of
+    the source apart; lines before ``first`` and from ``last`` on are 0.
+
 Panels of columns stay in the first cache while bands of rows pass (Goto and van de Geijn,
 *Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008). Columns left over that fill
 no more than half a vector are dot products along k: images of 7 by 7 or 9 by 9 leave one.
@@ -275,82 +279,130 @@ class _LineSums:
                 code.store(total, place)
 
 
-class _CopyRun:
-    """Writes the function ``copy_run``."""
+class _Copy:
+    """Writes ``copy_run`` and ``copy_lines``: how a line's vectors are read, by its stride."""
 
-    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+    def __init__(
+        self, module: llvm.Module, name: str, dtype: str, lanes: int, parameters: int
+    ) -> None:
         self.element, self.lanes = LLVM_TYPES[SHORT_NAMES[dtype]], lanes
-        self.f = f = Function(module, name, 6)
-        f.native.linkage = "internal"
-        target, source, self.low, self.high, self.count, self.stride = f.parameters
-        self.code = Code(f.b, Shape(self.element, lanes, 1, 1))
-        self.to, self.source = self.code.pointer(target.raw), self.code.pointer(source.raw)
+        self.f = Function(module, name, parameters)
+        self.f.native.linkage = "internal"
+        self.code = Code(self.f.b, Shape(self.element, lanes, 1, 1))
+        self.low = self.high = self.count = self.stride = self.f.number(0)
+
+    def _by_stride(self) -> None:
+        f = self.f
         with f.either(self.stride.equals(1)) as (adjacent, apart):
             with adjacent:
-                self._adjacent()
+                self._vectors(1)
             with apart, f.either(self.stride.equals(2)) as (every_other, far):
                 with every_other:
-                    self._every_other()
+                    self._vectors(2)
                 with far:
                     self._far()
         f.ret(0)
 
-    def _inside(self, j: Word, low: Word, high: Word) -> Any:
-        """The mask of those of the places j, j + 1, ... that lie in low ... high."""
-        code = self.code
-        below = code.below((high - j).raw, 0)
-        return code.b.and_(below, code.b.not_(code.below((low - j).raw, 0)))
-
-    def _adjacent(self) -> None:
-        f, code = self.f, self.code
-        with over(f, 0, self.count, self.lanes) as j:
-            source, to = code.at(self.source, j.raw), code.at(self.to, j.raw)
-            with f.either((self.low <= j) & (j + self.lanes <= self.high)) as (whole, part):
-                with whole:
-                    code.store(code.load(source), to)
-                with part:
-                    code.store(code.load_masked(source, self._inside(j, self.low, self.high)), to)
-
-    def _every_other(self) -> None:
-        """The even places of two vectors; what lies behind the last one is not read."""
-        code, lanes = self.code, self.lanes
-        even = llvm.Constant(
-            llvm.VectorType(llvm.IntType(32), lanes), [2 * lane for lane in range(lanes)]
-        )
-        f = self.f
-
-        def store(j: Word, load: Callable[[Word], Any]) -> None:
-            pair = [load(j * 2), load(j * 2 + lanes)]
-            code.store(code.b.shuffle_vector(*pair, even), code.at(self.to, j.raw))
-
-        def load(at: Word) -> Any:
-            return code.load(code.at(self.source, at.raw))
-
-        def load_masked(at: Word) -> Any:
-            mask = self._inside(at, self.low * 2, self.high * 2 - 1)
-            return code.load_masked(code.at(self.source, at.raw), mask)
-
+    def _vectors(self, stride: int) -> None:
+        """A vector of the target at a time: all of it, or what lies within low ... high."""
+        f, code, lanes = self.f, self.code, self.lanes
         with over(f, 0, self.count, lanes) as j:
-            inside = (self.low <= j) & (j + lanes < self.high)
+            # What lies behind the last element is not read, nor what a stride leaves out.
+            behind = self.high if stride == 1 else self.high * 2 - 1
+            at = j * stride
+            inside = (self.low <= j) & (at + stride * lanes <= behind)
             with f.either(inside) as (whole, part):
                 with whole:
-                    store(j, load)
+                    self._lines(j, [(code.word(v * lanes), None) for v in range(stride)])
                 with part:
-                    store(j, load_masked)
+                    masks = []
+                    for v in range(stride):
+                        below = code.below((behind - at).raw, v * lanes)
+                        before = code.below((self.low * stride - at).raw, v * lanes)
+                        masks.append((code.word(v * lanes), f.b.and_(below, f.b.not_(before))))
+                    self._lines(j, masks)
+
+    def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
+        """The vector at ``j`` of every line, from one of the image or the even places of two."""
+        raise NotImplementedError
+
+    def _vector(self, source: Any, parts: list[tuple[Any, Any]]) -> Any:
+        code = self.code
+        found = []
+        for step, mask in parts:
+            place = code.at(source, step)
+            found.append(code.load(place) if mask is None else code.load_masked(place, mask))
+        if len(found) == 1:
+            return found[0]
+        even = [2 * lane for lane in range(self.lanes)]
+        kind = llvm.VectorType(llvm.IntType(32), self.lanes)
+        return code.b.shuffle_vector(*found, llvm.Constant(kind, even))
 
     def _far(self) -> None:
+        """Other strides: an element at a time."""
+        raise NotImplementedError
+
+    def _elements(self, to: Any, source: Any) -> None:
         f, code = self.f, self.code
         nothing = llvm.Constant(self.element, 0.0)
         for start, stop in ((f.number(0), self.low), (self.high, self.count)):
             with over(f, start, stop, 1) as j:
-                f.b.store(nothing, code.at(self.to, j.raw))
+                f.b.store(nothing, code.at(to, j.raw))
         with over(f, self.low, self.high, 1) as j:
-            value = code.load_scalar(code.at(self.source, (j * self.stride).raw))
-            f.b.store(value, code.at(self.to, j.raw))
+            value = code.load_scalar(code.at(source, (j * self.stride).raw))
+            f.b.store(value, code.at(to, j.raw))
+
+
+class _CopyRun(_Copy):
+    """Writes the function ``copy_run``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+        super().__init__(module, name, dtype, lanes, 6)
+        target, source, self.low, self.high, self.count, self.stride = self.f.parameters
+        self.to, self.source = self.code.pointer(target.raw), self.code.pointer(source.raw)
+        self._by_stride()
+
+    def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
+        code = self.code
+        source = code.at(self.source, (j * len(parts)).raw)
+        code.store(self._vector(source, parts), code.at(self.to, j.raw))
+
+    def _far(self) -> None:
+        self._elements(self.to, self.source)
+
+
+class _CopyLines(_Copy):
+    """Writes the function ``copy_lines``."""
+
+    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
+        super().__init__(module, name, dtype, lanes, 10)
+        f, code = self.f, self.code
+        (target, self.count, source, self.line, lines, self.first, self.last, self.low, self.high,
+         self.stride) = f.parameters  # fmt: skip
+        self.to, self.source = code.pointer(target.raw), code.pointer(source.raw)
+        zero = llvm.Constant(code.shape.vector, None)
+        for start, stop in ((f.number(0), self.first), (self.last, lines)):
+            with over(f, start * self.count, stop * self.count, lanes) as j:
+                code.store(zero, code.at(self.to, j.raw))
+        self._by_stride()
+
+    def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
+        f, code = self.f, self.code
+        with over(f, self.first, self.last, 1) as line:
+            source = code.at(self.source, (line * self.line + j * len(parts)).raw)
+            to = code.at(self.to, (line * self.count + j).raw)
+            code.store(self._vector(source, parts), to)
+
+    def _far(self) -> None:
+        f, code = self.f, self.code
+        with over(f, self.first, self.last, 1) as line:
+            to = code.at(self.to, (line * self.count).raw)
+            self._elements(to, code.at(self.source, (line * self.line).raw))
 
 
 _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
     "offset_product": (_Product, 1), "line_sums": (_LineSums, 1), "copy_run": (_CopyRun, 6),
+    "copy_lines": (_CopyLines, 10),
 }
 
 
@@ -366,7 +418,7 @@ def _intrinsic(name: str, writer: str, dtype: str, lanes: int) -> Intrinsic:
 
 
 def __getattr__(name: str) -> Intrinsic:
-    match = re.fullmatch(r"(offset_product|line_sums|copy_run)_(f32|f64)x(2|4|8|16)", name)
+    match = re.fullmatch(rf"({'|'.join(_WRITERS)})_(f32|f64)x(2|4|8|16)", name)
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _intrinsic(name, match[1], match[2], int(match[3]))
