@@ -21,7 +21,7 @@ from pyrelay.devices.llvm_writer import INT32, VOID, Function, Word
 GRAIN = 5_000_000
 """Picoseconds of work that a chunk should have at least."""
 
-WORTH_SHARING = 12_000_000
+WORTH_SHARING = 10_000_000
 """Picoseconds of work from which on a launch pays on workers that are awake: handing over and
 waiting costs 1-2 microseconds where it was measured."""
 

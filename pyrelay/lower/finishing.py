@@ -11,7 +11,9 @@ where row 0 and column 0 of the product would be; BOUND 0 and 1, the first colum
 columns; BOUND 2, the elements from one row of the product to the next. Rows count the axes before
 the columns' (batch axes included) together. `target.MatmulKernel` says how a product is told.
 
-The product may lie in the buffer of a result: an element is read before it is overwritten.
+The product may lie in the buffer of a result: an element is read before it is overwritten. Where it
+is several matrices side by side, as the gates of a recurrent cell are, BOUND 0 and 1 are columns of
+one of them, and the kernel reads that column of each.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from pyrelay.lower.kernel import BOUND, PRODUCT, Array, Kernel, Lowering, Parame
 from pyrelay.lower.reductions import RuleEmitter
 from pyrelay.lower.schedule import Result, Schedule, Space, collapsed, one_by_one
 from pyrelay.lower.values import Value
-from pyrelay.opt.finishing import finishes, first_column_axis
+from pyrelay.opt.finishing import finishes, first_column_axis, gates
 from pyrelay.opt.places import is_view
 from pyrelay.opt.shapes import shape_of
 
@@ -52,7 +54,8 @@ def finished(function: Function, product: Let) -> Lowering:
     (made,) = product.outs
     results = [r for r in function.body.results if r is not made]
     space = _space(results)
-    if not finishes(product, function.body.lets, space):
+    count = gates(product, function.body.lets, space)
+    if not count:
         raise InvariantError("a kernel reads a product before it is complete", span=product.span)
     rest = without_product(function, product)
     spans = tuple(let.span for let in function.body.lets if let.span is not None)
@@ -61,7 +64,7 @@ def finished(function: Function, product: Let) -> Lowering:
     places = {param: k for k, param in enumerate(function.params)}
     operands = tuple(places[a] for a in walk.operands(product.rhs) if isinstance(a, Var))
     itself = next((k for k, r in enumerate(function.body.results) if r is made), None)
-    return Lowering((kernel,), shares=shares, product=Product(product, operands, itself))
+    return Lowering((kernel,), shares=shares, product=Product(product, operands, itself, count))
 
 
 def in_place(function: Function, product: Let) -> Kernel:
@@ -85,7 +88,8 @@ def _kernel(
     rest: Function, product: Let, space: Shape, spans: Sequence[Span], in_place: bool = False
 ) -> Kernel:
     split = first_column_axis(product, space)
-    assert split is not None
+    beside = split is None  # matrices side by side, of two axes
+    split = 1 if split is None else split
     (made,) = product.outs
     wanted = [Result(k, r, space) for k, r in enumerate(rest.body.results) if r is not made]
     # Views are read where they are used: a bias that is reshaped cuts no run as the bias would.
@@ -93,8 +97,9 @@ def _kernel(
     both = collapsed(space, [*map(shape_of, dict.fromkeys(read)), space[split:]])
     rows, columns = _cut(both, split)
     apart = one_by_one(space[:split]), one_by_one(space[split:])
-    for attempt in (rows, columns), (apart[0], columns), apart:
-        elements = _Finished(RuleEmitter(rest.dims), rest, made, in_place)
+    attempts = [apart] if beside else [(rows, columns), (apart[0], columns), apart]
+    for attempt in attempts:
+        elements = _Finished(RuleEmitter(rest.dims), rest, made, in_place, beside)
         schedule = Schedule(elements)
         extent = _write(schedule, elements, wanted, *attempt)
         if not schedule.taken_apart:
@@ -143,7 +148,7 @@ def _write(
     def row(p: Value) -> None:
         outer = index(p, rows)
         first, stop, line = (s.read(Parameter(BOUND, k, i64)) for k in range(FILLED_IN - 1))
-        start = p * line
+        start = elements.row = p * line
         if column_count == 1:
             elements.place = start
             zeros = (s.const(0, i64),) * len(columns.extents)
@@ -159,16 +164,18 @@ def _write(
 
 
 class _Finished(Elements):
-    """Elements of a group that reads a product, at the place where its results are stored."""
+    """Elements of a group that reads a product, at the place where its results are stored, or,
+    where it is matrices side by side, at places of its row."""
 
     def __init__(
-        self, s: RuleEmitter, function: Function, product: Var, in_place: bool
+        self, s: RuleEmitter, function: Function, product: Var, in_place: bool, beside: bool
     ) -> None:
         super().__init__(s, function)
         assert isinstance(product.type, TensorType)
-        self.product, self.in_place = product, in_place
+        self.product, self.in_place, self.beside = product, in_place, beside
         self.array = Parameter(PRODUCT, 0, product.type.dtype)
         self.place: Value
+        self.row: Value
 
     def store(self, schedule: Schedule, results: Sequence[Result], index: Index) -> None:
         """The elements of the results at one index."""
@@ -181,4 +188,5 @@ class _Finished(Elements):
     def _load(self, var: Var, index: Index, array: Array, written: bool) -> Value:
         if var is not self.product:
             return super()._load(var, index, array, written)
-        return self.s.load(self.array, self.place)
+        place = self.row + index[-1] if self.beside else self.place
+        return self.s.load(self.array, place)

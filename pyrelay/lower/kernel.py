@@ -267,11 +267,13 @@ class Kernel:
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
     """A product of matrices in a fused group: its Let, the positions of its operands among the
-    group's parameters, and which result of the group it is itself, if any."""
+    group's parameters, which result of the group it is itself, if any, and how many matrices of the
+    other results' shape it is, side by side."""
 
     let: Let
     operands: tuple[int, ...]
     result: int | None
+    gates: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,8 +30,9 @@ from pyrelay.lower.library import expanded
 from pyrelay.lower.plan_ops import PLAN_OPS
 from pyrelay.lower.target import FORWARD, Target
 from pyrelay.opt.attention import attention_of
-from pyrelay.opt.finishing import product_of
+from pyrelay.opt.finishing import gates, product_of
 from pyrelay.opt.grouping import Grouping
+from pyrelay.opt.shapes import shape_of
 
 
 def kernels_only(module: Module, target: Target) -> Module:
@@ -84,8 +85,17 @@ def _takes(target: Target, product: Let, call: KernelCall, results: int) -> bool
     words = sum(word_count(a.type) for a in call.args) + len(call.dims) + results
     assert isinstance(product.rhs, OpCall)
     if product.rhs.op.schedule == "matmul":
-        return words <= target.matmul(made.dtype, made.rank - 2).finishes
+        kernel = target.matmul(made.dtype, made.rank - 2)
+        if kernel.panels is None and _is_wider(product, call):
+            return False
+        return words <= kernel.finishes
     return words <= target.convolution(made.dtype, FORWARD, False).finishes
+
+
+def _is_wider(product: Let, call: KernelCall) -> bool:
+    """Whether a product is several matrices of the shape of the group's other results."""
+    others = [r for r in call.function.body.results if r not in product.outs]
+    return bool(others) and gates(product, call.function.body.lets, shape_of(others[0])) > 1
 
 
 def _attends(target: Target, let: Let, call: KernelCall) -> bool:

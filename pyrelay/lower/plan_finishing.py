@@ -15,7 +15,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
-from pyrelay.lower import plan_kernels
+from pyrelay.lower import plan_kernels, plan_panels
 from pyrelay.lower.finishing import without_product
 from pyrelay.lower.instructions import AddressOf, Alloc, Free, Slot, Value
 from pyrelay.lower.kernel import Product
@@ -51,8 +51,8 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
     names.dims.update(extents)
     operation = replace(product.let.rhs, attrs=names.attrs(product.let.rhs.attrs))
     places = [arrays[k] for k in product.operands]
-    right = call.args[product.operands[1]]
-    launch_product(p, operation, operand_types, (*places, Slot(address)), right, finish)
+    with plan_panels.of_product(p, product, call) as panels:
+        launch_product(p, operation, operand_types, (*places, Slot(address)), panels, finish)
     if fresh:
         p.frame.emit(Free(Slot(address)))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Let, OpCall
+from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower import host
 from pyrelay.lower.frame import ZERO
@@ -55,18 +55,20 @@ def product(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     address = p.allocate(out.type)
     a, b = map(p.scalar, call.args)
     types = [v.type for v in (*call.args, out)]
-    launch_product(p, call, types, (a, b, Slot(address)), call.args[1])
+    panels = None
+    if call.op.schedule == "matmul":
+        panels = p.panels.get((call.args[1], call.attrs["transpose_b"], 1))
+    launch_product(p, call, types, (a, b, Slot(address)), panels)
     p.define(out, (address,))
 
 
 def launch_product(
     p: FunctionPlanner, call: OpCall, operand_types: Sequence[Type | None],
-    addresses: Sequence[Value], right: Atom, finish: Finish | None = None,
+    addresses: Sequence[Value], panels: Panels | None, finish: Finish | None = None,
 ) -> None:
-    """A product of operands at addresses, into the last of them; `right` is the second operand,
-    `finish` what is done to the product."""
+    """A product of operands at addresses, into the last of them; `panels` hold the second operand,
+    `finish` is done to the product."""
     if call.op.schedule == "matmul":
-        panels = p.panels.get((right, call.attrs["transpose_b"]))
         _launch_matmul(p, call.attrs, operand_types, addresses, panels, finish)
     else:
         _launch_convolution(p, call, operand_types, addresses, finish)
@@ -93,11 +95,14 @@ def _launch_matmul(
     k = a.shape[-2] if transpose_a else a.shape[-1]
     batch = c.shape[:-2]
     kernel = p.program.target.matmul(c.dtype, len(batch))
-    source, operands, form = kernel.source, [*addresses], int(transpose_b)
-    if panels is not None and kernel.panels is not None and not batch:
-        source, operands[1], form = kernel.panels.source, Slot(panels.slot), 1
+    source, operands, form, gates = kernel.source, [*addresses], int(transpose_b), 1
+    line = n
+    if panels is not None:
+        assert kernel.panels is not None
+        source, operands[1], form = kernel.panels.source, Slot(panels.slot), panels.gates
+        gates, n = panels.gates, dims.quotient(n, panels.gates)
     operands += p.sizes.values(
-        (m, n, k, int(transpose_a), form, 0, a.shape[-1], b.shape[-1], n, len(batch))
+        (m, n, k, int(transpose_a), form, 0, a.shape[-1], b.shape[-1], line, len(batch))
     )
     operands += _finishing(finish)
     strides = batch_strides(a, batch), batch_strides(b, batch)
@@ -110,7 +115,7 @@ def _launch_matmul(
     height, width = dims.minimum(m, kernel.row_unit), dims.minimum(n, kernel.column_unit)
     # Each element of b is read once and serves `height` products: few rows wait for memory.
     reading = c.dtype.size * _PICOSECONDS_PER_BYTE
-    spent = dims.product((k, dims.add(dims.multiply(height, kernel.picoseconds), reading)))
+    spent = dims.product((gates, k, dims.add(dims.multiply(height, kernel.picoseconds), reading)))
     if finish is not None:
         spent = dims.add(spent, dims.multiply(height, finish.cost))
     p.frame.emit(

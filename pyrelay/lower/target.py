@@ -16,11 +16,12 @@ from pyrelay.records import dataclass
 class PanelKernel:
     """A product of matrices whose right operand lies in panels, and the kernel that lays it.
 
-    `source` takes the parameters of `MatmulKernel.source`, but panels for b and 1 for whether b is
-    transposed; there are no batch axes. The parameters of `lays`: addresses of the matrix and the
-    panels; k, n; elements from one line of the matrix to the next; 1 or 0 for whether it is
-    transposed. Its parallel axis counts panels of `columns` columns, each with `rows` rows or a
-    multiple of them.
+    `source` takes the parameters of `MatmulKernel.source`, but panels for b; for whether b is
+    transposed, how many matrices it is, side by side; and as n the columns of one of them, which
+    its parallel axis and the kernel that finishes the product count. There are no batch axes. The
+    parameters of `lays`: addresses of the matrix and the panels; k, n as above; elements from one
+    line of the matrix to the next; 1 or 0 for whether it is transposed. Its parallel axis counts
+    panels of `columns` columns, each with `rows` rows or a multiple of them.
     """
 
     source: str

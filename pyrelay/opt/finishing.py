@@ -4,6 +4,10 @@ In: the Let of a product, the Lets that are computed from it, the axes of their 
 whether each element of the results needs just the element of the product at its own place, so that
 finished parts of the product can be handed to their kernel, row by row, while they lie in the cache
 (`lower/finishing.py`).
+
+The product may be several matrices of the results' shape side by side, as the gates of a recurrent
+cell are: `z = h @ U`, then `z[:, :n]`, `z[:, n:2 * n]` and so on. Then an element of the results
+needs the elements of the product at its place in each of them.
 """
 
 from __future__ import annotations
@@ -53,6 +57,67 @@ def first_column_axis(product: Let, space: Sequence[Extent]) -> int | None:
     return None
 
 
+_MOST_GATES = 8
+
+
+def gates(product: Let, members: Sequence[Let], space: Sequence[Extent]) -> int:
+    """How many matrices over `space` a product is whose elements Lets, in order, compute with at
+    their place. 1 if it is one matrix; 0 if the Lets do anything else with it."""
+    if finishes(product, members, space):
+        return 1
+    whole = shape_of(product.outs[0])
+    count = _side_by_side(product, whole, space)
+    wide, narrow = set(product.outs), set[Atom]()
+    for let in members:
+        rhs = let.rhs
+        if let is product:
+            continue
+        if not _computes_elements(let):
+            return 0
+        assert isinstance(rhs, OpCall)
+        seen = [a for a in rhs.args if a in wide or a in narrow]
+        if not seen:
+            continue
+        if rhs.op.name == "slice" and rhs.args[0] in wide and _is_gate(rhs, space, count):
+            narrow.update(let.outs)
+            continue
+        shape, known = (whole, wide) if seen[0] in wide else (tuple(space), narrow)
+        if rhs.op.fusion is not Fusion.ELEMENTWISE:
+            return 0
+        if any(tuple(shape_of(a)) != shape for a in (*seen, *let.outs)):
+            return 0
+        known.update(let.outs)
+    return count if narrow else 0
+
+
+def _side_by_side(product: Let, whole: Sequence[Extent], space: Sequence[Extent]) -> int:
+    """How many matrices over `space` a product of two matrices is as wide as; 0 if none."""
+    if not isinstance(product.rhs, OpCall) or product.rhs.op.schedule != "matmul":
+        return 0
+    ranks = [len(shape_of(a)) for a in (*product.rhs.args, *product.outs)]
+    if ranks != [2, 2, 2] or len(space) != 2 or whole[0] != space[0] or 1 in (*whole, *space):
+        return 0
+    counts = (c for c in range(2, _MOST_GATES + 1) if dims.multiply(space[1], c) == whole[1])
+    return next(counts, 0)
+
+
+def _is_gate(rhs: OpCall, space: Sequence[Extent], count: int) -> bool:
+    """Whether a slice is one of the matrices side by side."""
+    (top, left), sizes = rhs.attrs["starts"], tuple(rhs.attrs["sizes"])
+    return (
+        top == 0 and sizes == tuple(space) and tuple(rhs.attrs["steps"]) == (1, 1)
+        and any(dims.multiply(space[1], gate) == left for gate in range(count))
+    )
+
+
+def _computes_elements(let: Let) -> bool:
+    """Whether a Let gives elements that can be computed anywhere, without any reduction."""
+    rhs = let.rhs
+    if not isinstance(rhs, OpCall) or rhs.op.element is None or let.dims:
+        return False
+    return rhs.op.fusion is not Fusion.REDUCTION and rhs.op.name not in places.UPDATES
+
+
 def finishes(product: Let, members: Iterable[Let], space: Sequence[Extent]) -> bool:
     """Whether Lets, in order, compute elements over `space` from those of a product at their place.
 
@@ -66,10 +131,9 @@ def finishes(product: Let, members: Iterable[Let], space: Sequence[Extent]) -> b
         rhs = let.rhs
         if let is product:
             continue
-        if not isinstance(rhs, OpCall) or rhs.op.element is None or let.dims:
+        if not _computes_elements(let):
             return False
-        if rhs.op.fusion is Fusion.REDUCTION or rhs.op.name in places.UPDATES:
-            return False
+        assert isinstance(rhs, OpCall)
         seen = [a for a in rhs.args if a in shown or a in made]
         if not seen:
             continue

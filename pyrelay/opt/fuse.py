@@ -39,6 +39,7 @@ def _fuse_body(body: Block) -> Block:
     separate = _Separate()
     visited: list[Block] = []
     pending = [body]
+    unchanged: dict[Block, frozenset[Atom]] = {body: frozenset()}
     while pending:
         block = pending.pop()
         visited.append(block)
@@ -49,7 +50,9 @@ def _fuse_body(body: Block) -> Block:
                 if let in scalar and not separate.allows(let):
                     scalar.discard(let)
                 if let not in scalar:
-                    pending.extend(walk.blocks(let.rhs))
+                    inner = walk.blocks(let.rhs)
+                    pending.extend(inner)
+                    unchanged.update((b, _unchanged(let, b, unchanged[block])) for b in inner)
     extents = {
         let.outs[0]: let
         for let in walk.nested_lets(body)
@@ -64,8 +67,19 @@ def _fuse_body(body: Block) -> Block:
             for let in block.lets
         ]
         kept = {new for new, old in zip(lets, block.lets, strict=True) if old in scalar}
-        done[block] = Grouping(lets, block, kept, extents, separate.sources, contents).block()
+        grouping = Grouping(
+            lets, block, kept, extents, separate.sources, contents, unchanged[block]
+        )
+        done[block] = grouping.block()
     return done[body]
+
+
+def _unchanged(let: Let, block: Block, around: frozenset[Atom]) -> frozenset[Atom]:
+    """What the loop around a block inside a Let does not change: `around` is that for the Let."""
+    if not isinstance(let.rhs, Loop):
+        return around
+    own = {*let.rhs.carried, *let.rhs.handed}
+    return frozenset(v for v in walk.free_vars(block) if v not in own)
 
 
 class _Separate:

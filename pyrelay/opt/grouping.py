@@ -25,7 +25,7 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
-from pyrelay.opt.finishing import finishes, is_product
+from pyrelay.opt.finishing import gates, is_product
 from pyrelay.opt.kernel_calls import from_old_state, kernel_call, with_extents
 from pyrelay.opt.shapes import (
     is_array,
@@ -82,14 +82,16 @@ class Grouping:
     extents  the Lets that make an extent a number, of all blocks.
     copies   variables that stand for a copy of another one.
     contents what the blocks inside read and do.
+    unchanged what the loop around the block, if there is one, does not change.
     """
 
     def __init__(
         self, lets: Sequence[Let], block: Block, scalar: set[Let], extents: Mapping[Var, Let],
         copies: Mapping[Atom, Atom], contents: Contents,
+        unchanged: frozenset[Atom] = frozenset(),
     ) -> None:
         self.lets, self.source, self.scalar, self.extents = lets, block, scalar, extents
-        self.copies = copies
+        self.copies, self.unchanged = copies, unchanged
         self.position = {out: k for k, let in enumerate(lets) for out in let.outs}
         self.reads = [tuple(copies.get(a, a) for a in reads_of(let, contents)) for let in lets]
         self.effects = [contents.effect(let.rhs) for let in lets]
@@ -177,7 +179,10 @@ class Grouping:
         if group.product is not None or not self._keeps_order(k, group):
             return None
         members = [self.lets[m] for m in sorted((k, *group.members))]
-        return group if finishes(let, members, group.space) else None
+        # Several matrices side by side are laid in panels (`lower/plan_panels.py`), which only a
+        # loop that goes on multiplying by them repays.
+        most = _END if walk.operands(let.rhs)[1] in self.unchanged else 1
+        return group if 1 <= gates(let, members, group.space) <= most else None
 
     def _add_product(self, k: int, group: _Group) -> None:
         self.groups[k], group.product = group, k
