@@ -1,13 +1,18 @@
 """What every test shares: a disk cache of the test run's own, verification on, golden texts.
 
+Processes that tests start find pyrelay's byte code, as those of a user do whose package is
+installed; without it each would compile pyrelay's sources first.
+
 Golden texts live in tests/golden/; `pytest --update-golden` rewrites those the run touches.
 """
 
 from __future__ import annotations
 
 import difflib
+import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -33,13 +38,26 @@ def pytest_configure(config: pytest.Config) -> None:
         if not hasattr(config, "workerinput"):
             del os.environ[variable]
     if not hasattr(config, "workerinput"):
-        os.environ["PYRELAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="pyrelay-tests-")
+        folder = Path(tempfile.mkdtemp(prefix="pyrelay-tests-"))
+        os.environ["PYRELAY_CACHE_DIR"] = str(folder / "cache")
         os.environ["PYRELAY_VERIFY"] = "1"
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # A test that edits a module within a second would be given the byte code of the old text.
+    sys.dont_write_bytecode = True
+    # Ten thousand tests and what they import live as long as the run: with Python's own threshold
+    # a tenth of the run is the collector's, which looks at all of it again and again.
+    gc.set_threshold(20_000, 20, 10)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        shutil.rmtree(os.environ["PYRELAY_CACHE_DIR"], ignore_errors=True)
+        shutil.rmtree(Path(os.environ["PYRELAY_CACHE_DIR"]).parent, ignore_errors=True)
 
 
 @pytest.fixture

@@ -237,7 +237,7 @@ def number_that_becomes_a_tuple(x, n):
     return state
 
 
-@use((2.0,), (-2.0,))
+@use((2.0,), (-2.0,), long=True)
 def list_or_tuple(x):
     r = (x, x + 1) if x > 0 else [x + 2, x]
     a, b = r

@@ -40,7 +40,7 @@ def both_ends(n):
     return queue, len(queue), sum(queue)
 
 
-@use(([5.0, 3.0, 8.0, 1.0, 9.0],), wrt=(0,))
+@use(([5.0, 3.0, 8.0, 1.0, 9.0],), wrt=(0,), slow=True)
 def weighted_by_order(a):
     heap = list(a)
     heapq.heapify(heap)
@@ -60,7 +60,7 @@ def medians_so_far(a):
     return out, bisect.bisect_left(seen, 4), bisect.bisect(seen, 4)
 
 
-@use((K,), (K[:1],))
+@use((K,), (K[:1],), long=True)
 def counts_of_items(keys):
     counts = {}
     for k in keys.tolist():
@@ -68,14 +68,14 @@ def counts_of_items(keys):
     return counts
 
 
-@use((K,))
+@use((K,), long=True)
 def counters(keys):
     counts = Counter(keys.tolist())
     best = counts.most_common(1)[0]
     return counts, best, counts[77]
 
 
-@use((K, W), wrt=(1,))
+@use((K, W), wrt=(1,), long=True)
 def squares_of_sums_by_key(keys, w):
     sums = defaultdict(float)
     for i in range(len(keys)):
@@ -101,7 +101,7 @@ def paths_through_a_grid(n, m):
     return go(n, m)
 
 
-@use((EDGES,))
+@use((EDGES,), long=True)
 def depth_first(edges):
     around = defaultdict(list)
     for a, b in edges:
@@ -119,7 +119,7 @@ def depth_first(edges):
     return order, seen
 
 
-@use((K,))
+@use((K,), long=True)
 def deletes_keys(keys):
     d = {}
     for k in keys.tolist():
@@ -136,7 +136,7 @@ def key_that_is_missing(keys):
     return d[int(keys[0]) + 7]
 
 
-@use(([(1, 5), (2, 3), (4, 8), (3, 1), (2, 2)],))
+@use(([(1, 5), (2, 3), (4, 8), (3, 1), (2, 2)],), long=True)
 def sorted_pairs(a):
     pairs = []
     for p in a:

@@ -18,6 +18,7 @@ class Use:
 
     joins: numbers of different kinds on different paths; compiled, they have the common kind.
     slow: the derivative takes long to compile, and is left to the long run.
+    long: so does the program, and all of it is left to the long run.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Use:
     wrt: tuple[int, ...]
     joins: bool
     slow: bool
+    long: bool
 
     def arguments(self, number: int) -> tuple[Any, ...]:
         """One tuple of arguments that the caller may write to."""
@@ -47,12 +49,13 @@ REFUSED: list[Refusal] = []
 
 
 def use(
-    *inputs: tuple[Any, ...], wrt: tuple[int, ...] = (), joins: bool = False, slow: bool = False
+    *inputs: tuple[Any, ...], wrt: tuple[int, ...] = (), joins: bool = False, slow: bool = False,
+    long: bool = False,
 ) -> Callable[[Any], Any]:
     """Enter a function that compiles."""
 
     def enter(function: Any) -> Any:
-        USED.append(Use(function.__name__, function, inputs, wrt, joins, slow))
+        USED.append(Use(function.__name__, function, inputs, wrt, joins, slow, long))
         return function
 
     return enter

@@ -65,7 +65,7 @@ def without_an_end(limit):
     return s, next(fibonacci())
 
 
-@use((X, [1.0, 2.0]), wrt=(0,))
+@use((X, [1.0, 2.0]), wrt=(0,), slow=True)
 def listed(x, pair):
     return (
         list(squares(pair)), tuple(squares((x[2],))), [g + 1 for g in squares(pair)],
@@ -74,7 +74,7 @@ def listed(x, pair):
     )  # fmt: skip
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def in_step_with_others(x):
     s = 0.0
     for a, b in zip(squares(x), countdown(3), strict=False):
@@ -184,7 +184,7 @@ def closures_and_effects(x):
     return s, log, count
 
 
-@use((X,), wrt=(0,), joins=True)
+@use((X,), wrt=(0,), joins=True, slow=True)
 def one_at_a_time(x):
     g = squares(x)
     a = next(g)
@@ -214,7 +214,7 @@ def used_up(x):
     return sum(g), sum(g)
 
 
-@use((X,), wrt=(0,), joins=True)
+@use((X,), wrt=(0,), joins=True, slow=True)
 def iterators_are_used_up(x):
     z = zip(x, range(3), strict=True)
     m = map(lambda v: v * 2, x)
@@ -230,7 +230,7 @@ def zip_of_different_lengths(x):
     return [a * b for a, b in zip(x, (1.0, 2.0), strict=True)]
 
 
-@use((X, 5), wrt=(0,))
+@use((X, 5), wrt=(0,), slow=True)
 def itertools_names(x, n):
     s = 0.0
     for i, j in itertools.product(range(3), repeat=2):
@@ -382,7 +382,7 @@ def cwr(n):
     return list(itertools.combinations_with_replacement(range(3), 2))
 
 
-@use((7,))
+@use((7,), long=True)
 def cached_inner(n):
     @functools.lru_cache(None)
     def ways(k):
@@ -393,7 +393,7 @@ def cached_inner(n):
     return ways(n)
 
 
-@use((30,))
+@use((30,), long=True)
 def memo_grid(n):
     @functools.cache
     def paths(i, j):

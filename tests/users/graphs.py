@@ -72,7 +72,7 @@ class Value:
             right.backward(cotangent * left.data)
 
 
-@use((0.5, 1.5), wrt=(0, 1))
+@use((0.5, 1.5), wrt=(0, 1), slow=True)
 def graph_of_values(a, b):
     x, y = Value(a), Value(b)
     z = 2.0 * x * y + (-y) - x
@@ -122,7 +122,7 @@ def words_by_frequency(text):
     return ranked, letters.most_common(2), groups, max(counts, key=counts.get)
 
 
-@use(({"a": 2.0, "b": 1.5, "c": 3.0}, 1.7), ({"a": 0.0, "b": 1.5, "c": -3.0}, 2.0))
+@use(({"a": 2.0, "b": 1.5, "c": 3.0}, 1.7), ({"a": 0.0, "b": 1.5, "c": -3.0}, 2.0), long=True)
 def names_by_score(scores, bonus):
     raised = {name: s * s - bonus for name, s in scores.items()}
     pairs = [(score, name) for name, score in raised.items()]
@@ -137,7 +137,7 @@ def rows_of_a_range(x, n):
     return (y[:, range(0, 4, 2)] ** 2).sum()
 
 
-@use((RNG.normal(size=(5, 6)), RNG.normal(size=(2, 3))), wrt=(0, 1))
+@use((RNG.normal(size=(5, 6)), RNG.normal(size=(2, 3))), wrt=(0, 1), slow=True)
 def correlation_by_windows(image, kernel):
     windows = np.lib.stride_tricks.sliding_window_view(image, (2, 3))
     return (np.einsum("ijkl,kl->ij", windows, kernel) ** 2).sum()

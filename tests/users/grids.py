@@ -144,7 +144,7 @@ def game_of_life_by_slices(Z, generations):
     return Z
 
 
-@use((GLIDER.astype(bool),))
+@use((GLIDER.astype(bool),), long=True)
 def game_of_life_by_rolls(grid):
     neighbours = sum(
         np.roll(np.roll(grid.astype(int), i, 0), j, 1)
@@ -190,13 +190,13 @@ def sandpile(grid):
     return topples
 
 
-@use((bump(8), bump(8) + 1.5, 0.1), wrt=(0, 1))
+@use((bump(8), bump(8) + 1.5, 0.1), wrt=(0, 1), slow=True)
 def upwind_advection(q, speed, dt):
     flux = np.where(speed > 0, speed * q, speed * np.roll(q, -1))
     return q - dt * (flux - np.roll(flux, 1))
 
 
-@use((np.ones((4, 4)), 0.16, 0.04, 0.06, 3), wrt=(0,), slow=True)
+@use((np.ones((4, 4)), 0.16, 0.04, 0.06, 3), wrt=(0,), long=True)
 def gray_scott(v, du, dv, feed, steps):
     def laplacian(z):
         return (

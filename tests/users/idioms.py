@@ -17,12 +17,12 @@ def normalise_columns(x):
     return (x - x.mean(axis=0)) / x.std(axis=0), x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-@use((field(5),), wrt=(0,))
+@use((field(5),), wrt=(0,), slow=True)
 def pairwise_distances(x):
     return np.abs(x[:, None] - x[None, :]), np.abs(np.subtract.outer(x, x))
 
 
-@use((field(4, 5),), wrt=(0,))
+@use((field(4, 5),), wrt=(0,), slow=True)
 def slices_of_all_kinds(x):
     return x[1:], x[::-1], x[:, ::2], x[-1], x[..., 0], x[1:3, -2:], x[::-2, 1], x[None, :, 0]
 
@@ -54,12 +54,12 @@ def fancy_pairs(x, i, j):
     return picked, x, x[i][:, j], x[np.arange(3)[:, None], j]
 
 
-@use((field(7),), (np.array([3, 1, 2]),))
+@use((field(7),), (np.array([3, 1, 2]),), long=True)
 def arg_functions(x):
     return x.argmax(), np.argmin(x), np.argsort(x), np.sort(x), x.max(), x.min()
 
 
-@use((field(2, 3), field(2, 3) + 1), wrt=(0, 1))
+@use((field(2, 3), field(2, 3) + 1), wrt=(0, 1), slow=True)
 def joins_and_splits(a, b):
     both = np.concatenate([a, b], axis=1)
     left, right = np.split(both, 2, axis=1)
@@ -78,7 +78,7 @@ def repeats_and_flips(x):
     )  # fmt: skip
 
 
-@use((field(2, 3, 4),), wrt=(0,))
+@use((field(2, 3, 4),), wrt=(0,), slow=True)
 def reshapes(x):
     return (
         x.reshape(-1), x.reshape(6, -1), x.reshape((2, 12)), x.T, x.transpose(1, 0, 2), x.ravel(),
@@ -87,7 +87,7 @@ def reshapes(x):
     )  # fmt: skip
 
 
-@use((field(3, 4),), wrt=(0,), slow=True)
+@use((field(3, 4),), wrt=(0,), long=True)
 def reductions(x):
     return (
         x.sum(), x.sum(axis=0), x.mean(1), np.max(x, axis=0), x.min(-1), x.prod(), x.std(),
@@ -106,7 +106,7 @@ def products(a, b, v):
     )  # fmt: skip
 
 
-@use((3, 5))
+@use((3, 5), long=True)
 def created(n, m):
     xs, ys = np.meshgrid(np.arange(n), np.linspace(0, 1, m))
     return (
@@ -139,7 +139,7 @@ def complex_arrays(z, k):
     )  # fmt: skip
 
 
-@use((field(6), 0.5), wrt=(0, 1))
+@use((field(6), 0.5), wrt=(0, 1), slow=True)
 def piecewise(x, k):
     soft = np.sign(x) * np.maximum(np.abs(x) - k, 0)
     huber = np.where(np.abs(x) < k, 0.5 * x**2, k * (np.abs(x) - 0.5 * k))
@@ -173,7 +173,7 @@ def roundings(x):
     )  # fmt: skip
 
 
-@use((np.array([1, 2, 3, 4]), np.array([1, 0, 3, 0])))
+@use((np.array([1, 2, 3, 4]), np.array([1, 0, 3, 0])), long=True)
 def comparisons_and_logic(a, b):
     return (
         a == b, (a == b).all(), np.array_equal(a, b), np.allclose(a, b), a != b, a >= b,
@@ -182,7 +182,7 @@ def comparisons_and_logic(a, b):
     )  # fmt: skip
 
 
-@use((field(4, 4),))
+@use((field(4, 4),), long=True)
 def writes_of_all_kinds(x):
     x[0] = 1
     x[:, 1] = np.arange(4)
@@ -210,7 +210,7 @@ def in_place_functions(a, b):
     return out, b
 
 
-@use((np.array([1.0, 2.0, 4.0, 7.0]), np.array([0.5, 3.0, 6.9])), wrt=())
+@use((np.array([1.0, 2.0, 4.0, 7.0]), np.array([0.5, 3.0, 6.9])), wrt=(), long=True)
 def searching(x, q):
     place = np.unravel_index(5, (2, 3))
     return np.searchsorted(x, q), np.interp(q, x, x**2), np.digitize(q, x), place
@@ -221,14 +221,14 @@ def counting(x):
     return np.bincount(x, minlength=5), np.unique(np.array([1, 2])).size
 
 
-@use((field(3, 3),), wrt=(0,))
+@use((field(3, 3),), wrt=(0,), slow=True)
 def triangles_and_diagonals(a):
     sym = (a + a.T) / 2
     total = a.diagonal().sum()
     return np.tril(a), np.triu(a, 1), np.diag(a), np.trace(a), np.diag(a[0]), sym, total
 
 
-@use((field(8),), wrt=(0,))
+@use((field(8),), wrt=(0,), slow=True)
 def strided_tricks(x):
     even, odd = x[::2], x[1::2]
     inter = np.empty(8)

@@ -55,7 +55,7 @@ def kmeans_by_loops(points, centroids, steps):
     return centroids, assignment
 
 
-@use((POINTS, LABELS, 0.1, 20), wrt=(0,))
+@use((POINTS, LABELS, 0.1, 20), wrt=(0,), slow=True)
 def logistic_regression(X, y, lr, epochs):
     n, d = X.shape
     w, b = np.zeros(d), 0.0
@@ -80,7 +80,7 @@ def linear_regression_sgd(X, y, epochs):
     return w, losses
 
 
-@use((data(2, 3), np.zeros(3), POINTS, LABELS), wrt=(0, 1, 2))
+@use((data(2, 3), np.zeros(3), POINTS, LABELS), wrt=(0, 1, 2), slow=True)
 def softmax_regression_loss(W, b, X, y):
     logits = X @ W + b
     logits = logits - logits.max(axis=1, keepdims=True)
@@ -168,7 +168,7 @@ def hmm_forward(obs, pi, A, B):
     return loglik, alpha
 
 
-@use((np.array([0, 1, 2, 0, 2]), np.array([0.6, 0.4]), TRANSITION, EMISSION))
+@use((np.array([0, 1, 2, 0, 2]), np.array([0.6, 0.4]), TRANSITION, EMISSION), long=True)
 def viterbi(obs, start_p, trans_p, emit_p):
     n_obs, n_states = len(obs), trans_p.shape[0]
     V = np.zeros((n_obs, n_states))
@@ -206,7 +206,7 @@ def welford(x):
     return mean, m2 / (len(x) - 1)
 
 
-@use((data(8), data(8)[::-1]), wrt=(0, 1))
+@use((data(8), data(8)[::-1]), wrt=(0, 1), slow=True)
 def pearson_correlation(x, y):
     xm, ym = x - x.mean(), y - np.mean(y)
     return (xm @ ym) / np.sqrt((xm**2).sum() * (ym**2).sum())
@@ -261,7 +261,7 @@ def pagerank(links, damping, tol):
         rank = new
 
 
-@use((data(4, 2), data(3, 2), 0.7), wrt=(0, 1, 2))
+@use((data(4, 2), data(3, 2), 0.7), wrt=(0, 1, 2), slow=True)
 def rbf_kernel(X, Y, gamma):
     sq = np.sum(X**2, axis=1)[:, None] + np.sum(Y**2, axis=1)[None, :] - 2 * X @ Y.T
     return np.exp(-gamma * sq)

@@ -39,7 +39,7 @@ def principal_components(X):
     return s**2 / np.sum(s**2), (u[:, :2] * s[:2]) @ vt[:2]
 
 
-@use((SPD, 3), wrt=(0,))
+@use((SPD, 3), wrt=(0,), slow=True)
 def spectral_embedding(W, k):
     degree = W.sum(axis=1)
     laplacian = np.diag(degree) - W
@@ -55,7 +55,7 @@ def low_pass(x, cut):
     return np.fft.irfft(np.where(frequency <= cut, spectrum, 0), n=len(x))
 
 
-@use((SIGNAL,), wrt=(0,))
+@use((SIGNAL,), wrt=(0,), slow=True)
 def autocorrelation_by_spectrum(x):
     n = len(x)
     centred = x - np.mean(x)
@@ -73,7 +73,7 @@ def heat_equation_in_fourier_space(u, nu, steps):
     return np.fft.ifft(spectrum).real
 
 
-@use((0.3, 1.2, 50, 7), wrt=(0, 1))
+@use((0.3, 1.2, 50, 7), wrt=(0, 1), slow=True)
 def monte_carlo_option(drift, volatility, paths, seed):
     rng = np.random.default_rng(seed)
     price = np.full(paths, 1.0)
@@ -114,7 +114,7 @@ def group_statistics(values, groups):
     return kinds, means, spread
 
 
-@use((TARGET,), wrt=(0,), slow=True)
+@use((TARGET,), wrt=(0,), long=True)
 def robust_location(x):
     middle = np.median(x)
     deviation = np.median(np.abs(x - middle))
@@ -130,7 +130,7 @@ def fitted_polynomial(c, x):
     return np.polyval(np.polyder(again), x), np.polyval(np.polyint(again), x)
 
 
-@use((2.5, 1.5), wrt=(0, 1))
+@use((2.5, 1.5), wrt=(0, 1), slow=True)
 def student_log_density(nu, t):
     half = 0.5 * (nu + 1.0)
     return (math.lgamma(half) - math.lgamma(0.5 * nu) - 0.5 * math.log(nu * math.pi)

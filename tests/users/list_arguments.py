@@ -66,7 +66,7 @@ def shortest_ways(edges, n):
     return d
 
 
-@use(([[float(v) for v in row] for row in GRID],), (GRID,), wrt=(0,))
+@use(([[float(v) for v in row] for row in GRID],), (GRID,), wrt=(0,), long=True)
 def cheapest_way_in_place(g):
     n, m = len(g), len(g[0])
     for i in range(n):
@@ -128,7 +128,7 @@ MATRIX = [[float((i * 3 + j * 2) % 5) for j in range(6)] for i in range(5)]
 OTHER = [[float((i + j * 2) % 4) for j in range(5)] for i in range(6)]
 
 
-@use((MATRIX, OTHER), wrt=(0, 1))
+@use((MATRIX, OTHER), wrt=(0, 1), slow=True)
 def product_of_tables(a, b):
     n, m, p = len(a), len(b), len(b[0])
     c = [[0.0] * p for _ in range(n)]

@@ -43,7 +43,7 @@ def everything_replaced(n, k):
     return same
 
 
-@use(([1, 2, 3, 4, 5, 6, 7, 8], 3), ([1, 2, 3, 4, 5, 6, 7, 8], -2))
+@use(([1, 2, 3, 4, 5, 6, 7, 8], 3), ([1, 2, 3, 4, 5, 6, 7, 8], -2), long=True)
 def in_steps(xs, k):
     xs[::2] = [10, 20, 30, 40]
     del xs[1::3]
@@ -64,7 +64,7 @@ def in_order(n, m):
     return a == b, a != b, a < b, a > b, a <= b, a >= b
 
 
-@use(([3, 1, 3, 2, 3, 1, 7, 7], [1, 7, 9, 11, 3, 3]))
+@use(([3, 1, 3, 2, 3, 1, 7, 7], [1, 7, 9, 11, 3, 3]), long=True)
 def combined(a, b):
     s, t = set(a), set(b)
     sizes = len(s | t), len(s & t), len(s - t), len(s ^ t)
@@ -74,7 +74,7 @@ def combined(a, b):
     return sizes, told, sorted(s | t), sorted(s.intersection(t)), s, t, {7, 8} - s
 
 
-@use(([3, 3, 1, 9, 1, 4, 9],))
+@use(([3, 3, 1, 9, 1, 4, 9],), long=True)
 def each_once(xs):
     seen = set()
     out = []

@@ -79,7 +79,7 @@ def pairs_on_a_stack(n, m):
     return s
 
 
-@use((W, H, 5), (W, H, 40), wrt=(0, 1))
+@use((W, H, 5), (W, H, 40), wrt=(0, 1), slow=True)
 def history_of_states(w, h, n):
     states = []
     for t in range(n):
@@ -276,7 +276,7 @@ def rows_of_pascal(n):
     return rows
 
 
-@use((X, 3), wrt=(0,))
+@use((X, 3), wrt=(0,), slow=True)
 def table_of_numbers(x, m):
     n = len(x)
     t = [[0.0] * m for _ in range(n)]
@@ -356,7 +356,7 @@ def memory_of_results(n):
     return remembered(n, known), known
 
 
-@use((np.random.default_rng(4).normal(size=(8, 2)),), wrt=(0,))
+@use((np.random.default_rng(4).normal(size=(8, 2)),), wrt=(0,), long=True)
 def convex_hull(points):
     """The monotone chain (Andrew 1979): the area of the hull of points in the plane."""
     ordered = sorted((float(x), float(y)) for x, y in points)

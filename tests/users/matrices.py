@@ -50,7 +50,7 @@ def gaussian_elimination(A, b):
     return x
 
 
-@use((SPD,), wrt=(0,))
+@use((SPD,), wrt=(0,), slow=True)
 def cholesky(A):
     n = A.shape[0]
     L = np.zeros_like(A)
@@ -92,7 +92,7 @@ def gram_schmidt(A):
     return Q, R
 
 
-@use((SQUARE,), wrt=(0,), slow=True)
+@use((SQUARE,), wrt=(0,), long=True)
 def householder(A):
     R = A.copy()
     m, n = R.shape
@@ -127,7 +127,7 @@ def conjugate_gradient(A, b, tol=1e-10):
     return x
 
 
-@use((SPD, np.ones(3), 30), wrt=(0,))
+@use((SPD, np.ones(3), 30), wrt=(0,), slow=True)
 def power_iteration(A, v, n):
     for _ in range(n):
         w = A @ v
@@ -155,7 +155,8 @@ def jacobi_eigenvalues(A):
     return np.diag(A)
 
 
-@use((np.full(4, -1.0), np.full(5, 2.5), np.full(4, -1.0), np.arange(5.0)), wrt=(0, 1, 2, 3))
+@use((np.full(4, -1.0), np.full(5, 2.5), np.full(4, -1.0), np.arange(5.0)), wrt=(0, 1, 2, 3),
+    slow=True)
 def thomas_algorithm(a, b, c, d):
     n = len(d)
     cp = np.zeros(n - 1)
@@ -229,7 +230,7 @@ def matrix_exponential_by_series(A, terms):
     return result
 
 
-@use((np.arange(5.0), np.array([1.0, 3.1, 4.9, 7.2, 9.0])), wrt=(0, 1))
+@use((np.arange(5.0), np.array([1.0, 3.1, 4.9, 7.2, 9.0])), wrt=(0, 1), slow=True)
 def least_squares_line(x, y):
     n = x.size
     sx, sy = x.sum(), y.sum()
@@ -269,7 +270,7 @@ def lagrange_interpolation(xs, ys, x):
 
 
 @use((np.array([1.0, 2.0]), np.array([0, 1, 1, 2]), np.array([0, 1, 0]), np.array([0, 2, 3, 4]),
-      np.array([1.0, 2.0, 3.0, 4.0])), wrt=(0, 4))
+      np.array([1.0, 2.0, 3.0, 4.0])), wrt=(0, 4), slow=True)
 def sparse_matrix_vector(x, _rows, _unused, indptr, data):
     """Compressed rows; the column of each entry is its number modulo 2."""
     n = len(indptr) - 1

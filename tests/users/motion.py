@@ -118,7 +118,8 @@ def nbody_by_loops(pos, mass):
     return acc
 
 
-@use((np.array([[0.0, 0.1, 0.2], [1.0, 0.0, 0.3], [0.3, 0.8, -0.4]]), np.ones(3)), wrt=(0, 1))
+@use((np.array([[0.0, 0.1, 0.2], [1.0, 0.0, 0.3], [0.3, 0.8, -0.4]]), np.ones(3)), wrt=(0, 1),
+    slow=True)
 def nbody_by_broadcasting(pos, mass):
     diff = pos[None, :, :] - pos[:, None, :]
     dist2 = (diff**2).sum(axis=-1) + 0.01
@@ -126,7 +127,7 @@ def nbody_by_broadcasting(pos, mass):
     return (diff * (mass[None, :] * inv)[:, :, np.newaxis]).sum(1)
 
 
-@use((np.linspace(0.0, 1.0, 6) ** 2, np.zeros(6), 3.0, 5), wrt=(0, 1, 2))
+@use((np.linspace(0.0, 1.0, 6) ** 2, np.zeros(6), 3.0, 5), wrt=(0, 1, 2), slow=True)
 def spring_chain(x, v, k, steps):
     n = len(x)
     for _ in range(steps):
@@ -195,7 +196,7 @@ def bouncing_ball(height, steps):
 
 
 @use((np.array([0.0, 0.0, -5.0]), np.array([0.1, 0.05, 1.0]), np.zeros(3), 1.0), (
-    np.array([0.0, 3.0, -5.0]), np.array([0.0, 0.0, 1.0]), np.zeros(3), 1.0), wrt=(0, 1))
+    np.array([0.0, 3.0, -5.0]), np.array([0.0, 0.0, 1.0]), np.zeros(3), 1.0), wrt=(0, 1), slow=True)
 def ray_sphere(origin, direction, center, radius):
     d = direction / np.linalg.norm(direction)
     oc = origin - center
@@ -257,7 +258,7 @@ def julia_by_masks(z, c):
     return count
 
 
-@use((np.array([3.0, 1.0, 2.0]), 0.5), wrt=(0, 1))
+@use((np.array([3.0, 1.0, 2.0]), 0.5), wrt=(0, 1), slow=True)
 def rotation_about_z(v, angle):
     c, s = np.cos(angle), np.sin(angle)
     R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
@@ -294,7 +295,7 @@ def linear_interpolation(xs, ys, x):
     return (1 - t) * ys[i] + t * ys[i + 1]
 
 
-@use((np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 3.0], [4.0, 0.0]]), 0.4), wrt=(0, 1))
+@use((np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 3.0], [4.0, 0.0]]), 0.4), wrt=(0, 1), slow=True)
 def bezier_by_de_casteljau(points, t):
     pts = points.copy()
     n = len(pts)

@@ -21,7 +21,7 @@ def softmax(x, axis=-1):
 
 
 @use((rand(4, 6), rand(4, 6), rand(4, 6), None), (rand(2, 3), rand(4, 3), rand(4, 3), True),
-     wrt=(0, 1, 2))
+     wrt=(0, 1, 2), slow=True)
 def attention(q, k, v, causal=None):
     scores = q @ k.T / np.sqrt(q.shape[-1])
     if causal:
@@ -45,7 +45,7 @@ def multi_head_attention(x, params, heads=2):
     return y @ params["wo"]
 
 
-@use((rand(3, 4), np.ones(4), np.zeros(4)), wrt=(0, 1, 2))
+@use((rand(3, 4), np.ones(4), np.zeros(4)), wrt=(0, 1, 2), slow=True)
 def layer_norm(x, gamma, beta, eps=1e-5):
     mu = x.mean(-1, keepdims=True)
     sigma2 = x.var(axis=-1, keepdims=True)
@@ -53,7 +53,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 
 
 @use((rand(5, 3), {"mean": np.zeros(3), "var": np.ones(3)}, True),
-     (rand(5, 3), {"mean": np.zeros(3), "var": np.ones(3)}, False), wrt=(0,))
+     (rand(5, 3), {"mean": np.zeros(3), "var": np.ones(3)}, False), wrt=(0,), slow=True)
 def batch_norm(x, running, training):
     if training:
         mean, var = x.mean(axis=0), x.var(axis=0)
@@ -64,7 +64,7 @@ def batch_norm(x, running, training):
     return (x - mean) / np.sqrt(var + 1e-5)
 
 
-@use((rand(6, 5), rand(3, 3), 1), (rand(6, 5), rand(2, 2), 2), wrt=(0, 1))
+@use((rand(6, 5), rand(3, 3), 1), (rand(6, 5), rand(2, 2), 2), wrt=(0, 1), slow=True)
 def conv2d_by_loops(image, kernel, stride):
     kh, kw = kernel.shape
     oh = (image.shape[0] - kh) // stride + 1
@@ -96,7 +96,7 @@ def max_pool_by_reshape(x):
     return x.reshape(h // 2, 2, w // 2, 2).max(axis=(1, 3))
 
 
-@use((rand(4, 4), 2), wrt=(0,))
+@use((rand(4, 4), 2), wrt=(0,), slow=True)
 def max_pool_by_loops(x, size):
     h, w = x.shape[0] // size, x.shape[1] // size
     out = np.zeros((h, w))
@@ -172,7 +172,7 @@ def lstm_with_object(xs, w, u, b):
     return total, cell.h
 
 
-@use((LSTM(rand(3, 8), rand(2, 8), np.zeros(8)), rand(4, 3)), wrt=(1,))
+@use((LSTM(rand(3, 8), rand(2, 8), np.zeros(8)), rand(4, 3)), wrt=(1,), slow=True)
 def lstm_object_as_argument(cell, xs):
     for x in xs:
         out = cell(x)
@@ -304,7 +304,7 @@ def autoencoder_loss(x, w, l2):
     return np.mean((back - x) ** 2) + l2 * (w**2).sum()
 
 
-@use((rand(4, 3), rand(4, 3), 1.0), wrt=(0, 1))
+@use((rand(4, 3), rand(4, 3), 1.0), wrt=(0, 1), slow=True)
 def triplet_like_loss(a, b, margin):
     d = np.sqrt(np.sum((a - b) ** 2, axis=1) + 1e-12)
     similarity = np.sum(a * b, axis=1) / (
@@ -324,7 +324,7 @@ def positional_encoding(x, d_model):
     return pe * x[:, None]
 
 
-@use((rand(3, 2), rand(2), np.array([1.0, 0.0, 1.0]), 5), wrt=(0, 1))
+@use((rand(3, 2), rand(2), np.array([1.0, 0.0, 1.0]), 5), wrt=(0, 1), slow=True)
 def gradient_clipping(x, w, y, steps):
     for _ in range(steps):
         p = sigmoid(x @ w)

@@ -11,7 +11,7 @@ A = np.sin(np.arange(12.0)).reshape(3, 4)
 K = np.array([2, 0, 2, 1])
 
 
-@use((X, K, np.array([0.5, 1.5, 2.0, -1.0])), wrt=(0, 2))
+@use((X, K, np.array([0.5, 1.5, 2.0, -1.0])), wrt=(0, 2), slow=True)
 def ufuncs_at_repeated_positions(x, k, v):
     np.add.at(x, k, v)
     np.multiply.at(x, k, v + 2.0)
@@ -20,7 +20,7 @@ def ufuncs_at_repeated_positions(x, k, v):
     return x
 
 
-@use((A,), wrt=(0,))
+@use((A,), wrt=(0,), long=True)
 def the_top_of_each_row(a):
     order = np.argsort(a, axis=1)
     top = np.take_along_axis(a, order[:, -2:], axis=1)
@@ -28,13 +28,13 @@ def the_top_of_each_row(a):
     return top, a
 
 
-@use((A, np.array([0, 2]), np.array([1, 3])), wrt=(0,))
+@use((A, np.array([0, 2]), np.array([1, 3])), wrt=(0,), slow=True)
 def a_block_of_rows_and_columns(a, rows, columns):
     a[np.ix_(rows, columns)] *= a[np.ix_(columns[:1], rows)] + 2.0
     return a, a[None, :, columns].sum()
 
 
-@use((X, 1.5), wrt=(0, 1))
+@use((X, 1.5), wrt=(0, 1), long=True)
 def sorted_and_put_in_place(x, v):
     x[1:].sort()
     np.put(x, [0, 1], [v, v * x[2]])
@@ -42,7 +42,7 @@ def sorted_and_put_in_place(x, v):
     return x
 
 
-@use((X, np.array([0.3, 0.1, 0.2])), wrt=(0, 1))
+@use((X, np.array([0.3, 0.1, 0.2])), wrt=(0, 1), slow=True)
 def values_under_a_mask(x, v):
     positive = x > 0.3
     x[positive] = v * x[positive]

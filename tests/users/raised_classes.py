@@ -181,7 +181,8 @@ def parse(tokens, i):
     raise KeyError(t)
 
 
-@use((np.array([1, 2, 0, 0]),), (np.array([1, 2, 0]),), (np.array([1, 2, 9]),), joins=True)
+@use((np.array([1, 2, 0, 0]),), (np.array([1, 2, 0]),), (np.array([1, 2, 9]),), joins=True,
+    long=True)
 def parser(tokens):
     try:
         v, _ = parse(tokens, 0)
@@ -373,7 +374,7 @@ def walk(x, i, t):
         walk(x, i + 1, t)
 
 
-@use((X, 1.5), (X, 9.0), wrt=(0,))
+@use((X, 1.5), (X, 9.0), wrt=(0,), slow=True)
 def rec_found(x, t):
     try:
         walk(x, 0, t)

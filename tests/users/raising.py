@@ -300,6 +300,7 @@ def index_missing(items):
 
 @use(
     ([3.0, 4.0], 2.0),
+    long=True,
 )
 def remove_missing(items, v):
     items.append(5.0)

@@ -130,7 +130,7 @@ def heron(s):
     return x
 
 
-@use((np.array([1.0, 1.0]),), wrt=(0,))
+@use((np.array([1.0, 1.0]),), wrt=(0,), slow=True)
 def newton_system(x):
     """Two equations, the Jacobian by hand, solved by Cramer's rule."""
     for _ in range(8):

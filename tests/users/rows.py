@@ -16,7 +16,7 @@ def dominant(n):
     return wave(n, n) + 4.0 * n * np.eye(n)
 
 
-@use((dominant(6),), wrt=(0,))
+@use((dominant(6),), wrt=(0,), slow=True)
 def lu_by_dot_products(a):
     for i in range(a.shape[0]):
         for j in range(i):
@@ -27,7 +27,7 @@ def lu_by_dot_products(a):
     return a
 
 
-@use((wave(5, 5) + 3.0 * np.eye(5)[::-1], wave(5)), wrt=(0, 1))
+@use((wave(5, 5) + 3.0 * np.eye(5)[::-1], wave(5)), wrt=(0, 1), slow=True)
 def elimination_with_pivots(a, b):
     a, b = a.copy(), b.copy()
     n = len(b)
@@ -46,7 +46,7 @@ def elimination_with_pivots(a, b):
     return x
 
 
-@use((wave(4, 3) * 0.5, wave(4, 3), wave(4) * 0.1, 3), wrt=(0, 1, 2))
+@use((wave(4, 3) * 0.5, wave(4, 3), wave(4) * 0.1, 3), wrt=(0, 1, 2), slow=True)
 def bodies_as_vectors(x, v, m, steps):
     n = x.shape[0]
     for _ in range(steps):
@@ -62,7 +62,7 @@ def bodies_as_vectors(x, v, m, steps):
     return x
 
 
-@use((wave(5, 3),), wrt=(0,))
+@use((wave(5, 3),), wrt=(0,), slow=True)
 def distances_of_rows(x):
     n = len(x)
     d = np.zeros((n, n))
@@ -73,7 +73,7 @@ def distances_of_rows(x):
     return d
 
 
-@use((wave(4, 4), wave(4, 3), 1.5, 0.5), wrt=(0, 1, 2, 3))
+@use((wave(4, 4), wave(4, 3), 1.5, 0.5), wrt=(0, 1, 2, 3), slow=True)
 def rank_one_updates_of_a_triangle(c, a, alpha, beta):
     for i in range(a.shape[0]):
         c[i, :i + 1] *= beta
@@ -97,7 +97,7 @@ def gauss_seidel_by_rows(a, steps):
     return a
 
 
-@use((wave(6, 2), wave(3, 2), 2), wrt=(0, 1))
+@use((wave(6, 2), wave(3, 2), 2), wrt=(0, 1), slow=True)
 def nearest_of_each(x, c, steps):
     c = c.copy()
     for _ in range(steps):
@@ -130,7 +130,7 @@ def rows_that_change_places(a, steps):
     return a
 
 
-@use((wave(4, 4), wave(4)), wrt=(0, 1))
+@use((wave(4, 4), wave(4)), wrt=(0, 1), slow=True)
 def vectors_of_one_branch_or_another(a, x):
     total = np.zeros(len(x))
     for i in range(len(x)):
@@ -144,7 +144,7 @@ def vectors_of_one_branch_or_another(a, x):
     return total, x
 
 
-@use((wave(5), wave(5), 3), wrt=(0, 1))
+@use((wave(5), wave(5), 3), wrt=(0, 1), slow=True)
 def shifted_within_themselves(x, y, steps):
     for i in range(len(x)):
         for _ in range(steps):
@@ -172,7 +172,7 @@ def sparse_rows(start, column, value, x):
     return y
 
 
-@use((wave(3), 0.1, 5), wrt=(0,))
+@use((wave(3), 0.1, 5), wrt=(0,), slow=True)
 def runge_kutta_of_three(y, h, steps):
     def slope(s):
         return np.array([s[1] - s[0], s[0] * (2.0 - s[2]) - s[1], s[0] * s[1] - s[2]])
@@ -195,7 +195,7 @@ def windows(image, k):
     return out
 
 
-@use((wave(4, 5),), wrt=(0,))
+@use((wave(4, 5),), wrt=(0,), slow=True)
 def softmax_row_by_row(x):
     out = np.zeros_like(x)
     for i in range(x.shape[0]):

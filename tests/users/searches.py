@@ -88,12 +88,12 @@ def fibonacci(n, memo=None):
     return memo[n]
 
 
-@use((30,))
+@use((30,), long=True)
 def fibonacci_with_a_memo(n):
     return fibonacci(n)
 
 
-@use(([[1, 3], [2, 6], [8, 10], [9, 12], [15, 18]],))
+@use(([[1, 3], [2, 6], [8, 10], [9, 12], [15, 18]],), long=True)
 def intervals_merged(intervals):
     out = []
     for a, b in sorted((row[0], row[1]) for row in intervals):
@@ -104,7 +104,7 @@ def intervals_merged(intervals):
     return out
 
 
-@use((9, 4))
+@use((9, 4), long=True)
 def ranked_by_count(n, m):
     counts = {}
     for i in range(n):

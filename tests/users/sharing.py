@@ -19,7 +19,7 @@ def stencil_swapping_its_arguments(u, un, steps):
     return u
 
 
-@use((A, np.zeros((3, 4)), 5), wrt=(0,))
+@use((A, np.zeros((3, 4)), 5), wrt=(0,), slow=True)
 def stencil_swapping_until_it_is_still(u, un, steps):
     for k in range(steps):
         for i in range(1, 2):
@@ -39,7 +39,7 @@ def three_buffers_in_turn(a, b, c, steps):
     return a, b
 
 
-@use((X, Y, 3), (Y, X, 3), wrt=(0, 1))
+@use((X, Y, 3), (Y, X, 3), wrt=(0, 1), slow=True)
 def swapped_on_a_condition(u, v, n):
     for k in range(n):
         if u[0] > v[0]:
@@ -72,7 +72,7 @@ def copied_on_one_branch(x, k):
     return x
 
 
-@use((X, Y, 1), (X, Y, 4), wrt=(0, 1))
+@use((X, Y, 1), (X, Y, 4), wrt=(0, 1), slow=True)
 def one_of_two_bumped_by_a_helper(x, y, n):
     def bump(v, by):
         v[1] += by
@@ -127,7 +127,7 @@ def halves_of_either(x, y, k):
     return x, y
 
 
-@use((A, 1), (A, 0), wrt=(0,))
+@use((A, 1), (A, 0), wrt=(0,), slow=True)
 def a_row_or_a_column(a, k):
     line = a[0, :3] if k else a[:, 1]
     line[0] = 9.0
@@ -181,7 +181,7 @@ def swapped_by_recursion(x, y, n):
     return swapped_by_recursion(y, x, n - 1)
 
 
-@use((A, 1), (A, 0), wrt=(0,))
+@use((A, 1), (A, 0), wrt=(0,), long=True)
 def a_row_or_a_column_given_as_out(a, k):
     line = a[0, :3] if k else a[:, 1]
     np.add(line, 1.0, out=line)

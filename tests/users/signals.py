@@ -46,7 +46,7 @@ def convolution_by_loops(x, h):
     return y
 
 
-@use((WAVE, 3), wrt=(0,))
+@use((WAVE, 3), wrt=(0,), slow=True)
 def moving_average(x, window):
     out = []
     for i in range(3):
@@ -73,7 +73,7 @@ def exponential_smoothing(x, alpha, start):
     return result
 
 
-@use((WAVE, np.array([0.2, 0.3]), np.array([1.0, -0.5, 0.1])), wrt=(0, 1, 2))
+@use((WAVE, np.array([0.2, 0.3]), np.array([1.0, -0.5, 0.1])), wrt=(0, 1, 2), slow=True)
 def iir_filter(x, b, a):
     y = np.zeros(len(x))
     for n in range(len(x)):
@@ -131,7 +131,7 @@ def zero_crossings_and_runs(bits, _unused):
     return changes.sum(), longest
 
 
-@use((np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]),), wrt=(0,))
+@use((np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]),), wrt=(0,), slow=True)
 def bilinear_upscale(img):
     h, w = img.shape
     out = np.zeros((2 * h - 1, 2 * w - 1))

@@ -34,32 +34,32 @@ def reversed_in_place(x):
     return x
 
 
-@use((wave(5, 6),), wrt=(0,))
+@use((wave(5, 6),), wrt=(0,), slow=True)
 def shifted_diagonally(x):
     x[1:, 1:] = x[:-1, :-1] + x[1:, :-1] * x[0, 0]
     x[1] = x[0] * 2 + x[2]
     return x
 
 
-@use((wave(4, 6),), wrt=(0,))
+@use((wave(4, 6),), wrt=(0,), slow=True)
 def softmax_of_the_columns_before(x):
     x[:, 1:] = np.exp(x[:, :-1] - x[:, :-1].max(1, keepdims=True))
     return x
 
 
-@use((wave(4, 3),), wrt=(0,))
+@use((wave(4, 3),), wrt=(0,), slow=True)
 def doubly_centred(x):
     return x - x.mean(axis=0) - x.mean(axis=1, keepdims=True) + x.mean()
 
 
-@use((wave(5, 3), wave(3), wave(3)), wrt=(0, 1, 2))
+@use((wave(5, 3), wave(3), wave(3)), wrt=(0, 1, 2), slow=True)
 def batch_norm_with_statistics(x, scale, shift):
     mean, spread = x.mean(axis=0), x.std(axis=0)
     y = np.maximum((x - mean) / spread * scale + shift, 0.1)
     return y, mean, spread
 
 
-@use((wave(2, 3, 4),), wrt=(0,))
+@use((wave(2, 3, 4),), wrt=(0,), slow=True)
 def entropy_per_row(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     p = e / e.sum(axis=-1, keepdims=True)

@@ -12,7 +12,7 @@ FOX = "the quick brown fox jumps over the lazy dog"
 CAT = "a quick brown cat jumped over two lazy dogs!"
 
 
-@use((FOX, CAT), ("", "abc"))
+@use((FOX, CAT), ("", "abc"), long=True)
 def edit_distance(s, t):
     n, m = len(s), len(t)
     d = [[0] * (m + 1) for _ in range(n + 1)]
@@ -70,7 +70,7 @@ def vowels_and_letters(s):
     return counts, sum(1 for c in s if c in "aeiou")
 
 
-@use((FOX,))
+@use((FOX,), long=True)
 def counted(s):
     d = {}
     for c in s:
@@ -90,7 +90,7 @@ def balanced(s):
     return not stack
 
 
-@use((FOX,))
+@use((FOX,), long=True)
 def longest_without_repetition(s):
     last = {}
     best = start = 0

@@ -39,7 +39,7 @@ def make_adder(n):
     return lambda x: x + n
 
 
-@use((X, 2.0), wrt=(0, 1))
+@use((X, 2.0), wrt=(0, 1), slow=True)
 def closures_from_a_factory(x, n):
     adders = [make_adder(k * n) for k in range(3)]
     return [add(x) for add in adders]
@@ -356,7 +356,7 @@ def itertools_product(n, m):
     return grid
 
 
-@use((X, X * 2, 1.5), wrt=(0, 1, 2))
+@use((X, X * 2, 1.5), wrt=(0, 1, 2), slow=True)
 def zip_and_enumerate(a, b, w):
     s = 0.0
     for i, (p, q) in enumerate(zip(a, b)):

@@ -29,7 +29,7 @@ def longest_common_subsequence(a, b):
     return L[m, n]
 
 
-@use((letters("kitten"), letters("sitting")), (letters("abc"), letters("")))
+@use((letters("kitten"), letters("sitting")), (letters("abc"), letters("")), long=True)
 def edit_distance(s, t):
     previous = np.arange(len(t) + 1)
     for i, a in enumerate(s):
@@ -552,7 +552,7 @@ def digits(n):
     return backwards == original, total
 
 
-@use((np.arange(9).reshape(3, 3),))
+@use((np.arange(9).reshape(3, 3),), long=True)
 def spiral_order(matrix):
     top, bottom, left, right = 0, matrix.shape[0] - 1, 0, matrix.shape[1] - 1
     out = np.zeros(matrix.size, dtype=matrix.dtype)
@@ -596,7 +596,7 @@ def union_find(parent, edges):
     return groups
 
 
-@use((6, 5), (0, 3))
+@use((6, 5), (0, 3), long=True)
 def lattice_paths(rows, columns):
     memo = {}
 
@@ -624,7 +624,7 @@ def remembered_recurrence(n, x):
     return term(n)
 
 
-@use((40,), (1,))
+@use((40,), (1,), long=True)
 def cached_inside(n):
     @functools.cache
     def fibonacci(k):
@@ -637,7 +637,7 @@ def cached_inside(n):
     return fibonacci(n), binomial(10, min(n, 5))
 
 
-@use((np.array([0.5, 1.5, -2.0, -0.5, 3.0]),), wrt=(0,))
+@use((np.array([0.5, 1.5, -2.0, -0.5, 3.0]),), wrt=(0,), slow=True)
 def runs_of_signs(x):
     total = 0.0
     for positive, group in itertools.groupby(x, key=lambda v: v > 0):

@@ -63,11 +63,11 @@ STEP = 1e-6
 
 
 def calls(differentiable: bool) -> list[Any]:
-    """The corpus, one entry per call; the long run has more of the derivatives."""
+    """The corpus, one entry per call; the long run has more of them."""
     return [
         pytest.param(
             u, k, id=f"{u.name}-{k}",
-            marks=[pytest.mark.slow] if differentiable and (u.slow or k) else [],
+            marks=[pytest.mark.slow] if u.long or (differentiable and (u.slow or k)) else [],
         )
         for u in USED if u.wrt or not differentiable for k in range(len(u.inputs))
     ]

@@ -59,12 +59,12 @@ def lstm(t, E, W, B):
     return c, gate * np.tanh(c)
 
 
-@use((SENTENCE, E, W, B), (Word(2), E, W, B), wrt=(1, 2, 3))
+@use((SENTENCE, E, W, B), (Word(2), E, W, B), wrt=(1, 2, 3), long=True)
 def tree_lstm(t, E, W, B):
     return np.sum(lstm(t, E, W, B)[1] ** 2)
 
 
-@use((CORPUS, E, W, B), (Corpus([], []), E, W, B), wrt=(1, 2, 3), joins=True)
+@use((CORPUS, E, W, B), (Corpus([], []), E, W, B), wrt=(1, 2, 3), joins=True, slow=True)
 def loss_of_a_corpus(corpus, E, W, B):
     loss = 0.0
     for t, y in zip(corpus.sentences, corpus.targets, strict=True):
@@ -73,13 +73,13 @@ def loss_of_a_corpus(corpus, E, W, B):
     return loss
 
 
-@use((SENTENCE, OTHER, E, W, B), wrt=(2, 3))
+@use((SENTENCE, OTHER, E, W, B), wrt=(2, 3), slow=True)
 def similarity_of_two_trees(a, b, E, W, B):
     x, y = lstm(a, E, W, B)[1], lstm(b, E, W, B)[1]
     return x @ y / np.sqrt((x @ x) * (y @ y))
 
 
-@use((ITEMS, W, B), wrt=(0, 1, 2))
+@use((ITEMS, W, B), wrt=(0, 1, 2), long=True)
 def arrays_and_numbers_in_nodes(t, W, B):
     def value(t):
         h = np.tanh(W @ t.x + B) * t.weight
@@ -92,7 +92,7 @@ def arrays_and_numbers_in_nodes(t, W, B):
     return np.sum(value(t) ** 2)
 
 
-@use((ITEMS, W), wrt=(0, 1))
+@use((ITEMS, W), wrt=(0, 1), long=True)
 def a_path_per_number_in_a_node(t, W):
     def value(t):
         if t.first is None or t.second is None:
@@ -104,7 +104,7 @@ def a_path_per_number_in_a_node(t, W):
     return np.sum(value(t))
 
 
-@use((SENTENCE, E), wrt=(1,))
+@use((SENTENCE, E), wrt=(1,), long=True)
 def attention_over_children(t, E):
     def value(t):
         match t:
@@ -119,7 +119,7 @@ def attention_over_children(t, E):
     return np.sum(value(t) * np.arange(3.0))
 
 
-@use((SENTENCE, E, W), wrt=(1, 2))
+@use((SENTENCE, E, W), wrt=(1, 2), long=True)
 def matrices_of_a_tree_written_in_part(t, E, W):
     def value(t):
         if isinstance(t, Word):
@@ -146,7 +146,7 @@ class Encoder:
         return {"h": h, "size": left["size"] + right["size"]}
 
 
-@use((SENTENCE, E, W), wrt=(1, 2))
+@use((SENTENCE, E, W), wrt=(1, 2), slow=True)
 def a_model_with_a_recursive_call(t, E, W):
     found = Encoder(E, W)(t)
     return np.sum(found["h"]) / found["size"]
