@@ -99,6 +99,7 @@ struct Block {
     bool done[MOST_THREADS];
     int finished, finished_in_warp[MOST_THREADS / WARP];
     unsigned long long exchange[MOST_THREADS][2];
+    float fragments[MOST_THREADS][12];
     const void *shared_tags[MOST_SHARED];
     void *shared[MOST_SHARED];
     void (*body)(void *);
@@ -184,6 +185,34 @@ template <class T> static T shuffled(T value, int lane) {
     warp_barrier();
     return value;
 }
+// A product of tensor cores, 16 by 8 elements of `depth` factors: lanes 4 k to 4 k + 3 have lines k
+// and k + 8 of the left operand and line k of the right one, each a part of their places.
+static float rounded(float value, unsigned int half, unsigned int kept) {
+    unsigned int bits;
+    memcpy(&bits, &value, 4);
+    if (kept == 16) bits += bits >> 16 & 1;
+    if (value - value == 0) bits = (bits + half) >> kept << kept;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+template <int N>
+static void multiplied(float (&sums)[4], const float (&a)[4 * N], const float (&b)[2 * N]) {
+    const int self = block->current, base = self / WARP * WARP, lane = self % WARP;
+    const unsigned int half = N == 1 ? 0x1000 : 0x7fff, kept = N == 1 ? 13 : 16;
+    for (int k = 0; k < 4 * N; k++) block->fragments[self][k] = rounded(a[k], half, kept);
+    for (int k = 0; k < 2 * N; k++) block->fragments[self][4 * N + k] = rounded(b[k], half, kept);
+    warp_barrier();
+    for (int e = 0; e < 4; e++) {
+        const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
+        for (int k = 0; k < 8 * N; k++) {
+            const int owner = k / N % 4, far = k / (4 * N);
+            const float *left = block->fragments[base + row % 8 * 4 + owner];
+            const float *right = block->fragments[base + column * 4 + owner];
+            sums[e] += left[(far * 2 + row / 8) * N + k % N] * right[(4 + far) * N + k % N];
+        }
+    }
+    warp_barrier();
+}
 // The memory that all threads of the block know by the same tag.
 static void *shared(const void *tag, size_t bytes) {
     int number = 0;
@@ -211,6 +240,17 @@ template <class T> static inline T __shfl_down_sync(unsigned int, T value, int b
 }
 template <class T> static inline T __shfl_up_sync(unsigned int, T value, int by) {
     return pyrelay_emulator::shuffled(value, threadIdx.x % 32 - by);
+}
+
+static inline void pyrelay_mma_tf32(
+    float (&sums)[4], const float (&a)[4], const float (&b)[2]
+) {
+    pyrelay_emulator::multiplied<1>(sums, a, b);
+}
+static inline void pyrelay_mma_bf16(
+    float (&sums)[4], const float (&a)[8], const float (&b)[4]
+) {
+    pyrelay_emulator::multiplied<2>(sums, a, b);
 }
 
 // An array as a kernel's parameter: on a GPU this is a plain pointer.

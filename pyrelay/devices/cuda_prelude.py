@@ -106,6 +106,39 @@ template <class T> __device__ T *pyrelay_span(T *array, i64 index, int count) {
 }
 #define PYRELAY_SHARED(type, name, count) __shared__ type name[count]
 #define PYRELAY_BUFFER(type, word) ((type *)(word))
+// Products of tensor cores, added to sums: operands as the registers of `mma.sync` hold them, by
+// PTX ISA's "Warp-level matrix fragments" for m16n8k8 (tf32) and m16n8k16 (bf16).
+__device__ u32 pyrelay_tf32(f32 value) {
+    u32 rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(value));
+    return rounded;
+}
+__device__ u32 pyrelay_bf16(f32 low, f32 high) {
+    u32 rounded;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded) : "f"(high), "f"(low));
+    return rounded;
+}
+#define PYRELAY_MMA(shape)                                                                       \
+    asm volatile(                                                                                \
+        "mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "              \
+        "{%0, %1, %2, %3};"                                                                      \
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                             \
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]))
+__device__ void pyrelay_mma_tf32(f32 (&sums)[4], const f32 (&a)[4], const f32 (&b)[2]) {
+    const u32 x[4] = {
+        pyrelay_tf32(a[0]), pyrelay_tf32(a[1]), pyrelay_tf32(a[2]), pyrelay_tf32(a[3])
+    };
+    const u32 y[2] = {pyrelay_tf32(b[0]), pyrelay_tf32(b[1])};
+    PYRELAY_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+}
+__device__ void pyrelay_mma_bf16(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4]) {
+    const u32 x[4] = {
+        pyrelay_bf16(a[0], a[1]), pyrelay_bf16(a[2], a[3]), pyrelay_bf16(a[4], a[5]),
+        pyrelay_bf16(a[6], a[7])
+    };
+    const u32 y[2] = {pyrelay_bf16(b[0], b[1]), pyrelay_bf16(b[2], b[3])};
+    PYRELAY_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+}
 // Whether the host wants the launch to stop; looked up now and then in loops of the program.
 __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     if ((++rounds & 0xfffff) != 0) return false;

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay import errors
+from pyrelay import config, errors
 from pyrelay.devices import cuda_library, native
+from pyrelay.devices.cuda_convolution import MODES
 from pyrelay.devices.driver import ADDRESS, Driver, OutOfDeviceMemory, Product
 from pyrelay.devices.entry import MISMATCH, site_error
 from pyrelay.devices.graphs import Stretch
@@ -179,6 +180,7 @@ class Run:
         self.waiting: list[Cell] = []  # for the next launch
         self.count = 0
         self.stream = self.driver.stream
+        self.precision = MODES.index(config.current().matmul_precision)
         idle = program.idle.setdefault(self.stream, [])
         self.scratch = idle.pop() if idle else Scratch(self.driver)
         self.record, self.free_cells = self.scratch.record, self.scratch.free_cells

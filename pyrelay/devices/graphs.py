@@ -64,7 +64,8 @@ class Stretch:
         """The results of the stretch."""
         if self.given_up:
             return function(run, *given)
-        key = (run.stream, run.record, *(w if type(w) is int else (w.address,) for w in given))
+        words = (w if type(w) is int else (w.address,) for w in given)
+        key = (run.stream, run.record, run.precision, *words)
         if key not in self.plans:
             self._enter(key)
             return function(run, *given)
@@ -138,6 +139,7 @@ class _Pass(ABC):
 
     def __init__(self, run: Run) -> None:
         self.run, self.data, self.numbers = run, run.data, 0
+        self.precision = run.precision
         self.kept: list[Any] = []
 
     @abstractmethod

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from pyrelay.devices import cuda_attention, cuda_library
+from pyrelay.devices import cuda_attention, cuda_convolution, cuda_library
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.devices.persistent import Loop, loops, operands_of, text_of
@@ -398,6 +398,9 @@ class _Function:
             number = self._launched(
                 Launched(self.shared.text(text), launch.kernel, launch.first_site, product)
             )
+            if cuda_convolution.is_convolution(kernel.source):
+                # In the place of a kernel that finishes the product stands how it is rounded.
+                words = [*words[:-2], "run.precision"]
             how = "launch" if product is None else "multiply"
             self._issue(how, number, launch, words)
         else:

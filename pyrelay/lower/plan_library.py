@@ -170,6 +170,9 @@ def _launch_convolution(
     if what == BACK:
         blocks, work = entries, dims.product((own, pixels, *taps))
         columns = share
+        if kernel.back_pixels:
+            blocks = _blocks(dims.product((entries, *extents)), kernel.back_pixels)
+            work = dims.product((own, kernel.back_pixels, *taps))
     elif what == WEIGHTS:
         blocks, work = _blocks(values, kernel.rows), dims.product((entries, pixels, kernel.rows))
     elif last:

@@ -68,8 +68,8 @@ class ConvolutionKernel:
 
     The parallel axis counts groups by blocks of `columns` outputs (in `BACK`: channels) by blocks
     of `pixels` positions of each entry, or of all of them with the channels last (in `WEIGHTS`: of
-    `rows` channels and taps; in `BACK`: by entries). One multiplication takes about `picoseconds`
-    on a core.
+    `rows` channels and taps; in `BACK`: by entries, or by blocks of `back_pixels` positions of all
+    images where that is not 0). One multiplication takes about `picoseconds` on a core.
     """
 
     source: str
@@ -78,6 +78,7 @@ class ConvolutionKernel:
     columns: int
     picoseconds: int
     finishes: int = 0
+    back_pixels: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pyrelay
 from pyrelay.devices.cuda_library import TARGET
@@ -60,6 +61,7 @@ def together(calls: Any) -> Any:
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_attention_gives_what_numpy_gives() -> None:
     calls = tuple(tuple(args) for _, args in CALLS.values())
     compiled = pyrelay.jit(together, device=ON)

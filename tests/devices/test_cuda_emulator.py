@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay import config, nn
+from pyrelay import config
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_emulator import DEVICE
 from pyrelay.devices.cuda_library import TARGET
@@ -147,22 +147,6 @@ def test_gradients_of_each_family_of_ops_are_those_of_the_cpu() -> None:
     theirs = pyrelay.grad(loss, argnums=(0, 1))(*ARGUMENTS)
     for a, b in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("last", [False, True])
-def test_convolutions_and_their_gradients_are_those_of_the_cpu(last: bool) -> None:
-    def loss(x: Any, w: Any) -> Any:
-        y = nn.conv2d(x, w, stride=2, padding=1, groups=2, channels_last=last)
-        return (y * np.sin(y)).sum()
-
-    x = np.sin(np.arange(2.0 * 4 * 7 * 6)).reshape((2, 7, 6, 4) if last else (2, 4, 7, 6))
-    w = np.cos(np.arange(6.0 * 2 * 9)).reshape((3, 3, 2, 6) if last else (6, 2, 3, 3))
-    made = pyrelay.value_and_grad(loss, argnums=(0, 1), device=ON)(x, w)
-    wanted = pyrelay.value_and_grad(loss, argnums=(0, 1))(x, w)
-    np.testing.assert_allclose(made[0], wanted[0], rtol=1e-12)
-    for mine, theirs in zip(made[1], wanted[1], strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int64, np.bool_])

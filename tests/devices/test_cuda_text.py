@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyrelay.devices import cuda, cuda_attention, cuda_library, cuda_scans
+from pyrelay.devices import cuda, cuda_attention, cuda_convolution, cuda_library, cuda_scans
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cupy_driver import OPTIONS, unit
 from pyrelay.devices.driver import Text
@@ -105,13 +105,20 @@ def test_every_scalar_primitive_and_cast_compiles(tmp_path: Path) -> None:
 
 
 @needs_nvidia
-def test_products_of_matrices_and_images_compile(tmp_path: Path) -> None:
-    kernels = [cuda_library.matmul(dtype, 2) for dtype in DTYPES.values()]
-    kernels += [
-        cuda_library.convolution(dtype, what, last)
+def test_products_of_matrices_compile(tmp_path: Path) -> None:
+    assert_compiles([cuda_library.matmul(dtype, 2) for dtype in DTYPES.values()], tmp_path)
+
+
+@needs_nvidia
+@pytest.mark.slow
+def test_convolutions_compile_and_use_tensor_cores(tmp_path: Path) -> None:
+    kernels = [
+        cuda_convolution.text_of(dtype, what, last)
         for dtype in (f32, f64) for what in (FORWARD, WEIGHTS, BACK) for last in (False, True)
     ]  # fmt: skip
-    assert_compiles(kernels, tmp_path)
+    made = assert_compiles(kernels, tmp_path)
+    for shape in ("m16n8k8.row.col.f32.tf32.tf32.f32", "m16n8k16.row.col.f32.bf16.bf16.f32"):
+        assert f"mma.sync.aligned.{shape}" in made
 
 
 @needs_nvidia
