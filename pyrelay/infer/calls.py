@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import text
+from pyrelay.infer import memoising, text
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import NameGuard, keyword_defaults
 from pyrelay.infer.interpreter import Frame, Interpreter
@@ -119,9 +119,9 @@ def call_known(
         from pyrelay.infer.effects import initialise
 
         return initialise(it, args[0], args[1:])
-    wrapped = getattr(fn, "__wrapped__", None)
-    if isinstance(wrapped, python_types.FunctionType) and hasattr(fn, "cache_info"):
-        return call_known(it, wrapped, args, keywords)  # functools.lru_cache of a pure function
+    cached = memoising.wrapped_function(fn)
+    if cached is not None:
+        return memoising.call_cached(it, cached, args, keywords)
     known = all(isinstance(a, V.Known) for a in (*args, *keywords.values()))
     if not known and isinstance(getattr(fn, "__self__", None), str):
         return text.method(it, V.Known(fn.__self__), fn.__name__, args, keywords)

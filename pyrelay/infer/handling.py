@@ -129,7 +129,9 @@ def note_raise(it: Interpreter) -> None:
     if it.captured is not None:  # in a recursive function, which is given copies
         it.program.raises_again = True
         return
-    own = [v.root for v in it.program.objects if isinstance(v, (V.ArrayRef, V.Ref))]
+    memos = set(it.program.memos.values())
+    own = [v.root for n, v in enumerate(it.program.objects)
+           if isinstance(v, (V.ArrayRef, V.Ref)) and n not in memos]
     written = any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
     it.program.raises_late |= written
     it.program.raises_again |= it.rolling > 0

@@ -99,6 +99,8 @@ class Program:
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
     checks_shapes: bool = False  # of items, which may differ: their extents are computed
+    memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number
+    remembers: bool = True  # False where such tables cannot hold what the functions give
     lends: bool = False  # lists that others made become items as copies, unchanged from then on
     lent: bool = False  # or would have, if they could
 

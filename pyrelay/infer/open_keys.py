@@ -11,6 +11,7 @@ from typing import Any
 from pyrelay.infer import values as V
 from pyrelay.infer.characters import code_of
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
 
 
 def is_open(it: Interpreter, key: V.Value) -> bool:
@@ -22,9 +23,9 @@ def is_open(it: Interpreter, key: V.Value) -> bool:
 
 
 def is_int(key: V.Value) -> bool:
-    """Whether a value is an int, Python's or NumPy's."""
+    """Whether a value is an int or a bool, Python's or NumPy's."""
     ty = V.number_type(key)
-    return ty is not None and ty.dtype.is_integer
+    return ty is not None and (ty.dtype.is_integer or ty.dtype is types.bool_)
 
 
 def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:

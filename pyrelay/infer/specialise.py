@@ -20,6 +20,7 @@ from pyrelay.infer import (
     code_points,
     column_content,
     columns,
+    names_containers,
 )
 from pyrelay.infer import values as V
 from pyrelay.infer.closing import Close, NeedsApart
@@ -28,6 +29,7 @@ from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.handling import with_raised
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter, Program
+from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.pools import schema_columns
 from pyrelay.infer.specialised import (
     HiddenArgument,
@@ -60,6 +62,8 @@ class Attempt:
     raises: int = 0
     tables: frozenset[Let] = frozenset()
     open_keys: set[Let] = field(default_factory=set)
+    memos: Sequence[Memo] = ()  # functions with tables of what they gave
+    remembers: bool = True  # see Program
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -89,7 +93,7 @@ class Attempt:
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
             unrolled=self.unrolled, plans=self.plans, tables=self.tables,
-            open_keys=self.open_keys, lends=self.lends, follows_ops=self.raises > 1,
+            open_keys=self.open_keys, remembers=self.remembers, lends=self.lends, follows_ops=self.raises > 1,
             containers=self.containers,
         )
         try:
@@ -114,6 +118,9 @@ class Attempt:
         for need in self.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
+        for memo in self.memos:
+            program.memos[memo] = number = self._enter(memo, names_containers.table(it, ()))
+            program.captured.append(number)
         before = it.heap.copy()
         callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)
         value: V.Value = V.NONE
@@ -134,6 +141,12 @@ class Attempt:
         if wanted > self.raises:
             raise _NeedsWrites(made, wanted)
         return made
+
+    def _enter(self, owner: Any, value: V.Value) -> int:
+        """The number of an object of the program's own."""
+        self.flat.keep.append(owner)
+        self.objects.append(value)
+        return self.flat.seen.setdefault(id(owner), len(self.flat.seen))
 
     # -- importing ---------------------------------------------------------------------------------
 
@@ -430,13 +443,15 @@ def _specialised(
     tables: frozenset[Let] = frozenset()
     open_keys: frozenset[Let] = frozenset()
     attempt: Attempt | None = None
-    lends = False
+    memos: list[Memo] = []
+    remembers, lends = True, False
     needs = 0
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
         attempt = Attempt(
             parse, known, captured, exact, unrolled, plans, raises, tables,
-            flat=Flattened(apart=apart), entered=entered, lends=lends,
+            flat=Flattened(apart=apart), entered=entered, lends=lends, memos=memos,
+            remembers=remembers,
         )
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
@@ -456,6 +471,10 @@ def _specialised(
             if any(need.value is other.value for other in captured):
                 raise errors.InvariantError("a captured object is not handed on") from need
             captured.append(need)
+            continue
+        except NeedsMemo as found:
+            memos.append(found.memo)
+            needs += 1
             continue
         except building.NeedsPool as pool:
             building.planned(plans, pool)
@@ -477,7 +496,9 @@ def _specialised(
         except V.NeedsUnrolling as need:
             failure = need.error
         open_keys |= attempt.open_keys
-        if attempt.lent and not lends and open_keys <= tables:
+        if memos:  # the next attempt computes everything anew
+            memos, remembers = [], False
+        elif attempt.lent and not lends and open_keys <= tables:
             lends = True
         elif open_keys <= tables:
             if losing is not None:

@@ -279,19 +279,23 @@ def grouped(items: Iterable[Any], key: Callable[[Any], Any] | None) -> Iterator[
         yield current, group
 
 
+def recalled(found: Any, key: Any, function: Callable[..., Any], args: Any) -> Any:
+    """function(*args), which is at a key of `found` or is put there."""
+    if key in found:
+        return found[key]
+    value = function(*args)
+    found[key] = value
+    return value
+
+
 def remembers(function: Callable[..., Any]) -> Callable[..., Any]:
     """functools.cache(function): a table where the arguments are ints, else computed anew."""
     found: dict[Any, Any] = {}
 
     def answer(*args: Any) -> Any:
-        if not all(isinstance(arg, (int, np.integer)) for arg in args):
+        if not all(isinstance(arg, (int, np.integer, np.bool_)) for arg in args):
             return function(*args)
-        key = args[0] if len(args) == 1 else args
-        if key in found:
-            return found[key]
-        value = function(*args)
-        found[key] = value
-        return value
+        return recalled(found, args[0] if len(args) == 1 else args, function, args)
 
     return answer
 

@@ -1,0 +1,121 @@
+"""Functions under functools.cache that are recursive: each state is computed once.
+
+Computed anew, these programs would run for longer than anyone waits.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+import numpy as np
+import pytest
+
+import pyrelay
+from tests.infer.running import assert_same
+
+
+@lru_cache(None)
+def partitions(n, largest):
+    if n == 0:
+        return 1
+    if n < 0 or largest == 0:
+        return 0
+    return partitions(n - largest, largest) + partitions(n, largest - 1)
+
+
+def partition_counts(n):
+    return [partitions(k, k) for k in range(n)]
+
+
+def test_a_recursion_costs_what_it_has_states():
+    f = pyrelay.jit(partition_counts)
+    assert f(95) == partition_counts(95)
+    assert f(5) == partition_counts(5)
+    assert f._compilations == 1
+
+
+@cache
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@pytest.mark.slow
+def test_the_cached_function_itself():
+    assert pyrelay.jit(fibonacci)(90) == fibonacci(90)
+
+
+@lru_cache(maxsize=None)
+def _even(n, kind):
+    return kind == "even" if n == 0 else _odd(n - 1, kind) == _odd(n - 1, kind)
+
+
+@cache
+def _odd(n, kind):
+    return kind == "odd" if n == 0 else _even(n - 1, kind=kind) == _even(n - 1, kind)
+
+
+def both(n):
+    return _even(n, "even"), _even(n, "odd")
+
+
+@pytest.mark.slow
+def test_functions_that_call_each_other_with_names_and_with_texts():
+    assert_same(pyrelay.jit(both)(60), both(60))
+
+
+@cache
+def chosen(n, k):
+    if k == 0 or k == n:
+        return 1
+    return chosen(n - 1, k - 1) + chosen(n - 1, k)
+
+
+def bernstein(t, n):
+    total = 0.0
+    for k in range(n + 1):
+        total += chosen(n, k) * t**k * (1 - t) ** (n - k) * k
+    return total
+
+
+@pytest.mark.slow
+def test_derivatives_go_past_the_table():
+    assert pyrelay.grad(bernstein)(0.3, 40) == pytest.approx(40.0)
+
+
+@cache
+def chebyshev(n, x):
+    if n == 0:
+        return 1.0
+    if n == 1:
+        return x
+    return 2 * x * chebyshev(n - 1, x) - chebyshev(n - 2, x)
+
+
+def summed(x, y):
+    return chebyshev(5, x) + 2.0 * chebyshev(5, y)
+
+
+@pytest.mark.slow
+def test_equal_floats_are_not_one_argument():
+    got = pyrelay.grad(summed, argnums=(0, 1))(0.5, 0.5)
+    assert got == pytest.approx((-5.0, -10.0))  # the derivative of T5 is 5 U4
+
+
+@cache
+def split(n):
+    return None if n == 0 else n + (split(n - 1) or 0)
+
+
+@pytest.mark.slow
+def test_values_that_no_table_holds_are_computed_anew():
+    assert pyrelay.jit(split)(6) == 21
+
+
+@cache
+def rows(n):
+    return np.ones(3) if n == 0 else rows(n - 1) + rows(n - 1)
+
+
+@pytest.mark.slow
+def test_arrays_are_kept():
+    np.testing.assert_array_equal(pyrelay.jit(rows)(50), rows(50))
