@@ -93,8 +93,8 @@ class Attempt:
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
             unrolled=self.unrolled, plans=self.plans, tables=self.tables,
-            open_keys=self.open_keys, remembers=self.remembers, lends=self.lends, follows_ops=self.raises > 1,
-            containers=self.containers,
+            open_keys=self.open_keys, remembers=self.remembers, lends=self.lends,
+            follows_ops=self.raises > 1, containers=self.containers,
         )
         try:
             return self._run(program, make_callee, args, keywords)
