@@ -4,6 +4,7 @@ In: addresses as ``i64``, element indices as ``i64`` (never negative, never chec
 dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
 
     param_T(block, k)             parameter k of the kernel's block, from its bit pattern
+    param_extent(block, k)        the same for an i64 that is not negative
     load_T(address, i)            element i, where no other iteration of any loop around the load
     store_T(address, i, value)    writes it: the promise by which loops are vectorised
     load_inner_T, store_inner_T   the same promise for the innermost loops only
@@ -12,9 +13,11 @@ dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
     store_slot_T(address, k, value)   bit pattern into word k: scalar results, error records
     T(x)                          x as a T: constants and NumPy's casts; c64(re, im), c128(re, im)
 
-and besides ``add_overflows subtract_overflows multiply_overflows(a, b)`` for i64 and
-``call_address(function, block, begin, end)``, and ``poll(block)``, which looks for Ctrl-C: what it
-gives, if not 0, is the status with which the kernel has to return.
+and besides ``add_overflows subtract_overflows multiply_overflows(a, b)`` for i64,
+``outside(k, n)``, which is not 0 <= k < n (n is not negative), and
+``call_address(function, block, begin, end)``; ``unlikely(b)``, which is b, where a branch on it is
+to keep what the other way leads to in registers; and ``poll(block)``, which looks for Ctrl-C: what
+it gives, if not 0, is the status with which the kernel has to return.
 
 How to write loops, from measurements (Sapphire Rapids, AVX-512):
 
@@ -39,6 +42,7 @@ from llvmlite import ir as llvm
 from numba.core import types
 
 from pyrelay.devices.kernel_language import (
+    BIT,
     BOOL,
     COMPLEX,
     EVERY_LOOP,
@@ -124,12 +128,16 @@ def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
     return define(name, fixed(types.void, _I64, _I64, ty), emit)
 
 
+def _parameter(b: llvm.IRBuilder, block: Any, k: Any) -> Any:
+    access = b.load(_pointer(b, WORD, block, k), typ=WORD)
+    access.set_metadata("invariant.load", b.module.add_metadata([]))
+    return access
+
+
 def _param(name: str, ty: types.Type) -> Intrinsic:
     def emit(b: llvm.IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
         def word(place: Any) -> Any:
-            access = b.load(_pointer(b, WORD, block, place), typ=WORD)
-            access.set_metadata("invariant.load", b.module.add_metadata([]))
-            return access
+            return _parameter(b, block, place)
 
         if ty == types.complex128:
             second = b.add(k, llvm.Constant(WORD, 1))
@@ -137,6 +145,16 @@ def _param(name: str, ty: types.Type) -> Intrinsic:
         return _from_word(b, ty, word(k))
 
     return define(name, fixed(ty, _I64, _I64), emit)
+
+
+def _emit_extent(b: llvm.IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
+    access = _parameter(b, block, k)
+    ends = (llvm.Constant(WORD, 0), llvm.Constant(WORD, -(2**63)))
+    access.set_metadata("range", b.module.add_metadata(ends))
+    return access
+
+
+param_extent = define("param_extent", fixed(_I64, _I64, _I64), _emit_extent)
 
 
 def _from_word(b: llvm.IRBuilder, ty: types.Type, word: Any) -> Any:
@@ -308,6 +326,11 @@ subtract_overflows = _overflows("subtract_overflows", "ssub")
 multiply_overflows = _overflows("multiply_overflows", "smul")
 
 
+outside = define(
+    "outside", fixed(BOOL, _I64, _I64), lambda b, _, k, n: b.icmp_unsigned(">=", k, n)
+)
+
+
 def _emit_call(b: llvm.IRBuilder, _: types.Type, function: Any, *args: Any) -> Any:
     signature = llvm.FunctionType(WORD, [WORD] * len(args))
     return b.call(b.inttoptr(function, signature.as_pointer()), args)
@@ -325,6 +348,14 @@ def _emit_poll(b: llvm.IRBuilder, _: types.Type, block: Any) -> Any:
     )
     return _emit_call(b, _I64, function, argument)
 
+
+def _emit_unlikely(b: llvm.IRBuilder, _: types.Type, condition: Any) -> Any:
+    signature = llvm.FunctionType(BIT, [BIT, BIT])
+    expect = b.module.declare_intrinsic("llvm.expect", [BIT], signature)
+    return b.call(expect, [condition, llvm.Constant(BIT, 0)])
+
+
+unlikely = define("unlikely", fixed(BOOL, BOOL), _emit_unlikely)
 
 poll = define("poll", fixed(_I64, _I64), _emit_poll)
 

@@ -16,9 +16,11 @@ import ast
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pyrelay.ir.types import DType, i64
 from pyrelay.lower import call_spelling
+from pyrelay.lower.cold_paths import with_cold_paths
 from pyrelay.lower.kernel import (
     ARRAY,
     BOUND,
@@ -73,6 +75,12 @@ _CONSTANTS = ("inf", "nan")
 
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
+    kernel = replace(
+        kernel, body=with_cold_paths(kernel.body),
+        routines=tuple(
+            replace(r, body=with_cold_paths(r.body, r.results)) for r in kernel.routines
+        ),
+    )  # fmt: skip
     functions = [_Printer(kernel).function()]
     declared: list[ast.stmt] = []
     for number, routine in enumerate(kernel.routines):
@@ -141,17 +149,18 @@ def _look() -> list[ast.stmt]:
     """Ask whether to stop, if enough rounds were done since the last time."""
     status = ast.Compare(named("status"), [ast.NotEq()], [ast.Constant(0)])
     asked: list[ast.stmt] = [
-        binding("rounds", ast.Constant(0)), binding("status", call("poll", named("block"))),
+        binding("rounds", _period()), binding("status", call("poll", named("block"))),
         ast.If(status, [ast.Return(named("status"))], []),
     ]  # fmt: skip
-    return [ast.If(ast.Compare(named("rounds"), [ast.GtE()], [_period()]), asked, [])]
+    over = ast.Compare(named("rounds"), [ast.Lt()], [ast.Constant(0)])
+    return [ast.If(call("unlikely", over), asked, [])]
 
 
 def _more_rounds(start: ast.expr, stop: ast.expr) -> ast.stmt:
-    """Count the rounds of a loop that does not count them itself."""
+    """Count down by the rounds of a loop that does not count them itself."""
     number = ast.BinOp(stop, ast.Sub(), start)
     zero = isinstance(start, ast.Constant) and start.value == 0
-    return binding("rounds", ast.BinOp(named("rounds"), ast.Add(), stop if zero else number))
+    return binding("rounds", ast.BinOp(named("rounds"), ast.Sub(), stop if zero else number))
 
 
 def _round() -> list[ast.stmt]:
@@ -266,7 +275,7 @@ class _Printer:
                 made = call(f"local_{array.dtype.name}", size)
                 out.append(binding(self._named(array, "c"), made))
         if any(map(_counts_rounds, statements(body))):
-            out.append(binding("rounds", ast.Constant(0)))
+            out.append(binding("rounds", _period()))
         return out + self._body(body)
 
     def _parameter(self, parameter: Parameter, dtype: DType) -> ast.expr:
@@ -286,8 +295,13 @@ class _Printer:
     def _define(self, statement: Compute | Load | Read, body: Body, out: list[ast.stmt]) -> None:
         local = statement.out
         if isinstance(statement, Read):
-            name = self._named(local, _PREFIX[statement.parameter.role])
-            out.append(binding(name, self._parameter(statement.parameter, local.dtype)))
+            parameter = statement.parameter
+            name = self._named(local, _PREFIX[parameter.role])
+            if parameter.role == EXTENT:
+                place = ast.Constant(self.places[parameter])
+                out.append(binding(name, call("param_extent", named("block"), place)))
+            else:
+                out.append(binding(name, self._parameter(parameter, local.dtype)))
             return
         taken = [self.pending.take(o, _LARGEST_EXPRESSION, out) for o in operands(statement)]
         tree = self._tree(statement, [t.tree for t in taken])
@@ -327,12 +341,14 @@ class _Printer:
                 out.append(ast.If(values[0], [ast.Break()], []))
             case Fail():
                 self.pending.flush(out)
-                out.append(ast.If(values[0], self._failure(statement, values[1:]), []))
+                failure = self._failure(statement, values[1:])
+                out.append(ast.If(call("unlikely", values[0]), failure, []))
             case If():
                 self.pending.flush(out)
                 then, orelse = self._body(statement.then), self._body(statement.orelse)
                 if then:
-                    out.append(ast.If(values[0], then, orelse))
+                    cond = call("unlikely", values[0]) if statement.unlikely else values[0]
+                    out.append(ast.If(cond, then, orelse))
                 else:
                     out.append(ast.If(ast.UnaryOp(ast.Not(), values[0]), orelse, []))
             case Call():

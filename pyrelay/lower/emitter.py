@@ -248,8 +248,25 @@ class Emitter:
             return self.const(False, bool_) if fits else None
         if a.extent is None or b.extent is None:
             return None
+        if name == "remainder":
+            return self._near_remainder(a, b)
         truth = self._ranges.decided(name, a.extent, b.extent)
         return None if truth is None else self.const(truth, bool_)
+
+    def _near_remainder(self, a: Value, b: Value) -> Value | None:
+        """`a % b` without dividing, of an index that is at most one period away: `(i + 1) % n`."""
+        assert a.extent is not None
+        assert b.extent is not None
+        sides = self._ranges.sides(a.extent, b.extent)
+        if sides is None:
+            return None
+        below, beyond = sides
+        value = a
+        if beyond:
+            value = self.where(a >= b, a - b, value)
+        if below:
+            value = self.where(a < 0, a + b, value)
+        return a if value is a else self.bounded(value, b.extent)
 
     def cast(self, x: Any, dtype: DType) -> Value:
         """`x` in another element type, by NumPy's rules."""

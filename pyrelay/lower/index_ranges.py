@@ -55,12 +55,27 @@ class IndexRanges:
             (owner,) = dims.symbols(bound)
             if bound == dims.of(owner):
                 more = dims.add(dims.add(dims.of(symbol), 1), dims.fresh("more"))
-                if dims.non_negative(dims.substitute(extent, {owner: more})):
+                lowest = self._lowest(dims.substitute(extent, {owner: more}), symbol)
+                if lowest is not None and dims.non_negative(lowest):
                     return True
         return False
 
-    def _lowest(self, extent: Extent) -> Extent | None:
-        """A lower bound without loop indices: each term at the end of their ranges that fits."""
+    def sides(self, a: Extent, n: Extent) -> tuple[bool, bool] | None:
+        """Whether `a` may lie below 0..n-1, and beyond; None if by more than n, for all we know."""
+        negated = dims.multiply(-1, a)
+        rest = dims.add(dims.add(n, negated), -1)
+        below, beyond = not self.non_negative(a), not self.non_negative(rest)
+        if (below and not self.non_negative(dims.add(a, n))) or (
+            beyond and not self.non_negative(dims.add(rest, n))
+        ):
+            return None
+        return below, beyond
+
+    def _lowest(self, extent: Extent, free: Symbol | None = None) -> Extent | None:
+        """A lower bound without loop indices: each term at the end of their ranges that fits.
+
+        The index `free` stays: nothing is said of it but that it is not negative.
+        """
         if isinstance(extent, int):
             return extent
         total: Extent = 0
@@ -69,12 +84,12 @@ class IndexRanges:
             for atom, power in monomial:
                 if not isinstance(atom, Symbol):
                     inner = dims.Dim(((((atom, 1),), 1),))
-                    if any(s in self._bounds for s in dims.symbols(inner)):
+                    if self._moving(inner, free):
                         return None
                     factor: Extent = inner
-                elif atom in self._bounds:
+                elif atom in self._bounds and atom is not free:
                     factor = 0 if coefficient > 0 else dims.add(self._bounds[atom], -1)
-                    if any(s in self._bounds for s in dims.symbols(factor)):
+                    if self._moving(factor, free):
                         return None
                 else:
                     factor = dims.of(atom)
@@ -82,6 +97,9 @@ class IndexRanges:
                     term = dims.multiply(term, factor)
             total = dims.add(total, term)
         return total
+
+    def _moving(self, extent: Extent, free: Symbol | None) -> bool:
+        return any(s in self._bounds and s is not free for s in dims.symbols(extent))
 
 
 def polynomial(name: str, a: Extent | None, b: Extent | None) -> Extent | None:

@@ -143,11 +143,12 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """Runs one of two bodies."""
+    """Runs one of two bodies; if `unlikely`, seldom the first."""
 
     cond: Operand
     then: Body
     orelse: Body = ()
+    unlikely: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,8 +324,8 @@ def bodies(statement: Statement) -> tuple[Body, ...]:
 def replace_bodies(statement: Statement, change: Callable[[Body], Body]) -> Statement:
     """The statement with the bodies inside it changed."""
     match statement:
-        case If(cond=cond, then=then, orelse=orelse):
-            return If(cond, change(then), change(orelse))
+        case If(then=then, orelse=orelse):
+            return replace(statement, then=change(then), orelse=change(orelse))
         case For(body=body) | While(body=body):
             return replace(statement, body=change(body))
     return statement

@@ -164,7 +164,8 @@ def _if_short(
             for local, value in zip(chosen, arm(), strict=True):
                 s.emit(Assign(local, s.cast(value, local.dtype).operand))
         arms.append(tuple(statements))
-    s.emit(If(s.primitive("less_equal", count, BLOCK).operand, *arms))
+    whole, blocks = arms
+    s.emit(If(s.primitive("less_equal", count, BLOCK).operand, whole, blocks))
     return [Value(s, local, local.dtype, s.scope) for local in chosen]
 
 

@@ -226,7 +226,8 @@ class _Program:
                     else:
                         self.arrays.copy(result, out)
             bodies.append(tuple(statements))
-        self.s.emit(KernelIf(cond.operand, *bodies))
+        then, orelse = bodies
+        self.s.emit(KernelIf(cond.operand, then, orelse))
         for out, local in chosen.items():
             self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
 

@@ -205,6 +205,8 @@ _ORDER = (
     _infix("less_equal", "<=", "biufc", BOOL),
     _infix("greater", ">", "biufc", BOOL),
     _infix("greater_equal", ">=", "biufc", BOOL),
+    # Whether an index lies outside 0..n-1, the extent n being no less than 0.
+    _plain("outside", 2, "i", _always("((u64){0} >= (u64){1})"), BOOL),
     Scalar(
         "where", 3, "biufc", SAME, _call("where", 3), _always("({0} ? {1} : {2})")
     ),

@@ -28,6 +28,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "add_overflows": lambda a, b: _overflows(a, b, int.__add__),
     "subtract_overflows": lambda a, b: _overflows(a, b, int.__sub__),
     "multiply_overflows": lambda a, b: _overflows(a, b, int.__mul__),
+    "outside": lambda a, b: (a < 0) | (a >= b),
 }
 DTYPE = pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 
@@ -85,8 +86,8 @@ def agree(scalar: Scalar, computed: np.ndarray, wanted: np.ndarray, dtype: DType
 def applicable(dtype: DType) -> list[Scalar]:
     """Primitives of this dtype that NumPy can be asked about on these operands."""
     checked = [s for s in SCALARS.values() if s.takes(dtype) and s.name != "cast"]
-    overflows = {"add_overflows", "subtract_overflows", "multiply_overflows"}
-    return [s for s in checked if s.name not in overflows or dtype == i64]
+    on_words = {"add_overflows", "subtract_overflows", "multiply_overflows", "outside"}
+    return [s for s in checked if s.name not in on_words or dtype == i64]
 
 
 def restricted(
@@ -96,6 +97,8 @@ def restricted(
     a, b, c = arrays
     if dtype.kind == "i" and scalar.name == "power":
         b = np.where(b < 0, np.array(3, dtype.numpy), b)
+    if scalar.name == "outside":
+        b = np.maximum(b, 0)
     if scalar.name == "fma":
         a, b, c = (np.nan_to_num(each, posinf=2, neginf=-2) for each in (a, b, c))
     if dtype.kind == "c" and scalar.name in {"log", "power", "reciprocal", "divide"}:
