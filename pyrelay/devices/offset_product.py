@@ -296,11 +296,14 @@ class _Copy:
         with f.either(self.stride.equals(1)) as (adjacent, apart):
             with adjacent:
                 self._vectors(1)
-            with apart, f.either(self.stride.equals(2)) as (every_other, far):
-                with every_other:
+            with apart, f.either(self.stride.equals(2)) as (halved, rest):
+                with halved:
                     self._vectors(2)
-                with far:
-                    self._far()
+                with rest, f.either(self.stride.equals(4)) as (quartered, far):
+                    with quartered:
+                        self._vectors(4)
+                    with far:
+                        self._far()
         f.ret(0)
 
     def _vectors(self, stride: int) -> None:
@@ -308,7 +311,7 @@ class _Copy:
         f, code, lanes = self.f, self.code, self.lanes
         with over(f, 0, self.count, lanes) as j:
             # What lies behind the last element is not read, nor what a stride leaves out.
-            behind = self.high if stride == 1 else self.high * 2 - 1
+            behind = self.high * stride - (stride - 1)
             at = j * stride
             inside = (self.low <= j) & (at + stride * lanes <= behind)
             with f.either(inside) as (whole, part):
@@ -323,7 +326,7 @@ class _Copy:
                     self._lines(j, masks)
 
     def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
-        """The vector at ``j`` of every line, from one of the image or the even places of two."""
+        """The vector at ``j`` of every line, from as many of the image as its stride is long."""
         raise NotImplementedError
 
     def _vector(self, source: Any, parts: list[tuple[Any, Any]]) -> Any:
@@ -332,11 +335,12 @@ class _Copy:
         for step, mask in parts:
             place = code.at(source, step)
             found.append(code.load(place) if mask is None else code.load_masked(place, mask))
-        if len(found) == 1:
-            return found[0]
-        even = [2 * lane for lane in range(self.lanes)]
         kind = llvm.VectorType(llvm.IntType(32), self.lanes)
-        return code.b.shuffle_vector(*found, llvm.Constant(kind, even))
+        even = llvm.Constant(kind, [2 * lane for lane in range(self.lanes)])
+        while len(found) > 1:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [code.b.shuffle_vector(*pair, even) for pair in pairs]
+        return found[0]
 
     def _far(self) -> None:
         """Other strides: an element at a time."""
