@@ -27,6 +27,7 @@ _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap b
 _SCRATCH = 48 * 1024
 _STRIDES = 16  # longest that channels by themselves have lines for
 _FINISHED = 2048  # outputs of such channels that are finished together
+_SHORT = 64  # positions of rows that are copied as a whole
 MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
 
 _FORWARD = """\
@@ -56,6 +57,11 @@ def kernel(block, begin, end):
     stride2, step2, before2 = param_i64(block, 23), param_i64(block, 24), param_i64(block, 25)
     image = extent0 * extent1 * extent2
     pixels = out0 * out1 * out2
+    plain = taps0 * taps1 * taps2 == 1 and stride0 * stride1 * stride2 == 1
+    plain = plain and before0 == 0 and before1 == 0 and before2 == 0 and pixels == image
+    if plain and channels * outputs != 1:  # one tap: an image is a line
+        extent2 = out2 = image
+        extent0 = extent1 = out0 = out1 = 1
     variants = taps1 * taps2
     taps = taps0 * variants
     depth_all = taps * channels
@@ -90,9 +96,17 @@ def kernel(block, begin, end):
         p_count = pixels - p0 if pixels - p0 < share else share
         if p_count < 1:
             continue
+        first_q2, q_rest = p0 % out2, p0 // out2
+        first_q1, first_q0 = q_rest % out1, q_rest // out1
+        # Short rows of positions are copied as a whole, from the first one's beginning on.
+        by_rows = flat and out2 <= {short}
+        skipped = first_q2 if by_rows else 0
+        around = 32 + 2 * out2 if by_rows else 32
         shifted = phases * (p_count + shifts) < taps0 * p_count and taps <= {taps_most}
-        shifted = shifted and phases * variants * (p_count + shifts + 32) <= {scratch}
+        shifted = shifted and phases * variants * (p_count + shifts + around) <= {scratch}
         span = p_count + shifts if shifted else p_count
+        q_count = (skipped + span + out2 - 1) // out2
+        span = q_count * out2 if by_rows else span
         planes = phases if shifted else taps0
         plane_step = 1 if shifted else step0
         # An odd number of cache lines: lines of equal places share no set of the cache.
@@ -108,8 +122,6 @@ def kernel(block, begin, end):
             most = (channels + parts - 1) // parts * lines if parts > 0 else 1
         else:
             most = {depth} if {depth} < most else most
-        first_q2, q_rest = p0 % out2, p0 // out2
-        first_q1, first_q0 = q_rest % out1, q_rest // out1
         r0 = 0
         k0 = 0
         while r0 == 0 or r0 < lines_all:
@@ -125,6 +137,20 @@ def kernel(block, begin, end):
                 t2 = tap2 * step2 - before2
                 low_all = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
                 high_all = (extent2 - t2 + stride2 - 1) // stride2
+                if by_rows:
+                    left = 0
+                    low_all = out2 if low_all > out2 else low_all
+                    high_all = out2 if high_all > out2 else high_all
+                    high_all = low_all if high_all < low_all else high_all
+                    t0 = q0 * stride0 + plane * plane_step - before0
+                    low = (stride0 - 1 - t0) // stride0 if t0 < 0 else 0
+                    high = (extent0 - t0 + stride0 - 1) // stride0
+                    low = q_count if low > q_count else low
+                    high = low if high < low else (q_count if high > q_count else high)
+                    source = x + (source_all + t0 * extent2 + t2) * {size}
+                    copy_lines_{vectors}(
+                        target, out2, source, stride0 * extent2, q_count, low, high, low_all,
+                        high_all, out2, stride2)
                 while left > 0:
                     t0 = q0 * stride0 + plane * plane_step - before0
                     t1 = q1 * stride1 + tap1 * step1 - before1
@@ -163,13 +189,13 @@ def kernel(block, begin, end):
                 for c in range(r_count // lines):
                     for tap in range(taps0):
                         at = (c * lines + tap * step0 % stride0 * variants) * line
-                        at += tap * step0 // stride0 * out1 * out2
+                        at += tap * step0 // stride0 * out1 * out2 + skipped
                         for variant in range(variants):
                             store_ordered_i64(table, k, at + variant * line)
                             k += 1
             else:
                 for r in range(r_count):
-                    store_ordered_i64(table, r, r * line)
+                    store_ordered_i64(table, r, r * line + skipped)
             store_ordered_i64(
                 words, 0, w + ((group * outputs + o0) * depth_all + k0) * {size})
             store_ordered_i64(words, 1, depth_all)
@@ -340,6 +366,6 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=COLUMNS,
         columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
-        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS,
+        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=_SHORT,
         finishing=5 + FINISHING_OPERANDS,
     )  # fmt: skip

@@ -80,7 +80,8 @@ SINGLE = """\
                     copy_lines_{vectors}(
                         target, padded, source, stride0 * extent2, lines,
                         load_ordered_i64(first_lines, phase0), load_ordered_i64(last_lines, phase0),
-                        load_ordered_i64(lows, phase2), load_ordered_i64(highs, phase2), stride2)
+                        load_ordered_i64(lows, phase2), load_ordered_i64(highs, phase2), padded,
+                        stride2)
                     target += lines * padded * {size}
             store_ordered_i64(words, 2, y + (plane * pixels + q0 * out2) * {size})
             store_ordered_i64(words, 4, w + plane % groups * taps * {size})

@@ -29,9 +29,9 @@ kernel's text. Names are made on demand, for vectors of so many elements:
     ``target[j] = source[j * stride]`` for ``low <= j < high`` and 0 for the other ``j < count``;
     addresses. Writes whole vectors: what follows ``count`` is overwritten.
 
-``copy_lines_f32x8(target, count, source, line, lines, first, last, low, high, stride)``
-    The same for ``lines`` lines, ``count`` (whole vectors) elements of the target and ``line`` of
-    the source apart; lines before ``first`` and from ``last`` on are 0.
+``copy_lines_f32x8(target, apart, source, line, lines, first, last, low, high, count, stride)``
+    The same for ``lines`` lines, ``apart >= count`` elements of the target and ``line`` of the
+    source apart; lines before ``first`` and from ``last`` on are 0.
 
 Panels of columns stay in the first cache while bands of rows pass (Goto and van de Geijn,
 *Anatomy of High-Performance Matrix Multiplication*, ACM TOMS 34, 2008). Columns left over that fill
@@ -309,7 +309,9 @@ class _Copy:
     def _vectors(self, stride: int) -> None:
         """A vector of the target at a time: all of it, or what lies within low ... high."""
         f, code, lanes = self.f, self.code, self.lanes
-        with over(f, 0, self.count, lanes) as j:
+        # Backwards: what a line's last vector writes beyond it, the first one of the next rewrites.
+        with over(f, 0, self.count, lanes) as done:
+            j = (self.count - 1 & -lanes) - done
             # What lies behind the last element is not read, nor what a stride leaves out.
             behind = self.high * stride - (stride - 1)
             at = j * stride
@@ -379,14 +381,14 @@ class _CopyLines(_Copy):
     """Writes the function ``copy_lines``."""
 
     def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
-        super().__init__(module, name, dtype, lanes, 10)
+        super().__init__(module, name, dtype, lanes, 11)
         f, code = self.f, self.code
-        (target, self.count, source, self.line, lines, self.first, self.last, self.low, self.high,
-         self.stride) = f.parameters  # fmt: skip
+        (target, self.apart, source, self.line, lines, self.first, self.last, self.low, self.high,
+         self.count, self.stride) = f.parameters  # fmt: skip
         self.to, self.source = code.pointer(target.raw), code.pointer(source.raw)
         zero = llvm.Constant(code.shape.vector, None)
         for start, stop in ((f.number(0), self.first), (self.last, lines)):
-            with over(f, start * self.count, stop * self.count, lanes) as j:
+            with over(f, start * self.apart, stop * self.apart, lanes) as j:
                 code.store(zero, code.at(self.to, j.raw))
         self._by_stride()
 
@@ -394,19 +396,19 @@ class _CopyLines(_Copy):
         f, code = self.f, self.code
         with over(f, self.first, self.last, 1) as line:
             source = code.at(self.source, (line * self.line + j * len(parts)).raw)
-            to = code.at(self.to, (line * self.count + j).raw)
+            to = code.at(self.to, (line * self.apart + j).raw)
             code.store(self._vector(source, parts), to)
 
     def _far(self) -> None:
         f, code = self.f, self.code
         with over(f, self.first, self.last, 1) as line:
-            to = code.at(self.to, (line * self.count).raw)
+            to = code.at(self.to, (line * self.apart).raw)
             self._elements(to, code.at(self.source, (line * self.line).raw))
 
 
 _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
     "offset_product": (_Product, 1), "line_sums": (_LineSums, 1), "copy_run": (_CopyRun, 6),
-    "copy_lines": (_CopyLines, 10),
+    "copy_lines": (_CopyLines, 11),
 }
 
 
