@@ -185,6 +185,17 @@ template <class T> static T shuffled(T value, int lane) {
     warp_barrier();
     return value;
 }
+static unsigned int ballot(bool mine) {
+    const int self = block->current, base = self / WARP * WARP;
+    block->exchange[self][0] = mine;
+    warp_barrier();
+    unsigned int found = 0;
+    for (int lane = 0; lane < WARP; lane++) {
+        found |= (unsigned int)block->exchange[base + lane][0] << lane;
+    }
+    warp_barrier();
+    return found;
+}
 // A product of tensor cores, 16 by 8 elements of `depth` factors: lanes 4 k to 4 k + 3 have lines k
 // and k + 8 of the left operand and line k of the right one, each a part of their places.
 static float rounded(float value, unsigned int half, unsigned int kept) {
@@ -252,6 +263,11 @@ static inline void pyrelay_mma_bf16(
 ) {
     pyrelay_emulator::multiplied<2>(sums, a, b);
 }
+
+static inline unsigned int __ballot_sync(unsigned int, int predicate) {
+    return pyrelay_emulator::ballot(predicate != 0);
+}
+static inline int __popc(unsigned int bits) { return __builtin_popcount(bits); }
 
 // An array as a kernel's parameter: on a GPU this is a plain pointer.
 template <class T> struct Buffer {

@@ -10,7 +10,7 @@ Processors*, chapter 4).
 
 from __future__ import annotations
 
-from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans
+from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans, cuda_scatters
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_cuda import emit
@@ -135,7 +135,12 @@ def kinds_of(text: str) -> tuple[str, ...]:
     """What the parameters are of a text of the library."""
     if cuda_convolution.is_convolution(text):
         return cuda_convolution.KINDS
-    return cuda_scans.kinds_of(text) or _made[text][0]
+    return cuda_scans.kinds_of(text) or cuda_scatters.kinds_of(text) or _made[text][0]
+
+
+def can_fail(text: str) -> bool:
+    """Whether launches of a text of the library may fail."""
+    return cuda_scatters.kinds_of(text) is not None
 
 
 def product_of(text: str) -> DType | None:
@@ -181,6 +186,7 @@ def _matmul(dtype: DType, axes: int) -> MatmulKernel:
 
 
 TARGET = Target(
-    emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan
+    emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
+    cuda_scatters.scatter,
 )
 """What the planner asks of a GPU."""

@@ -75,7 +75,7 @@ def plan_code(plan: Plan) -> PlanCode:
     """The plan written in Python."""
     shared = _Shared(plan)
     parts = [_Function(shared, number).text() for number in range(len(plan.functions))]
-    fails = any(k.code is not None and k.code.sites for k in plan.kernels) or any(
+    fails = any(map(_can_fail, plan.kernels)) or any(
         isinstance(instruction, (ins.Raise, ins.Checked))
         for found, function in zip(shared.loops, plan.functions, strict=True) for loop in found
         for instruction in function.code[loop.first : loop.last]
@@ -84,6 +84,12 @@ def plan_code(plan: Plan) -> PlanCode:
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.launches), fails,
         shared.generators, shared.stretches, tuple(shared.persistent),
     )
+
+
+def _can_fail(kernel: ins.Kernel) -> bool:
+    if kernel.code is None:
+        return cuda_library.can_fail(kernel.source)
+    return bool(kernel.code.sites)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from pyrelay.ir.nodes import (
     OpCall,
     Var,
 )
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.finishing import without_product
 from pyrelay.lower.frame import word_count
 from pyrelay.lower.library import expanded
@@ -67,6 +67,8 @@ def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Le
             return (Let(let.outs, group(let), let.dims, span=let.span),)
         if rhs.op.schedule == "scan" and target.scan is not None and _is_even(let, rhs):
             return (let,)
+        if rhs.op.schedule == "scatter" and target.scatter is not None and _is_of_rows(rhs):
+            return (let,)
         return expanded(let) or (let,)
     return (Let(let.outs, walk.replace_blocks(rhs, block), let.dims, span=let.span),)
 
@@ -76,6 +78,22 @@ def _is_even(let: Let, call: OpCall) -> bool:
     ty = let.outs[0].type
     assert isinstance(ty, TensorType)
     return all(isinstance(a, Var) and getattr(a.type, "shape", None) == ty.shape for a in call.args)
+
+
+def _is_of_rows(call: OpCall) -> bool:
+    """Whether a scatter writes whole rows: at indices of the leading axes, one row for each."""
+    array, values, *indices = (a.type if isinstance(a, Var) else None for a in call.args)
+    if not all(isinstance(ty, TensorType) and ty.shape for ty in (array, values, *indices)):
+        return False
+    assert isinstance(array, TensorType)
+    assert isinstance(values, TensorType)
+    chosen = {ty for ty in indices if isinstance(ty, TensorType)}
+    shape = next(iter(chosen)).shape
+    return (
+        chosen == {TensorType(i64, shape)} and call.attrs["axes"] == tuple(range(len(indices)))
+        and array.dtype == values.dtype and array.dtype.kind in "iufc"
+        and values.shape == (*shape, *array.shape[len(indices) :])
+    )
 
 
 def _takes(target: Target, product: Let, call: KernelCall, results: int) -> bool:

@@ -121,6 +121,20 @@ class ScanKernels:
 
 
 @dataclass(frozen=True, slots=True)
+class ScatterKernel:
+    """Rows written or added to at indices of leading axes, in the order of the indices. Parameters:
+    addresses of the array, of the new rows and of each index array; the number of indices, of the
+    array's rows, of elements in a row, of rows that an item owns; the extents of those axes.
+
+    The parallel axis counts ranges of rows, at most `most`. An index outside of its axis is failure
+    0 of the launch, with the index, the axis and its extent.
+    """
+
+    source: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A device as the planner sees it.
 
@@ -130,6 +144,7 @@ class Target:
     attention    element type -> the kernel; None if the device has none.
     scan         op, element type, whether the elements of a line are neighbours -> the kernels;
                  None where loops do as well.
+    scatter      op, element type, number of index arrays -> the kernel; None as for scans.
     """
 
     emit: Callable[[Kernel], str]
@@ -137,3 +152,4 @@ class Target:
     convolution: Callable[[DType, str, bool], ConvolutionKernel]
     attention: Callable[[DType], AttentionKernel] | None = None
     scan: Callable[[str, DType, bool], ScanKernels] | None = None
+    scatter: Callable[[str, DType, int], ScatterKernel] | None = None

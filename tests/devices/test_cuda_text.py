@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyrelay.devices import cuda, cuda_attention, cuda_convolution, cuda_library, cuda_scans
+from pyrelay.devices import (
+    cuda,
+    cuda_attention,
+    cuda_convolution,
+    cuda_library,
+    cuda_scans,
+    cuda_scatters,
+)
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cupy_driver import OPTIONS, unit
 from pyrelay.devices.driver import Text
@@ -123,12 +130,13 @@ def test_convolutions_compile_and_use_tensor_cores(tmp_path: Path) -> None:
 
 @needs_nvidia
 @pytest.mark.slow
-def test_scans_compile_for_every_dtype(tmp_path: Path) -> None:
+def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
     kernels = []
     for dtype in (i64, DTYPES["u64"], f32, f64, DTYPES["c64"], DTYPES["c128"]):
         for name in ("cumsum", "cumprod", "linear_scan"):
             made = [cuda_scans.scan(name, dtype, side) for side in (False, True)]
             kernels += [text for each in made for text in (each.totals, each.scan) if text]
+        kernels += [cuda_scatters.scatter("scatter_add", dtype, axes).source for axes in (1, 3)]
     assert_compiles(kernels, tmp_path)
 
 
