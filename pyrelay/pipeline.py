@@ -42,6 +42,7 @@ from pyrelay.opt.levels import levels
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.rows import rows
 from pyrelay.opt.simplify import simplify
+from pyrelay.opt.stacks import stacks
 from pyrelay.records import dataclass
 
 Pass = Callable[[Module], Module]
@@ -82,7 +83,7 @@ def derivatives(module: Module) -> Module:
 STAGES = (
     Stage("grad", (inline, ranges, *CLEAN, hoist, levels, derivatives), "infer", "grad"),
     Stage("optimise", (inline, ranges, *CLEAN, hoist, rows, *CLEAN), "grad", "optimise"),
-    Stage("fuse", (attention, dots, fuse), "fuse", "fuse"),
+    Stage("fuse", (attention, dots, stacks, fuse), "fuse", "fuse"),
 )
 
 
