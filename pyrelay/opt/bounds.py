@@ -128,6 +128,9 @@ class Bounds:
             return self._extent(call.attrs["size"], depth + 1)
         if call.op.name == "cast":
             return self._number(call.args[0], depth + 1)
+        if call.op.name == "subtract":
+            small = self._is_natural(call.args[1], depth + 1)
+            return self._number(call.args[0], depth + 1) if small else None
         if call.op.name in ("minimum", "maximum", "where", "add"):
             values = call.args[1:] if call.op.name == "where" else call.args
             known = [self._number(a, depth + 1) for a in values]
@@ -140,3 +143,21 @@ class Bounds:
                 return dims.add(a, b)
             return dims.minimum(a, b) if call.op.name == "minimum" else dims.maximum(a, b)
         return None
+
+    def _is_natural(self, atom: Atom, depth: int) -> bool:
+        """Whether a number is seen to be 0 or more."""
+        if isinstance(atom, Const):
+            return isinstance(atom.value, int) and atom.value >= 0
+        if depth > _DEEPEST:
+            return False
+        if atom in self.counts:
+            return True
+        let = self.makers.get(atom)
+        if let is None or not isinstance(let.rhs, OpCall):
+            return False
+        call = let.rhs
+        if call.op.name in ("add", "minimum", "cast"):
+            return all(self._is_natural(a, depth + 1) for a in call.args)
+        if call.op.name == "maximum":
+            return any(self._is_natural(a, depth + 1) for a in call.args)
+        return call.op.name == "extent" and dims.non_negative(call.attrs["size"])

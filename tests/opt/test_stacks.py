@@ -64,7 +64,8 @@ def halves(x):
     s = x[0]
     while s > 1.0:
         if s > 2.0:
-            s = math.sqrt(s)
+            r = math.sqrt(s)
+            s = r - 0.01 * r * s
         else:
             s = s * s * 0.3
     return s
