@@ -17,10 +17,11 @@ from pyrelay.infer.adapters import (
     operand,
     strong,
 )
+from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_shape import ravel
-from pyrelay.infer.operators import binary
+from pyrelay.infer.operators import binary, raised
 from pyrelay.ir import dims, types
 
 FALSE, TRUE = V.Known(False), V.Known(True)
@@ -39,6 +40,10 @@ def stored(it: Interpreter, out: V.Value, result: V.Value) -> V.Value:
 
 #: what stands for an element that `where` leaves out
 _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True}
+_NO_IDENTITY = {
+    op: f"zero-size array to reduction operation {op}imum which has no identity"
+    for op in ("max", "min")
+}
 #: how `initial` joins in
 _JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
@@ -75,9 +80,32 @@ def reduction(op: str) -> Callable[..., V.Value]:
             return stored(it, out, it.call(_JOIN[op], found, first))
         if not ty.shape:
             return stored(it, out, as_number(it, x))
+        if op in _NO_IDENTITY:
+            refuse_empty(it, ty, axes, _NO_IDENTITY[op])
         return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
 
     return handler
+
+
+def refuse_empty(
+    it: Interpreter, ty: types.TensorType, axes: tuple[int, ...], text: str
+) -> None:
+    """Raise ValueError, as NumPy does, if there is nothing along these axes to make a result of.
+
+    Extents of arguments are asked by guards.
+    """
+    size = dims.product(ty.shape[k] for k in axes)
+    nothing = it.program.guards.compare("==", size, 0)
+    if nothing is False or (nothing is None and is_our_own(it)):
+        return
+    if nothing:
+        raise raised(it, ValueError(text))
+    from pyrelay.infer.control import branch
+
+    def complain() -> list[V.Value]:
+        raise raised(it, ValueError(text))
+
+    branch(it, it.emit("equal", V.Scalar.of_extent(size), 0).atom, complain, list)
 
 
 def _extreme(op: str) -> Callable[..., V.Value]:
@@ -225,6 +253,7 @@ def _arg_reduction(op: str) -> Any:
         ty = it.tensor(x)
         axes = tuple(range(ty.rank)) if axis == V.NONE else (one_axis(it, axis, ty.rank),)
         keep = bool(it.static(keepdims, "keepdims"))
+        refuse_empty(it, ty, axes, f"attempt to get {op} of an empty sequence")
         return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
 
     return handler

@@ -24,6 +24,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     changed_trees,
     choices,
     containers,
+    empty_arrays,
     functions,
     generators,
     graphs,

@@ -255,6 +255,8 @@ def _vector_norm(a: Array, ord: Any, axis: int, keepdims: bool) -> Array:
         raise ValueError("Invalid norm order for vectors.")
     size = np.abs(a)
     if ord == np.inf:
+        if a.shape[axis] == 0:
+            return np.sum(size, axis=axis, keepdims=keepdims)
         return np.max(size, axis=axis, keepdims=keepdims)
     if ord == -np.inf:
         return np.min(size, axis=axis, keepdims=keepdims)

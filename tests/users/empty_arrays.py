@@ -1,0 +1,61 @@
+"""Arrays and iterables with nothing in them: what NumPy and Python raise, and what they give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
+NONE = np.zeros(0)
+
+
+@use((NONE,), (X,), wrt=(0,))
+def greatest_of_all(x):
+    return x.max(), np.argmin(x)
+
+
+@use((NONE,), (X,))
+def place_of_the_greatest(x):
+    return np.argmax(x)
+
+
+@use((np.zeros((0, 3)),), (np.ones((2, 3)),), (np.zeros((2, 0)),), (np.zeros((0, 0)),))
+def greatest_along_an_axis(m):
+    return m.max(axis=1)
+
+
+@use((np.zeros((0, 3)),), (np.zeros((2, 0)),))
+def place_of_the_least_along_an_axis(m):
+    return m.argmin(axis=0)
+
+
+@use((X, 2.0), (X, 9.0), wrt=(0,))
+def greatest_of_a_mask(x, limit):
+    return x[x > limit].max()
+
+
+@use((X, 2.0), (X, 9.0), wrt=(0,), joins=True)
+def greatest_of_a_mask_or_none(x, limit):
+    try:
+        return x[x > limit].max()
+    except ValueError as error:
+        return len(str(error)) * 1.0
+
+
+@use((X, 2), (X, 0), wrt=(0,))
+def greatest_in_a_window(x, width):
+    out = np.zeros(len(x) - width + 1)
+    for i in range(len(out)):
+        out[i] = x[i : i + width].max()
+    return out
+
+
+@use((X, 1, 3), (X, 3, 3), wrt=(0,))
+def extremes_of_a_part(x, a, b):
+    return x[a:b].sum(), x[a:b].min(), np.ptp(x[a:b])
+
+
+@use((0,), (3,))
+def greatest_with_a_first(n):
+    return np.linalg.norm(np.ones(n), np.inf), np.max(np.ones(n), initial=0)
