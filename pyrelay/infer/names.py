@@ -61,6 +61,7 @@ def _load() -> None:
         _loaded = True
         from pyrelay.infer import (  # noqa: F401
             einsum,
+            names_attributes,
             names_builtins,
             names_composed,
             names_containers,

@@ -28,7 +28,7 @@ from pyrelay.infer.operators import (
     number_of_enum,
     raised,
 )
-from pyrelay.infer.text import ask
+from pyrelay.infer.text import ask, is_text
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
 
@@ -179,6 +179,15 @@ def tuple_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     return V.Tuple(sequence_of(it, iterable))
 
 
+@handles(tuple.__new__)
+def tuple_of_class(
+    it: Interpreter, cls: V.Value, iterable: V.Value = V.Tuple(())
+) -> V.Value:
+    """tuple.__new__(cls, iterable), as `_make` of a namedtuple's calls it."""
+    named = it.static(cls, "the class of a tuple")
+    return V.Tuple(sequence_of(it, iterable), None if named is tuple else named)
+
+
 @handles(list)
 def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """list(iterable)."""
@@ -265,12 +274,25 @@ def float_(it: Interpreter, x: V.Value = V.Known(0.0)) -> V.Value:
 
 
 @handles(int)
-def int_(it: Interpreter, x: V.Value = ZERO) -> V.Value:
-    """int(x): towards zero."""
+def int_(it: Interpreter, x: V.Value = ZERO, base: V.Value = V.NONE) -> V.Value:
+    """int(x): towards zero; int(text, base)."""
+    if base != V.NONE:
+        return _int_of_text(it, x, base)
     extent = extent_of(x)
     if extent is not None:
         return V.Scalar.of_extent(extent)
     return converted(it, int, x, types.i64)
+
+
+def _int_of_text(it: Interpreter, x: V.Value, base: V.Value) -> V.Value:
+    if not is_text(x):
+        raise it.failure(
+            errors.TypeMismatchError, "int() can't convert non-string with explicit base"
+        )
+    try:
+        return ask(it, types.PY_INT, int, x, base)
+    except ValueError as error:
+        raise raised(it, error) from None
 
 
 @keeps_unions
@@ -588,33 +610,6 @@ def callable_(it: Interpreter, obj: V.Value) -> V.Value:
     if isinstance(obj, V.Known):
         return V.Known(callable(obj.value))
     return V.Known(isinstance(obj, (V.Closure, V.Method, V.Partial, V.Derivative)))
-
-
-@handles(getattr)
-def getattr_(
-    it: Interpreter, obj: V.Value, name: V.Value, default: V.Value | None = None
-) -> V.Value:
-    """getattr(obj, name[, default])."""
-    from pyrelay.infer.attributes import get_attribute
-
-    try:
-        return get_attribute(it, obj, it.static(name, "the name of an attribute"))
-    except errors.AttributeMissingError:
-        if default is None:
-            raise
-        return default
-
-
-@handles(hasattr)
-def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
-    """hasattr(obj, name)."""
-    from pyrelay.infer.attributes import get_attribute
-
-    try:
-        get_attribute(it, obj, it.static(name, "the name of an attribute"))
-    except errors.AttributeMissingError:
-        return V.Known(False)
-    return V.Known(True)
 
 
 def lookup_of(iterable: V.Value, key: V.Value) -> V.Value:

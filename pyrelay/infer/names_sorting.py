@@ -16,7 +16,10 @@ from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_builtins import list_, lookup_of
 from pyrelay.infer.names_containers import without_order
+from pyrelay.infer.operators import binary, compare
+from pyrelay.infer.protocols import is_object
 from pyrelay.infer.text import known_object
+from pyrelay.infer.truth import truth
 
 
 @handles(sorted)
@@ -36,6 +39,8 @@ def sorted_(
         return call(it, V.Known(in_lists.sorted_items), (iterable, key, reverse), {})
     items = sequence_of(it, iterable)
     ranks = items if key == V.NONE else tuple(call(it, key, (i,), {}) for i in items)
+    if any(map(is_object, ranks)):
+        ranks = _counted(it, ranks)
     ranks = _with_texts_numbered(ranks)
     if all(isinstance(leaf, (V.Known, V.Tuple)) for leaf in V.leaves_of(ranks)):
         objects = [known_object(rank) for rank in ranks]
@@ -46,6 +51,18 @@ def sorted_(
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return it.new_ref("list", tuple(items[k] for k in order))
     return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
+
+
+def _counted(it: Interpreter, ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:
+    """For each object how many are less than it, which their `__lt__` tells."""
+    numbers: list[V.Value] = []
+    for rank in ranks:
+        number: V.Value = V.Known(0)
+        for other in ranks:
+            less = truth(it, compare(it, "<", other, rank))
+            number = binary(it, "+", number, less)
+        numbers.append(number)
+    return tuple(numbers)
 
 
 def _with_texts_numbered(ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:

@@ -429,9 +429,18 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     result: V.Value = V.Known(False)
     count = it.static(items.count, "the number of items to look through")
     for k in range(count):
-        same = truth(it, compare(it, "==", items.item(V.Known(k)), item))
-        result = either(it, result, same)
+        found = items.item(V.Known(k))
+        if _is_one_object(found, item):
+            return V.Known(True)
+        result = either(it, result, truth(it, compare(it, "==", found, item)))
     return result
+
+
+def _is_one_object(a: V.Value, b: V.Value) -> bool:
+    """True for the very same number: `in` finds even a NaN if that is the object it looks for."""
+    if not (isinstance(a, V.Scalar) and isinstance(b, V.Scalar)) or a.atom is None:
+        return False
+    return a.atom is b.atom and a.type == b.type
 
 
 def _in_range(it: Interpreter, container: V.Range, item: V.Value) -> V.Value:

@@ -41,6 +41,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     networks,
     objects,
     positions,
+    protocols,
     raised_classes,
     raising,
     raising_structures,

@@ -29,3 +29,20 @@ def attribute(name: str, obj: Any) -> Any:
 def method(name: str, args: tuple[Any, ...], obj: Any, **keywords: Any) -> Any:
     """operator.methodcaller(name, *args, **keywords)(obj)."""
     return getattr(obj, name)(*args, **keywords)
+
+
+def attribute_or(obj: Any, name: str, default: Any) -> Any:
+    """getattr(obj, name, default) of an object whose class has a `__getattr__`."""
+    try:
+        return getattr(obj, name)
+    except AttributeError:
+        return default
+
+
+def has_attribute(obj: Any, name: str) -> Any:
+    """hasattr(obj, name) of an object whose class has a `__getattr__`."""
+    try:
+        getattr(obj, name)
+    except AttributeError:
+        return False
+    return True

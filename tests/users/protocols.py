@@ -1,0 +1,89 @@
+"""Objects of which builtins ask something: their order, their attributes, their identity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.users.corpus import use
+
+
+class Vector:
+    """A vector ordered by its length."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __lt__(self, other):
+        return abs(self) < abs(other)
+
+    def __abs__(self):
+        return math.hypot(self.x, self.y)
+
+
+@use((1.0, 2.0), (-3.0, 0.5), wrt=(0, 1))
+def sorted_by_their_own_order(a, b):
+    vectors = [Vector(a, b), Vector(b, 3 * b), Vector(3 * a, a)]
+    rising = sorted(vectors)
+    vectors.sort(reverse=True)
+    return [v.x for v in rising], [v.y for v in vectors], max(vectors, key=abs).x, min(vectors).y
+
+
+@dataclass(order=True, frozen=True)
+class Card:
+    """A card by rank, then suit."""
+
+    rank: int
+    suit: int = 0
+
+
+@use((3, 2), (2, 3), (2, 2))
+def ordered_records(a, b):
+    cards = [Card(a, 1), Card(b, 0), Card(2, 2)]
+    return [c.suit for c in sorted(cards)], max(cards).rank, sorted(cards, reverse=True)[0].suit
+
+
+class Celsius:
+    """A temperature that has other scales as attributes."""
+
+    def __init__(self, degrees):
+        self.degrees = degrees
+
+    def __getattr__(self, name):
+        if name == "kelvin":
+            return self.degrees + 273.15
+        raise AttributeError(name)
+
+
+@use((50.0,), wrt=(0,))
+def attributes_that_a_class_makes(v):
+    t = Celsius(v)
+    return (
+        t.kelvin, hasattr(t, "kelvin"), hasattr(t, "rankine"), getattr(t, "rankine", 3.0),
+        getattr(t, "degrees", 0.0),
+    )
+
+
+class Pair(NamedTuple):
+    """Two numbers."""
+
+    x: float
+    y: float = 2.0
+
+
+@use((1.0, 3.0), wrt=(0, 1))
+def made_of_an_iterable(x, d):
+    return Pair._make([x, d]), Pair(x)._make((d, d)).y
+
+
+@use((math.nan, 1.0), (1.0, math.nan), (2.0, 1.0))
+def the_same_nan(a, b):
+    return a in (a, b), a in [b, 1.0], b in (0.0, b), np.nan in (a, b)
+
+
+@use((5, 17), (2, 10))
+def digits_in_a_base(a, n):
+    return int("101", 2), int(bin(n), 2) + a, int("ff", 16)
