@@ -125,8 +125,14 @@ def lane_tanh(x: Lane) -> Lane:
 
 
 def lane_sigmoid(x: Lane) -> Lane:
-    small = lane_exp(-x.abs())
-    return (x < 0.0).choose(small, 1.0) / (small + 1.0)
+    fmt = x.format
+    bound = 105.0 if fmt is SINGLE else 746.0
+    r, exponent = _split(_clamp(-x, -bound, bound))
+    # 1 / (1 + p a b) as (1 / a) / (1 / a + p b), with powers of two that are finite.
+    half = exponent >> 1
+    rest = ((exponent - half + fmt.bias) << fmt.mantissa).as_float()
+    inverse = ((fmt.bias - half) << fmt.mantissa).as_float()
+    return inverse / rest.fma(_exp_reduced(r) + 1.0, inverse)
 
 
 # -- logarithms ----------------------------------------------------------------------------------

@@ -245,7 +245,7 @@ class Grouping:
             if not fits:
                 return False
         self.copied[k] = tuple(readers)
-        factor = self._factor(k)
+        factor = max(self._factor(k, group) for group in readers)
         self.evaluations[k], self.moves[k] = factor, self._moved(k)
         for group in readers:
             group.members.append(k)
@@ -262,7 +262,7 @@ class Grouping:
         placed = self._has_place(k, group)
         if group.slices is not None:
             group.slices.add(self.lets, k, self._readers(k, group))
-        self.evaluations[k] = 1 if first or placed else self._factor(k)
+        self.evaluations[k] = 1 if first or placed else self._factor(k, group)
         self.moves[k] = self._moved(k)
         self.groups[k] = group
         group.members.append(k)
@@ -379,7 +379,7 @@ class Grouping:
             return True
         if self._moved(k) > _DEEPEST_MOVES:
             return False
-        return self._factor(k) <= (1 if self._weight(k) else _MOST_EVALUATIONS)
+        return self._factor(k, group) <= (1 if self._weight(k) else _MOST_EVALUATIONS)
 
     def _slices(self, k: int, group: _Group) -> Slices | None:
         """The slices of a group once Let `k` is a member."""
@@ -441,21 +441,21 @@ class Grouping:
                 return False
         return True
 
-    def _factor(self, k: int) -> int:
-        """How often the readers of a Let that compute it evaluate each of its elements."""
+    def _factor(self, k: int, group: _Group) -> int:
+        """How often the readers of a Let in its group evaluate each of its elements."""
         shape = shape_of(self.lets[k].outs[0]) if self.lets[k].outs else ()
         if not shape or self.lets[k] in self.scalar:
             return 1  # a scalar is computed before the loops, an element is written once
         together, apart = 0, 0
         for use in self.uses[k]:
-            if use.group is None or use.in_memory:
+            if use.group is not group or use.in_memory:
                 continue
             reader = self.lets[use.reader]
             rhs, times = reader.rhs, self.evaluations[use.reader]
             assert isinstance(rhs, OpCall)
             if rhs.op.fusion is Fusion.ELEMENTWISE or rhs.op.name in places.UPDATES:
                 # Elementwise readers at one index share the value.
-                again = is_repeated(shape, shape_of(reader.outs[0]))
+                again = is_repeated(shape, self._space(reader))
                 together = max(together, times * (_MOST_EVALUATIONS if again else 1))
             elif rhs.op.name == "broadcast_to" and is_repeated(shape, shape_of(reader.outs[0])):
                 together = max(together, times * _MOST_EVALUATIONS)
