@@ -135,7 +135,7 @@ def _argument(ty: TensorType, given: Sequence[int]) -> tuple[Any, Sequence[int]]
 def _at(address: int, ty: TensorType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     """The array whose elements lie at an address."""
     dtype = ty.dtype.numpy
-    size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    size = dtype.itemsize * math.prod(shape)
     if not size:
         return np.empty(shape, dtype)
     memory: Any = (ctypes.c_char * size).from_address(address)

@@ -6,20 +6,22 @@ every other case. A test in front of the loop chooses.
 
 An integer that is made of a loop's index (or of a counter that the loop steps by a constant) by
 sums, differences and multiples lies between its values at both ends, as long as none of the steps
-to it leaves 64 bits there. So does what compares it with something that the loop does not change:
-index checks, overflow checks, and whether an index counts from the end (Gupta, "Optimizing array
-bound checks using flow analysis", LOPLAS 2, 1993; Wuerthinger, Wimmer and Moessenboeck, "Array
-bounds check elimination for the Java HotSpot client compiler", PPPJ 2007). A `while` loop over such
-a counter becomes a counted loop, which can be vectorised.
+to it leaves 64 bits there. So does what is made of a remainder by a constant, or of a variable that
+each round sets to one, as in a linear congruence: its ends are 0 and the greatest remainder. And so
+does what compares it with something that the loop does not change: index checks, overflow checks,
+and whether an index counts from the end (Gupta, "Optimizing array bound checks using flow
+analysis", LOPLAS 2, 1993; Wuerthinger, Wimmer and Moessenboeck, "Array bounds check elimination for
+the Java HotSpot client compiler", PPPJ 2007). A `while` loop over such a counter becomes a counted
+loop, which can be vectorised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from pyrelay.ir.types import bool_, i64
+from pyrelay.ir.types import i64
 from pyrelay.lower.kernel import (
     Assign,
     Body,
@@ -40,17 +42,9 @@ from pyrelay.lower.kernel import (
     operands,
     statements,
 )
-from pyrelay.lower.values import operand_key
+from pyrelay.lower.loop_front import EITHER, ORDER, OVERFLOWS, SUMS, Front
 from pyrelay.records import dataclass
 
-_SUMS = frozenset(["add", "subtract"])
-_ORDER = frozenset(["less", "less_equal", "greater", "greater_equal"])
-_OVERFLOWS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
-_EITHER = frozenset(["logical_or", "bitwise_or"])
-_FOLDED: dict[str, Callable[..., int]] = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
-    "maximum": max,
-}
 _ZERO = Literal(0, i64)
 _SHORTEST = 8  # rounds that pay for the test in front
 _LARGEST_BODY = 200  # statements of a loop that may stand twice
@@ -85,59 +79,8 @@ def _versioned(loop: For | While) -> list[Statement]:
     return [loop] if not version.pays() else version.written()
 
 
-class _Front:
-    """What is computed in front of a loop, each value once, and what must be false there."""
-
-    def __init__(self) -> None:
-        self.statements: list[Statement] = []
-        self.doubts: dict[tuple[Any, ...], Operand] = {}
-        self._known: dict[tuple[Any, ...], Operand] = {}
-
-    def put(self, primitive: str, *args: Operand) -> Operand:
-        """The value of a primitive."""
-        key = (primitive, *map(operand_key, args))
-        if key not in self._known:
-            self._known[key] = self._made(primitive, args)
-        return self._known[key]
-
-    def _made(self, primitive: str, args: tuple[Operand, ...]) -> Operand:
-        truth = primitive in _ORDER or primitive in _OVERFLOWS or primitive in _EITHER
-        numbers = [a.value for a in args if isinstance(a, Literal)]
-        if primitive in _SUMS and isinstance(args[1], Literal) and args[1].value == 0:
-            return args[0]
-        if primitive in _FOLDED and len(numbers) == len(args):
-            value = _FOLDED[primitive](*numbers)
-            if -(2**63) <= value < 2**63:
-                return Literal(value, i64)
-        if primitive in _OVERFLOWS and len(numbers) == len(args):
-            value = _FOLDED[primitive.removesuffix("_overflows")](*numbers)
-            return Literal(not -(2**63) <= value < 2**63, bool_)
-        out = Local(bool_ if truth else i64)
-        self.statements.append(Compute(out, primitive, args))
-        return out
-
-    def exact(self, primitive: str, *args: Operand) -> Operand:
-        """The value of a sum, difference or product, which must not leave 64 bits."""
-        self.doubt(self.put(f"{primitive}_overflows", *args))
-        return self.put(primitive, *args)
-
-    def doubt(self, condition: Operand) -> None:
-        """Only where this is false, the short version runs."""
-        if not isinstance(condition, Literal) or condition.value:
-            self.doubts[operand_key(condition)] = condition
-
-    def choice(self, slow: Statement, fast: Statement) -> list[Statement]:
-        """Everything, with the two versions at the end."""
-        if not self.doubts:
-            return [*self.statements, fast]
-        unsafe, *others = self.doubts.values()
-        for doubt in others:
-            unsafe = self.put("logical_or", unsafe, doubt)
-        return [*self.statements, If(unsafe, (slow,), (fast,))]
-
-
 #: An integer that a loop steps: computes its values in the first and the last round.
-_Source: TypeAlias = Callable[[_Front], tuple[Operand, Operand]]
+_Source: TypeAlias = Callable[[Front], tuple[Operand, Operand]]
 
 
 @dataclass(slots=True, eq=False)
@@ -164,7 +107,7 @@ class _Version:
         self.flat = flat
         self.sources: dict[Local, _Source] = {}
         #: A `while` loop as a counted one: its body and the number of rounds.
-        self.counted: tuple[Body, Callable[[_Front], Operand]] | None = None
+        self.counted: tuple[Body, Callable[[Front], Operand]] | None = None
         self._find_sources()
         self.straight: dict[Local, _Straight] = {}
         for compute in self.makers.values():
@@ -197,6 +140,8 @@ class _Version:
                 self._counter(variable, loop)
         else:
             self._condition(loop)
+        for local in (*self.makers, *self.assigned):
+            self._reduced(local)
 
     def _is_fixed(self, operand: Operand) -> bool:
         """Whether an operand is the same in every round, and known in front of the loop."""
@@ -225,13 +170,46 @@ class _Version:
         if step == 0:
             return
 
-        def ends(front: _Front) -> tuple[Operand, Operand]:
+        def ends(front: Front) -> tuple[Operand, Operand]:
             rounds = front.exact("subtract", loop.stop, loop.start)
             last = front.put("maximum", front.put("subtract", rounds, Literal(1, i64)), _ZERO)
             reach = front.exact("multiply", last, Literal(step, i64))
             return variable, front.exact("add", variable, reach)
 
         self.sources[variable] = ends
+
+    def _reduced(self, local: Local) -> None:
+        """A remainder by a constant, or a variable that each round sets to one."""
+        if local.dtype != i64 or local in self.sources:
+            return
+        changes = self.assigned.get(local)
+        if changes is None:
+            limit = self._limit(local)
+        else:
+            limits = [self._limit(change.value) for change in changes]
+            limit = max((n for n in limits if n is not None), default=None)
+            limit = None if None in limits else limit
+        if limit is None:
+            return
+        greatest = Literal(limit, i64)
+
+        def ends(front: Front) -> tuple[Operand, Operand]:
+            if local.variable:
+                front.doubt(front.put("less", local, _ZERO))
+                front.doubt(front.put("greater", local, greatest))
+            return _ZERO, greatest
+
+        self.sources[local] = ends
+
+    def _limit(self, operand: Operand) -> int | None:
+        """The greatest value of `k % n` or `k & n` for a constant n."""
+        maker = self.makers.get(operand) if isinstance(operand, Local) else None
+        if maker is None or maker.primitive not in ("remainder", "bitwise_and"):
+            return None
+        by = maker.args[1]
+        if not isinstance(by, Literal) or by.value <= 0:
+            return None
+        return by.value - (maker.primitive == "remainder")
 
     def _steps(self, variable: Local, value: Operand) -> set[int] | None:
         """What `value` may add to a variable; None if that is not one of some constants."""
@@ -248,7 +226,7 @@ class _Version:
                 found |= steps
             return found
         maker = self.makers.get(value)
-        if maker is None or maker.primitive not in _SUMS:
+        if maker is None or maker.primitive not in SUMS:
             return None
         a, b = maker.args
         if maker.primitive == "add" and isinstance(a, Literal):
@@ -280,14 +258,14 @@ class _Version:
             return
         less = Literal(1 if goes_on.primitive == "less" else 0, i64)
 
-        def ends(front: _Front) -> tuple[Operand, Operand]:
+        def ends(front: Front) -> tuple[Operand, Operand]:
             """The greatest value with which a round begins is next to the bound."""
             last = front.exact("subtract", stop, less)
             front.doubt(front.put("less_equal", step, _ZERO))
             front.exact("add", last, step)
             return variable, last
 
-        def rounds(front: _Front) -> Operand:
+        def rounds(front: Front) -> Operand:
             _, last = ends(front)
             more = front.exact("add", front.exact("subtract", last, variable), step)
             whole = front.put("floor_divide", more, front.put("maximum", step, Literal(1, i64)))
@@ -317,7 +295,7 @@ class _Version:
             return
         moving = sum(self._moves(a) for a in compute.args)
         name = compute.primitive
-        fits = name in _SUMS or name == "negative" or (name == "multiply" and moving < 2)
+        fits = name in SUMS or name == "negative" or (name == "multiply" and moving < 2)
         if not fits:
             return
         found.chain[compute] = None
@@ -357,7 +335,7 @@ class _Version:
         found: dict[Local, _Straight] = {}
         for local, compute in self.makers.items():
             name = compute.primitive
-            if name in _ORDER or name in _OVERFLOWS:
+            if name in ORDER or name in OVERFLOWS:
                 known = self._operands(compute.args)
                 if known is None or (
                     name == "multiply_overflows" and sum(map(self._moves, compute.args)) > 1
@@ -365,7 +343,7 @@ class _Version:
                     continue
                 known.chain[compute] = None
                 found[local] = known
-            elif name in _EITHER and all(a in found for a in compute.args):
+            elif name in EITHER and all(a in found for a in compute.args):
                 parts = [found[a] for a in compute.args]  # type: ignore[index]
                 moving = {p.source for p in parts} - {None}
                 if len(moving) < 2:
@@ -398,7 +376,7 @@ class _Version:
 
     def written(self) -> list[Statement]:
         """The test in front, and both versions."""
-        wanted, front = self._wanted(), _Front()
+        wanted, front = self._wanted(), Front()
         needed = {compute for cond in wanted for compute in self.false[cond].chain}
         used = {self.false[cond].source for cond in wanted}
         ends = {local: source(front) for local, source in self.sources.items() if local in used}
@@ -413,14 +391,14 @@ class _Version:
         return front.choice(self.loop, self._fast(set(wanted), front))
 
     @staticmethod
-    def _exactly(name: str, args: Sequence[Operand], front: _Front) -> Operand:
+    def _exactly(name: str, args: Sequence[Operand], front: Front) -> Operand:
         if name == "negative":
             return front.exact("subtract", _ZERO, *args)
-        if name in _SUMS or name == "multiply":
+        if name in SUMS or name == "multiply":
             return front.exact(name, *args)
         return front.put(name, *args)
 
-    def _fast(self, false: set[Local], front: _Front) -> For | While:
+    def _fast(self, false: set[Local], front: Front) -> For | While:
         """The loop without the conditions that are known to be false."""
         loop = self.loop
         if isinstance(loop, For):

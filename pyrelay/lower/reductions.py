@@ -26,6 +26,7 @@ from pyrelay.records import dataclass
 
 #: Elements whose sum is taken in free order.
 BLOCK = 1024
+_FEW = 128  # elements whose extreme is found in one pass
 
 _FREE_ORDER = {"add": "add_reassociated", "multiply": "multiply_reassociated"}
 
@@ -245,8 +246,49 @@ def index_of_extreme(
 ) -> Value:
     """The flat index of the first largest ("max") or smallest element; the first NaN wins.
 
-    Two passes, since both become vector code: the extreme, then the first place where it stands.
+    Of many, in two passes, since both become vector code: the extreme, then the first place where
+    it stands. Of few, in one.
     """
+    if not s.often_short:
+        return _place_of_extreme(s, kind, extents, element, dtype)
+    count = s.extent(dims.product(extents))
+    few = s.primitive("less_equal", count, _FEW)
+    return s.choose(
+        few, lambda: _first_extreme(s, kind, extents, element, dtype),
+        lambda: _place_of_extreme(s, kind, extents, element, dtype),
+    )  # fmt: skip
+
+
+def _first_extreme(
+    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
+) -> Value:
+    """The index of the first extreme, kept beside the extreme so far."""
+    op, beyond = ("maximum", "less_equal") if kind == "max" else ("minimum", "greater_equal")
+    best = s.variable(s.const(identity(op, dtype), dtype))
+    place = s.variable(s.const(0, i64))
+
+    def look(index: tuple[Value, ...]) -> None:
+        if len(index) < len(extents):
+            extent = extents[len(index)]
+            with s.loop(0, s.extent(extent)) as k:
+                look((*index, s.bounded(k, extent)))
+            return
+        value, held = s.cast(element(index), dtype), s.now(best)
+        # A NaN is beyond any number, and no number is beyond a NaN.
+        better = s.primitive("logical_not", s.primitive(beyond, value, held))
+        if dtype.kind == "f":
+            better = better & s.primitive("equal", held, held)
+        s.assign(place, s.where(better, s.ravel(index, extents), s.now(place)))
+        s.assign(best, s.where(better, value, held))
+
+    look(())
+    return place
+
+
+def _place_of_extreme(
+    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
+) -> Value:
+    """The index of the first element that is equal to the extreme, or a NaN."""
     op = "maximum" if kind == "max" else "minimum"
     best = in_place(s, Reduction(op, tuple(extents), element, dtype))
     size = s.extent(dims.product(extents))

@@ -206,6 +206,25 @@ def test_an_overflow_in_the_last_round_is_still_an_error() -> None:
         fast(np.zeros(1), 4, LARGEST // 3)
 
 
+def congruence(state: int, n: int) -> Any:
+    total = 0
+    for k in range(n):
+        state = (1103515245 * state + 12345) % 2147483648
+        low = state & 0xFFFF
+        total += (65539 * low + k) % 7
+    return state, total
+
+
+def test_remainders_bound_what_is_made_of_them() -> None:
+    fast = pyrelay.jit(congruence)
+    for state in (0, 42, -3, 2**31 - 1, 2**31, 2**32, -(2**32)):
+        assert fast(state, 100) == congruence(state, 100)
+    short = fast.code(1, 9)
+    assert "multiply_overflows" not in short[short.rindex("else:") :]
+    with pytest.raises(OverflowError):
+        fast(2**60, 1)
+
+
 def test_an_inner_loop_over_checked_indices_loses_its_checks() -> None:
     text = pyrelay.jit(shifted).code(np.zeros(5), 3, 1)
     short = text[text.rindex("else:") :]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from lowered import Failed, function_of, reference, run
 
-import pyrelay.ops  # noqa: F401  (registers the ops)
+import pyrelay
+import pyrelay.ops  # registers the ops
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Symbol
@@ -162,3 +163,31 @@ def test_a_raised_exception_carries_its_values() -> None:
     with pytest.raises(Failed) as failure:
         run(function, [3])
     assert str(failure.value.raised()) == "bad 3"
+
+
+def extremes(x: Any, back: Any) -> Any:
+    """argmax and argmin of rows and columns inside loops, few elements or many."""
+    rows, columns = x.shape
+    total = np.zeros(4, dtype=np.int64)
+    for i in range(rows):
+        for j in range(columns):
+            back[i, j] = np.argmax(x[:, j] + x[i, 0]) + 1000 * np.argmin(x[i] * 2.0)
+            total[0] += np.argmax(x[i] > x[i, j])
+            total[1] += np.argmin(-x[i, j:])
+    return total
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 200), (150, 2), (1, 1)])
+def test_the_first_extreme_is_found_as_numpy_does(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, shape).astype(float)
+    fast = pyrelay.jit(extremes)
+    for value in (0.0, np.inf, -np.inf, np.nan):
+        x[-1, -1] = x[0, shape[1] // 2] = value
+        ours, theirs = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        np.testing.assert_array_equal(fast(x, ours), extremes(x, theirs))
+        np.testing.assert_array_equal(ours, theirs)
+    x[...] = -np.inf
+    ours, theirs = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    np.testing.assert_array_equal(fast(x, ours), extremes(x, theirs))
+    np.testing.assert_array_equal(ours, theirs)
