@@ -178,7 +178,29 @@ def _slice(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 
 @_identity("index_update", "slice_update")
 def _update(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
-    return update_of_part(call, b, scope)
+    return _accumulation(call, b, scope) or update_of_part(call, b, scope)
+
+
+def _accumulation(call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    """`x[i] = x[i] + v` adds to the place: its derivative need not know what stood there."""
+    if call.op.name != "index_update":
+        return None
+    base, new, *at = call.args
+    total = scope.op(new, "add")
+    change = total or scope.op(new, "subtract")
+    if change is None or _dtype(base).kind not in "fc":
+        return None
+    for old, v in (change.args, change.args[::-1]) if total else (change.args,):
+        read = scope.op(old, "index")
+        same = read is not None and read.args[0] is base and read.attrs == call.attrs
+        if not same or old.type != new.type or _dtype(v) is not _dtype(base):
+            continue
+        assert read is not None
+        if all(map(same_atom, at, read.args[1:])):
+            added = v if total else b.call(OPS["negative"], v)
+            atom: Atom = b.call(OPS["index_add"], base, added, *at, **call.attrs).atom
+            return atom
+    return None
 
 
 @_identity("where")

@@ -169,3 +169,19 @@ def test_carried_values_that_never_change_leave_the_loop() -> None:
     (loop,) = loops(module)
     assert len(loop.carried) == 2
     assert_same_runs(core(program, 1.5, 3), module, (1.5, 0))
+
+
+def test_adding_to_a_place_and_subtracting_from_it_do_not_write_what_stands_there() -> None:
+    def program(x: Any, i: Any, v: Any) -> Any:
+        x = x.copy()
+        x[i] += v
+        x[1] = v - x[1]
+        x[i] -= v * x[0]
+        x[0] = x[0] + x[0]
+        return x
+
+    before = core(program, np.arange(4.0), 2, 0.7)
+    module = after(before, simplify, cse, simplify, dce)
+    assert_same_runs(before, module, (np.arange(4.0), 2, 0.7))
+    found = ops(module)
+    assert (found["index_add"], found["index_update"]) == (3, 1)
