@@ -155,11 +155,13 @@ def dtype_of(it: Interpreter, value: V.Value | None) -> DType | None:
 
 
 def cast(it: Interpreter, value: V.Value, dtype: V.Value | DType | None) -> V.Value:
-    """The value with another element type; the value itself for None."""
+    """The value with another element type; the value itself for None, and an array that has it."""
     target = dtype if isinstance(dtype, DType) or dtype is None else dtype_of(it, dtype)
     if target is None:
         return value
     ty = it.tensor(value)
+    if isinstance(value, V.ArrayRef) and ty.dtype == target:
+        return value
     if ty.dtype.kind == "c" and target.kind not in "cb":
         value = it.call("real", value)  # NumPy warns and drops the imaginary part
     return it.result(it.builder.handle(it.builder.cast(it.atom(value), target)))

@@ -17,6 +17,7 @@ from pyrelay.infer.adapters import cast, operand
 from pyrelay.infer.contraction import matmul
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
+from pyrelay.infer.names_shape import transpose
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 
@@ -167,7 +168,7 @@ def _arranged(it: Interpreter, value: V.Value, letters: str, wanted: str) -> V.V
     order = tuple(left.index(c) for c in wanted)
     if order == tuple(range(len(order))):
         return value
-    return it.call("transpose", value, axes=order)
+    return transpose(it, value, V.Known(order))
 
 
 def _contracted(

@@ -381,6 +381,15 @@ class Interpreter:
             raise NeedsCheck(left, right)
         return answer
 
+    def _shape_unknown(self, need: NeedsCheck) -> PyrelayError:
+        left, right = dims.show(need.left), dims.show(need.right)
+        return self.failure(
+            errors.ShapeError,
+            f"a view is read here of one of several arrays, whose extents {left} and {right} may "
+            "differ",
+            hints=("copy the view where it is made: x[1:].copy()",),
+        )
+
     def _refined(self, operand: Any, own: Extent, other: Extent) -> Any:
         """The operand with `other` in place of its extent `own`, after a run-time check."""
         atom = self.builder.atom(operand)
@@ -439,11 +448,14 @@ class Interpreter:
                 return self.builder.extent(extent).atom
             case V.ArrayRef(root, view):
                 handle = self.builder.handle(self.content(root))
-                with dims.decided_by(self._decide_equal):
-                    for step in view:
-                        handle = self.builder.call(
-                            OPS[step.kind], handle, *step.atoms, **step.keywords
-                        )
+                try:
+                    with dims.decided_by(self._decide_equal):
+                        for step in view:
+                            handle = self.builder.call(
+                                OPS[step.kind], handle, *step.atoms, **step.keywords
+                            )
+                except NeedsCheck as need:  # the array is another one, since paths met
+                    raise V.NeedsUnrolling(self._shape_unknown(need)) from None
                 return handle.atom
         raise self.failure(
             errors.TypeMismatchError, f"{V.describe(value)} cannot be used as a number or an array"

@@ -17,6 +17,7 @@ from pyrelay.infer.adapters import (
     operand,
     strong,
 )
+from pyrelay.infer.attributes import get_attribute
 from pyrelay.infer.contraction import dot, matmul
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import elementwise, handles, lookup, of_ufunc
@@ -232,8 +233,7 @@ handles(np.power)(of_ufunc(np.power, _power))
 @handles(np.real)
 def np_real(it: Interpreter, val: V.Value) -> V.Value:
     """np.real."""
-    x = operand(it, val)
-    return it.call("real", x) if it.tensor(x).dtype.kind == "c" else x
+    return get_attribute(it, operand(it, val), "real")
 
 
 @handles(np.imag)
@@ -241,7 +241,7 @@ def np_imag(it: Interpreter, val: V.Value) -> V.Value:
     """np.imag."""
     x = operand(it, val)
     if it.tensor(x).dtype.kind == "c":
-        return it.call("imag", x)
+        return get_attribute(it, x, "imag")
     return it.result(it.builder.zeros(it.tensor(x)))
 
 

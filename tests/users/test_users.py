@@ -58,6 +58,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     tables,
     tree_networks,
     trees,
+    views,
 )
 from tests.users.corpus import REFUSED, USED, Refusal, Use
 

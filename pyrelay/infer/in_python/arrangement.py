@@ -99,16 +99,16 @@ def meshgrid(
     places = list(range(rank))
     if indexing == "xy" and rank > 1:
         places[0], places[1] = 1, 0
-    vectors = [np.ravel(x) for x in xi]
     shape = [1] * rank
-    for k in range(rank):
-        shape[places[k]] = vectors[k].shape[0]
+    for k, x in enumerate(xi):
+        shape[places[k]] = np.size(x)
     grids = []
-    for k in range(rank):
+    for k, x in enumerate(xi):
         own = [1] * rank
-        own[places[k]] = vectors[k].shape[0]
-        grid = np.reshape(vectors[k], tuple(own))
-        grids.append(grid if sparse else np.broadcast_to(grid, tuple(shape)))
+        own[places[k]] = np.size(x)
+        grid = np.reshape(x, tuple(own))
+        full = grid if sparse else np.broadcast_to(grid, tuple(shape))
+        grids.append(np.array(full) if copy else full)
     return tuple(grids)
 
 

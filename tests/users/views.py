@@ -1,0 +1,42 @@
+"""What NumPy gives as a view, or as the array itself: writes behind it show."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+M = np.arange(9.0).reshape(3, 3)
+
+
+@use((M,), wrt=(0,))
+def arrays_as_they_are(m):
+    same = np.asarray(m, dtype=float), np.ascontiguousarray(m, float), m.astype("f8", copy=False)
+    fresh = np.array(m, dtype=float), m.astype(float), np.copy(m)
+    m[1] += 100
+    same[0][0, 0] = -7
+    return [v[:2, :2] * 1 for v in (*same, *fresh)], same[0] is m
+
+
+@use((M,), wrt=(0,))
+def einsum_without_a_sum(m):
+    turned, diagonal, summed = np.einsum("ij->ji", m), np.einsum("ii->i", m), np.einsum("ij->i", m)
+    m[1] += 100
+    return turned * 1, diagonal * 1, summed, m
+
+
+@use((M + 1j * M,))
+def parts_of_complex_numbers(m):
+    real, imag = np.real(m), np.imag(m)
+    m[1] += 100 + 50j
+    return real * 1, imag * 1
+
+
+@use((M,), wrt=(0,))
+def grids_are_fresh(m):
+    x, y = np.meshgrid(m[0], m[1])
+    m[1] += 100
+    x[0] = 5
+    sparse, _ = np.meshgrid(m[0], m[1], sparse=True, copy=False)
+    m[0] -= 1
+    return x, y, sparse * 1
