@@ -36,7 +36,8 @@ from __future__ import annotations
 import functools
 import textwrap
 
-from pyrelay.devices.convolution_first import COLUMNS, PIXELS, forward_kernel
+from pyrelay.devices.convolution_first import COLUMNS, PIXELS, SHORT, forward_kernel
+from pyrelay.devices.convolution_lines import LINES, SIZES
 from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
@@ -47,6 +48,7 @@ _SCRATCH = 256 * _DEPTH
 
 _START = """\
 from pyrelay.devices.matmul_blocks import product_{vectors}
+from pyrelay.devices.offset_product import copy_lines_{vectors}, copy_run_{vectors}
 from pyrelay.devices.vocabulary import *
 
 
@@ -54,24 +56,27 @@ def kernel(block, begin, end):
     {first}, factor, result = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     batch, groups = param_i64(block, 4), param_i64(block, 5)
     channels, outputs = param_i64(block, 6), param_i64(block, 7)
-    extent0, extent1, extent2 = param_i64(block, 8), param_i64(block, 14), param_i64(block, 20)
-    taps0, taps1, taps2 = param_i64(block, 9), param_i64(block, 15), param_i64(block, 21)
-    out0, out1, out2 = param_i64(block, 10), param_i64(block, 16), param_i64(block, 22)
-    stride0, stride1, stride2 = param_i64(block, 11), param_i64(block, 17), param_i64(block, 23)
-    step0, step1, step2 = param_i64(block, 12), param_i64(block, 18), param_i64(block, 24)
-    before0, before1, before2 = param_i64(block, 13), param_i64(block, 19), param_i64(block, 25)
-    image = extent0 * extent1 * extent2
-    pixels = out0 * out1 * out2
-    depth_all = taps0 * taps1 * taps2 * channels
+{sizes}    depth_all = taps0 * taps1 * taps2 * channels
     column_blocks = ({of_result} + {columns_most}) // {columns}
     nothing = {dtype}(0)
-    patches = local_{dtype}({scratch})
+    patches = local_{dtype}({scratch_all})
     product = local_i64(16)
     for unit in range(begin, end):
         column_block = unit % column_blocks
         rest = unit // column_blocks
         o0 = column_block * {columns}
         o_count = {of_result} - o0 if {of_result} - o0 < {columns} else {columns}
+"""
+
+_SIZES = """\
+extent0, extent1, extent2 = param_i64(block, 8), param_i64(block, 14), param_i64(block, 20)
+taps0, taps1, taps2 = param_i64(block, 9), param_i64(block, 15), param_i64(block, 21)
+out0, out1, out2 = param_i64(block, 10), param_i64(block, 16), param_i64(block, 22)
+stride0, stride1, stride2 = param_i64(block, 11), param_i64(block, 17), param_i64(block, 23)
+step0, step1, step2 = param_i64(block, 12), param_i64(block, 18), param_i64(block, 24)
+before0, before1, before2 = param_i64(block, 13), param_i64(block, 19), param_i64(block, 25)
+image = extent0 * extent1 * extent2
+pixels = out0 * out1 * out2
 """
 
 _PRODUCT = """\
@@ -160,66 +165,6 @@ for r in range(p_count):
                 entry += 1
 """
 
-# The same of one image, channels first: a value's positions side by side.
-_GATHER_FIRST = """\
-taps = taps0 * taps1 * taps2
-channel, tap = k0 // taps, k0 % taps
-tap2, tap_rest = tap % taps2, tap // taps2
-tap1, tap0 = tap_rest % taps1, tap_rest // taps1
-first_q2, q_rest = p0 % out2, p0 // out2
-first_q1, first_q0 = q_rest % out1, q_rest // out1
-plane = (entry * groups + group) * channels * image
-for r in range(k_count):
-    q0, q1, q2 = first_q0, first_q1, first_q2
-    target = r * p_count
-    left = p_count
-    while left > 0:
-        t0 = q0 * stride0 + tap0 * step0 - before0
-        t1 = q1 * stride1 + tap1 * step1 - before1
-        t2 = q2 * stride2 + tap2 * step2 - before2
-        run = out2 - q2 if out2 - q2 < left else left
-        inside = t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1
-        source = plane + channel * image + (t0 * extent1 + t1) * extent2 + t2
-        low = 0
-        high = 0
-        if inside:
-            if stride2 == 1:
-                low = -t2 if t2 < 0 else 0
-                high = extent2 - t2
-            else:
-                low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
-                high = (extent2 - t2 + stride2 - 1) // stride2
-            low = run if low > run else low
-            high = low if high < low else (run if high > run else high)
-        for j in range(low):
-            store_{dtype}(patches, target + j, nothing)
-        if stride2 == 1:
-            for j in range(low, high):
-                store_{dtype}(patches, target + j, load_{dtype}(x, source + j))
-        else:
-            for j in range(low, high):
-                store_{dtype}(patches, target + j, load_{dtype}(x, source + j * stride2))
-        for j in range(high, run):
-            store_{dtype}(patches, target + j, nothing)
-        target += run
-        left -= run
-        q2 = 0
-        q1 += 1
-        if q1 == out1:
-            q1 = 0
-            q0 += 1
-    tap2 += 1
-    if tap2 == taps2:
-        tap2 = 0
-        tap1 += 1
-        if tap1 == taps1:
-            tap1 = 0
-            tap0 += 1
-            if tap0 == taps0:
-                tap0 = 0
-                channel += 1
-"""
-
 # Every channel by itself, last: the channels of a position are summed side by side.
 _SINGLE_LAST = """\
 if group == 0:
@@ -284,11 +229,25 @@ while p0 == 0 or p0 < batch * pixels:
 _WEIGHTS_FIRST = """\
 group, k0 = rest % groups, rest // groups * {rows}
 k_count = depth_all - k0 if depth_all - k0 < {rows} else {rows}
+planes = taps0
+plane_step = step0
+variants = taps1 * taps2
+lines = planes * variants
 p0 = 0
 entry = 0
 while entry == 0 or entry < batch:
     p_count = pixels - p0 if pixels - p0 < {depth} else {depth}
     p_count = p_count if entry < batch else 0
+    first_q2, q_rest = p0 % out2, p0 // out2
+    first_q1, first_q0 = q_rest % out1, q_rest // out1
+    q_count = (first_q2 + p_count + out2 - 1) // out2
+    line = (q_count * out2 + {per_line} - 1) // {per_line} * {per_line}
+    by_rows = flat and out2 <= {short} and k_count * line <= {scratch}
+    span = q_count * out2 if by_rows else p_count
+    skipped = first_q2 if by_rows else 0
+    line = (span + {per_line} - 1) // {per_line} * {per_line}
+    r0 = k0
+    r_count = k_count
 {gather}
 {product}
     p0 += {depth}
@@ -440,7 +399,7 @@ _FORMS: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {
     (WEIGHTS, False): (_WEIGHTS_FIRST, {
         "a": "factor + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size}",
         "a_line": "pixels", "a_turned": "0", "added": "1 if p0 + entry > 0 else 0",
-        "b": "patches", "b_line": "p_count", "b_turned": "1",
+        "b": "patches + skipped * {size}", "b_line": "line", "b_turned": "1",
         "c": "result + ((group * outputs + o0) * depth_all + k0) * {size}",
         "c_line": "depth_all", "m": "o_count", "n": "k_count", "k": "p_count",
     }),
@@ -472,7 +431,8 @@ def convolution_kernel(
     names = {
         "dtype": dtype.name, "size": dtype.size,
         "vectors": f"{dtype.name}x{bits // 8 // dtype.size}",
-        "columns": COLUMNS, "columns_most": COLUMNS - 1, "scratch": _SCRATCH, "depth": _DEPTH,
+        "columns": COLUMNS, "columns_most": COLUMNS - 1, "scratch": _SCRATCH,
+        "scratch_all": _SCRATCH + 64, "depth": _DEPTH, "short": SHORT, "per_line": 64 // dtype.size,
         "pixels": PIXELS, "pixels_most": PIXELS - 1, "rows": ROWS, "row_unit": ROW_UNIT,
         "row_unit_most": ROW_UNIT - 1, "column_unit": COLUMN_UNIT,
         "column_unit_most": COLUMN_UNIT - 1,
@@ -481,7 +441,9 @@ def convolution_kernel(
     names["of_result"] = "channels" if what == BACK else "outputs"
     loop, operands = _FORMS[what, channels_last]
     product = _PRODUCT.format(**{k: v.format(**names) for k, v in operands.items()}, **names)
-    gather = (_GATHER_LAST if channels_last else _GATHER_FIRST).format(**names)
+    lines = what == WEIGHTS and not channels_last
+    names["sizes"] = textwrap.indent(SIZES if lines else _SIZES, "    ")
+    gather = (_GATHER_LAST if channels_last else LINES).format(**names)
     scatter = _SCATTER_FIRST.format(**names)
     single = (_SINGLE_BACK_FIRST if what == BACK else _SINGLE_LAST).format(**names)
     # What each loop names, indented as deep as it stands there.

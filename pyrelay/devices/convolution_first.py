@@ -16,6 +16,9 @@ The first axis that is not of extent 1 counts the rows; a row has the positions 
 
 from __future__ import annotations
 
+import textwrap
+
+from pyrelay.devices.convolution_lines import LINES, SIZES
 from pyrelay.devices.convolution_single import SINGLE
 from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
@@ -27,7 +30,7 @@ _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap b
 _SCRATCH = 48 * 1024
 _STRIDES = 16  # longest that channels by themselves have lines for
 _FINISHED = 2048  # outputs of such channels that are finished together
-_SHORT = 64  # positions of rows that are copied as a whole
+SHORT = 64  # positions of rows that are copied as a whole
 MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
 
 _FORWARD = """\
@@ -41,28 +44,7 @@ def kernel(block, begin, end):
     x, w, y = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     batch, groups = param_i64(block, 4), param_i64(block, 5)
     channels, outputs = param_i64(block, 6), param_i64(block, 7)
-    flat = param_i64(block, 8) == 1 and param_i64(block, 9) == 1 and param_i64(block, 10) == 1
-    flat = flat and param_i64(block, 13) == 0
-    rows = 14 if flat else 8
-    extent0, taps0 = param_i64(block, rows), param_i64(block, rows + 1)
-    out0, stride0 = param_i64(block, rows + 2), param_i64(block, rows + 3)
-    step0, before0 = param_i64(block, rows + 4), param_i64(block, rows + 5)
-    extent1 = taps1 = out1 = stride1 = step1 = 1
-    before1 = 0
-    if not flat:
-        extent1, taps1 = param_i64(block, 14), param_i64(block, 15)
-        out1, stride1 = param_i64(block, 16), param_i64(block, 17)
-        step1, before1 = param_i64(block, 18), param_i64(block, 19)
-    extent2, taps2, out2 = param_i64(block, 20), param_i64(block, 21), param_i64(block, 22)
-    stride2, step2, before2 = param_i64(block, 23), param_i64(block, 24), param_i64(block, 25)
-    image = extent0 * extent1 * extent2
-    pixels = out0 * out1 * out2
-    plain = taps0 * taps1 * taps2 == 1 and stride0 * stride1 * stride2 == 1
-    plain = plain and before0 == 0 and before1 == 0 and before2 == 0 and pixels == image
-    if plain and channels * outputs != 1:  # one tap: an image is a line
-        extent2 = out2 = image
-        extent0 = extent1 = out0 = out1 = 1
-    variants = taps1 * taps2
+{sizes}    variants = taps1 * taps2
     taps = taps0 * variants
     depth_all = taps * channels
     column_blocks = (outputs + {columns_most}) // {columns}
@@ -126,63 +108,7 @@ def kernel(block, begin, end):
         k0 = 0
         while r0 == 0 or r0 < lines_all:
             r_count = lines_all - r0 if lines_all - r0 < most else most
-            channel, plane = r0 // lines, r0 % lines // variants
-            tap1, tap2 = r0 % variants // taps2, r0 % taps2
-            source_all = ((entry * groups + group) * channels + channel) * image
-            for r in range(r_count):
-                q0, q1, q2 = first_q0, first_q1, first_q2
-                target = patches + r * line * {size}
-                left = span
-                # The positions from which the tap sees something of a line.
-                t2 = tap2 * step2 - before2
-                low_all = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
-                high_all = (extent2 - t2 + stride2 - 1) // stride2
-                if by_rows:
-                    left = 0
-                    low_all = out2 if low_all > out2 else low_all
-                    high_all = out2 if high_all > out2 else high_all
-                    high_all = low_all if high_all < low_all else high_all
-                    t0 = q0 * stride0 + plane * plane_step - before0
-                    low = (stride0 - 1 - t0) // stride0 if t0 < 0 else 0
-                    high = (extent0 - t0 + stride0 - 1) // stride0
-                    low = q_count if low > q_count else low
-                    high = low if high < low else (q_count if high > q_count else high)
-                    source = x + (source_all + t0 * extent2 + t2) * {size}
-                    copy_lines_{vectors}(
-                        target, out2, source, stride0 * extent2, q_count, low, high, low_all,
-                        high_all, out2, stride2)
-                while left > 0:
-                    t0 = q0 * stride0 + plane * plane_step - before0
-                    t1 = q1 * stride1 + tap1 * step1 - before1
-                    t2 = q2 * stride2 + tap2 * step2 - before2
-                    run = out2 - q2 if out2 - q2 < left else left
-                    low = 0
-                    high = 0
-                    if t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1:
-                        low = low_all - q2 if low_all > q2 else 0
-                        high = high_all - q2
-                        low = run if low > run else low
-                        high = low if high < low else (run if high > run else high)
-                    source = x + (source_all + (t0 * extent1 + t1) * extent2 + t2) * {size}
-                    copy_run_{vectors}(target, source, low, high, run, stride2)
-                    target += run * {size}
-                    left -= run
-                    q2 = 0
-                    q1 += 1
-                    if q1 == out1:
-                        q1 = 0
-                        q0 += 1
-                tap2 += 1
-                if tap2 == taps2:
-                    tap2 = 0
-                    tap1 += 1
-                    if tap1 == taps1:
-                        tap1 = 0
-                        plane += 1
-                        if plane == planes:
-                            plane = 0
-                            source_all += image
-            k_count = r_count
+{copies}            k_count = r_count
             if shifted:
                 k_count = r_count // lines * taps
                 k = 0
@@ -361,11 +287,13 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes, lanes_most=lanes - 1,
         scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES, finished=_FINISHED,
     )
+    copies = LINES.format(vectors=f"{dtype.name}x{lanes}", size=dtype.size)
     return _FORWARD.format(
+        sizes=textwrap.indent(SIZES, "    "), copies=textwrap.indent(copies, " " * 12),
         single=single, winograd=winograd, transforms=transforms,
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=COLUMNS,
         columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
-        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=_SHORT,
+        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
         finishing=5 + FINISHING_OPERANDS,
     )  # fmt: skip
