@@ -43,7 +43,7 @@ gpu-test: $(VENV)/.installed-test $(VENV)/.installed-$(CUDA)
 	$(BIN)/python -m pytest -n 2 -m "" -rs tests/devices/test_cuda_*.py \
 	  tests/devices/test_cupy_driver.py tests/devices/test_graphs.py \
 	  tests/devices/test_persistent.py tests/devices/test_gpu.py tests/lower/test_emit_cuda.py \
-	  tests/lower/test_packs.py \
+	  tests/lower/test_packs.py tests/lower/test_narrow.py \
 	  tests/lower/test_cooperation.py tests/lower/test_traffic.py tests/ops/test_scalar.py
 
 gpu-bench: $(VENV)/.installed-test

@@ -18,7 +18,8 @@ from typing import Any
 
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
-from pyrelay.lower.emit_cuda import BY_VALUE, emit_item, parameter_types
+from pyrelay.lower.cuda_heads import BY_VALUE, parameter_types
+from pyrelay.lower.emit_cuda import emit_item
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.kernel import BOUND, PRODUCT, Kernel, Parameter
 from pyrelay.lower.target import AttentionKernel

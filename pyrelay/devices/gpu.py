@@ -22,8 +22,9 @@ import numpy as np
 from pyrelay import config, errors
 from pyrelay.devices import cuda_library, native
 from pyrelay.devices.cuda_convolution import MODES
-from pyrelay.devices.driver import ADDRESS, Driver, OutOfDeviceMemory, Product
+from pyrelay.devices.driver import ADDRESS, Driver, Product
 from pyrelay.devices.entry import MISMATCH, site_error
+from pyrelay.devices.gpu_memory import SCRATCH_WORDS, CallMemory, Cell, Scratch
 from pyrelay.devices.graphs import Stretch
 from pyrelay.devices.layout import RECORD_WORDS, WORD
 from pyrelay.devices.persistent import is_worth_it
@@ -38,14 +39,8 @@ from pyrelay.lower.words import encode, scalar
 DEEPEST = 1 << 20
 """Calls in each other at which recursion is taken to be endless."""
 
-CELLS = 256
-"""Scalars that are allocated at once."""
-
-_CELL_BYTES = 16
-_SITE, _STATUS, _VALUES, _LAUNCH, _STOP = 3, 2, 4, 19, 20
-_RECORD_WORDS = 21
+_SITE, _STATUS, _VALUES, _LAUNCH = 3, 2, 4, 19
 _KERNEL = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
-_LARGEST_SHOWN = 3
 
 
 class Stopped(Exception):
@@ -60,23 +55,6 @@ class Mismatched(Exception):
     """The arguments are not those that the plan was made for."""
 
 
-class Cell:
-    """A scalar on the device: written once, by the kernel that it was made for."""
-
-    __slots__ = ("address", "free", "keeper")
-
-    def __init__(self, address: int, free: list[int], keeper: Any = None) -> None:
-        self.address, self.free, self.keeper = address, free, keeper
-
-    def second(self) -> Cell:
-        """The second word of a complex128."""
-        return Cell(self.address + WORD, [], self)
-
-    def __del__(self) -> None:
-        if self.keeper is None:
-            self.free.append(self.address)
-
-
 class GpuExecutable:
     """A plan loaded on a device.
 
@@ -88,9 +66,10 @@ class GpuExecutable:
         made = plan_code(plan)
         self.code, self.fails = made, made.fails
         self.functions = driver.load(made.texts)
+        self.late: dict[int, Any] = {}
         self.host_kernels: dict[int, Any] = {}
         for launched in made.launches:
-            if launched.text < 0 and launched.kernel not in self.host_kernels:
+            if launched.text == -1 and launched.kernel not in self.host_kernels:
                 code = plan.kernels[launched.kernel].code
                 assert code is not None
                 address = native.kernel_address(emit_numba.emit(code))
@@ -110,6 +89,12 @@ class GpuExecutable:
             for k, generates in enumerate(made.generators) if generates
         })
         self.entry = names["f0"]
+
+    def late_function(self, number: int) -> Any:
+        """A kernel that few calls need, compiled by the first of them."""
+        if number not in self.late:
+            (self.late[number],) = self.driver.load([self.code.late[number]])
+        return self.late[number]
 
     def call(self, *arguments: Any) -> Any:
         """Run the program."""
@@ -148,35 +133,14 @@ class _Call:
         self.function, self.arguments = function, arguments
 
 
-class Scratch:
-    """The record of a call and the memory of its scalars, kept for the calls that follow."""
-
-    def __init__(self, driver: Driver) -> None:
-        self.driver, self.used_up = driver, False
-        self.record, self.owner = driver.allocate(_RECORD_WORDS * WORD)
-        self.free_cells: list[int] = []
-        self.slabs: list[Any] = []
-        words = np.zeros(_RECORD_WORDS, np.int64)
-        words[_STOP] = driver.stop_word
-        driver.upload(self.record, words)
-
-    def grow(self) -> None:
-        """Memory for more scalars."""
-        address, owner = self.driver.allocate(CELLS * _CELL_BYTES)
-        self.slabs.append(owner)
-        places = range(address, address + CELLS * _CELL_BYTES, _CELL_BYTES)
-        self.free_cells.extend(reversed(places))
-
-
-class Run:
+class Run(CallMemory):
     """One call in progress: its memory, its scalars, its record."""
 
     def __init__(self, program: GpuExecutable) -> None:
-        self.program, self.driver = program, program.driver
+        super().__init__(program.driver)
+        self.program = program
         self.data = [address for address, _ in program.data]
         self.functions, self.launches = program.functions, program.code.launches
-        self.live: dict[int, tuple[int, Any]] = {}  # address -> bytes, owner
-        self.lent: dict[int, int] = {}  # address -> bytes
         self.waiting: list[Cell] = []  # for the next launch
         self.count = 0
         self.stream = self.driver.stream
@@ -189,6 +153,10 @@ class Run:
         """Leave what is not this call's to the next one."""
         if not self.scratch.used_up:
             self.program.idle[self.stream].append(self.scratch)
+
+    def forget_graphs(self) -> None:
+        for stretch in self.program.stretches:
+            stretch.plans.clear()
 
     # -- the call ------------------------------------------------------------------------------
 
@@ -310,69 +278,6 @@ class Run:
         self.driver.copy(address, words[0].address, dtype.itemsize)
         return self.driver.array(address, owner, dtype, (), like)
 
-    # -- memory --------------------------------------------------------------------------------
-
-    def allocate(self, nbytes: int) -> int:
-        """The address of fresh memory of this call. Raises MemoryError."""
-        if nbytes < 0:
-            raise MemoryError("no memory for an array of the program")
-        try:
-            address, owner = self.driver.allocate(max(nbytes, 1))
-        except OutOfDeviceMemory:
-            address, owner = self._without_graphs(nbytes)
-        self.live[address] = nbytes, owner
-        return address
-
-    def _without_graphs(self, nbytes: int) -> tuple[int, Any]:
-        """Memory when that of graphs has been given back."""
-        for stretch in self.program.stretches:
-            stretch.plans.clear()
-        try:
-            return self.driver.allocate(max(nbytes, 1))
-        except OutOfDeviceMemory:
-            raise MemoryError(self._out_of_memory(nbytes)) from None
-
-    def _out_of_memory(self, nbytes: int) -> str:
-        sizes = sorted((size for size, _ in self.live.values()), reverse=True)
-        text = f"no memory on {self.driver.name} for an array of {_size(nbytes)}"
-        if not sizes:
-            return text
-        largest = ", ".join(map(_size, sizes[:_LARGEST_SHOWN]))
-        return (
-            f"{text}; the program holds {_size(sum(sizes))} in {len(sizes)} arrays, "
-            f"the largest {largest}"
-        )
-
-    def _bytes(self, address: int) -> int:
-        return self.lent[address] if address in self.lent else self.live[address][0]
-
-    def free(self, address: int) -> None:
-        """Give memory back; arguments stay."""
-        if address in self.lent or address == 0:
-            return
-        del self.live[address]
-
-    def copy(self, target: int, source: int, nbytes: int) -> None:
-        """Copy bytes; a source of 0 moves nothing."""
-        if source and nbytes and target != source:
-            self.driver.copy(target, source, nbytes)
-
-    def zero(self, address: int, nbytes: int) -> None:
-        """Fill with zeros."""
-        if nbytes:
-            self.driver.zero(address, nbytes)
-
-    def kept(self, address: int, nbytes: int) -> int:
-        """A copy of some bytes, for a tape."""
-        place = self.allocate(nbytes)
-        self.copy(place, address, nbytes)
-        return place
-
-    def restore(self, kept: int, address: int, nbytes: int) -> None:
-        """Bytes back from a tape."""
-        self.copy(address, kept, nbytes)
-        self.free(kept)
-
     # -- scalars -------------------------------------------------------------------------------
 
     def cell(self) -> Cell:
@@ -427,8 +332,10 @@ class Run:
         if self.program.fails:
             self.count += 1
             ident = (self.count << 32) | launched.base
+        text = launched.text
+        function = self.functions[text] if text >= 0 else self.program.late_function(-2 - text)
         self.driver.launch(
-            self.functions[launched.text], items, (self.record, ident, 0, items, *words)
+            function, items, (self.record, ident, 0, items, *words)
         )
         self.waiting.clear()
 
@@ -462,7 +369,7 @@ class Run:
         taken += [arena, *steps]
         found: list[Any] = []
         for slot in loop.arrays:
-            nbytes = self._bytes(words[slot])
+            nbytes = self.bytes_at(words[slot])
             found.append(self.allocate(nbytes))
             taken += [found[-1], nbytes]
         for _ in loop.scalars:
@@ -541,7 +448,7 @@ class Run:
         """Raise what a kernel has found wrong."""
         if not self.program.fails:
             return
-        record = np.zeros(_RECORD_WORDS, np.int64)
+        record = np.zeros(SCRATCH_WORDS, np.int64)
         self.driver.download(record, self.record)
         if record[_STATUS] == 0:
             return
@@ -549,13 +456,6 @@ class Run:
         site = int(record[_LAUNCH] & 0xFFFFFFFF) + int(record[_SITE])
         words = record[_VALUES:_LAUNCH].tolist()
         raise site_error(self.program.plan.sites[site], words)
-
-
-def _size(nbytes: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
-        if nbytes >= size:
-            return f"{nbytes / size:.3g} {unit}"
-    return f"{nbytes} bytes"
 
 
 @functools.cache

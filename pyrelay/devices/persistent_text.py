@@ -16,6 +16,7 @@ from pyrelay.devices.stretches import flow
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
+from pyrelay.lower.cuda_heads import stored
 from pyrelay.lower.instructions import AddressOf, Immediate, Launch, Plan, Slot
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class Writer:
             return
         given: list[str] = []
         after: list[str] = []
-        stored = emit_cuda.stored(kernel.code)
+        written = stored(kernel.code)
         for parameter, operands in kernel.code.split(launch.operands):
             name = parameter.dtype.name
             first = operands[0]
@@ -268,7 +269,7 @@ class Writer:
             elif parameter.role == kernel_ir.EXTENT:
                 given.append(self._word(first))
             else:
-                kind = name if parameter in stored else f"const {name}"
+                kind = name if parameter in written else f"const {name}"
                 given.append(f"PYRELAY_BUFFER({kind}, {self._word(first)})")
         self._call(emit_cuda.emit(kernel.code), launch, extent, given)
         self.lines += after

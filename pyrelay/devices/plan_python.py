@@ -3,9 +3,9 @@
 In: a plan, and which of its slots may hold scalars of the device. Out: `PlanCode`: the text of one
 Python function per function of the plan, and the kernels and host kernels that it refers to.
 
-A word is an int, a scalar on the device an object that knows its address (`gpu.Cell`), a tape a
-list. Functions that may recurse are generators which yield the call, so that recursion takes no
-stack of Python's. Jumps go through a loop that finds a block by bisection.
+A word is an int, a scalar on the device an object that knows its address (`gpu_memory.Cell`), a
+tape a list. Functions that may recurse are generators which yield the call, so that recursion
+takes no stack of Python's. Jumps go through a loop that finds a block by bisection.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from typing import Any
 from pyrelay.devices import cuda_attention, cuda_convolution, cuda_library
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import ADDRESS, Text
+from pyrelay.devices.launch_guards import bound_of
 from pyrelay.devices.persistent import Loop, loops, operands_of, text_of
 from pyrelay.devices.stretches import flow, runs_on_host, stretches
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.instructions import AddressOf, Data, Immediate, Launch, Plan, Slot
+from pyrelay.lower.narrow import LARGEST, narrow
 from pyrelay.records import dataclass
 
 _WRAPPED = {"add.i64": "+", "sub.i64": "-", "mul.i64": "*"}
@@ -35,7 +37,9 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 class Launched:
     """A kernel as one place of the plan launches it.
 
-    text: its number among the texts, -1 for a kernel that the host runs. base: the first of its
+    text: its number among the texts, -1 for a kernel that the host runs, -2 - k for number k of
+    those that are compiled when they are first needed: kernels with indices of 64 bits, for arrays
+    that are too large for the version before. base: the first of its
     sites. product: the dtype of a product of matrices, or None. outs: for a kernel that the host
     runs, where among its words the addresses of results stand, and of how many words each is.
     """
@@ -59,11 +63,12 @@ class Persistent:
 class PlanCode:
     """The Python functions of a plan, and what they launch.
 
-    fails: whether any kernel can fail.
+    fails: whether any kernel can fail. late: texts that few calls need (`Launched.text`).
     """
 
     source: str
     texts: tuple[Text, ...]
+    late: tuple[Text, ...]
     launches: tuple[Launched, ...]
     fails: bool
     generators: tuple[bool, ...]
@@ -81,7 +86,8 @@ def plan_code(plan: Plan) -> PlanCode:
         for instruction in function.code[loop.first : loop.last]
     )
     return PlanCode(
-        "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.launches), fails,
+        "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
+        tuple(shared.launches), fails,
         shared.generators, shared.stretches, tuple(shared.persistent),
     )
 
@@ -98,6 +104,7 @@ class _Shared:
 
     plan: Plan
     texts: list[Text] = field(default_factory=list)
+    late: list[Text] = field(default_factory=list)
     launches: list[Launched] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -111,6 +118,11 @@ class _Shared:
         self.numbers: dict[Text, int] = {}
         self.stretches = 0
         self.generators = _recursive(plan)
+
+    def late_text(self, text: Text) -> int:
+        """The number of a kernel's text that is compiled when it is first needed, below -1."""
+        self.late.append(text)
+        return -1 - len(self.late)
 
     def text(self, text: Text) -> int:
         """The number of a kernel's text."""
@@ -419,7 +431,7 @@ class _Function:
         number = self._launched(Launched(self.shared.text(text), launch.kernel, launch.first_site))
         self._issue("launch", number, launch, [self._known(o) for o in operands])
 
-    def _issue(self, how: str, number: int, launch: Launch, words: Sequence[str]) -> None:
+    def _issue(self, how: str, number: int | str, launch: Launch, words: Sequence[str]) -> None:
         items = self._known(launch.extent)
         self._line(f"run.{how}({number}, {items}, ({''.join(f'{w}, ' for w in words)}))")
 
@@ -450,10 +462,22 @@ class _Function:
                 scalar = parameter.role in (kernel_ir.SCALAR, kernel_ir.EXTENT)
                 kinds.append(name if scalar else ADDRESS)
         text = Text(emit_cuda.emit(code, frozenset(pointed)), tuple(kinds))
-        number = self._launched(
-            Launched(self.shared.text(text), launch.kernel, launch.first_site)
-        )
-        self._issue("launch", number, launch, words)
+        small = narrow(code)
+        if small is None:
+            number = self._launched(
+                Launched(self.shared.text(text), launch.kernel, launch.first_site)
+            )
+            self._issue("launch", number, launch, words)
+        else:
+            few = Text(emit_cuda.emit(code, frozenset(pointed), small.scalars), tuple(kinds))
+            number = self._launched(
+                Launched(self.shared.text(few), launch.kernel, launch.first_site)
+            )
+            self._launched(
+                Launched(self.shared.late_text(text), launch.kernel, launch.first_site)
+            )
+            guard = bound_of(small, launch, code, self._known)
+            self._issue("launch", f"{number} + ({guard} >= {LARGEST})", launch, words)
         self.lines += after
 
     def _host_launch(self, launch: Launch) -> None:

@@ -13,27 +13,26 @@ instead: each thread takes its rounds of those loops, and the first one alone st
 between them. As in `emit_numba`, scalars that are used once become part of the expression that
 uses them, and the text holds no name of the user's.
 
-All indices have 64 bits, as the kernel IR's integers do: what is an index there and what is a
-number of the user's program cannot be told apart.
+Integers have 64 bits, as those of the kernel IR do, but for those that `narrow` tells where they
+are asked to have 32.
 """
 
 from __future__ import annotations
 
 import io
-import textwrap
 from collections.abc import Sequence
 
+from pyrelay.ir.types import i32, i64
 from pyrelay.lower.cooperation import BLOCK_THREADS, Cooperation, cooperation
+from pyrelay.lower.cuda_heads import (
+    head,
+    kernel_head,
+    parameter_names,
+    parameter_types,
+    routine_head,
+)
 from pyrelay.lower.cuda_numbers import bare, literal
 from pyrelay.lower.kernel import (
-    ARRAY,
-    BOUND,
-    EXTENT,
-    OUTPUT,
-    PRODUCT,
-    ROW,
-    SCALAR,
-    SCRATCH,
     SLOT,
     Array,
     Assign,
@@ -49,6 +48,7 @@ from pyrelay.lower.kernel import (
     Load,
     Local,
     LocalArray,
+    Operand,
     Parameter,
     Read,
     Routine,
@@ -68,23 +68,18 @@ DEEPEST_CALLS = 256
 """Nested calls of routines; the stack of a GPU's thread is short, and the plan takes over."""
 
 _LARGEST_EXPRESSION = 8  # operations in one statement
-_PREFIX = {
-    PRODUCT: "c", BOUND: "b", ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r",
-    SCRATCH: "t", ROW: "w",
-}  # fmt: skip
-
-#: Parameters that are passed by value.
-BY_VALUE = (SCALAR, EXTENT, BOUND)
-_WIDTH = 96
 
 
-def emit(kernel: Kernel, on_device: frozenset[Parameter] = frozenset()) -> str:
+def emit(
+    kernel: Kernel, on_device: frozenset[Parameter] = frozenset(),
+    small: frozenset[Local] = frozenset(),
+) -> str:
     """The kernel's source text. It finds the scalars of `on_device` by their addresses, where an
-    earlier kernel left them."""
-    names = _parameter_names(kernel)
+    earlier kernel left them. Those of `small` have 32 bits (`narrow`)."""
+    names = parameter_names(kernel)
     printers = [_Printer(kernel, names, routine) for routine in kernel.routines]
-    parts = [f"{_routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
-    parts += [f"{_routine_head(n, p.signature())} {p.text()}" for n, p in enumerate(printers)]
+    parts = [f"{routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
+    parts += [f"{routine_head(n, p.signature())} {p.text()}" for n, p in enumerate(printers)]
     shared = cooperation(kernel)
     if shared is not None:
         parts.append(f"#define BLOCK_THREADS {BLOCK_THREADS}")
@@ -95,72 +90,18 @@ def emit(kernel: Kernel, on_device: frozenset[Parameter] = frozenset()) -> str:
     found = packs(kernel) if shared is None else None
     if found is not None:
         parts.append(f"#define PACK {found.count}")
-    printer = _Printer(kernel, names, shared=shared, taken=taken, packed=found)
-    parts.append(_kernel_head(kernel, names, on_device) + printer.text())
+    printer = _Printer(kernel, names, shared=shared, taken=taken, packed=found, small=small)
+    parts.append(kernel_head(kernel, names, on_device) + printer.text())
     return "\n".join(parts)
-
-
-def _parameter_names(kernel: Kernel) -> dict[Parameter, str]:
-    counts: dict[str, int] = {}
-    names: dict[Parameter, str] = {}
-    for parameter in kernel.parameters:
-        prefix = _PREFIX[parameter.role]
-        names[parameter] = f"{prefix}{counts.get(prefix, 0)}"
-        counts[prefix] = counts.get(prefix, 0) + 1
-    return names
-
-
-def stored(kernel: Kernel) -> set[Array]:
-    """The arrays that a kernel writes."""
-    return {s.array for s in statements(kernel.body) if isinstance(s, Store)}
-
-
-def _kernel_head(
-    kernel: Kernel, names: dict[Parameter, str], on_device: frozenset[Parameter]
-) -> str:
-    declared = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
-    for parameter, kind in parameter_types(kernel).items():
-        if parameter in on_device:
-            declared.append(f"const i64 *{names[parameter]}_at")
-        else:
-            declared.append(f"{kind} {names[parameter]}".replace("* ", "*"))
-    return _head('extern "C" __global__ void kernel', declared)
-
-
-def parameter_types(kernel: Kernel) -> dict[Parameter, str]:
-    """How C++ declares the parameters of a kernel."""
-    written = stored(kernel)
-    found: dict[Parameter, str] = {}
-    for parameter in kernel.parameters:
-        kind = parameter.dtype.name
-        if parameter.role == SLOT:
-            kind = "i64 *"
-        elif parameter.role not in BY_VALUE:
-            kind = f"Buffer<{kind if parameter in written else 'const ' + kind}>"
-        found[parameter] = kind
-    return found
 
 
 def emit_item(kernel: Kernel, name: str) -> str:
     """The text of a function of the device that does one item of a kernel in one thread: it takes
     the record, the launch, the item, and the kernel's parameters."""
-    names = _parameter_names(kernel)
+    names = parameter_names(kernel)
     declared = ["pyrelay_record *record", "i64 launch", "i64 begin"]
     declared += [f"{kind} {names[p]}" for p, kind in parameter_types(kernel).items()]
-    head = _head(f"__device__ void {name}", declared)
-    return head + _Printer(kernel, names).item()
-
-
-def _routine_head(number: int, declared: Sequence[str]) -> str:
-    return _head(f"__device__ int routine{number}", declared).rstrip()
-
-
-def _head(start: str, declared: Sequence[str]) -> str:
-    line = f"{start}({', '.join(declared)}) "
-    if len(line) <= _WIDTH:
-        return line
-    listed = textwrap.wrap(", ".join(declared), _WIDTH - 4, break_long_words=False)
-    return start + "(\n    " + "\n    ".join(listed) + "\n) "
+    return head(f"__device__ void {name}", declared) + _Printer(kernel, names).item()
 
 
 # -- statements ----------------------------------------------------------------------------------
@@ -172,9 +113,9 @@ class _Printer:
     def __init__(
         self, kernel: Kernel, parameters: dict[Parameter, str], routine: Routine | None = None,
         shared: Cooperation | None = None, taken: Sequence[str] = (),
-        packed: Packs | None = None,
+        packed: Packs | None = None, small: frozenset[Local] = frozenset(),
     ) -> None:
-        self.shared, self.taken, self.packed = shared, taken, packed
+        self.shared, self.taken, self.packed, self.small = shared, taken, packed, small
         self.lanes: dict[Load | Store, str] = {}  # the pack where an access has its element
         self.alone = False  # in a shared loop, where each thread does rounds of its own
         self.kernel, self.routine, self.parameters = kernel, routine, parameters
@@ -214,7 +155,7 @@ class _Printer:
             outside = any(user not in inside[home] for user in self.users.get(local, ()))
             if local.variable or outside:
                 name = self._named(local, "v")
-                self.declared.append(f"{local.dtype.name} {name};")
+                self.declared.append(f"{self._type(local)} {name};")
         for statement in statements(self.body):
             array = getattr(statement, "array", None)
             if isinstance(array, LocalArray) and array not in self.names:
@@ -300,7 +241,7 @@ class _Printer:
         self._line(f"const i64 packs = (last - head) / {count};", 1)
         self._line("for (i64 pack = thread; pack < packs; pack += threads) {", 1)
         self._line(f"const i64 start = head + pack * {count};", 2)
-        lanes = _Printer(self.kernel, self.parameters)
+        lanes = _Printer(self.kernel, self.parameters, small=self.small)
         for number, (load, array) in enumerate(found.loads.items()):
             lanes.lanes[load] = f"in{number}.at[lane]"
             taken = f"pyrelay_together<{count}>({self.parameters[array]}, start)"
@@ -332,7 +273,8 @@ class _Printer:
             if isinstance(statement, (Compute, Load)):
                 self._define(statement, body, depth)
             elif isinstance(statement, Read):
-                self.names[statement.out] = self.parameters[statement.parameter]
+                name = self.parameters[statement.parameter]
+                self.names[statement.out] = f"i32({name})" if statement.out in self.small else name
             else:
                 self._act(statement, depth)
         self.pending.flush(depth)
@@ -349,12 +291,30 @@ class _Printer:
         elif isinstance(statement, Load):
             text = f"{self._array(statement.array)}[{bare(texts[0])}]"
         else:
-            dtype = local.dtype if statement.primitive == "cast" else statement.args[-1].dtype
-            text = SCALARS[statement.primitive].cuda(dtype).format(*texts)
+            text = self._computed(statement, texts)
         self.pending.define(local, text, taken, body, depth, loads=loads)
 
+    def _computed(self, statement: Compute, texts: Sequence[str]) -> str:
+        args = statement.args
+        dtype = statement.out.dtype if statement.primitive == "cast" else args[-1].dtype
+        small = [isinstance(a, Local) and a in self.small for a in args]
+        if any(small) or statement.out in self.small:
+            known = [n or _is_small(a) for a, n in zip(args, small, strict=True)]
+            fits = statement.out in self.small or (statement.out.dtype.kind == "b" and all(known))
+            dtype = i32 if fits else dtype
+            texts = [
+                f"i64({text})" if n and not fits
+                else literal(a.value, i32) if fits and isinstance(a, Literal) and a.dtype == i64
+                else text
+                for a, n, text in zip(args, small, texts, strict=True)
+            ]  # fmt: skip
+        return SCALARS[statement.primitive].cuda(dtype).format(*texts)
+
+    def _type(self, local: Local) -> str:
+        return "i32" if local in self.small else local.dtype.name
+
     def _bind(self, local: Local, text: str, depth: int) -> None:
-        kind = "" if local in self.hoisted else f"const {local.dtype.name} "
+        kind = "" if local in self.hoisted else f"const {self._type(local)} "
         self._line(f"{kind}{self._named(local, 'x')} = {bare(text)};", depth)
 
     def _array(self, array: Array) -> str:
@@ -422,10 +382,10 @@ class _Printer:
         return whole and not any(map(_leaves, loop.body))
 
     def _for(self, loop: For, values: Sequence[str], depth: int) -> None:
-        index = self._named(loop.index, "i")
+        index, kind = self._named(loop.index, "i"), self._type(loop.index)
         if self._is_whole(loop):
             self._line("{", depth)
-            self._line(f"const i64 {index} = begin;", depth + 1)
+            self._line(f"const {kind} {index} = begin;", depth + 1)
         else:
             first, last = bare(values[0]), bare(values[1])
             fixed = isinstance(loop.stop, Literal) or (
@@ -434,9 +394,9 @@ class _Printer:
             if not fixed:
                 bound = f"bound{self.counts.setdefault('bound', 0)}"
                 self.counts["bound"] += 1
-                self._line(f"const i64 {bound} = {last};", depth)
+                self._line(f"const {kind} {bound} = {last};", depth)
                 last = bound
-            head = f"for (i64 {index} = {first}; {index} < {last}; {index}++) {{"
+            head = f"for ({kind} {index} = {first}; {index} < {last}; {index}++) {{"
             if self.shared is not None and loop in self.shared.loops:
                 self._shared_loop(loop, index, first, last, depth)
                 return
@@ -458,7 +418,7 @@ class _Printer:
             self.counts["before"] += 1
             self._line(f"const {kind.name} {before[-1]} = {name};", depth)
             self._line(f"{name} = {literal(identity(part.op, kind), kind)};", depth)
-        head = f"for (i64 {index} = {first} + threadIdx.x; {index} < {last};"
+        head = f"for ({self._type(loop.index)} {index} = {first} + threadIdx.x; {index} < {last};"
         self._line(f"{head} {index} += BLOCK_THREADS) {{", depth)
         self.alone = True
         self._body(loop.body, depth + 1)
@@ -527,6 +487,11 @@ def _is_of_the_program(statement: Statement) -> bool:
     return isinstance(statement, While) or (
         isinstance(statement, For) and statement.program and not statement.bounded
     )
+
+
+def _is_small(operand: Operand) -> bool:
+    """Whether an operand is an integer of 64 bits that is known to need 32."""
+    return isinstance(operand, Literal) and operand.dtype == i64 and abs(operand.value) < 2**31
 
 
 def _leaves(statement: Statement) -> bool:

@@ -1,0 +1,143 @@
+"""The memory of calls on a GPU: buffers, scalars, and the record of what went wrong.
+
+In: a driver. Out: `CallMemory`, under the `gpu.Run` of each call, and the `Scratch` that calls hand
+on to each other. Memory belongs to its call until it is freed or the call ends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from pyrelay.devices.driver import Driver, OutOfDeviceMemory
+from pyrelay.devices.layout import WORD
+
+CELLS = 256
+"""Scalars that are allocated at once."""
+
+SCRATCH_WORDS = 21
+"""Of the record on the device (`cuda_prelude`)."""
+
+_CELL_BYTES = 16
+_STOP = 20  # the record's word with the address that running kernels look at
+_LARGEST_SHOWN = 3
+
+
+class Cell:
+    """A scalar on the device: written once, by the kernel that it was made for."""
+
+    __slots__ = ("address", "free", "keeper")
+
+    def __init__(self, address: int, free: list[int], keeper: Any = None) -> None:
+        self.address, self.free, self.keeper = address, free, keeper
+
+    def second(self) -> Cell:
+        """The second word of a complex128."""
+        return Cell(self.address + WORD, [], self)
+
+    def __del__(self) -> None:
+        if self.keeper is None:
+            self.free.append(self.address)
+
+
+class Scratch:
+    """The record of a call and the memory of its scalars, kept for the calls that follow."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.used_up = driver, False
+        self.record, self.owner = driver.allocate(SCRATCH_WORDS * WORD)
+        self.free_cells: list[int] = []
+        self.slabs: list[Any] = []
+        words = np.zeros(SCRATCH_WORDS, np.int64)
+        words[_STOP] = driver.stop_word
+        driver.upload(self.record, words)
+
+    def grow(self) -> None:
+        """Memory for more scalars."""
+        address, owner = self.driver.allocate(CELLS * _CELL_BYTES)
+        self.slabs.append(owner)
+        places = range(address, address + CELLS * _CELL_BYTES, _CELL_BYTES)
+        self.free_cells.extend(reversed(places))
+
+
+class CallMemory(ABC):
+    """The buffers of a call: its own, and those that were lent to it."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.live: dict[int, tuple[int, Any]] = {}  # address -> bytes, owner
+        self.lent: dict[int, int] = {}  # address -> bytes
+
+    @abstractmethod
+    def forget_graphs(self) -> None:
+        """Give back the memory that captured work holds."""
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of fresh memory of this call. Raises MemoryError."""
+        if nbytes < 0:
+            raise MemoryError("no memory for an array of the program")
+        try:
+            address, owner = self.driver.allocate(max(nbytes, 1))
+        except OutOfDeviceMemory:
+            address, owner = self._without_graphs(nbytes)
+        self.live[address] = nbytes, owner
+        return address
+
+    def _without_graphs(self, nbytes: int) -> tuple[int, Any]:
+        """Memory when that of graphs has been given back."""
+        self.forget_graphs()
+        try:
+            return self.driver.allocate(max(nbytes, 1))
+        except OutOfDeviceMemory:
+            raise MemoryError(self._out_of_memory(nbytes)) from None
+
+    def _out_of_memory(self, nbytes: int) -> str:
+        sizes = sorted((size for size, _ in self.live.values()), reverse=True)
+        text = f"no memory on {self.driver.name} for an array of {_size(nbytes)}"
+        if not sizes:
+            return text
+        largest = ", ".join(map(_size, sizes[:_LARGEST_SHOWN]))
+        return (
+            f"{text}; the program holds {_size(sum(sizes))} in {len(sizes)} arrays, "
+            f"the largest {largest}"
+        )
+
+    def bytes_at(self, address: int) -> int:
+        """How many bytes a buffer has."""
+        return self.lent[address] if address in self.lent else self.live[address][0]
+
+    def free(self, address: int) -> None:
+        """Give memory back; arguments stay."""
+        if address in self.lent or address == 0:
+            return
+        del self.live[address]
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes; a source of 0 moves nothing."""
+        if source and nbytes and target != source:
+            self.driver.copy(target, source, nbytes)
+
+    def zero(self, address: int, nbytes: int) -> None:
+        """Fill with zeros."""
+        if nbytes:
+            self.driver.zero(address, nbytes)
+
+    def kept(self, address: int, nbytes: int) -> int:
+        """A copy of some bytes, for a tape."""
+        place = self.allocate(nbytes)
+        self.copy(place, address, nbytes)
+        return place
+
+    def restore(self, kept: int, address: int, nbytes: int) -> None:
+        """Bytes back from a tape."""
+        self.copy(address, kept, nbytes)
+        self.free(kept)
+
+
+def _size(nbytes: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if nbytes >= size:
+            return f"{nbytes / size:.3g} {unit}"
+    return f"{nbytes} bytes"
