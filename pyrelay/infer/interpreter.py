@@ -98,6 +98,8 @@ class Program:
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
+    keys_known: bool = False  # arguments of recursive functions that are keys are made known
+    keys_wanted: bool = False  # or would have been
     checks_shapes: bool = False  # of items, which may differ: their extents are computed
     memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number
     remembers: bool = True  # False where such tables cannot hold what the functions give

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.characters import code_of
 from pyrelay.infer.interpreter import Interpreter
@@ -31,8 +32,22 @@ def is_int(key: V.Value) -> bool:
 def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
     """A key of a dict or set, which is known. Notes a container that could be made with open keys.
 
-    Raises what `Interpreter.static` raises.
+    Raises what `Interpreter.static` raises; StaticValueError at once for an argument of a recursive
+    function, which would be one function for each key (`Program.keys_known`).
     """
     if ref.root.made is not None and is_open(it, key):
         it.program.open_keys.add(ref.root.made)
+        if not it.program.keys_known and _of_recursion(key):
+            it.program.keys_wanted = True
+            raise it.failure(
+                errors.StaticValueError, f"{what} must be known when the function is compiled"
+            )
     return it.static(key, what)
+
+
+def _of_recursion(key: V.Value) -> bool:
+    """Whether a key is an argument of a function of its own, or has one."""
+    if isinstance(key, V.Tuple):
+        return any(map(_of_recursion, key.items))
+    origin = getattr(key, "origin", None)
+    return isinstance(origin, tuple) and not isinstance(origin[0], str)

@@ -64,6 +64,8 @@ class Attempt:
     open_keys: set[Let] = field(default_factory=set)
     memos: Sequence[Memo] = ()  # functions with tables of what they gave
     remembers: bool = True  # see Program
+    keys_known: bool = False  # see Program
+    keys_wanted: bool = False
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -94,12 +96,13 @@ class Attempt:
             self.parse, self.guards, objects=self.objects, exact=self.exact,
             unrolled=self.unrolled, plans=self.plans, tables=self.tables,
             open_keys=self.open_keys, remembers=self.remembers, lends=self.lends,
-            follows_ops=self.raises > 1, containers=self.containers,
+            follows_ops=self.raises > 1, containers=self.containers, keys_known=self.keys_known,
         )
         try:
             return self._run(program, make_callee, args, keywords)
         finally:
             self.checks_shapes, self.lent = program.checks_shapes, program.lent
+            self.keys_wanted = program.keys_wanted
 
     def _run(
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -445,13 +448,14 @@ def _specialised(
     attempt: Attempt | None = None
     memos: list[Memo] = []
     remembers, lends = True, False
+    keys_wanted = keys_known = False
     needs = 0
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
         attempt = Attempt(
             parse, known, captured, exact, unrolled, plans, raises, tables,
             flat=Flattened(apart=apart), entered=entered, lends=lends, memos=memos,
-            remembers=remembers,
+            remembers=remembers, keys_known=keys_known,
         )
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
@@ -496,8 +500,12 @@ def _specialised(
         except V.NeedsUnrolling as need:
             failure = need.error
         open_keys |= attempt.open_keys
+        keys_wanted |= attempt.keys_wanted
         if memos:  # the next attempt computes everything anew
             memos, remembers = [], False
+        elif keys_wanted and not keys_known and open_keys <= tables:
+            tables = frozenset()
+            keys_known, refusal = True, None
         elif attempt.lent and not lends and open_keys <= tables:
             lends = True
         elif open_keys <= tables:

@@ -27,6 +27,7 @@ def partition_counts(n):
     return [partitions(k, k) for k in range(n)]
 
 
+@pytest.mark.slow
 def test_a_recursion_costs_what_it_has_states():
     f = pyrelay.jit(partition_counts)
     assert f(95) == partition_counts(95)
@@ -39,7 +40,6 @@ def fibonacci(n):
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
 
-@pytest.mark.slow
 def test_the_cached_function_itself():
     assert pyrelay.jit(fibonacci)(90) == fibonacci(90)
 
@@ -119,3 +119,47 @@ def rows(n):
 @pytest.mark.slow
 def test_arrays_are_kept():
     np.testing.assert_array_equal(pyrelay.jit(rows)(50), rows(50))
+
+
+def fewest_coins(coins, amount):
+    memo = {}
+
+    def best(left):
+        if left == 0:
+            return 0
+        if left in memo:
+            return memo[left]
+        result = 10**9
+        for coin in coins:
+            if coin <= left:
+                result = min(result, best(left - coin) + 1)
+        memo[left] = result
+        return result
+
+    return best(amount)
+
+
+def test_a_dict_keyed_by_an_argument_of_a_recursion_is_a_table():
+    f = pyrelay.jit(fewest_coins)
+    for amount in (60, 61):
+        assert f([1, 3, 4], amount) == fewest_coins([1, 3, 4], amount)
+    assert f._compilations == 1
+
+
+def longest_collatz(n):
+    memo = {1: 1}
+
+    def length(k):
+        if k not in memo:
+            memo[k] = 1 + (length(k // 2) if k % 2 == 0 else length(3 * k + 1))
+        return memo[k]
+
+    best = 0
+    for i in range(1, n):
+        best = max(best, length(i))
+    return best
+
+
+@pytest.mark.slow
+def test_a_table_grows_in_either_arm_of_a_branch():
+    assert pyrelay.jit(longest_collatz)(97) == longest_collatz(97)

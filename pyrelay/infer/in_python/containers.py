@@ -11,8 +11,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 
 def hash_of(key: Any) -> Any:
     """A number for a key; a handler says that of a program, and refuses other keys."""
@@ -138,7 +136,7 @@ class Table:
         self.names: list[Any] = []
         self.held: list[Any] = []
         self.alive: list[bool] = []
-        self.slots = np.full(8, -1)
+        self.slots = [-1] * 8  # one list for ever: it grows in place
         self.size = 0
         self.update(pairs)
 
@@ -147,21 +145,22 @@ class Table:
         last = len(self.slots) - 1
         at = hash_of(key) & last
         while self.slots[at] >= 0:
-            place = int(self.slots[at])
+            place = self.slots[at]
             if self.alive[place] and self.names[place] == key:
                 return place
             at = (at + 1) & last
         return -1 - at
 
     def _make_room(self) -> None:
-        last = 2 * len(self.slots) - 1
-        slots = np.full(last + 1, -1)
+        for at in range(len(self.slots)):
+            self.slots[at] = -1
+        self.slots.extend([-1] * len(self.slots))
+        last = len(self.slots) - 1
         for place in range(len(self.names)):
             at = hash_of(self.names[place]) & last
-            while slots[at] >= 0:
+            while self.slots[at] >= 0:
                 at = (at + 1) & last
-            slots[at] = place
-        self.slots = slots
+            self.slots[at] = place
 
     def __len__(self) -> int:
         return self.size
@@ -246,7 +245,8 @@ class Table:
         self.names.clear()
         self.held.clear()
         self.alive.clear()
-        self.slots = np.full(8, -1)
+        for at in range(len(self.slots)):
+            self.slots[at] = -1
         self.size = 0
 
     def copy(self) -> Any:
