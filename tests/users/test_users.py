@@ -55,6 +55,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     stencils,
     strings,
     style,
+    syntax,
     tables,
     tree_networks,
     trees,
