@@ -46,7 +46,7 @@ def target(choices: Choices = DEFAULT) -> Target:
             round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS,
         )
 
-    return Target(emit, product, _convolution, attended)
+    return Target(emit, product, _convolution, attended, points_inside=True)
 
 
 def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:

@@ -83,10 +83,10 @@ def _buffers(
             k for k in group.lowering.shares[j]
             if k < len(call.args) and p.buffer(call.args[k]) not in read
         ]  # fmt: skip
-        reused = plan_kernels.reused_buffer(p, call, allowed, uses) if j != home else None
-        slot = p.allocate(out.type) if reused is None else reused
-        p.define(out, (slot,))
-        outputs.append(slot)
+        outputs.append(
+            p.make(out) if j == home
+            else plan_kernels.made_or_reused(p, call, out, allowed, uses)
+        )
     if home is not None:
         return outputs, outputs[home], False
     address = p.frame.slot()

@@ -27,7 +27,7 @@ from pyrelay.ir.nodes import (
     Var,
 )
 from pyrelay.ir.types import TapeType, TensorType, Type
-from pyrelay.lower import plan_control, plan_kernels, plan_ops, plan_panels
+from pyrelay.lower import plan_control, plan_kernels, plan_ops, plan_panels, plan_rows
 from pyrelay.lower.frame import Frame, Words, constant_words, word_count
 from pyrelay.lower.instructions import (
     Alloc,
@@ -71,6 +71,8 @@ class FunctionPlanner:
         self.words: dict[Var, Words] = {}  # of scalars
         self.buffers: dict[Var, Buffer] = {}  # of arrays and tapes
         self.panels: dict[plan_panels.Key, plan_panels.Panels] = {}  # laid for loops around here
+        self.rows: dict[Var, plan_rows.Row] = {}  # where results lie in rows of arrays
+        self.kept: set[Let] = set()  # copies into such rows
         self.gone: set[Buffer] = set()  # freed or handed over on the way to here
         self._journal: list[Buffer] = []  # what entered `gone`, in order
         self.scope = Scope(self.last(function.body), 0)
@@ -132,6 +134,14 @@ class FunctionPlanner:
         self.frame.emit(Alloc(slot, self.bytes_of(ty)))
         return slot
 
+    def make(self, out: Var) -> int:
+        """The slot of the buffer for a result, which is defined to be there: a fresh one, or a row
+        that it is kept in."""
+        in_row = out in self.rows
+        slot = plan_rows.address(self, out) if in_row else self.allocate(out.type)
+        self.define(out, (slot,), owned=not in_row)
+        return slot
+
     # -- blocks --------------------------------------------------------------------------------
 
     @contextmanager
@@ -146,6 +156,7 @@ class FunctionPlanner:
     def run(self, block: Block) -> None:
         """Plan the Lets of the current scope's block; then its results are what is read next."""
         scope = self.scope
+        plan_rows.find(self, block)
         for k, let in enumerate(block.lets):
             scope.at = k
             self.let(let)
@@ -155,6 +166,8 @@ class FunctionPlanner:
     def let(self, let: Let) -> None:
         """Plan one node."""
         match let.rhs:
+            case KernelCall() if let in self.kept:
+                plan_rows.keep(self, let)
             case KernelCall() as node:
                 plan_kernels.kernel_call(self, let, node)
             case OpCall() as node:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyrelay.ir.nodes import Atom, KernelCall, Let
+from pyrelay.ir.nodes import Atom, KernelCall, Let, Var
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower import plan_attention, plan_finishing, plan_scalars
 from pyrelay.lower.instructions import (
@@ -120,16 +120,26 @@ def _outputs(
         if source is not None:
             address = arrays[source]
             assert isinstance(address, Slot)
-            slot = address.index
-        else:
-            reused = reused_buffer(p, call, lowering.shares[j] if lowering.shares else (), uses)
-            slot = p.allocate(out.type) if reused is None else reused
-        p.define(out, (slot,))
-        slots.append(slot)
+            p.define(out, (address.index,))
+            slots.append(address.index)
+            continue
+        shared = lowering.shares[j] if lowering.shares else ()
+        slots.append(made_or_reused(p, call, out, shared, uses))
     return slots
 
 
-def reused_buffer(
+def made_or_reused(
+    p: FunctionPlanner, call: KernelCall, out: Var, allowed: Iterable[int], uses: Counter[Buffer]
+) -> int:
+    """The slot of a result's buffer, that of an argument where it may be; the result is defined."""
+    reused = None if out in p.rows else _reused_buffer(p, call, allowed, uses)
+    if reused is None:
+        return p.make(out)
+    p.define(out, (reused,))
+    return reused
+
+
+def _reused_buffer(
     p: FunctionPlanner, call: KernelCall, allowed: Iterable[int], uses: Counter[Buffer]
 ) -> int | None:
     """The address slot of an argument, one of those allowed, that dies here and may be

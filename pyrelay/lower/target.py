@@ -145,6 +145,7 @@ class Target:
     scan         op, element type, whether the elements of a line are neighbours -> the kernels;
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
+    points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     """
 
     emit: Callable[[Kernel], str]
@@ -153,3 +154,4 @@ class Target:
     attention: Callable[[DType], AttentionKernel] | None = None
     scan: Callable[[str, DType, bool], ScanKernels] | None = None
     scatter: Callable[[str, DType, int], ScatterKernel] | None = None
+    points_inside: bool = False
