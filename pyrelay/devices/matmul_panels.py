@@ -40,7 +40,8 @@ GATES = 8
 _LOW = 4
 """Rows of the lower tile."""
 _FEW_ROWS = 32
-"""Up to so many rows of the left operand are read where they lie: packing them would not pay."""
+"""Up to so many rows of a transposed left operand are read where they lie: packing them would not
+pay. Lines of one that is not transposed are read in order anyway."""
 
 
 def _apart(k: Word, lanes: int, size: int) -> Word:
@@ -59,7 +60,7 @@ class _PanelProduct(Product):
 
     def _part(self) -> None:
         f = self.f
-        many = self.i1 - self.i0 > _FEW_ROWS
+        many = self.a_turned & (self.i1 - self.i0 > _FEW_ROWS)
         with self.over(self.i0, self.i1, self.band) as h0:
             h1 = f.smaller(self.i1, h0 + self.band)
             with self.depths() as (k0, depth, keep), f.either(many) as (packed, in_place):
