@@ -34,6 +34,7 @@ def test_two_frameworks_are_checked_and_timed_each_in_its_process() -> None:
     assert all(worker.process.returncode == 0 for worker in crew)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_a_failure_of_its_own_only() -> None:
     with workers(["numpy", "numba"]) as crew:
         crew[1].process.kill()

@@ -579,6 +579,7 @@ def test_functions_of_a_notebook_run_in_workers_that_cannot_read_its_cells(tmp_p
     assert done.stdout.endswith("done\n"), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_functions_of_a_script_run_in_workers_of_every_kind(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(IN_MAIN)

@@ -81,7 +81,10 @@ def test_a_killed_process_leaves_nothing_that_breaks_the_next_one(tmp_path: Path
     assert run(cache)[0] == "0 False"
 
 
-@pytest.mark.parametrize("kind", ["a file", "open to all", "below a file"])
+@pytest.mark.parametrize(
+    "kind",
+    ["a file", *(pytest.param(k, marks=pytest.mark.slow) for k in ("open to all", "below a file"))],
+)
 def test_a_directory_that_cannot_be_used_is_a_warning_once(tmp_path: Path, kind: str) -> None:
     place = tmp_path / "place"
     if kind == "open to all":

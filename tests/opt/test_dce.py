@@ -149,7 +149,7 @@ def test_extents_that_results_need_keep_what_binds_them() -> None:
 def test_a_long_program_is_swept_in_linear_time() -> None:
     def body(b: Any, x: Any) -> Any:
         dead = x
-        for _ in range(20_000):
+        for _ in range(5_000):
             x = x * 1.5
             dead = dead + x
         return [x]
@@ -157,5 +157,5 @@ def test_a_long_program_is_swept_in_linear_time() -> None:
     module = single("f", {"x": PY_FLOAT}, body)
     started = time.process_time()
     small = dce(module)
-    assert time.process_time() - started < 3
-    assert ops(small) == {"multiply": 20_000}
+    assert time.process_time() - started < 0.75
+    assert ops(small) == {"multiply": 5_000}

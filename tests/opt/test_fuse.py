@@ -346,17 +346,17 @@ def test_a_scalar_for_an_array_is_computed_in_its_kernel() -> None:
     assert len(fused(module, [floats(5), np.float32(2)])) == 1
 
 
-def test_ten_thousand_ops_are_fused_in_linear_time() -> None:
+def test_three_thousand_ops_are_fused_in_linear_time() -> None:
     def chain(b: Builder, x: Any) -> Any:
-        for k in range(10_000):
+        for k in range(3_000):
             x = x * 1.5 if k % 2 else x + 0.5
         return x
 
     module = program([array(n)], chain, [N])
     start = time.process_time()
     after = fuse(module)
-    assert time.process_time() - start < 20
-    assert 1 < len(kernels(after)) <= 10_000 / 100
+    assert time.process_time() - start < 6
+    assert 1 < len(kernels(after)) <= 3_000 / 100
 
 
 def test_integers_and_conditions_fuse_as_well() -> None:

@@ -125,9 +125,9 @@ def test_extents_that_a_replacement_decides_reach_types_attributes_and_branches(
 
 def test_a_long_block_is_rewritten_without_recursion() -> None:
     def body(b: Builder, x: Any) -> list[Any]:
-        for _ in range(20_000):
+        for _ in range(5_000):
             x = x * 1.5
         return [x]
 
     module = single("f", {"x": PY_FLOAT}, body)
-    assert ops(rewrite_module(module, _keep)) == {"multiply": 20_000}
+    assert ops(rewrite_module(module, _keep)) == {"multiply": 5_000}
