@@ -67,7 +67,7 @@ def mirrored(t):
     return None if t is None else Branch(t.value, mirrored(t.right), mirrored(t.left))
 
 
-@use((BRANCHES, 2.0), wrt=(0, 1))
+@use((BRANCHES, 2.0), wrt=(0, 1), slow=True)
 def mapped_and_folded(t, k):
     return sum_of_squares(scaled(t, k))
 
@@ -94,7 +94,7 @@ def inserted_into_an_argument(t, v):
     return inserted(t, v)
 
 
-@use((np.array([3.0, 1.0, 2.0, 5.0]),), wrt=(0,))
+@use((np.array([3.0, 1.0, 2.0, 5.0]),), wrt=(0,), slow=True)
 def inserted_one_by_one(values):
     t = None
     for v in values:
@@ -209,12 +209,12 @@ def derivative(e):
             return Add(Mul(derivative(a), b), Mul(a, derivative(b)))
 
 
-@use((EXPRESSION,))
+@use((EXPRESSION,), long=True)
 def symbolic_derivative(e):
     return derivative(e)
 
 
-@use((EXPRESSION, 3.0, 2.0), wrt=(0, 1, 2), slow=True)
+@use((EXPRESSION, 3.0, 2.0), wrt=(0, 1, 2), long=True)
 def symbolic_derivative_evaluated(e, x, y):
     return evaluate(derivative(e), x, y)
 

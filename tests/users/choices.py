@@ -24,7 +24,7 @@ class Pair(NamedTuple):
     b: float
 
 
-@use((2.0,), (-2.0,), wrt=(0,))
+@use((2.0,), (-2.0,), wrt=(0,), slow=True)
 def tuples_of_two_lengths(x):
     t = (x, 2 * x) if x > 0 else (x, 3 * x, 4 * x)
     s = 0.0
@@ -101,7 +101,7 @@ def tuple_or_array(x, c):
     return r
 
 
-@use((2.0,), (-2.0,), wrt=(0,))
+@use((2.0,), (-2.0,), wrt=(0,), slow=True)
 def arrays_of_two_ranks(x):
     w = np.ones((2, 2)) * x if x > 0 else np.ones(3) * x
     scaled = w * np.ones(w.shape) + w

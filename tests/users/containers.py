@@ -40,7 +40,7 @@ def both_ends(n):
     return queue, len(queue), sum(queue)
 
 
-@use(([5.0, 3.0, 8.0, 1.0, 9.0],), wrt=(0,), slow=True)
+@use(([5.0, 3.0, 8.0, 1.0, 9.0],), wrt=(0,), long=True)
 def weighted_by_order(a):
     heap = list(a)
     heapq.heapify(heap)
@@ -128,7 +128,7 @@ def deletes_keys(keys):
     return d, d.pop(1), 3 in d, len(d)
 
 
-@use((np.array([1, 2, 3]),))
+@use((np.array([1, 2, 3]),), long=True)
 def key_that_is_missing(keys):
     d = {}
     for k in keys.tolist():
@@ -145,7 +145,7 @@ def sorted_pairs(a):
     return pairs, sorted(pairs), sorted(pairs, key=lambda p: (p[0], -p[1]), reverse=True)
 
 
-@use((W,), wrt=(0,))
+@use((W,), wrt=(0,), long=True)
 def sorted_array(w):
     ordered = sorted(w, key=lambda v: -v)
     return ordered[0] + 2.0 * ordered[1]

@@ -37,7 +37,7 @@ def chained(*iterables):
         yield from each
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def items_one_by_one(x):
     s = 0.0
     for k, v in enumerate(squares(x)):
@@ -154,7 +154,7 @@ def newton_to_a_tolerance(x):
     return g
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def pairs_of_pairs(x):
     def pairs(n):
         for i in range(n):

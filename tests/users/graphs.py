@@ -79,7 +79,7 @@ def graph_of_values(a, b):
     return (z * z).data
 
 
-@use((0.5, 1.5), (2.0, -1.0))
+@use((0.5, 1.5), (2.0, -1.0), long=True)
 def graph_differentiated_by_hand(a, b):
     x, y = Value(a), Value(b)
     z = x * y + x
@@ -158,7 +158,7 @@ def members_that_are_called(kind, x):
     return kind(x, 2.0) + Kind("*")(x, x)
 
 
-@use((np.arange(6.0).reshape(2, 3),), wrt=(0,))
+@use((np.arange(6.0).reshape(2, 3),), wrt=(0,), slow=True)
 def elements_with_indices(x):
     total = 0.0
     for (i, j), value in np.ndenumerate(x):

@@ -212,7 +212,7 @@ def gray_scott(v, du, dv, feed, steps):
     return u, v
 
 
-@use((bump(4, 4) > 0, 1, 1), (np.zeros((3, 3), dtype=bool), 0, 2))
+@use((bump(4, 4) > 0, 1, 1), (np.zeros((3, 3), dtype=bool), 0, 2), long=True)
 def flood_fill(walls, row, col):
     """Until nothing changes any more."""
     filled = np.zeros_like(walls)

@@ -12,7 +12,7 @@ def field(*shape):
     return np.sin(np.arange(1, np.prod(shape) + 1) * 1.1).reshape(shape)
 
 
-@use((field(4, 3),), (field(2, 2).astype(np.float32),), wrt=(0,), slow=True)
+@use((field(4, 3),), (field(2, 2).astype(np.float32),), wrt=(0,), long=True)
 def normalise_columns(x):
     return (x - x.mean(axis=0)) / x.std(axis=0), x / np.linalg.norm(x, axis=1, keepdims=True)
 
@@ -27,7 +27,7 @@ def slices_of_all_kinds(x):
     return x[1:], x[::-1], x[:, ::2], x[-1], x[..., 0], x[1:3, -2:], x[::-2, 1], x[None, :, 0]
 
 
-@use((field(6),))
+@use((field(6),), long=True)
 def masks(x):
     y = x.copy()
     y[y < 0] = 0
@@ -69,7 +69,7 @@ def joins_and_splits(a, b):
     )  # fmt: skip
 
 
-@use((field(3, 2),), wrt=(0,), slow=True)
+@use((field(3, 2),), wrt=(0,), long=True)
 def repeats_and_flips(x):
     return (
         np.tile(x, 2), np.tile(x, (2, 1)), np.repeat(x, 2), np.repeat(x, 3, axis=0),
@@ -250,7 +250,7 @@ def out_of_attributes(x):
     return x.ndim, x.size, len(x), is_double, rows * cols, x.shape[-1], x.item(0), x[0].tolist()
 
 
-@use((field(3, 4),), wrt=(0,))
+@use((field(3, 4),), wrt=(0,), slow=True)
 def iterating(x):
     total = 0.0
     for row in x:

@@ -16,7 +16,7 @@ POINTS = np.concatenate([data(5, 2), data(5, 2) + 3.0])
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
 
 
-@use((POINTS, POINTS[[0, 9]], 5))
+@use((POINTS, POINTS[[0, 9]], 5), long=True)
 def kmeans(X, centers, iterations):
     centers = centers.copy()
     k = centers.shape[0]
@@ -88,7 +88,7 @@ def softmax_regression_loss(W, b, X, y):
     return -logp[np.arange(len(y)), y].mean()
 
 
-@use((POINTS, LABELS, np.array([1.0, 1.0])))
+@use((POINTS, LABELS, np.array([1.0, 1.0])), long=True)
 def naive_bayes(X, y, query):
     best_class, best_score = -1, -np.inf
     for c in range(2):

@@ -105,7 +105,7 @@ def metropolis(steps, seed):
     return x, accepted
 
 
-@use((TARGET, np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])), wrt=(0,), slow=True)
+@use((TARGET, np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])), wrt=(0,), long=True)
 def group_statistics(values, groups):
     kinds, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     sums = np.bincount(inverse, weights=values)
@@ -123,7 +123,7 @@ def robust_location(x):
     return middle, deviation, np.average(clipped, weights=np.exp(-np.abs(x - middle))), high - low
 
 
-@use((np.array([0.5, -1.0, 2.0]), 1.7), wrt=(0, 1), slow=True)
+@use((np.array([0.5, -1.0, 2.0]), 1.7), wrt=(0, 1), long=True)
 def fitted_polynomial(c, x):
     places = np.linspace(-1, 1, 9)
     again = np.polyfit(places, np.polyval(c, places), 2)

@@ -31,7 +31,7 @@ def what_a_list_tells(xs):
     return best, len(xs), sum(xs), max(xs), xs[-1], xs
 
 
-@use((FLOATS,), wrt=(0,))
+@use((FLOATS,), wrt=(0,), slow=True)
 def doubled_and_longer(xs):
     for i in range(len(xs)):
         xs[i] = xs[i] * 2 + i
@@ -55,7 +55,7 @@ def flags_changed(xs):
     return [not b for b in xs], sum(1 for b in xs if b)
 
 
-@use((EDGES, 5), wrt=(0,))
+@use((EDGES, 5), wrt=(0,), slow=True)
 def shortest_ways(edges, n):
     d = [1e9] * n
     d[0] = 0.0

@@ -9,7 +9,7 @@ from tests.users.corpus import use
 X = np.linspace(0.1, 1.3, 7)
 
 
-@use((X, 2), (X, -9), wrt=(0,))
+@use((X, 2), (X, -9), wrt=(0,), slow=True)
 def middle_replaced(x, k):
     xs = [v * 2 for v in x]
     xs[k:k + 2] = [x[0], x[1], x[2]]
@@ -58,7 +58,7 @@ def wrong_number_of_steps(xs):
     xs[::2] = [10, 20]
 
 
-@use((9, 4), (3, 3))
+@use((9, 4), (3, 3), long=True)
 def in_order(n, m):
     a, b = list(range(n)), list(range(m))
     return a == b, a != b, a < b, a > b, a <= b, a >= b

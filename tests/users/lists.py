@@ -288,7 +288,7 @@ def table_of_numbers(x, m):
     return t[n - 1][m - 1] + t[1][0]
 
 
-@use((4,))
+@use((4,), long=True)
 def rows_gone_through(n):
     rows = [[i * j for j in range(n)] for i in range(n)]
     s = 0
@@ -316,7 +316,7 @@ def paths_on_a_stack(n):
     return best
 
 
-@use((X, 3), wrt=(0,))
+@use((X, 3), wrt=(0,), slow=True)
 def arrays_written_in_their_list(x, n):
     rows = [np.zeros(5) for _ in range(n)]
     for i in range(n):

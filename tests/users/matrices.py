@@ -28,7 +28,7 @@ def lu_with_pivoting(A):
     return A, perm
 
 
-@use((SQUARE, VECTOR), wrt=(0, 1), slow=True)
+@use((SQUARE, VECTOR), wrt=(0, 1), long=True)
 def gaussian_elimination(A, b):
     n = len(b)
     A = A.copy()

@@ -209,7 +209,7 @@ def ray_sphere(origin, direction, center, radius):
     return float(t) if t > 0 else float(-b + np.sqrt(disc))
 
 
-@use((np.array([0.0, 4.0, 4.0, 0.0]), np.array([0.0, 0.0, 3.0, 3.0])), wrt=(0, 1))
+@use((np.array([0.0, 4.0, 4.0, 0.0]), np.array([0.0, 0.0, 3.0, 3.0])), wrt=(0, 1), slow=True)
 def polygon_area(x, y):
     area = 0.0
     j = len(x) - 1

@@ -77,7 +77,7 @@ def conv2d_by_loops(image, kernel, stride):
     return out
 
 
-@use((rand(1, 2, 5, 5), rand(3, 2, 3, 3), rand(3)), wrt=(0, 1, 2), slow=True)
+@use((rand(1, 2, 5, 5), rand(3, 2, 3, 3), rand(3)), wrt=(0, 1, 2), long=True)
 def conv2d_nchw(x, w, b, pad=1):
     n, c, h, wd = x.shape
     oc, _, kh, kw = w.shape
@@ -106,7 +106,7 @@ def max_pool_by_loops(x, size):
     return out
 
 
-@use((rand(5, 3), rand(4, 3), rand(4, 4), np.zeros(4)), wrt=(0, 1, 2, 3))
+@use((rand(5, 3), rand(4, 3), rand(4, 4), np.zeros(4)), wrt=(0, 1, 2, 3), slow=True)
 def simple_rnn(xs, Wx, Wh, b):
     h = np.zeros(Wh.shape[0])
     outputs = []
@@ -116,7 +116,7 @@ def simple_rnn(xs, Wx, Wh, b):
     return outputs[-1]
 
 
-@use((rand(5, 2, 3), rand(6, 3), rand(6, 2)), wrt=(0, 1, 2))
+@use((rand(5, 2, 3), rand(6, 3), rand(6, 2)), wrt=(0, 1, 2), slow=True)
 def rnn_hidden_states(xs, w, u):
     h = np.zeros((xs.shape[1], 6))
     states = np.zeros((len(xs), *h.shape))
@@ -194,7 +194,7 @@ def mlp_of_dicts(params, x):
 
 
 @use(([(rand(2, 4), rand(4)), (rand(4, 1), rand(1))], rand(5, 2), rand(5, 1), 0.1, 4),
-     wrt=(1,), slow=True)
+     wrt=(1,), long=True)
 def mlp_trained_by_hand(params, x, y, lr, steps):
     (w1, b1), (w2, b2) = params
     loss = 0.0
@@ -246,7 +246,7 @@ def unknown_activation(layer, x):
 
 @use(({"w": rand(3, 2), "b": np.zeros(2)}, {"w": rand(3, 2), "b": rand(2)},
       {"m": {"w": np.zeros((3, 2)), "b": np.zeros(2)},
-       "v": {"w": np.zeros((3, 2)), "b": np.zeros(2)}, "t": 0}))
+       "v": {"w": np.zeros((3, 2)), "b": np.zeros(2)}, "t": 0}), long=True)
 def adam_update(params, grads, state, lr=1e-3, b1=0.9, b2=0.999, eps=1e-8):
     state["t"] += 1
     for name in params:
@@ -297,7 +297,7 @@ def activations_by_name(x, kind):
             raise ValueError(f"unknown activation: {kind}")
 
 
-@use((rand(4, 6), rand(6, 4), 0.01), wrt=(0, 1))
+@use((rand(4, 6), rand(6, 4), 0.01), wrt=(0, 1), slow=True)
 def autoencoder_loss(x, w, l2):
     code = np.maximum(0, x @ w)
     back = code @ w.T

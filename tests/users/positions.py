@@ -56,7 +56,7 @@ def written_if_a_flag_holds(x, k):
     return x
 
 
-@use((X, K), wrt=(0,))
+@use((X, K), wrt=(0,), slow=True)
 def parts_of_a_complex_array(x, k):
     z = x + 2j * x[::-1]
     z.real[1:] += x[1:] ** 2

@@ -203,7 +203,7 @@ def place(board, k):
         place(board, k + 1)
 
 
-@use((np.zeros(5, dtype=int),))
+@use((np.zeros(5, dtype=int),), long=True)
 def backtrack(board):
     try:
         place(board, 0)
@@ -221,7 +221,7 @@ def safe(x, n):
         return 100.0 * n
 
 
-@use((3.5, 3), (3.0, 3), (3.0, 2), wrt=(0,))
+@use((3.5, 3), (3.0, 3), (3.0, 2), wrt=(0,), slow=True)
 def inner(x, n):
     return safe(x, n)
 
@@ -254,7 +254,7 @@ def two(x, n, fail):
     return two(x, n - 1, fail) + two(x * 0.5, n - 1, False)
 
 
-@use((1.5, 3, True), (1.5, 3, False), wrt=(0,))
+@use((1.5, 3, True), (1.5, 3, False), wrt=(0,), slow=True)
 def double(x, n, fail):
     t = 0.0
     for k in range(3):
@@ -339,7 +339,7 @@ def search(x, v, lo, hi):
     return search(x, v, lo, m)
 
 
-@use((np.arange(8.0), 5.0), (np.arange(8.0), 5.5))
+@use((np.arange(8.0), 5.0), (np.arange(8.0), 5.5), long=True)
 def rec_search(x, v):
     try:
         return search(x, v, 0, len(x))

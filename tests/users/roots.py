@@ -41,7 +41,7 @@ def bisection_without_bracket(a, b):
     return bisection(a, b, 1e-6)[0]
 
 
-@use((2.0, 3.0), wrt=(0, 1))
+@use((2.0, 3.0), wrt=(0, 1), slow=True)
 def secant(x0, x1, tol=1e-12, max_iter=50):
     for _ in range(max_iter):
         f0, f1 = cubic(x0), cubic(x1)
@@ -187,7 +187,7 @@ def adaptive_simpson(a, b, eps):
     return recurse(a, b, fa, fm, fb, rule(fa, fm, fb, b - a), eps, 20)
 
 
-@use((0.0, 1.0, 5), (0.5, 2.0, 4), wrt=(0, 1), slow=True)
+@use((0.0, 1.0, 5), (0.5, 2.0, 4), wrt=(0, 1), long=True)
 def romberg(a, b, levels):
     R = np.zeros((levels, levels))
     h = b - a

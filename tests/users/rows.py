@@ -27,7 +27,7 @@ def lu_by_dot_products(a):
     return a
 
 
-@use((wave(5, 5) + 3.0 * np.eye(5)[::-1], wave(5)), wrt=(0, 1), slow=True)
+@use((wave(5, 5) + 3.0 * np.eye(5)[::-1], wave(5)), wrt=(0, 1), long=True)
 def elimination_with_pivots(a, b):
     a, b = a.copy(), b.copy()
     n = len(b)
@@ -85,7 +85,7 @@ def rank_one_updates_of_a_triangle(c, a, alpha, beta):
 use((wave(6) * 0.1,), wrt=(0,))(durbin)
 
 
-@use((wave(5, 6), 2), wrt=(0,))
+@use((wave(5, 6), 2), wrt=(0,), slow=True)
 def gauss_seidel_by_rows(a, steps):
     n = a.shape[0]
     for _ in range(steps):
@@ -116,7 +116,7 @@ def nearest_of_each(x, c, steps):
     return c
 
 
-@use((wave(4, 5), 2), wrt=(0,))
+@use((wave(4, 5), 2), wrt=(0,), slow=True)
 def rows_that_change_places(a, steps):
     n = a.shape[0]
     for _ in range(steps):
@@ -185,7 +185,7 @@ def runge_kutta_of_three(y, h, steps):
     return path
 
 
-@use((wave(6, 5), wave(3, 2)), wrt=(0, 1))
+@use((wave(6, 5), wave(3, 2)), wrt=(0, 1), slow=True)
 def windows(image, k):
     n, m = image.shape[0] - k.shape[0] + 1, image.shape[1] - k.shape[1] + 1
     out = np.zeros((n, m))

@@ -26,7 +26,7 @@ def sorted_by_merging(a):
     return out
 
 
-@use(([3.0, 1.0, 2.0, 9.0, 5.0, 4.0, 7.0],), ([2.0],), wrt=(0,))
+@use(([3.0, 1.0, 2.0, 9.0, 5.0, 4.0, 7.0],), ([2.0],), wrt=(0,), slow=True)
 def merge_sort(a):
     return sorted_by_merging(a)
 

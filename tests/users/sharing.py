@@ -100,7 +100,7 @@ def pairs_in_either_order(x, y, k):
     return x, y
 
 
-@use((X, Y, 5), wrt=(0, 1))
+@use((X, Y, 5), wrt=(0, 1), slow=True)
 def the_best_so_far_is_kept_and_marked(x, y, n):
     best, value = x, x.sum()
     for k in range(n):
@@ -173,7 +173,7 @@ def the_largest_row_cleared(a, k):
     return a
 
 
-@use((X, Y, 3), wrt=(0, 1))
+@use((X, Y, 3), wrt=(0, 1), slow=True)
 def swapped_by_recursion(x, y, n):
     if n == 0:
         return x

@@ -46,7 +46,7 @@ def convolution_by_loops(x, h):
     return y
 
 
-@use((WAVE, 3), wrt=(0,), slow=True)
+@use((WAVE, 3), wrt=(0,), long=True)
 def moving_average(x, window):
     out = []
     for i in range(3):
@@ -115,7 +115,7 @@ def haar_wavelet(x):
     return out
 
 
-@use((WAVE, 2), wrt=(0,))
+@use((WAVE, 2), wrt=(0,), slow=True)
 def autocorrelation(x, lag):
     x = x - x.mean()
     return np.dot(x[:-lag], x[lag:]) / np.dot(x, x)
@@ -156,7 +156,7 @@ def sobel(img):
     return out
 
 
-@use((WAVE, 4), wrt=(0,))
+@use((WAVE, 4), wrt=(0,), slow=True)
 def windowed_energy(x, n):
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n) / (n - 1))
     frames = [x[s : s + n] * window for s in (0, 2, 4)]

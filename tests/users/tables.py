@@ -109,7 +109,7 @@ def breadth_first_search(adjacent, start):
     return level
 
 
-@use((np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 1.5, 3.5, 4.5, 4.0])), wrt=(0, 1))
+@use((np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 1.5, 3.5, 4.5, 4.0])), wrt=(0, 1), slow=True)
 def dynamic_time_warping(s, t):
     n, m = len(s), len(t)
     dtw = np.full((n + 1, m + 1), np.inf)
@@ -317,7 +317,7 @@ def quicksort(a, low, high):
         quicksort(a, p + 1, high)
 
 
-@use((SHUFFLED,))
+@use((SHUFFLED,), slow=True)
 def merge_sort(x):
     if len(x) <= 1:
         return x
@@ -393,7 +393,7 @@ def ackermann(m, n):
     return ackermann(m - 1, ackermann(m, n - 1))
 
 
-@use((5,))
+@use((5,), long=True)
 def hanoi(n, source="A", target="C", spare="B"):
     if n == 0:
         return 0

@@ -64,7 +64,7 @@ def tree_lstm(t, E, W, B):
     return np.sum(lstm(t, E, W, B)[1] ** 2)
 
 
-@use((CORPUS, E, W, B), (Corpus([], []), E, W, B), wrt=(1, 2, 3), joins=True, slow=True)
+@use((CORPUS, E, W, B), (Corpus([], []), E, W, B), wrt=(1, 2, 3), joins=True, long=True)
 def loss_of_a_corpus(corpus, E, W, B):
     loss = 0.0
     for t, y in zip(corpus.sentences, corpus.targets, strict=True):
@@ -73,7 +73,7 @@ def loss_of_a_corpus(corpus, E, W, B):
     return loss
 
 
-@use((SENTENCE, OTHER, E, W, B), wrt=(2, 3), slow=True)
+@use((SENTENCE, OTHER, E, W, B), wrt=(2, 3), long=True)
 def similarity_of_two_trees(a, b, E, W, B):
     x, y = lstm(a, E, W, B)[1], lstm(b, E, W, B)[1]
     return x @ y / np.sqrt((x @ x) * (y @ y))
@@ -146,7 +146,7 @@ class Encoder:
         return {"h": h, "size": left["size"] + right["size"]}
 
 
-@use((SENTENCE, E, W), wrt=(1, 2), slow=True)
+@use((SENTENCE, E, W), wrt=(1, 2), long=True)
 def a_model_with_a_recursive_call(t, E, W):
     found = Encoder(E, W)(t)
     return np.sum(found["h"]) / found["size"]

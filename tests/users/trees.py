@@ -102,7 +102,7 @@ def missing_child(t):
     return t.left.left.value
 
 
-@use((BRANCHES,))
+@use((BRANCHES,), long=True)
 def in_order(t):
     out = np.zeros(4)
 
