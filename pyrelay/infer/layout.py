@@ -18,7 +18,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import numbered
 from pyrelay.infer.windows import Form, window_of
-from pyrelay.ir import dims, types
+from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import UNREAD, Atom
 from pyrelay.ir.types import TensorType
@@ -481,8 +481,8 @@ class Describer:
                 window = self._view(value) if view and self.exact > 1 else None
                 if window is not None:
                     return window
-                hidden = any(a in self.local for step in view for a in step.atoms)
-                if self.outer(root) and root not in self.place_roots and not hidden:
+                seen = all(map(self._is_seen, view))
+                if self.outer(root) and root not in self.place_roots and seen:
                     return LFixed(value)
                 key = self._key(root, view)
                 exact = self.exact > 0 and not view and numbered(root)
@@ -531,6 +531,12 @@ class Describer:
         base = self(V.ArrayRef(value.root, (), ty))
         starts, sizes = (tuple(map(self._hidden, e)) for e in (window.starts, window.sizes))
         return LView(base, window.form, starts, sizes, self._type(value.type))
+
+    def _is_seen(self, step: V.ViewStep) -> bool:
+        """Whether what says which part a view is of is known outside as well."""
+        return not any(a in self.local for a in step.atoms) and all(
+            s.serial < self.mark for _, value in step.attrs for s in walk.attr_symbols(value)
+        )
 
     def holds(self, root: V.Root) -> bool:
         """True if the object itself, not a view of it, is in one of the places described."""

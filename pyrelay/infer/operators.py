@@ -18,6 +18,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import UNSET
+from pyrelay.ir.types import TensorType
 
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -457,6 +458,26 @@ def _in_range(it: Interpreter, container: V.Range, item: V.Value) -> V.Value:
     return both(it, result, truth(it, compare(it, "==", rest, V.Known(0))))
 
 
+def _of_shape(it: Interpreter, op: str, result: V.Value, target: TensorType) -> V.Value:
+    """The result of `op=`, which has to have the shape of what it is written into."""
+    ty = it.tensor(result)
+    pairs = list(zip(ty.shape, target.shape, strict=False))
+    answers = [it.program.guards.equal(own, wanted) for own, wanted in pairs]
+    if ty.rank != target.rank or False in answers:
+        raise it.failure(
+            errors.ShapeError,
+            f"'{op}=' cannot write {ty} into {target}: the result has another shape",
+            hints=(f"write 'x = x {op} y' to make a new array",),
+        )
+    for (own, wanted), answer in zip(pairs, answers, strict=True):
+        if answer is None:
+            it.emit("check_equal", left=own, right=wanted, text=_OUTPUT)
+    return result if all(answers) else it.call("refine", result, shape=target.shape)
+
+
+_OUTPUT = "non-broadcastable output operand with shape ({1},) doesn't match the shape ({0},)"
+
+
 def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """The new value of `x` after `x op= y`; an array or list is changed itself."""
     from pyrelay.infer.subscripts import write_whole
@@ -468,16 +489,7 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         cases = x.possible if isinstance(x, V.Union) else (x,)
         return x if all(isinstance(c, V.ArrayRef) for c in cases) else result
     if isinstance(x, V.ArrayRef):
-        result = binary(it, op, x, y)
-        ty = it.tensor(result)
-        if ty.rank != x.type.rank or any(
-            not it.program.guards.equal(a, b) for a, b in zip(ty.shape, x.type.shape, strict=True)
-        ):
-            raise it.failure(
-                errors.ShapeError,
-                f"'{op}=' cannot write {ty} into {x.type}: the result has another shape",
-                hints=(f"write 'x = x {op} y' to make a new array",),
-            )
+        result = _of_shape(it, op, binary(it, op, x, y), x.type)
         write_whole(it, x, _same_kind(it, op, result, x.type))
         return x
     changed = sets.inplace(it, op, x, y) or protocols.inplace(it, op, x, y)

@@ -6,6 +6,7 @@ read when it is used and written through to the root. Integer arrays gather and 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom
+from pyrelay.ir.nodes import Atom, Const, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
@@ -308,6 +309,7 @@ def slice_bounds(
     step = 1 if item.step == V.NONE else it.static(item.step, "the step of a slice")
     if step == 0:
         raise it.failure(errors.InvalidValueError, "slice step cannot be zero")
+    of_one = step > 0 and _is_of_one(it, item)
     if step > 0:
         start = _clip(it, item.start, extent, 0, low=0, high=extent)
         stop = _clip(it, item.stop, extent, extent, low=0, high=extent)
@@ -324,7 +326,33 @@ def slice_bounds(
         size = 0
     elif positive is None and not dims.non_negative(size):
         size = dims.maximum(size, 0)
+    if of_one:
+        size = dims.minimum(size, 1)
     return start, size, step
+
+
+def _is_of_one(it: Interpreter, item: V.Slice) -> bool:
+    """True of `x[i : i + 1]`: one element, or none where the axis ends before it."""
+    if item.start == V.NONE or item.stop == V.NONE:
+        return False
+    start, stop = poly_of(item.start), poly_of(item.stop)
+    if start is not None and stop is not None:
+        return dims.add(stop, dims.multiply(-1, start)) == 1
+    low, below = _offset(it, item.start)
+    high, above = _offset(it, item.stop)
+    return low is not None and low is high and above - below == 1
+
+
+def _offset(it: Interpreter, number: V.Value) -> tuple[Atom | None, int]:
+    """What a number that was computed just now as `x + 3` or `x - 3` was computed from."""
+    atom = number.atom if isinstance(number, V.Scalar) else None
+    for let in it.builder.lets[-_JUST_NOW:]:
+        if len(let.outs) == 1 and let.outs[0] is atom and isinstance(let.rhs, OpCall):
+            for op, sign in ((OPS["add"], 1), (OPS["subtract"], -1)):
+                by = let.rhs.args[-1] if let.rhs.op is op else None
+                if isinstance(by, Const) and isinstance(by.value, int):
+                    return let.rhs.args[0], sign * by.value
+    return atom, 0
 
 
 def _clip(
@@ -490,6 +518,8 @@ def _with_steps(it: Interpreter, ty: TensorType, items: list[V.Value]) -> list[V
     return result
 
 
+#: How many operations back the bounds of a slice are looked for.
+_JUST_NOW = 8
 _INTO_A_PART = "could not broadcast input array from shape ({0},) into shape ({1},)"
 
 
@@ -518,6 +548,7 @@ def fitted(
         shape = shape[1:]
     if shape != ty.shape:
         value = it.call("reshape", value, shape=shape)
+    value, shape = _of_one(it, value, shape, target.shape)
     same = len(shape) == len(target.shape) and all(
         it.program.guards.equal(a, b) for a, b in zip(shape, target.shape, strict=True)
     )
@@ -531,6 +562,24 @@ def fitted(
         return atom if same else it.emit("broadcast_to", atom, shape=target.shape).atom
     _check_broadcast(it, ty, target)
     return it.emit("broadcast_to", atom, shape=target.shape).atom  # type: ignore[no-any-return]
+
+
+def _of_one(
+    it: Interpreter, value: V.Value, shape: tuple[Extent, ...], target: tuple[Extent, ...]
+) -> tuple[V.Value, tuple[Extent, ...]]:
+    """A value whose extents that are 0 or 1 are checked to be 1 where the target has more."""
+    pairs = itertools.zip_longest(reversed(shape), reversed(target), fillvalue=1)
+    single = [
+        dims.at_most_one(d) and not isinstance(d, int) and not dims.at_most_one(t)
+        for d, t in pairs
+    ][: len(shape)][::-1]
+    if not any(single):
+        return value, shape
+    for extent, one in zip(shape, single, strict=True):
+        if one:
+            it.emit("check_equal", left=extent, right=1, text=_INTO_A_PART)
+    shape = tuple(1 if one else d for d, one in zip(shape, single, strict=True))
+    return it.call("refine", value, shape=shape), shape
 
 
 def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> None:

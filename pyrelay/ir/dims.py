@@ -289,6 +289,19 @@ def _atom_non_negative(atom: Atom) -> bool:
     raise AssertionError(atom)
 
 
+def at_most_one(extent: Extent) -> bool:
+    """True if the extent says of itself that it is 0 or 1: a `minimum` with 1."""
+    if isinstance(extent, int):
+        return extent <= 1
+    if len(extent.terms) != 1:
+        return False
+    monomial, coefficient = extent.terms[0]
+    if coefficient != 1 or len(monomial) != 1 or monomial[0][1] != 1:
+        return False
+    atom = monomial[0][0]
+    return isinstance(atom, Extreme) and atom.kind == "min" and 1 in (atom.left, atom.right)
+
+
 def product(extents: Iterable[Extent]) -> Extent:
     """The product of several extents, 1 for none: the number of elements of a shape."""
     result: Extent = 1

@@ -57,14 +57,22 @@ def _common_extent(operands: Sequence[TensorType], place: int) -> Extent:
     for k, ty in enumerate(operands):
         if ty.rank < place or ty.shape[-place] == 1:
             continue
-        if common == 1:
+        if common == 1 or _stretches(common, ty.shape[-place]):
             common, settled_by = ty.shape[-place], k
+            continue
+        if _stretches(ty.shape[-place], common):
             continue
         both = same_extent(common, ty.shape[-place])
         if both is None:
             raise _not_broadcastable(operands, settled_by, k, place)
         common = both
     return common
+
+
+def _stretches(own: Extent, other: Extent) -> bool:
+    """Whether an extent that is 0 or 1, as `x[i : i + 1]` has, is 1 beside one that may be more."""
+    may_be_one = dims.at_most_one(own) and not isinstance(own, int)
+    return may_be_one and not dims.at_most_one(other) and dims.equal(1, own)
 
 
 def _not_broadcastable(

@@ -52,6 +52,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     searches,
     sharing,
     signals,
+    slices_of_one,
     stencils,
     strings,
     style,
