@@ -65,6 +65,8 @@ from pyrelay.ops.scalar import SCALARS
 VOCABULARY = "pyrelay.devices.vocabulary"
 
 POLL_ROUNDS = 1 << 20  # of the loops of a program, between two looks for Ctrl-C
+_SHORT_LOOP = 1 << 10  # rounds; of a loop in such a loop there are no more than between two looks
+_LARGEST_TWICE = 60  # statements of a loop that may stand twice
 _LARGEST_EXPRESSION = 12  # operations in one statement
 _PREFIX = {
     PRODUCT: "c", BOUND: "b", ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r",
@@ -378,7 +380,10 @@ class _Printer:
     def _for(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
         index = self._named(loop.index, "i")
         endless = loop.program and not loop.bounded
-        if (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
+        each = self._rounds_inside(loop) if self.depth else None
+        if each is not None:  # in a loop that looks now and then
+            self._short_or_not(loop, each, first, last, out)
+        elif (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
             with self._in_program():
                 out.append(_loop(index, [first, last], [*_round(), *self._body(loop.body)]))
         elif endless:
@@ -388,6 +393,51 @@ class _Printer:
                 first, last = self._once(first, out), self._once(last, out)
                 out.append(_more_rounds(copied(first), copied(last)))
             out.append(_loop(index, [first, last], self._body(loop.body)))
+
+    def _rounds_inside(self, loop: For) -> ast.expr | None:
+        """The rounds that each round of a loop stands for, if loops inside it make that many
+        whatever they compute, and hold no loops themselves."""
+        inside = list(statements(loop.body))
+        inner = [s for s in inside if isinstance(s, (For, While))]
+        fits = loop.program and len(inner) > 0 and len(inside) <= _LARGEST_TWICE
+        if not fits or any(isinstance(s, (Break, Call)) for s in inside):
+            return None
+        total: ast.expr = ast.Constant(1)
+        for each in inner:
+            endless = isinstance(each, For) and each.program and not each.bounded
+            if not isinstance(each, For) or endless or _has_loops(each.body):
+                return None
+            stop = each.stop
+            if not isinstance(each.start, Literal) or each.start.value != 0:
+                return None
+            if isinstance(stop, Literal):
+                number: ast.expr = ast.Constant(stop.value)
+            elif stop in self.names and not stop.variable:
+                number = self._scalar(stop)
+            else:
+                return None
+            total = ast.BinOp(total, ast.Add(), number)
+        return total
+
+    def _short_or_not(
+        self, loop: For, each: ast.expr, first: ast.expr, last: ast.expr, out: list[ast.stmt]
+    ) -> None:
+        """A loop around loops twice: if both have few rounds, it does not look for Ctrl-C, for
+        that would cost as much as what a short loop computes."""
+        index = self._named(loop.index, "i")
+        first, last = self._once(first, out), self._once(last, out)
+        rounds = last if isinstance(first, ast.Constant) and first.value == 0 else (
+            ast.BinOp(last, ast.Sub(), first)
+        )
+        most = call("maximum", rounds, each)
+        many = ast.Compare(most, [ast.Gt()], [ast.Constant(_SHORT_LOOP)])
+        with self._in_program():
+            looking = _loop(index, [first, last], [*_round(), *self._body(loop.body)])
+        total = _more_rounds(ast.Constant(0), ast.BinOp(copied(rounds), ast.Mult(), copied(each)))
+        depth, self.depth = self.depth, 0
+        short = _loop(index, [copied(first), copied(last)], self._body(loop.body))
+        self.depth = depth
+        out.append(ast.If(call("unlikely", many), [looking], [total, short]))
 
     def _in_blocks(
         self, loop: For, index: str, first: ast.expr, last: ast.expr

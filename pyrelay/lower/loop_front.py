@@ -71,4 +71,4 @@ class Front:
         unsafe, *others = self.doubts.values()
         for doubt in others:
             unsafe = self.put("logical_or", unsafe, doubt)
-        return [*self.statements, If(unsafe, (slow,), (fast,))]
+        return [*self.statements, If(unsafe, (slow,), (fast,), unlikely=True)]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from lowered import function_of
 
-import pyrelay.ops  # noqa: F401  (registers the ops)
+import pyrelay
+import pyrelay.ops  # registers the ops
 from pyrelay.errors import SourceText, Span
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Symbol
@@ -122,3 +123,26 @@ def test_long_expressions_are_cut_into_lines() -> None:
     text = text_of(function_of([TensorType(f32, (n,))], body, [N]))
     assert max(map(len, text.splitlines())) < 250
     ast.parse(text)
+
+
+def filtered(x: Any, w: Any) -> Any:
+    out = np.zeros(3)
+    for i in range(3):
+        total = 0.0
+        for a in range(w.shape[0]):
+            for b in range(w.shape[1]):
+                total += x[i + a, b] * w[a, b]
+        out[i] = total
+    return out
+
+
+def test_short_loops_around_loops_do_not_look_for_ctrl_c() -> None:
+    fast = pyrelay.jit(filtered)
+    rng = np.random.default_rng(0)
+    for shape in [(1, 1), (2, 3), (0, 2), (2, 1023), (2, 1024), (1024, 1), (1025, 2)]:
+        x, w = rng.random((shape[0] + 3, shape[1])), rng.random(shape)
+        np.testing.assert_array_equal(fast(x, w), filtered(x, w))
+    text = fast.code(x, w)
+    short = text[text.rindex("else:") :]
+    assert short.count("for ") >= 2
+    assert "poll(" not in short[: short.index("store_")]
