@@ -20,6 +20,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,9 @@ class EmulatorDriver(Driver):
 
     def follow(self, stream: int) -> None:
         raise InvariantError("the emulator has one stream.")
+
+    def beside(self, array: DeviceArray) -> AbstractContextManager[Any]:
+        raise InvariantError("the emulator takes arrays of the host.")
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         raise InvariantError("the emulator takes arrays of the host.")

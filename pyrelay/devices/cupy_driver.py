@@ -1,7 +1,8 @@
 """A GPU through CuPy: the driver of `device="cuda"`.
 
 In: nothing. Out: `CupyDriver`. Memory is CuPy's pool's, work goes to the stream that is CuPy's
-current one, kernels are compiled by NVRTC in one unit per program and kept on disk by CuPy.
+current one, or PyTorch's for its arrays; kernels are compiled by NVRTC in one unit per program and
+kept on disk by CuPy.
 
 Used of CuPy are `RawModule`, `cuda.alloc`, `cuda.Stream` and its capture, `cuda.runtime`'s copies,
 and the bindings of cuBLAS. cuBLAS is column-major: a row-major product is that of the transposed
@@ -17,6 +18,7 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -234,6 +236,17 @@ class CupyDriver(Driver):
             return
         event = self.cupy.cuda.ExternalStream(stream).record()
         self.cupy.cuda.get_current_stream().wait_event(event)
+
+    def beside(self, array: DeviceArray) -> AbstractContextManager[Any]:
+        # PyTorch has a current stream of its own, which its arrays do not tell.
+        if not type(array.value).__module__.startswith("torch"):
+            return contextlib.nullcontext()
+        torch = importlib.import_module("torch")
+        stream = int(torch.cuda.current_stream().cuda_stream)
+        if stream == self.stream:
+            return contextlib.nullcontext()
+        found: AbstractContextManager[Any] = self.cupy.cuda.ExternalStream(stream)
+        return found
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         made = self.cupy.ascontiguousarray(self.cupy.asarray(array.value))

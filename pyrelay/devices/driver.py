@@ -3,7 +3,8 @@
 In: nothing. Out: `Driver`, which `cupy_driver` implements with CuPy for a real GPU and
 `cuda_emulator` with the host's compiler for tests. `gpu` is all that lies above it.
 
-Work is asynchronous and in the order of one stream, the one that is current when a call begins:
+Work is asynchronous and in the order of one stream, the one that is current when a call begins, to
+CuPy or to the library whose arrays it is given:
 only `download` and `wait` wait for it. Memory that is freed may be given out again at once, since
 what uses it next comes later in the same stream.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -160,6 +162,10 @@ class Driver(ABC):
     @abstractmethod
     def follow(self, stream: int) -> None:
         """What comes is to wait for the work that another stream has now."""
+
+    @abstractmethod
+    def beside(self, array: DeviceArray) -> AbstractContextManager[Any]:
+        """Inside, work goes where the library of an array sends its own."""
 
     @abstractmethod
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:

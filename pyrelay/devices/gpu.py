@@ -98,6 +98,13 @@ class GpuExecutable:
 
     def call(self, *arguments: Any) -> Any:
         """Run the program."""
+        own = next((a for a in arguments if isinstance(a, DeviceArray)), None)
+        if own is None:
+            return self._called(arguments)
+        with self.driver.beside(own):
+            return self._called(arguments)
+
+    def _called(self, arguments: Sequence[Any]) -> Any:
         run = Run(self)
         try:
             return run.call(arguments)

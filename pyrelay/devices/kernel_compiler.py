@@ -101,11 +101,3 @@ def kernel_object(source: str, filename: str) -> bytes:
     with global_compiler_lock:
         code: bytes = target_machine().emit_object(reference)
     return code
-
-
-def kernel_assembly(source: str, filename: str) -> str:
-    """The assembly text of the kernel ``source``, for people and for tests of vectorisation."""
-    reference = optimised_module(source, filename)
-    with global_compiler_lock:
-        text: str = target_machine().emit_assembly(reference)
-    return text

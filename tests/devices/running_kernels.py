@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from pyrelay.devices import cuda_emulator, native
 from pyrelay.devices.driver import Text
+from pyrelay.devices.kernel_compiler import optimised_module, target_machine
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
 _NEVER_STOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda process: 0)
@@ -96,3 +98,11 @@ def elementwise(expression: str, *arrays: np.ndarray, result: npt.DTypeLike) -> 
     )
     run(source, *arrays, out, ranges=[(0, out.size)])
     return out
+
+
+def kernel_assembly(source: str) -> str:
+    """The assembly text of a kernel."""
+    reference = optimised_module(source, "test")
+    with global_compiler_lock:
+        text: str = target_machine().emit_assembly(reference)
+    return text

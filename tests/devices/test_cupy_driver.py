@@ -134,6 +134,38 @@ def test_work_of_other_streams_is_waited_for_without_the_host(machine: Machine) 
     assert machine.synchronized == 0
 
 
+class Tensor(ndarray):
+    """An array of PyTorch's, which has a current stream of its own."""
+
+    __module__ = "torch"
+
+
+@needs_compiler
+def test_arrays_of_torch_are_worked_on_in_the_stream_of_torch(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def from_dlpack(made: ndarray) -> ndarray:
+        seen.append(machine.streams[-1].ptr)
+        return made
+
+    stream = SimpleNamespace(cuda_stream=55)
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(current_stream=lambda: stream), from_dlpack=from_dlpack
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    given = machine.array(np.arange(3.0))
+    function = pyrelay.jit(lambda x: x + 1.0)
+    result = function(Tensor(given.shape, given.dtype, given.data))
+    assert result.get().tolist() == [1.0, 2.0, 3.0]
+    assert seen == [55]
+    assert machine.streams == [machine.null]
+    stream.cuda_stream = 0
+    function(Tensor(given.shape, given.dtype, given.data))
+    assert seen == [55, 0]
+
+
 @needs_compiler
 def test_what_is_returned_unchanged_is_the_very_array(machine: Machine) -> None:
     given = machine.array(np.arange(4.0))

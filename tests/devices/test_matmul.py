@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from pyrelay.devices import matmul
-from pyrelay.devices.kernel_compiler import kernel_assembly
 from pyrelay.devices.matmul import matmul_kernel, units
 from pyrelay.ir.types import DTYPES, DType, f32, f64
-from tests.devices.running_kernels import run
+from tests.devices.running_kernels import kernel_assembly, run
 
 FORMS = pytest.mark.parametrize(
     ("transpose_a", "transpose_b"), list(itertools.product([False, True], repeat=2))
@@ -171,7 +170,7 @@ def test_nan_and_infinity_reach_only_the_results_they_belong_to() -> None:
 
 def test_the_innermost_loop_keeps_its_sums_in_registers() -> None:
     """The packed tile's loop multiplies straight from broadcast memory and stores nothing."""
-    text = kernel_assembly(matmul_kernel(f32), "test")
+    text = kernel_assembly(matmul_kernel(f32))
     blocks = re.split(r"^\.L\w+:", text, flags=re.MULTILINE)
     tiles = [block for block in blocks if len(re.findall(r"vfmadd\w+ps", block)) >= 8]
     assert tiles

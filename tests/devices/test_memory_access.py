@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from numba.core.errors import NumbaError
 
-from pyrelay.devices.kernel_compiler import kernel_assembly, kernel_object
-from tests.devices.running_kernels import SHORT_NAMES, elementwise, elementwise_source, run
+from pyrelay.devices.kernel_compiler import kernel_object
+from tests.devices.running_kernels import (
+    SHORT_NAMES,
+    elementwise,
+    elementwise_source,
+    kernel_assembly,
+    run,
+)
 
 DTYPES = pytest.mark.parametrize(
     "dtype", list(SHORT_NAMES), ids=[SHORT_NAMES[dtype] for dtype in SHORT_NAMES]
@@ -82,13 +88,13 @@ def test_a_local_array_keeps_what_is_stored_in_it(dtype: np.dtype[Any]) -> None:
 @pytest.mark.parametrize("short", ["f32", "f64", "i8", "i32", "i64", "c64", "bool"])
 def test_an_elementwise_loop_becomes_vector_code_without_alias_checks(short: str) -> None:
     expression = "x0 & x1" if short == "bool" else "x0 + x1"
-    text = kernel_assembly(elementwise_source(expression, [short, short], short), "test")
+    text = kernel_assembly(elementwise_source(expression, [short, short], short))
     assert widest(text)
 
 
 def test_a_loop_over_many_buffers_becomes_vector_code() -> None:
     expression = " + ".join(f"x{place}" for place in range(14))
-    assert widest(kernel_assembly(elementwise_source(expression, ["f32"] * 14, "f32"), "test"))
+    assert widest(kernel_assembly(elementwise_source(expression, ["f32"] * 14, "f32")))
 
 
 def test_a_buffer_may_be_read_and_overwritten_in_place() -> None:
@@ -121,9 +127,9 @@ REDUCTION = (
 
 def test_a_reassociated_sum_becomes_vector_code_and_a_plain_one_does_not() -> None:
     lines = [line.format("add_reassociated(s, load_f32(p1, i))") for line in REDUCTION]
-    assert re.search(r"vaddps.*%[yz]mm", kernel_assembly(kernel(*lines, parameters=2), "test"))
+    assert re.search(r"vaddps.*%[yz]mm", kernel_assembly(kernel(*lines, parameters=2)))
     lines = [line.format("s + load_f32(p1, i)") for line in REDUCTION]
-    assert not re.search(r"vaddps.*%[yz]mm", kernel_assembly(kernel(*lines, parameters=2), "test"))
+    assert not re.search(r"vaddps.*%[yz]mm", kernel_assembly(kernel(*lines, parameters=2)))
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
@@ -146,7 +152,7 @@ def test_a_minimum_or_maximum_over_a_loop_becomes_vector_code(name: str, short: 
         f"store_slot_{short}(p2, 0, s)",
     ]
     source = kernel(*body, parameters=2)
-    assert widest(kernel_assembly(source, "test"))
+    assert widest(kernel_assembly(source))
     dtype = np.float32 if short == "f32" else np.int32
     x = np.random.default_rng(0).integers(-1000, 1000, 999).astype(dtype)
     out = np.zeros(2, dtype)

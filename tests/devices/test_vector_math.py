@@ -10,9 +10,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from pyrelay.devices.kernel_compiler import kernel_assembly
 from pyrelay.devices.vector_math import ERROR_BOUNDS
-from tests.devices.running_kernels import SHORT_NAMES, elementwise, elementwise_source
+from tests.devices.running_kernels import (
+    SHORT_NAMES,
+    elementwise,
+    elementwise_source,
+    kernel_assembly,
+)
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "exp": mpmath.exp,
@@ -158,7 +162,7 @@ def test_sigmoid_and_erf_have_their_limits_at_infinity(dtype: Any) -> None:
 @pytest.mark.parametrize("name", UNARY)
 def test_a_loop_over_a_function_becomes_vector_code(name: str, dtype: Any) -> None:
     short = SHORT_NAMES[np.dtype(dtype)]
-    text = kernel_assembly(elementwise_source(f"{name}(x0)", [short], short), "test")
+    text = kernel_assembly(elementwise_source(f"{name}(x0)", [short], short))
     calls = re.findall(r"\bcall\w*\s+(\S+)", text)
     if (name, short) in CALLS_LIBRARY:
         assert calls
