@@ -147,6 +147,10 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     found = methods.attribute(it, obj, name)
     if found is not None:
         return found
+    if name == "__class__":
+        from pyrelay.infer.names_builtins import type_
+
+        return type_(it, obj)
     raise _missing(it, obj, name, methods.names_of(obj))
 
 

@@ -28,7 +28,7 @@ _FUNCTIONS: dict[str, Any] = {
         "sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin", "all", "any",
         "cumsum", "cumprod", "reshape", "ravel", "transpose", "squeeze", "swapaxes", "clip",
         "dot", "take", "repeat", "round", "diagonal", "trace", "nonzero",
-        "argsort", "searchsorted", "choose", "put",
+        "argsort", "argpartition", "searchsorted", "choose", "put",
     )
     if hasattr(np.ndarray, name)
 }
@@ -103,14 +103,24 @@ def attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
     """An attribute of a value, or a method looked up; None if there is none of that name."""
     ty = V.tensor_type(obj)
     if ty is not None:
+        if ty.weak and ty.dtype is types.bool_ and name in ("real", "imag"):
+            obj = call_function(it, V.Known(int), (obj,), {})
+            ty = it.tensor(obj)
         if not ty.weak or name in ("real", "imag"):
             found = _tensor_attribute(it, obj, name)
             if found is not None:
                 return found
         if ty.weak:
-            return V.Method(obj, name) if name in _NUMBER_METHODS else None
+            if name in ("numerator", "denominator") and ty.dtype.kind in "bi":
+                return call_function(it, V.Known(int), (obj,), {}) if name[0] == "n" else V.Known(1)
+            whole = ty.dtype.kind in "bi"
+            known = _INT_METHODS if whole else _FLOAT_METHODS
+            return V.Method(obj, name) if name in known or name == "conjugate" else None
         if name in _FUNCTIONS or name in _ARRAY_METHODS:
             return V.Method(obj, name)
+        if not ty.shape and not isinstance(obj, V.ArrayRef):
+            own = _FLOAT_METHODS if ty.dtype.kind == "f" else ("bit_count",)
+            return V.Method(obj, name) if name in own and ty.dtype.kind in "fiu" else None
         return None
     if name in _methods_of(obj):
         return V.Method(obj, name)
@@ -288,7 +298,8 @@ _ARRAY_METHODS: dict[str, Callable[..., V.Value]] = {
 
 def _is_integer(it: Interpreter, x: V.Value) -> V.Value:
     """float.is_integer()."""
-    return it.call("equal", it.call("floor", x), x)
+    same = it.call("equal", it.call("floor", x), x)
+    return call_function(it, V.Known(bool), (same,), {})
 
 
 def _of_bits(function: Callable[[int], int]) -> Callable[..., V.Value]:
@@ -298,6 +309,8 @@ def _of_bits(function: Callable[[int], int]) -> Callable[..., V.Value]:
     return method
 
 
+_INT_METHODS = ("bit_length", "bit_count")
+_FLOAT_METHODS = ("is_integer",)
 _NUMBER_METHODS: dict[str, Callable[..., V.Value]] = {
     "is_integer": _is_integer, "conjugate": _conjugate,
     "bit_length": _of_bits(python_math.bit_length), "bit_count": _of_bits(python_math.bit_count),
@@ -398,7 +411,9 @@ def _list_clear(it: Interpreter, x: V.Ref) -> V.Value:
     return V.NONE
 
 
-def _list_index(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
+def _list_index(it: Interpreter, x: V.Ref, item: V.Value, *bounds: V.Value) -> V.Value:
+    if bounds:
+        return call_function(it, V.Known(in_python.index_between), (x, item, *bounds), {})
     return call_function(it, V.Known(in_python.index_of), (x, item), {})
 
 

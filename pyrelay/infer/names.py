@@ -82,16 +82,26 @@ def _load() -> None:
         _complete = True
 
 
-def _new_library() -> bool:
-    """Enter scipy.special if it has been imported since the last time; whether it was."""
-    module = sys.modules.get("scipy.special")
-    if not _complete or module is None or module in _entered or not hasattr(module, "softmax"):
-        return False
-    _entered.append(module)
-    from pyrelay.infer.names_composed import enter_scipy
+#: Modules that are entered once a program has imported them, and the last name that each defines.
+_OPTIONAL = {
+    "scipy.special": "softmax", "numpy.testing": "assert_allclose", "statistics": "NormalDist",
+    "numpy.polynomial": "Polynomial",
+}
 
-    enter_scipy(module)
-    return True
+
+def _new_library() -> bool:
+    """Enter optional modules that have been imported since the last time; whether any was."""
+    if not _complete:
+        return False
+    before = len(_entered)
+    for name, last in _OPTIONAL.items():
+        module = sys.modules.get(name)
+        if module is not None and module not in _entered and hasattr(module, last):
+            _entered.append(module)
+            from pyrelay.infer.names_composed import enter_optional
+
+            enter_optional(module)
+    return len(_entered) > before
 
 
 def lookup(obj: Any) -> Callable[..., Any] | None:

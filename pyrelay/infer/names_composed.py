@@ -10,16 +10,16 @@ import cmath
 import dataclasses
 import functools
 import math
-import statistics as statistics_of_python
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from pyrelay import errors
 from pyrelay.infer import calls, names
 from pyrelay.infer import values as V
-from pyrelay.infer.adapters import cast, operand, strong
+from pyrelay.infer.adapters import cast, normal_axis, operand, strong
 from pyrelay.infer.in_python import (
     arrangement,
     complex_math,
@@ -27,10 +27,10 @@ from pyrelay.infer.in_python import (
     fourier,
     linear_algebra,
     placement,
+    polynomials,
     products,
     python_math,
     refuse,
-    samples,
     sorting,
     special,
     statistics,
@@ -123,7 +123,6 @@ for _module in (arrangement, elements, placement, products, sorting, statistics)
     _enter(np, "np", _module)
 _enter(math, "math", python_math)
 _enter(cmath, "cmath", complex_math)
-_enter(statistics_of_python, "statistics", samples)
 _enter(np.linalg, "np.linalg", linear_algebra)
 _enter(np.fft, "np.fft", fourier)
 handles(np.lib.stride_tricks.sliding_window_view)(
@@ -166,8 +165,42 @@ _SCIPY_OPS = {
 _SCIPY_NUMPY = ("exp2", "expm1", "log1p", "cbrt", "logaddexp", "sinc")
 
 
-def enter_scipy(module: Any) -> None:
-    """The functions of scipy.special, once a program has imported it; we never do."""
+def enter_optional(module: Any) -> None:
+    """The functions of a module that a program has imported; we never import it ourselves."""
+    if module.__name__ == "statistics":
+        from pyrelay.infer.in_python import samples
+
+        _enter(module, "statistics", samples)
+    elif module.__name__ == "numpy.testing":
+        from pyrelay.infer.in_python import checks
+
+        _enter(module, "np.testing", checks)
+    elif module.__name__ == "numpy.polynomial":
+        from pyrelay.infer.in_python import polynomials
+
+        for part in ("chebyshev", "legendre", "hermite", "hermite_e", "laguerre"):
+            series = getattr(module, part)
+            _enter(series, f"np.polynomial.{part}", polynomials)
+            for name in ("chebgauss", "leggauss", "hermgauss", "hermegauss", "laggauss"):
+                if hasattr(series, name):
+                    handles(getattr(series, name))(_nodes(getattr(series, name)))
+    else:
+        _enter_scipy(module)
+
+
+def _nodes(rule: Callable[[int], Any]) -> Callable[..., V.Value]:
+    """The nodes and weights of a rule of quadrature, which are known while compiling."""
+
+    def handler(it: Interpreter, deg: V.Value) -> V.Value:
+        from pyrelay.infer.attributes import captured
+
+        found = rule(it.static(deg, "the number of nodes"))
+        return V.Tuple(tuple(captured(it, part) for part in found))
+
+    return handler
+
+
+def _enter_scipy(module: Any) -> None:
     for name, op in _SCIPY_OPS.items():
         handles(getattr(module, name))(of_ufunc(getattr(module, name), elementwise(op)))
     for name in _SCIPY_NUMPY:
@@ -236,6 +269,30 @@ def _of_known(fn: Any) -> Callable[..., V.Value]:
 
 for _fn in (np.promote_types, np.can_cast, np.issubdtype, np.isdtype, np.min_scalar_type):
     handles(_fn)(_of_known(_fn))
+
+
+@handles(np.poly1d)
+def poly1d(
+    it: Interpreter, c_or_r: V.Value, r: V.Value = V.Known(False), variable: V.Value = V.NONE
+) -> V.Value:
+    """np.poly1d."""
+    return calls.call(it, V.Known(polynomials.Poly1d), (c_or_r, r, variable), {})
+
+
+@handles(normalize_axis_index)
+def np_normalize_axis_index(it: Interpreter, axis: V.Value, ndim: V.Value) -> V.Value:
+    """numpy.lib.array_utils.normalize_axis_index."""
+    return V.Known(normal_axis(
+        it, it.static(axis, "the axis"), it.static(ndim, "the number of axes")
+    ))
+
+
+@handles(np.common_type)
+def common_type(it: Interpreter, *arrays: V.Value) -> V.Value:
+    """np.common_type: the class of floats or complex numbers for all of the arrays."""
+    return V.Known(np.common_type(*(
+        np.empty(0, it.tensor(operand(it, a)).dtype.numpy) for a in arrays
+    )))
 
 
 @handles(np.iterable)
@@ -337,7 +394,8 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
     if known is not None:
         return functools.partial(_along_first, known)
     general: Any = {
-        "accumulate": products.accumulated, "reduceat": products.reduced_between,
+        "reduce": products.reduced, "accumulate": products.accumulated,
+        "reduceat": products.reduced_between,
     }.get(method)
     if general is not None and ufunc.nin == 2:
         return functools.partial(_with_ufunc, in_python(f"np.{name}.{method}", general), ufunc)

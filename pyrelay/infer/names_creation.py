@@ -187,7 +187,10 @@ def linspace(
     axis: V.Value = ZERO,
 ) -> V.Value:
     """np.linspace; of numbers without `retstep` it is one kernel."""
-    plain = V.number_type(start) is not None and V.number_type(stop) is not None
+    plain = all(
+        t is not None and (t.weak or t.dtype in (types.f64, types.i64)) and t.dtype.kind != "c"
+        for t in map(V.number_type, (start, stop))
+    )
     target = dtype_of(it, dtype)
     if not plain or retstep != FALSE or (target is not None and target.kind in "iu"):
         from pyrelay.infer.in_python import arrangement

@@ -103,6 +103,22 @@ def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
     )
 
 
+@handles(itertools.tee)
+def tee(it: Interpreter, iterable: V.Value, n: V.Value = V.Known(2)) -> V.Value:
+    """itertools.tee: iterators over the same items, which are computed at once."""
+    from pyrelay.infer.names_builtins import list_
+
+    if is_generator(iterable) and never_ends(it, iterable):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "itertools.tee of a generator that never ends cannot be compiled",
+            hints=("make the generator twice",),
+        )
+    items = list_as_iterator(it, iterable) if is_generator(iterable) else list_(it, iterable)
+    held = list_(it, items) if is_generator(iterable) else items
+    return V.Tuple(tuple(iter_(it, held) for _ in range(it.static(n, "the number of copies"))))
+
+
 @handles(itertools.product)
 def product(it: Interpreter, *iterables: V.Value, repeat: V.Value = V.Known(1)) -> V.Value:
     """itertools.product: the last iterable runs fastest."""

@@ -14,9 +14,11 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import BoundSuper, put_attribute
+from pyrelay.infer.calls import call
 from pyrelay.infer.in_python import getters
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
+from pyrelay.infer.names_builtins import int_, len_
 from pyrelay.infer.operators import binary, compare, inplace, unary
 from pyrelay.infer.truth import truth
 
@@ -38,6 +40,7 @@ for _name, _symbol in _COMPARISONS.items():
     handles(getattr(operator, _name))(lambda it, a, b, s=_symbol: compare(it, s, a, b))
 for _name, _symbol in {"neg": "-", "pos": "+", "inv": "~", "not_": "not"}.items():
     handles(getattr(operator, _name))(lambda it, a, s=_symbol: unary(it, s, a))
+handles(operator.invert)(lambda it, a: unary(it, "~", a))
 handles(operator.truth)(lambda it, a: truth(it, a))
 handles(operator.contains)(lambda it, a, b: compare(it, "in", b, a))
 
@@ -57,6 +60,33 @@ def setitem(it: Interpreter, a: V.Value, b: V.Value, c: V.Value) -> V.Value:
 
     set_item(it, a, b, c)
     return V.NONE
+
+
+@handles(operator.delitem)
+def delitem(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
+    """del a[b]."""
+    call(it, V.Known(getters.delete), (a, b), {})
+    return V.NONE
+
+
+@handles(operator.index)
+def index(it: Interpreter, a: V.Value) -> V.Value:
+    """operator.index: an int as it is."""
+    ty = V.number_type(a)
+    if ty is None or ty.dtype.kind not in "iub" or (ty.dtype.kind == "b" and not ty.weak):
+        raise it.failure(
+            errors.TypeMismatchError, f"{V.describe(a)} cannot be interpreted as an integer"
+        )
+    return int_(it, a)
+
+
+handles(operator.countOf)(lambda it, a, b: call(it, V.Known(getters.count), (a, b), {}))
+handles(operator.indexOf)(lambda it, a, b: call(it, V.Known(getters.place), (a, b), {}))
+handles(operator.length_hint)(lambda it, obj, default=V.Known(0): len_(it, obj))
+if hasattr(operator, "call"):  # Python 3.11
+    handles(operator.call)(
+        lambda it, obj, *args, **keywords: call(it, obj, args, keywords)
+    )
 
 
 # -- getters ---------------------------------------------------------------------------------------

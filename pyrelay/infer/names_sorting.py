@@ -6,6 +6,8 @@ the order is; else `in_python.lists` sorts, with numbers in place of strings.
 
 from __future__ import annotations
 
+import functools
+
 from pyrelay import errors
 from pyrelay.infer import characters, lists
 from pyrelay.infer import values as V
@@ -28,6 +30,8 @@ def sorted_(
     reverse: V.Value = V.Known(False),
 ) -> V.Value:
     """sorted(iterable, key=key, reverse=reverse)."""
+    if isinstance(key, V.Partial) and key.callee == V.Known(in_lists.compared):
+        return call(it, V.Known(in_lists.sorted_by), (iterable, *key.args, reverse), {})
     key = lookup_of(iterable, key)
     if isinstance(iterable, V.ArrayRef):
         iterable = list_(it, iterable)
@@ -63,6 +67,12 @@ def _counted(it: Interpreter, ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]
             number = binary(it, "+", number, less)
         numbers.append(number)
     return tuple(numbers)
+
+
+@handles(functools.cmp_to_key)
+def cmp_to_key(it: Interpreter, mycmp: V.Value) -> V.Value:
+    """functools.cmp_to_key(function), as the key of a sort."""
+    return V.Partial(V.Known(in_lists.compared), (mycmp,), ())
 
 
 def _with_texts_numbered(ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:

@@ -121,10 +121,11 @@ def linspace(
     last = np.asarray(stop) * 1.0 + np.asarray(start) * 0.0
     gaps = num - 1 if endpoint else num
     step = (last - first) / gaps if gaps > 0 else first * math.nan
-    index = np.arange(num).reshape((-1,) + (1,) * first.ndim)
+    places = np.arange(num).reshape((-1,) + (1,) * first.ndim)
+    index = places.astype(first.dtype)
     values = first + index * step if gaps > 0 else first + 0.0 * index
     if endpoint and num > 1:
-        values = np.where(index == num - 1, last, values)
+        values = np.where(places == num - 1, last, values)
     if dtype is not None:
         whole = np.dtype(dtype).kind in "iu"
         values = (np.floor(values) if whole else values).astype(dtype)

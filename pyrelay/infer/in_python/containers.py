@@ -11,6 +11,10 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
+from pyrelay.infer.in_python.polynomials import Poly1d
+
 
 def hash_of(key: Any) -> Any:
     """A number for a key; a handler says that of a program, and refuses other keys."""
@@ -553,4 +557,5 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
     Defaults: (defaultdict, defaultdict, lambda x: (x.default_factory, x.entries)),
     Counts: (Counter, Counter, lambda x: (x.entries,)),
     Members: (set, _set, lambda x: (x.table.names, x.table.held, x.table.alive)),
+    Poly1d: (np.poly1d, np.poly1d, lambda x: (x.given,)),
 }

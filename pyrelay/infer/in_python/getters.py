@@ -1,4 +1,8 @@
-"""What instances of `operator.itemgetter`, `attrgetter` and `methodcaller` do, in plain Python."""
+"""What the `operator` module does with containers, in plain Python.
+
+In and out: what instances of its `itemgetter`, `attrgetter` and `methodcaller`, and functions of
+other names here, take and give.
+"""
 
 from __future__ import annotations
 
@@ -46,3 +50,25 @@ def has_attribute(obj: Any, name: str) -> Any:
     except AttributeError:
         return False
     return True
+
+
+def delete(a: Any, b: Any) -> None:
+    """operator.delitem(a, b)."""
+    del a[b]
+
+
+def count(a: Any, b: Any) -> int:
+    """operator.countOf(a, b)."""
+    found = 0
+    for item in a:
+        if item == b:
+            found += 1
+    return found
+
+
+def place(a: Any, b: Any) -> int:
+    """operator.indexOf(a, b)."""
+    for k, item in enumerate(a):
+        if item == b:
+            return k
+    raise ValueError("sequence.index(x): x not in sequence")

@@ -46,6 +46,17 @@ def index_of(items: Any, wanted: Any) -> Any:
     raise ValueError(f"{wanted} is not in list")
 
 
+def index_between(items: Any, wanted: Any, start: Any, stop: Any = None) -> Any:
+    """items.index(wanted, start, stop)."""
+    count = len(items)
+    end = count if stop is None else stop
+    low, high = (max(k + count, 0) if k < 0 else min(k, count) for k in (start, end))
+    for k in range(low, high):
+        if items[k] == wanted:
+            return k
+    raise ValueError(f"{wanted} is not in list")
+
+
 def index_in_tuple(items: Any, wanted: Any) -> Any:
     """items.index(wanted) of a tuple."""
     for k, item in enumerate(items):
@@ -213,6 +224,38 @@ def ordered_by(given: Any, ranks: Any, reverse: Any) -> Any:
     if reverse:
         order = len(given) - 1 - order[::-1]
     return [given[k] for k in order]
+
+
+def compared(compare: Any, item: Any) -> Any:
+    """The rank that functools.cmp_to_key(compare) gives an item; only sorted() knows to use it."""
+    raise TypeError("an item by a function that compares has a rank only in sorted()")
+
+
+def sorted_by(items: Any, compare: Any, reverse: Any) -> Any:
+    """sorted(items, key=functools.cmp_to_key(compare), reverse=reverse): merges, bottom up."""
+    given = list(items)[::-1] if reverse else list(items)
+    count = len(given)
+    places = np.arange(count)
+    width = 1
+    while width < count:
+        merged = np.zeros(count, dtype=np.int64)
+        for low in range(0, count, 2 * width):
+            middle, high = min(low + width, count), min(low + 2 * width, count)
+            left, right = low, middle
+            for k in range(low, high):
+                first = left < middle
+                if first and right < high:
+                    first = compare(given[places[left]], given[places[right]]) <= 0
+                if first:
+                    merged[k] = places[left]
+                    left += 1
+                else:
+                    merged[k] = places[right]
+                    right += 1
+        places = merged
+        width *= 2
+    ordered = [given[k] for k in places]
+    return ordered[::-1] if reverse else ordered
 
 
 def _stable_order(ranks: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python import refuse
+
 Array = Any
 
 __all__ = [
@@ -208,6 +210,27 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
 
 
 # -- accumulations ---------------------------------------------------------------------------------
+
+
+def reduced(
+    ufunc: Any, array: Array, axis: Any = 0, dtype: Any = None, out: Any = None,
+    keepdims: bool = False, initial: Any = None,
+) -> Array:
+    """What `ufunc.reduce` gives: along an axis the ufunc of all elements."""
+    if out is not None or isinstance(axis, tuple):
+        refuse("a reduction along several axes or with out= is not compiled for this function")
+    x = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype)
+    rows = x.ravel() if axis is None else np.moveaxis(x, axis, 0)
+    if rows.shape[0] == 0:
+        raise ValueError(
+            f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
+        )
+    found = rows[0] if initial is None else ufunc(initial, rows[0])
+    for k in range(1, rows.shape[0]):
+        found = ufunc(found, rows[k])
+    if not keepdims:
+        return found
+    return np.reshape(found, (1,) * x.ndim) if axis is None else np.expand_dims(found, axis)
 
 
 def accumulated(ufunc: Any, array: Array, axis: int = 0) -> Array:

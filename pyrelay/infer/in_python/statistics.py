@@ -18,7 +18,7 @@ __all__ = [
     "average", "corrcoef", "cov", "cumulative_prod", "cumulative_sum", "diff", "ediff1d",
     "gradient", "median", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
     "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
-    "percentile", "ptp", "quantile", "trapezoid",
+    "percentile", "ptp", "quantile", "trapezoid", "unwrap",
 ]
 
 
@@ -125,9 +125,27 @@ def trapezoid(y: Array, x: Array = None, dx: Any = 1.0, axis: int = -1) -> Array
     return np.sum(width * (values[..., 1:] + values[..., :-1]) / 2.0, axis=-1)
 
 
-def ptp(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Array:
+    """Angles with jumps of half a period or more taken out by whole periods."""
+    x = np.moveaxis(np.asarray(p), axis, -1)
+    step = x[..., 1:] - x[..., :-1]
+    least = period / 2 if discont is None else discont
+    if step.dtype.kind in "iu" and isinstance(period, int):
+        low, ambiguous = -(period // 2), period % 2 == 0
+    else:
+        low, ambiguous = -period / 2, True
+    wrapped = (step - low) % period + low
+    if ambiguous:
+        wrapped = np.where((wrapped == low) & (step > 0), -low, wrapped)
+    change = np.where(np.abs(step) < least, 0, wrapped - step)
+    rest = x[..., 1:] + np.cumsum(change, axis=-1)
+    return np.moveaxis(np.concatenate([x[..., :1], rest], axis=-1), -1, axis)
+
+
+def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
     """Greatest minus least element."""
-    return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
+    high, low = np.max(a, axis=axis, keepdims=keepdims), np.min(a, axis=axis, keepdims=keepdims)
+    return _put(high - low, out)
 
 
 def cumulative_sum(
@@ -232,69 +250,116 @@ def corrcoef(x: Array, y: Array = None, rowvar: bool = True) -> Array:
 # -- without NaNs ----------------------------------------------------------------------------------
 
 
-def nansum(a: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def nansum(
+    a: Array, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+    initial: Any = None, where: Any = True,
+) -> Array:
     """Sum without NaNs."""
-    return np.sum(np.where(np.isnan(a), 0, a), axis=axis, dtype=dtype, keepdims=keepdims)
+    x = _filled(a, 0)
+    return np.sum(x, axis, dtype, out, keepdims, initial=initial, where=where)
 
 
-def nanprod(a: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def nanprod(
+    a: Array, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+    initial: Any = None, where: Any = True,
+) -> Array:
     """Product without NaNs."""
-    return np.prod(np.where(np.isnan(a), 1, a), axis=axis, dtype=dtype, keepdims=keepdims)
+    x = _filled(a, 1)
+    return np.prod(x, axis, dtype, out, keepdims, initial=initial, where=where)
 
 
-def nancumsum(a: Array, axis: Any = None, dtype: Any = None) -> Array:
+def nancumsum(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Running sum without NaNs."""
-    return np.cumsum(np.where(np.isnan(a), 0, a), axis=axis, dtype=dtype)
+    return np.cumsum(_filled(a, 0), axis=axis, dtype=dtype, out=out)
 
 
-def nancumprod(a: Array, axis: Any = None, dtype: Any = None) -> Array:
+def nancumprod(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Running product without NaNs."""
-    return np.cumprod(np.where(np.isnan(a), 1, a), axis=axis, dtype=dtype)
+    return np.cumprod(_filled(a, 1), axis=axis, dtype=dtype, out=out)
 
 
-def nanmean(a: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def nanmean(
+    a: Array, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+    *, where: Any = True,
+) -> Array:
     """Mean without NaNs."""
-    total = nansum(a, axis=axis, dtype=dtype, keepdims=keepdims)
-    count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims)
-    return total / (count.astype(total.dtype) if total.dtype.kind in "fc" else count)
+    total = nansum(a, axis, dtype, keepdims=keepdims, where=where)
+    count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims, where=where)
+    return _put(total / (count.astype(total.dtype) if total.dtype.kind in "fc" else count), out)
 
 
 def nanvar(
-    a: Array, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False
+    a: Array, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Any = None, correction: Any = None,
 ) -> Array:
     """Variance without NaNs."""
     x = np.asarray(a) if dtype is None else np.asarray(a).astype(dtype)
-    centred = x - nanmean(x, axis=axis, keepdims=True)
+    lost = ddof if correction is None else correction
+    centre = nanmean(x, axis, keepdims=True, where=where) if mean is None else mean
+    centred = np.where(np.isnan(x), 0, x - centre)
     squares = np.abs(centred) ** 2 if x.dtype.kind == "c" else centred * centred
-    total = nansum(squares, axis=axis, keepdims=keepdims)
-    count = np.sum(~np.isnan(x), axis=axis, keepdims=keepdims)
-    enough = np.where(count > ddof, count - ddof, 1).astype(total.dtype)
-    return np.where(count > ddof, total / enough, np.nan)[()].astype(total.dtype)
+    total = np.sum(squares, axis=axis, keepdims=keepdims, where=where)
+    count = np.sum(~np.isnan(x), axis=axis, keepdims=keepdims, where=where)
+    enough = np.where(count > lost, count - lost, 1).astype(total.dtype)
+    return _put(np.where(count > lost, total / enough, np.nan)[()].astype(total.dtype), out)
 
 
 def nanstd(
-    a: Array, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False
+    a: Array, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Any = None, correction: Any = None,
 ) -> Array:
     """Standard deviation without NaNs."""
-    return np.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
+    squared = nanvar(
+        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
+    return _put(np.sqrt(squared), out)
 
 
-def nanmax(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+def nanmax(
+    a: Array, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> Array:
     """Greatest element that is not NaN; NaN if there is none."""
     x = np.asarray(a)
     if x.dtype.kind != "f":
-        return np.max(x, axis=axis, keepdims=keepdims)
-    found = np.max(np.where(np.isnan(x), -np.inf, x), axis=axis, keepdims=keepdims)
-    return np.where(np.all(np.isnan(x), axis=axis, keepdims=keepdims), np.nan, found)[()]
+        return np.max(x, axis, out, keepdims, initial=initial, where=where)
+    found = np.max(_filled(x, -np.inf), axis, None, keepdims, initial=initial, where=where)
+    return _put(_unless_all_nan(found, x, axis, keepdims, initial, where), out)
 
 
-def nanmin(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+def nanmin(
+    a: Array, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> Array:
     """Least element that is not NaN; NaN if there is none."""
     x = np.asarray(a)
     if x.dtype.kind != "f":
-        return np.min(x, axis=axis, keepdims=keepdims)
-    found = np.min(np.where(np.isnan(x), np.inf, x), axis=axis, keepdims=keepdims)
+        return np.min(x, axis, out, keepdims, initial=initial, where=where)
+    found = np.min(_filled(x, np.inf), axis, None, keepdims, initial=initial, where=where)
+    return _put(_unless_all_nan(found, x, axis, keepdims, initial, where), out)
+
+
+def _filled(a: Array, value: Any) -> Array:
+    """The elements with a value in place of each NaN."""
+    x = np.asarray(a)
+    return np.where(np.isnan(x), value, x) if x.dtype.kind in "fc" else x
+
+
+def _unless_all_nan(
+    found: Array, x: Array, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Array:
+    """What was found; NaN where there were only NaNs to choose from."""
+    if initial is not None:
+        return found
     return np.where(np.all(np.isnan(x), axis=axis, keepdims=keepdims), np.nan, found)[()]
+
+
+def _put(found: Array, out: Any) -> Array:
+    """The result, written to `out` where that is given."""
+    if out is None:
+        return found
+    out[...] = found
+    return out
 
 
 def nanargmax(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
@@ -324,6 +389,8 @@ def _lanes(a: Array, axis: Any) -> Array:
         return x.ravel()
     if isinstance(axis, int):
         return np.moveaxis(x, axis, -1)
+    if x.ndim == 0:
+        raise ValueError("axis 0 is out of bounds for array of dimension 0")
     axes = tuple([k % x.ndim for k in axis])
     rest = tuple([k for k in range(x.ndim) if k not in axes])
     moved = np.transpose(x, rest + axes)
@@ -339,7 +406,10 @@ def _with_axes(found: Array, a: Array, axis: Any, keepdims: bool, first: int = 0
     return np.expand_dims(found, tuple([first + k % rank for k in axes]))
 
 
-def median(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+def median(
+    a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
     """The middle of the sorted elements; NaN if there is a NaN."""
     x = _lanes(a, axis)
     n = x.shape[-1]
@@ -347,19 +417,22 @@ def median(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
     middle = np.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
     if x.dtype.kind == "f":
         middle = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], middle)[()]
-    return _with_axes(middle, a, axis, keepdims)
+    return _put(_with_axes(middle, a, axis, keepdims), out)
 
 
-def nanmedian(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+def nanmedian(
+    a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
     """The middle of the sorted elements that are not NaN."""
     x = _lanes(a, axis)
     if x.dtype.kind != "f":
-        return median(a, axis, keepdims)
+        return median(a, axis, out, False, keepdims)
     ordered = np.sort(x)
     count = np.sum(~np.isnan(x), axis=-1)
     low = _picked(ordered, np.maximum(count - 1, 0) // 2)
     high = _picked(ordered, np.where(count > 0, count // 2, 0))
-    return _with_axes((low + high) / 2.0, a, axis, keepdims)
+    return _put(_with_axes((low + high) / 2.0, a, axis, keepdims), out)
 
 
 def _picked(ordered: Array, places: Array) -> Array:
@@ -370,6 +443,8 @@ def _picked(ordered: Array, places: Array) -> Array:
     return flat[np.arange(flat.shape[0]), at].reshape(ordered.shape[:-1])[()]
 
 
+#: methods that give elements, and nothing between them
+_DISCRETE = ("lower", "higher", "nearest", "inverted_cdf")
 #: plotting positions (alpha, beta) of the continuous methods
 _CONTINUOUS = {
     "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
@@ -417,7 +492,7 @@ def quantile(
     below, above = ordered[low], ordered[high]
     weight = (place - whole).reshape(np.shape(place) + (1,) * (x.ndim - 1))
     found = below + (above - below) * weight
-    if method in ("lower", "higher", "nearest", "inverted_cdf"):
+    if method in _DISCRETE:
         found = below
     if x.dtype.kind == "f":
         found = np.where(np.isnan(ordered[-1]), ordered[-1], found)[()]
@@ -438,27 +513,34 @@ def percentile(
     return quantile(a, q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100, axis, method, keepdims)
 
 
-def nanquantile(a: Array, q: Any, axis: Any = None, keepdims: bool = False) -> Array:
-    """Quantiles (method 'linear') of the elements that are not NaN."""
+def nanquantile(
+    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Quantiles of the elements that are not NaN."""
     x = _lanes(a, axis)
     if x.dtype.kind != "f":
-        return quantile(a, q, axis, keepdims=keepdims)
+        return quantile(a, q, axis, method, keepdims=keepdims)
     _check_range(q)
     ordered = np.sort(x)
     count = np.sum(~np.isnan(x), axis=-1)
-    shares = np.reshape(np.asarray(q), -1)
+    last = np.maximum(count - 1, 0)
+    share = np.asarray(q) if np.ndim(q) else np.asarray(q).astype(x.dtype)
+    shares = np.reshape(share, -1)
     found = []
     for k in range(shares.shape[0]):
-        place = shares[k] * np.maximum(count - 1, 0)
+        place = np.clip(_position(shares[k], count, method), 0, last)
         low = np.floor(place).astype(np.int64)
-        high = np.minimum(low + 1, np.maximum(count - 1, 0))
-        below, above = _picked(ordered, low), _picked(ordered, high)
-        found.append((below + (above - below) * (place - low)).astype(x.dtype))
+        below, above = _picked(ordered, low), _picked(ordered, np.minimum(low + 1, last))
+        between = below + (above - below) * (place - low)
+        between = below if method in _DISCRETE else between
+        found.append(between if np.ndim(q) else between.astype(x.dtype))
     stacked = np.stack(found).reshape(np.shape(q) + x.shape[:-1])
     return _with_axes(stacked[()], a, axis, keepdims, np.ndim(q))
 
 
-def nanpercentile(a: Array, q: Any, axis: Any = None, keepdims: bool = False) -> Array:
-    """Quantiles (method 'linear') of the elements that are not NaN, in percent."""
+def nanpercentile(
+    a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Quantiles of the elements that are not NaN, in percent."""
     share = q / 100 if np.ndim(q) == 0 else np.asarray(q) / 100
-    return nanquantile(a, share, axis, keepdims)
+    return nanquantile(a, share, axis, method, keepdims)
