@@ -169,6 +169,8 @@ def cast(it: Interpreter, value: V.Value, dtype: V.Value | DType | None) -> V.Va
 
 def extent(it: Interpreter, value: V.Value, what: str = "an extent") -> Extent:
     """A non-negative int of the program as an extent."""
+    if isinstance(value, V.ArrayRef) and not value.type.shape:
+        value = it.result(it.builder.handle(it.atom(value)))
     known = extent_of(value)
     if known is not None:
         negative = it.program.guards.compare("<", known, 0)
@@ -191,7 +193,8 @@ def extent(it: Interpreter, value: V.Value, what: str = "an extent") -> Extent:
 
 def shape_of(it: Interpreter, value: V.Value) -> tuple[Extent, ...]:
     """A `shape` argument: an int or a sequence of ints."""
-    if V.number_type(value) is not None:
+    ty = V.tensor_type(value)
+    if ty is not None and not ty.shape:
         return (extent(it, value),)
     if isinstance(value, V.Known) and isinstance(value.value, (tuple, list)):
         return tuple(extent(it, V.Known(v)) for v in value.value)

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import (
     building,
@@ -210,6 +212,9 @@ class Close:
     def _array(self, value: V.ArrayRef) -> ResultTree:
         """An argument itself, a view of one, or a new array; each array of the program once."""
         root, view = value.root, value.view
+        if root.leaf is None and not value.type.shape:  # the program gives a number
+            key = self.keys.setdefault(root, len(self.keys))
+            return NodeResult("call", np.array, (), (self._certain(root, view),), key)
         known = [*self.attempt.roots.values(), *(r for r, steps in self.arrays if not steps)]
         others = [r for r in dict.fromkeys(known) if r is not root and r.may_alias(root)]
         if root.leaf is not None or not others:

@@ -202,7 +202,7 @@ def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _slice(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    return V.Slice(*args)
+    return V.Slice(*(operators.number(it, a) for a in args))
 
 
 def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import strides
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, operand
 from pyrelay.infer.contraction import matmul
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
-from pyrelay.infer.names_shape import transpose
+from pyrelay.infer.names_shape import reshape, transpose
+from pyrelay.infer.subscripts import get_item
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
 
@@ -44,6 +46,10 @@ def einsum(
             "each letter of einsum's result stands in it once, and in an operand",
         )
     extents = _extents(it, inputs, values)
+    if len(values) == 1 and isinstance(values[0], V.ArrayRef):
+        same = _diagonal_view(it, values[0], inputs[0], wanted)
+        if same is not None:
+            return same
     for k, letters_of in enumerate(inputs):
         values[k], inputs[k] = _simple(it, values[k], letters_of, extents)
     value, letters_now = values[0], inputs[0]
@@ -148,6 +154,21 @@ def _simple(
             value = _diagonal(it, value, first, second)
             letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + c
     return value, letters
+
+
+def _diagonal_view(
+    it: Interpreter, array: V.ArrayRef, letters: str, wanted: str
+) -> V.Value | None:
+    """The result where it is the diagonal of a square matrix, which can be written to."""
+    if len(letters) == 2 and len(wanted) == 1 == len(set(letters)) and (
+        strides.is_contiguous(it, array)
+    ):
+        size = array.type.shape[0]
+        if it.program.guards.equal(size, array.type.shape[1]) is True:
+            step = V.Scalar.of_extent(dims.add(size, 1))
+            flat = reshape(it, array, V.Known(-1))
+            return get_item(it, flat, V.Slice(V.NONE, V.NONE, step))
+    return None
 
 
 def _diagonal(it: Interpreter, value: V.Value, first: int, second: int) -> V.Value:

@@ -10,7 +10,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import calls, choice, lists, names, progress, random_state, sets, text
 from pyrelay.infer import values as V
-from pyrelay.infer.adapters import cast, dtype_of
+from pyrelay.infer.adapters import cast, dtype_of, operand
 from pyrelay.infer.handling import catches
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.in_python import python_math
@@ -61,7 +61,9 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
             from pyrelay.infer.names_shape import view
 
             whole = TensorType(ty.dtype, (ty.size,))
-            return view(it, obj, "reshape", whole, shape=whole.shape)
+            flat = view(it, obj, "reshape", whole, shape=whole.shape)
+            assert isinstance(flat, V.ArrayRef)
+            return V.Flat(flat.root, flat.view, flat.type)
         case "real":
             return _part(it, obj, "real") if ty.dtype.kind == "c" else obj
         case "imag":
@@ -89,7 +91,9 @@ def set_attribute(it: Interpreter, array: V.ArrayRef, name: str, value: V.Value)
         return False
     target = _tensor_attribute(it, array, name)
     assert target is not None
-    if name == "flat" and V.tensor_type(value) is not None and it.tensor(value).shape:
+    if name == "flat":
+        value = operand(it, value)
+    if name == "flat" and it.tensor(value).shape:
         from pyrelay.infer.calls import call as call_value
         from pyrelay.infer.in_python.placement import refilled
 

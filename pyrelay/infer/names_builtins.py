@@ -25,7 +25,7 @@ from pyrelay.infer.operators import (
     compare,
     either,
     extent_of,
-    number_of_enum,
+    number,
     raised,
 )
 from pyrelay.infer.text import ask, is_text
@@ -39,7 +39,7 @@ ZERO, ONE = V.Known(0), V.Known(1)
 def range_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = ONE) -> V.Value:
     """range(stop) or range(start, stop, step)."""
     start, stop = (ZERO, a) if b == V.NONE else (a, b)
-    start, stop, c = (number_of_enum(v) for v in (start, stop, c))
+    start, stop, c = (number(it, v) for v in (start, stop, c))
     for value in (start, stop, c):
         ty = V.number_type(value)
         if ty is None or ty.dtype.kind not in "iub":
@@ -263,8 +263,8 @@ def slice_(it: Interpreter, *bounds: V.Value) -> V.Value:
     if not 1 <= len(bounds) <= 3:
         raise it.failure(errors.SignatureError, "slice() takes one to three arguments")
     if len(bounds) == 1:
-        return V.Slice(V.NONE, bounds[0], V.NONE)
-    return V.Slice(*bounds, *[V.NONE] * (3 - len(bounds)))
+        return V.Slice(V.NONE, number(it, bounds[0]), V.NONE)
+    return V.Slice(*(number(it, b) for b in bounds), *[V.NONE] * (3 - len(bounds)))
 
 
 @handles(float)

@@ -16,6 +16,7 @@ from pyrelay.infer.adapters import (
     shape_of,
     to_array,
 )
+from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.operators import binary, compare, extent_of
@@ -25,9 +26,19 @@ FALSE, TRUE = V.Known(False), V.Known(True)
 ZERO, ONE = V.Known(0), V.Known(1)
 
 
+def of_no_axes(it: Interpreter, value: V.Value) -> V.Value:
+    """A number as the array of no axes that a program asked for; anything else as it is.
+
+    In functions of ours, which are NumPy's seen from within, it stays a number.
+    """
+    if V.number_type(value) is None or is_our_own(it):
+        return value
+    return it.new_array(it.atom(value))
+
+
 def _filled(it: Interpreter, value: Any, shape: V.Value, dtype: V.Value) -> V.Value:
     target = dtype_of(it, dtype) or types.f64
-    return it.result(it.builder.full(value, shape_of(it, shape), target))
+    return of_no_axes(it, it.result(it.builder.full(value, shape_of(it, shape), target)))
 
 
 @handles(np.zeros, np.empty)
@@ -53,12 +64,10 @@ def full(
     """np.full."""
     value = operand(it, fill_value)
     target = dtype_of(it, dtype) or it.tensor(value).dtype
-    return it.result(
-        it.builder.handle(
-            it.emit("broadcast_to", it.builder.cast(it.atom(value), target),
-                    shape=shape_of(it, shape))
-        )
+    filled = it.call(
+        "broadcast_to", it.builder.cast(it.atom(value), target), shape=shape_of(it, shape)
     )
+    return of_no_axes(it, filled)
 
 
 def _like(value: Any) -> Any:
@@ -69,7 +78,7 @@ def _like(value: Any) -> Any:
         ty = it.tensor(operand(it, a))
         target = dtype_of(it, dtype) or ty.dtype
         extents = ty.shape if shape == V.NONE else shape_of(it, shape)
-        return it.result(it.builder.full(value, extents, target))
+        return of_no_axes(it, it.result(it.builder.full(value, extents, target)))
 
     return handler
 
@@ -88,7 +97,7 @@ def full_like(
     target = dtype_of(it, dtype) or ty.dtype
     value = cast(it, operand(it, fill_value), target)
     extents = ty.shape if shape == V.NONE else shape_of(it, shape)
-    return it.call("broadcast_to", value, shape=extents)
+    return of_no_axes(it, it.call("broadcast_to", value, shape=extents))
 
 
 @handles(np.array)
@@ -103,7 +112,7 @@ def array(
         made = cast(it, to_array(it, object), dtype)
     missing = it.static(ndmin, "ndmin") - it.tensor(made).rank
     if missing <= 0:
-        return made
+        return of_no_axes(it, made)
     return it.call("expand_dims", made, axes=tuple(range(missing)))
 
 
@@ -119,7 +128,7 @@ def ascontiguousarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V
 def asarray(it: Interpreter, a: V.Value, dtype: V.Value = V.NONE) -> V.Value:
     """np.asarray: the same array if it is one of that dtype."""
     value = a if isinstance(a, V.ArrayRef) else to_array(it, a)
-    return cast(it, value, dtype)
+    return of_no_axes(it, cast(it, value, dtype))
 
 
 @handles(np.astype)

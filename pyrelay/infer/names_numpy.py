@@ -21,7 +21,7 @@ from pyrelay.infer.attributes import get_attribute
 from pyrelay.infer.contraction import dot, matmul
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import elementwise, handles, lookup, of_ufunc
-from pyrelay.infer.names_creation import eye
+from pyrelay.infer.names_creation import eye, of_no_axes
 from pyrelay.infer.names_shape import ravel, swapaxes
 from pyrelay.infer.operators import binary
 from pyrelay.ir import types
@@ -47,10 +47,10 @@ def where(
     cond = cast(it, operand(it, condition), types.bool_)
     a, b = operand(it, x), operand(it, y)
     dtype, _ = types.promote((it.tensor(a), it.tensor(b)))
-    return it.call(
+    return of_no_axes(it, it.call(
         "where", strong(it, cond), it.builder.cast(it.atom(a), dtype),
         it.builder.cast(it.atom(b), dtype),
-    )
+    ))
 
 
 @handles(np.clip)

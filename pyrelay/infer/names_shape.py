@@ -25,6 +25,7 @@ from pyrelay.infer.adapters import (
 from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
+from pyrelay.infer.names_creation import of_no_axes
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
 
@@ -103,7 +104,7 @@ def reshape(
         a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it
     if it.program.guards.equal(ty.size, result.size) is None:
         a = _of_size(it, a, result.size)
-    return view(it, a, "reshape", result, shape=result.shape)
+    return of_no_axes(it, view(it, a, "reshape", result, shape=result.shape))
 
 
 def _of_size(it: Interpreter, a: V.Value, size: Any) -> V.Value:
@@ -212,7 +213,7 @@ def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
     if not axes:
         return a
     result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
-    return view(it, a, "squeeze", result, axes=axes)
+    return of_no_axes(it, view(it, a, "squeeze", result, axes=axes))
 
 
 @handles(np.broadcast_to)

@@ -122,6 +122,13 @@ def number_of_enum(value: V.Value) -> V.Value:
     return value
 
 
+def number(it: Interpreter, value: V.Value) -> V.Value:
+    """The number of an array of no axes or of a member of an IntEnum; anything else unchanged."""
+    if isinstance(value, V.ArrayRef) and not value.type.shape:
+        return it.result(it.builder.handle(it.atom(value)))
+    return number_of_enum(value)
+
+
 def _with_poly(op: str, x: V.Value, y: V.Value, result: V.Value) -> V.Value:
     """A sum, difference or product of loop indices and extents keeps its polynomial."""
     if op not in ("+", "-", "*") or not isinstance(result, V.Scalar):

@@ -17,7 +17,15 @@ from pyrelay.infer.handling import catches
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.open_keys import key_of
-from pyrelay.infer.operators import binary, compare, extent_of, number_of_enum, poly_of, raised
+from pyrelay.infer.operators import (
+    binary,
+    compare,
+    extent_of,
+    number,
+    number_of_enum,
+    poly_of,
+    raised,
+)
 from pyrelay.infer.protocols import special
 from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import dims, types
@@ -43,13 +51,17 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         return distribute(
             it, key, lambda case: get_item(it, obj, case), lambda c: sample(it, obj)[c]
         )
+    if not isinstance(obj, V.ArrayRef):
+        key = number(it, key)
     match obj:
         case V.ArrayRef() if _is_flag(key):
             return it.new_array(it.atom(_if_true(it, obj, key)))
         case V.ArrayRef():
-            return _index_array(it, obj, number_of_enum(key), checked)
+            part = _index_array(it, obj, number_of_enum(key), checked)
+            copied = isinstance(obj, V.Flat) and isinstance(part, V.ArrayRef)
+            return it.new_array(it.atom(part)) if copied else part
         case V.Tuple(items):
-            return choice.item(it, items, number_of_enum(key), "tuple")
+            return choice.item(it, items, key, "tuple")
         case V.Scalar(ty) if not ty.weak and not _expand(it, key, 0):
             return obj  # an array of no axes is a number here
         case V.Ref(root) if root.kind == "list":

@@ -128,6 +128,11 @@ class ArrayRef:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Flat(ArrayRef):
+    """`array.flat`: written to as a view of the elements, but its items are copies."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Tuple:
     """A tuple; `cls` is the class of a namedtuple."""
 

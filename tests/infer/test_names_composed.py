@@ -104,6 +104,16 @@ np.polynomial.Polynomial(v)(x), np.polynomial.Polynomial(v).deriv()(s)
 np.polynomial.chebyshev.chebval(x, v), np.polynomial.legendre.legval(s, v)
 np.polynomial.hermite.hermval(x, v), np.polynomial.hermite_e.hermeval(x, v)
 np.polynomial.laguerre.lagval(x, v), np.polynomial.polynomial.polyint(v)
+np.array(s), np.asarray(n), np.zeros(()), np.full((), s), np.ones_like(s), x[:1].squeeze()
+np.where(s > 0, s, t), np.where(s > 0, s, t) + 1, np.where(x > 1, 1, 0)
+p = np.array(s); q = p; q += 1; (p, float(q), [p, q], p.shape, p.item())
+p = np.zeros(()); p[...] = s; p[()] += n; p
+L[np.array(n - 4)], x[: np.where(s > 0, 1, 2)], [k for k in range(np.array(3))], np.eye(np.array(2))
+isinstance(np.where(s > 0, 1.0, 2.0), np.ndarray), max(np.array(s), 0.5), "a" * np.array(2)
+p = A.flat[:]; p[0] = 9.0; A.flat[2] += 1.0; A.flat[::5] = 0.0; (A, p)
+A.flat = [1.0, 2.0]; A
+p = np.einsum('ii->i', Q); p[:] = 9.0; Q
+p = np.einsum('ij->ji', A); p[0, 1] = 9.0; A
 p, q = np.polynomial.legendre.leggauss(5); np.sum(q * np.exp(s * p))
 """
 
@@ -138,6 +148,9 @@ statistics.mean(L) * statistics.stdev(L)
 statistics.geometric_mean(L) + statistics.harmonic_mean(L)
 statistics.correlation(L, [s, t, 5.0]) + statistics.linear_regression(L, [s, t, 5.0]).intercept
 copy.deepcopy([x, y])[1] * x
+np.where(s > 0, s * t, t) * np.array(s)
+p = np.zeros(()); p[...] = s; p += s * t; p
+p = np.einsum('ii->i', Q); p *= p; Q
 np.unwrap(x * 3)
 np.poly1d(v)(x) * np.poly1d(v).deriv()(s)
 np.polynomial.chebyshev.chebval(x, v) + np.polynomial.legendre.legval(x, v)
