@@ -11,6 +11,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.handling import certain
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import extent_of
 from pyrelay.ir import dims, types
@@ -103,9 +104,11 @@ def concatenate(it: Interpreter, parts: Sequence[V.Value], axis: int) -> V.Value
 def normal_axis(it: Interpreter, axis: int, rank: int) -> int:
     """The axis counted from the front. Raises InvalidValueError if there is no such axis."""
     if not -rank <= axis < rank:
-        raise it.failure(
-            errors.InvalidValueError,
-            f"axis {axis} is out of bounds for an array with {rank} ax{'i' if rank == 1 else 'e'}s",
+        text = f"axis {axis} is out of bounds for an array with {rank} ax"
+        text += "is" if rank == 1 else "es"
+        raise certain(
+            it, it.failure(errors.InvalidValueError, text), ValueError,
+            f"axis {axis} is out of bounds for array of dimension {rank}",
         )
     return axis % rank if rank else 0
 

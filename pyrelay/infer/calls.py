@@ -126,7 +126,15 @@ def call_known(
     if not known and isinstance(getattr(fn, "__self__", None), str):
         return text.method(it, V.Known(fn.__self__), fn.__name__, args, keywords)
     if known and _is_pure(fn):
-        return V.Known(fn(*(a.value for a in args), **{k: v.value for k, v in keywords.items()}))  # type: ignore[union-attr]
+        named = {k: v.value for k, v in keywords.items()}  # type: ignore[union-attr]
+        try:
+            return V.Known(fn(*(a.value for a in args), **named))  # type: ignore[union-attr]
+        except (ArithmeticError, LookupError, ValueError) as error:
+            from pyrelay.infer.operators import raised
+
+            raise raised(it, error) from None
+        except TypeError as error:
+            raise it.failure(errors.TypeMismatchError, str(error)) from None
     raise unsupported(it, fn)
 
 

@@ -27,6 +27,7 @@ from pyrelay.infer import (
     trees,
 )
 from pyrelay.infer import values as V
+from pyrelay.infer.handling import certain
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.truth import truth
@@ -218,10 +219,12 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
     items = sequence_of(it, value)
     if len(items) < wanted or (len(items) > wanted and not starred):
         problem = "too many" if len(items) > wanted else "not enough"
-        raise it.failure(
-            errors.InvalidValueError,
-            f"{problem} values to unpack: expected {wanted}{' at least' if starred else ''}, got "
-            f"{len(items)}",
+        least = " at least" if starred else ""
+        given = f", got {len(items)}" if len(items) < wanted else ""
+        text = f"{problem} values to unpack: expected {wanted}{least}, got {len(items)}"
+        raise certain(
+            it, it.failure(errors.InvalidValueError, text), ValueError,
+            f"{problem} values to unpack (expected{least} {wanted}{given})",
         )
     if not starred:
         return list(items)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pyrelay import errors
 from pyrelay.infer import text
@@ -99,6 +99,27 @@ def catches(it: Interpreter, cls: type[BaseException]) -> bool:
     return it.guarded and any(
         issubclass(cls, classes) for handling in it.handling for classes, _ in handling.catches
     )
+
+
+def certain(
+    it: Interpreter, error: errors.PyrelayError, cls: type[BaseException], *args: Any
+) -> errors.PyrelayError:
+    """The error of a line that surely raises `cls(*args)` in plain Python.
+
+    Within a `try` that catches it, it is none: the exception goes to the handler.
+    """
+    if catches(it, cls):
+        raise_to_handler(it, cls, tuple(map(V.Known, args)))
+    return error
+
+
+def without_words(
+    it: Interpreter, error: errors.PyrelayError, cls: type[BaseException]
+) -> errors.PyrelayError:
+    """As `certain`, where the words of the exception are not ours: no handler may look at them."""
+    if any(handling.looks_at(cls) for handling in it.handling):
+        return error
+    return certain(it, error, cls, error.message)
 
 
 def raise_to_handler(

@@ -363,7 +363,12 @@ class Interpreter:
                     ) from None
                 atoms = refined
             except RelationError as error:
-                raise self.relation_failure(error, record) from None
+                failure = self.relation_failure(error, record)
+                if error.kind == "shape" and record.name in _AS_IN_NUMPY:
+                    from pyrelay.infer.handling import without_words
+
+                    raise without_words(self, failure, ValueError) from None
+                raise failure from None
 
     def _refuse_half(self, op: Op, operands: Sequence[Any]) -> None:
         """Raise TypeMismatchError for what NumPy computes in float16: bools and 8-bit integers."""
@@ -654,6 +659,13 @@ class Interpreter:
             return f"'{rhs.attrs['op']}{suffix}'"
         return f"'{op.name}'"
 
+
+#: ops that take the shapes that NumPy's functions take
+_AS_IN_NUMPY = frozenset((
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "maximum",
+    "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "where", "matmul", "concatenate", "hypot", "arctan2",
+))
 
 VALUE_CLASSES = (
     V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Text, V.Raised, V.Slice, V.Closure, V.Method,

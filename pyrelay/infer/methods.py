@@ -364,7 +364,7 @@ def _list_pop(it: Interpreter, x: V.Ref, index: V.Value = V.Known(-1)) -> V.Valu
     items = list(it.content(x.root))
     at = it.static(index, "the index of a list")
     if not -len(items) <= at < len(items):
-        if it.conditional:
+        if it.conditional or catches(it, IndexError):
             text = "pop index out of range" if items else "pop from empty list"
             raise raised(it, IndexError(text))
         raise it.failure(errors.IndexRangeError, "pop from an empty list" if not items else

@@ -14,6 +14,7 @@ from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import is_our_own, of_class
 from pyrelay.infer.calls import call, unsupported
 from pyrelay.infer.generators import collected, is_generator, iterator
+from pyrelay.infer.handling import certain
 from pyrelay.infer.in_python import containers, iteration, python_math
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
@@ -108,7 +109,11 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
             method = of_class(it, cls, "__len__")
             if method is not None:
                 return call(it, V.Known(method), (x,), {})
-    raise it.failure(errors.TypeMismatchError, f"{V.describe(x)} has no len()")
+    failure = it.failure(errors.TypeMismatchError, f"{V.describe(x)} has no len()")
+    cls = class_of(x)
+    if cls is None or hasattr(cls, "__len__"):
+        raise failure
+    raise certain(it, failure, TypeError, f"object of type '{cls.__name__}' has no len()")
 
 
 def _count_of(it: Interpreter, x: V.Value) -> V.Value:
@@ -323,7 +328,8 @@ def converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.V
         except (ValueError, OverflowError) as error:
             raise raised(it, error) from None
         except TypeError as error:
-            raise it.failure(errors.TypeMismatchError, str(error)) from None
+            failure = it.failure(errors.TypeMismatchError, str(error))
+            raise certain(it, failure, TypeError, *error.args) from None
     own = protocols.special(it, x, f"__{cls.__name__}__")
     if own is not None:
         return own
@@ -429,7 +435,8 @@ def _extreme(
     if not items:
         if default is not V.NONE:
             return default
-        raise it.failure(errors.InvalidValueError, in_python.nothing_to_choose[word])
+        text = in_python.nothing_to_choose[word]
+        raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
     from pyrelay.infer.control import branch
 
     best = items[0]

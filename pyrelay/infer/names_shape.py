@@ -22,6 +22,7 @@ from pyrelay.infer.adapters import (
     stack,
     strong,
 )
+from pyrelay.infer.handling import without_words
 from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
@@ -95,10 +96,11 @@ def reshape(
         given.insert(known[0], missing)
     result = TensorType(ty.dtype, tuple(given))
     if it.program.guards.equal(ty.size, result.size) is False:
-        raise it.failure(
+        failure = it.failure(
             errors.ShapeError, f"cannot reshape {ty} into shape ({_spell(given)})",
             notes=(f"{dims.show(ty.size)} elements are not {dims.show(result.size)}",),
         )
+        raise without_words(it, failure, ValueError)
     axes = strides.of_view(it, a) if isinstance(a, V.ArrayRef) else None
     if axes is None or strides.reshaped(it, axes, result.shape) is None:
         a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it

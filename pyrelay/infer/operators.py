@@ -174,7 +174,10 @@ def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
     except (ArithmeticError, ValueError) as error:
         raise raised(it, error) from None
     except TypeError as error:
-        raise it.failure(errors.TypeMismatchError, str(error)) from None
+        from pyrelay.infer.handling import certain
+
+        failure = it.failure(errors.TypeMismatchError, str(error))
+        raise certain(it, failure, TypeError, *error.args) from None
 
 
 def _on_extents(op: str, x: V.Value, y: V.Value) -> V.Value | None:

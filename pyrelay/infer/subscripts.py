@@ -298,8 +298,8 @@ def index_atom(
         if low and high:
             own = isinstance(item, V.Scalar) and item.atom is not None
             return it.atom(item) if own else it.builder.extent(known).atom
-        certain = not it.conditional and extent_of(item) is not None
-        if certain and (low is False or high is False):
+        sure = not it.conditional and extent_of(item) is not None
+        if sure and (low is False or high is False) and not catches(it, IndexError):
             raise it.failure(
                 errors.IndexRangeError,
                 f"index {_shown(item)} is out of bounds for axis {axis} with size "

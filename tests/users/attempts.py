@@ -684,3 +684,34 @@ def appends_until_it_raises(n):
     except ValueError:
         out.append(3)
     return len(out)
+
+
+@use((np.array([3.0, 1.0, 2.0]),), wrt=(0,))
+def failures_known_beforehand(x):
+    found = []
+    try:
+        found.append(x[10])
+    except IndexError as error:
+        found.append(str(error))
+    try:
+        first, second = [x[0], x[1], x[2]]
+        found.append(first + second)
+    except ValueError as error:
+        found.append(str(error))
+    try:
+        count = len(x[0])
+    except TypeError:
+        count = 1
+    try:
+        x = x.reshape(7, 7)
+    except ValueError:
+        x = x * 2.0
+    try:
+        x = np.concatenate([x, np.ones((2, 2))])
+    except ValueError:
+        x = x + np.max(x)
+    try:
+        found.append("abc".index("z") + [].pop() + max([]))
+    except (ValueError, IndexError):
+        found.append(x.sum())
+    return found, count, x
