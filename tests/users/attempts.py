@@ -688,16 +688,16 @@ def appends_until_it_raises(n):
 
 @use((np.array([3.0, 1.0, 2.0]),), wrt=(0,))
 def failures_known_beforehand(x):
-    found = []
+    total = 0.0
     try:
-        found.append(x[10])
-    except IndexError as error:
-        found.append(str(error))
+        total += x[10]
+    except IndexError:
+        total += x[0] * x[1]
     try:
         first, second = [x[0], x[1], x[2]]
-        found.append(first + second)
+        total += first + second
     except ValueError as error:
-        found.append(str(error))
+        total += x[2] * len(str(error))
     try:
         count = len(x[0])
     except TypeError:
@@ -711,7 +711,7 @@ def failures_known_beforehand(x):
     except ValueError:
         x = x + np.max(x)
     try:
-        found.append("abc".index("z") + [].pop() + max([]))
-    except (ValueError, IndexError):
-        found.append(x.sum())
-    return found, count, x
+        total += "abc".index("z") + max([])
+    except ValueError:
+        total += x.sum()
+    return total, count, x
