@@ -95,12 +95,22 @@ def of_pyrelay(function: Any) -> bool:
     return str(function.__globals__.get("__name__")).startswith("pyrelay.")
 
 
+#: Modules that numerical code forgets to import, by the names that it gives them.
+_MODULES = {
+    "np": "numpy as np", "pyrelay": "pyrelay",
+    **{name: name for name in ("math", "cmath", "itertools", "functools", "operator", "random",
+                               "collections", "heapq", "bisect", "time", "numpy", "copy")},
+}  # fmt: skip
+
+
 def _undefined(it: Interpreter, name: str, known: Sequence[str]) -> errors.PyrelayError:
     import difflib
 
     own = [v.name for v in it.frame.env]
     close = difflib.get_close_matches(name, [*own, *known], n=1)
     hints = (f"did you mean {close[0]!r}?",) if close else ()
+    if name in _MODULES:
+        hints = (f"import {_MODULES[name]} at the top of the file",)
     return it.failure(errors.UndefinedNameError, f"name {name!r} is not defined", hints=hints)
 
 

@@ -170,6 +170,11 @@ def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
     if refused is not None:
         text, hint = refused
         return it.failure(errors.UnsupportedOperationError, text, hints=(hint,))
+    if not callable(fn):
+        return it.failure(
+            errors.TypeMismatchError, f"{V.describe(V.Known(fn))} cannot be called",
+            notes=(f"it is {fn!r}",) if isinstance(fn, (int, float, complex, str)) else (),
+        )
     name = str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", type(fn).__name__))
     module = getattr(fn, "__module__", None) or type(fn).__module__
     full = name if module in (None, "builtins") else f"{module}.{name}"

@@ -247,11 +247,21 @@ def atleast_1d(it: Interpreter, *arys: V.Value) -> V.Value:
     return found[0] if len(found) == 1 else V.Tuple(tuple(found))
 
 
+def _refuse_second_array(it: Interpreter, name: str, arrays: V.Value, axis: V.Value) -> None:
+    """Arrays given one by one, the second of which would be the axis."""
+    if isinstance(arrays, V.ArrayRef) and isinstance(axis, V.ArrayRef):
+        raise it.failure(
+            errors.TypeMismatchError, f"np.{name} takes the arrays in one list or tuple",
+            hints=(f"write np.{name}([a, b])",),
+        )
+
+
 @handles(np.concatenate, np.concat)
 def np_concatenate(
     it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, dtype: V.Value = V.NONE
 ) -> V.Value:
     """np.concatenate."""
+    _refuse_second_array(it, "concatenate", arrays, axis)
     content = lists.growing_content(it, arrays)
     if content is not None:
         at = None if axis == V.NONE else it.static(axis, "the axis")
@@ -271,10 +281,19 @@ def np_stack(
     it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, *, dtype: V.Value = V.NONE
 ) -> V.Value:
     """np.stack."""
+    _refuse_second_array(it, "stack", arrays, axis)
     content = lists.growing_content(it, arrays)
     if content is not None:
         return cast(it, lists.stacked(it, content, it.static(axis, "the axis")), dtype)
     parts = [operand(it, v) for v in nested_items(it, arrays)]
+    kinds = [it.tensor(part) for part in parts]
+    other = next((k for k in kinds if k.rank != kinds[0].rank), None)
+    if other is not None:
+        raise it.failure(
+            errors.ShapeError, f"all arrays to stack must have the same shape: {kinds[0]} and "
+            f"{other} differ",
+            hints=("use np.concatenate to join arrays along an axis that they have",),
+        )
     return cast(it, stack(it, parts, it.static(axis, "the axis")), dtype)
 
 

@@ -79,6 +79,7 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
     x, y = number_of_enum(x), number_of_enum(y)
+    x, y = _beside_an_array(it, x, y), _beside_an_array(it, y, x)
     exact = _on_extents(op, x, y)
     if exact is not None:
         return exact
@@ -112,6 +113,18 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return power(it, x, y)
     result = it.call(_OPS[op], *_python_bools(it, op, x, y))
     return _with_poly(op, x, y, result)
+
+
+def _beside_an_array(it: Interpreter, value: V.Value, other: V.Value) -> V.Value:
+    """A list or tuple whose other operand is an array as the array that NumPy makes of it."""
+    listed = _is_list(value) or (isinstance(value, V.Tuple) and value.cls is None) or (
+        isinstance(value, V.Known) and isinstance(value.value, tuple)
+    )
+    if not listed or not isinstance(other, V.ArrayRef) or not other.type.shape:
+        return value
+    from pyrelay.infer.adapters import operand
+
+    return operand(it, value)
 
 
 def number_of_enum(value: V.Value) -> V.Value:
@@ -505,6 +518,8 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     changed = sets.inplace(it, op, x, y) or protocols.inplace(it, op, x, y)
     if changed is not None:
         return changed
+    if _is_list(x) and isinstance(y, V.ArrayRef) and y.type.shape:
+        return binary(it, op, x, y)  # the array is asked first, so that the name becomes an array
     if (_is_list(x) and op == "+") or (_is_dict(x) and op == "|"):
         from pyrelay.infer.attributes import call_method
 

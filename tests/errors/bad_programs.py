@@ -46,6 +46,14 @@ def model(x, w):
     ),
     "matmul_mismatch": ("\ndef f(x, w):\n    return x @ w\n", (A43, A4)),
     "matmul_of_a_scalar": ("\ndef f(x):\n    return x @ 2.0\n", (A43,)),
+    "call_of_a_number": (
+        "\ndef f(x):\n    scale = 3\n    return scale(x)\n", (X,),
+    ),
+    "module_that_is_not_imported": ("\ndef f(x):\n    return math.sqrt(x[0])\n", (X,)),
+    "concatenate_without_a_list": (
+        "\ndef f(x, y):\n    return np.concatenate(x, y)\n", (X, X),
+    ),
+    "stack_of_two_ranks": ("\ndef f(x, y):\n    return np.stack([x, y])\n", (A4, A43)),
     "undefined_name": (
         """
 def f(values):

@@ -40,3 +40,17 @@ def grids_are_fresh(m):
     sparse, _ = np.meshgrid(m[0], m[1], sparse=True, copy=False)
     m[0] -= 1
     return x, y, sparse * 1
+
+
+SHIFTS = (1.0, 2.0, 3.0)
+
+
+@use((M, [1.0, 2.0, 3.0]), wrt=(0, 1))
+def lists_beside_arrays(m, weights):
+    items = [0.5]
+    items += m[0]
+    m[2] *= (1, 0, -1)
+    return (
+        m + weights, [1, 2, 3] * m, m @ [1.0, 0.0, 2.0], (1, 2, 3) - m[0], m[1] ** [1, 2, 3],
+        items, m * SHIFTS, m[1] > [1, 9, 4], [[1], [2], [3]] + m,
+    )
