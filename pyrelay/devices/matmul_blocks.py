@@ -35,6 +35,7 @@ from pyrelay.devices.matmul_tiles import Code, Shape, dots, lines, pack, tile, t
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
 # most 32 KiB) stays in the first cache, a band of a (a multiple of the tiles' 8, 6 or 4 rows) and
 # what fits of a group of panels in the second.
+_NARROW_LINE = 2048  # bytes from one row of a to the next, up to which bands are not packed
 _PACKED_ROWS = 8  # rows of a that are packed at a time, of which the next overwrite what is extra
 
 Sizes = tuple[int, int, int]
@@ -231,7 +232,7 @@ class Product:
                         self._few_rows()
                         self._finish(self.i0, self.i1, self.j0, self.j1)
                     with no:
-                        self._blocked(self.b_turned | ((rows > 32) & (self.n > 64)))
+                        self._blocked(self.b_turned | ((rows > 32) & (self.n >= 4 * self.lanes)))
 
     def _vector_dots(
         self, vector: Word, matrix: Word, line: Word, out: Word, length: Word
@@ -294,8 +295,10 @@ class Product:
 
     def _blocked(self, packs: Flag) -> None:
         """The general case: both operands packed, ``b`` into panels two vectors wide, ``a`` into
-        bands; or, where packing would not pay, read in place."""
+        bands, unless its rows lie near each other; or, where packing would not pay, read in place.
+        """
         f = self.f
+        near = ~self.a_turned & (self.a_line <= _NARROW_LINE // self.size)
         with self.over(self.j0, self.j1, self.group) as g0:
             g1 = f.smaller(self.j1, g0 + self.group)
             with self.depths() as (k0, depth, keep), f.either(packs) as (packed, in_place):
@@ -303,14 +306,11 @@ class Product:
                     self._pack_b(g0, g1, k0, depth)
                     with self.over(self.i0, self.i1, self.band) as h0:
                         h1 = f.smaller(self.i1, h0 + self.band)
-                        self._pack_a(h0, h1, k0, depth)
-                        with (
-                            self.over(g0, g1, 2 * self.lanes) as j,
-                            self.over(h0, h1, self.rows) as i,
-                        ):
-                            lines = self._lines(i - h0), 1, self.rows
-                            panel = self._panel(j - g0), 2 * self.lanes
-                            self._tile(True, self.rows, i, j, lines, panel, depth, keep, h1, g1)
+                        with f.either(near) as (in_rows, apart):
+                            with in_rows:
+                                self._band(h0, h1, g0, g1, k0, depth, keep)
+                            with apart:
+                                self._packed_band(h0, h1, g0, g1, k0, depth, keep)
                         with f.when(k0 + depth >= self.k):
                             self._finish(h0, h1, g0, g1)
                 with in_place:
@@ -326,6 +326,30 @@ class Product:
                         )  # fmt: skip
                     with f.when(k0 + depth >= self.k):
                         self._finish(self.i0, self.i1, g0, g1)
+
+    def _packed_band(
+        self, h0: Word, h1: Word, g0: Word, g1: Word, k0: Word, depth: Word, keep: Word
+    ) -> None:
+        """Rows ``h0`` to ``h1`` of a, packed, times panels ``g0`` to ``g1``."""
+        self._pack_a(h0, h1, k0, depth)
+        with self.over(g0, g1, 2 * self.lanes) as j, self.over(h0, h1, self.rows) as i:
+            lines = self._lines(i - h0), 1, self.rows
+            panel = self._panel(j - g0), 2 * self.lanes
+            self._tile(True, self.rows, i, j, lines, panel, depth, keep, h1, g1)
+
+    def _band(
+        self, h0: Word, h1: Word, g0: Word, g1: Word, k0: Word, depth: Word, keep: Word
+    ) -> None:
+        """The same with rows of a where they lie."""
+        f, wide = self.f, 2 * self.lanes
+        with self.over(g0, g1, wide) as j, self.over(h0, h1, self.rows) as i:
+            a = self.at(self.a, i * self.a_row + k0 * self.a_step)
+            out = self.at(self.c, i * self.c_line + j)
+            self.write(
+                tile, self.shape(self.rows, 2), a, self.a_row, self.a_step, self._panel(j - g0),
+                wide, out, self.c_line, depth, f.smaller(h1 - i, self.rows),
+                f.smaller(g1 - j, wide), keep, padded=True,
+            )  # fmt: skip
 
     def _tile(
         self, packed: bool, tall: int, i: Word, j: Word, a: tuple[Word | int, ...],
