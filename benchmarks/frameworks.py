@@ -8,7 +8,7 @@ would only leave an empty cell behind.
 
 from __future__ import annotations
 
-from benchmarks.programs import arrays, image_networks, networks, rows, trees
+from benchmarks.programs import arrays, gradients, image_networks, networks, rows, trees
 
 OURS = "pyrelay"
 REFERENCE = "numpy"
@@ -23,8 +23,11 @@ MODULES = {
 }
 
 _LOOPS = frozenset(
-    {"stores", "stores_gradient", "escape", "nest", *arrays.PROGRAMS, *rows.PROGRAMS}
-)
+    {
+        "stores", "stores_gradient", "escape", "nest", *arrays.PROGRAMS, *rows.PROGRAMS,
+        *gradients.GRADIENTS,
+    }
+)  # fmt: skip
 _SCALARS = frozenset({"newton", "fibonacci", "depth"})
 _TREES = frozenset({*trees.PROGRAMS, "tree_lstm_gradient"})
 _IMAGES = frozenset(image_networks.FORWARD)
@@ -37,11 +40,13 @@ _RECURRENT = frozenset(
 
 WITHOUT: dict[str, frozenset[str]] = {
     # Nobody has derived these by hand; the results of a peer check them.
-    "numpy": frozenset(networks.GRADIENTS),
+    "numpy": frozenset({*networks.GRADIENTS, *gradients.GRADIENTS}),
     # No derivatives, no objects, no vector mathematics: what it is for is loops.
-    "numba": frozenset({*networks.FORWARD, "depth"}) | _TREES | _IMAGES | _GRADIENTS,
+    "numba": frozenset({*networks.FORWARD, *gradients.GRADIENTS, "depth"}) | _TREES | _IMAGES
+    | _GRADIENTS,
     # Recursion, and loops that neither `scan` nor `while_loop` says without being another program.
-    "jax": frozenset({"escape", "nest", "sieve", "fibonacci", "depth", *rows.PROGRAMS}) | _TREES,
+    "jax": frozenset({"escape", "nest", "sieve", "fibonacci", "depth", "fixed_points_gradient"})
+    | frozenset(rows.PROGRAMS) | _TREES,
     # A tensor's element costs microseconds: such loops would take minutes.
     "torch": _LOOPS | _SCALARS | frozenset({"tree_sum", "expression"}),
     # Nor are long loops for torch.compile, which unrolls them; networks run as torch's own layers.

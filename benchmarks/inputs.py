@@ -213,3 +213,21 @@ def parsed(count: int, size: int, words: int = 1000) -> Arguments:
 def large_tree(leaves: int, *rest: float) -> Arguments:
     """One random tree, and numbers."""
     return random_tree(np.random.default_rng(22), leaves, 1000), *rest
+
+
+def series(steps: int) -> Arguments:
+    """A linear state space of 4 with 2 outputs, and what it was seen to do."""
+    rng = np.random.default_rng(31)
+    f = np.eye(4) + 0.1 * np.eye(4, k=2)
+    return f, 0.1 * np.eye(4), rng.standard_normal((steps, 2)), np.eye(2, 4), 0.5 * np.eye(2)
+
+
+def table(rows: int, columns: int) -> Arguments:
+    """A matrix of float64."""
+    return (np.random.default_rng(32).standard_normal((rows, columns)),)
+
+
+def positive(size: int) -> Arguments:
+    """A symmetric positive definite matrix."""
+    a = np.random.default_rng(33).standard_normal((size, size))
+    return (a @ a.T + size * np.eye(size),)

@@ -222,6 +222,23 @@ def array_programs() -> tuple[Workload, ...]:
     )
 
 
+def gradients_of_loops() -> Iterator[Workload]:
+    """Gradients of loops over numbers and short rows; what JAX cannot express it does not run."""
+    loops: tuple[tuple[str, str, Callable[[], Arguments]], ...] = (
+        ("kalman", "Kalman filter, 1000 steps, 4 states", partial(inputs.series, 1000)),
+        ("soft_dtw", "soft dynamic time warping, 100 x 100", partial(inputs.table, 100, 100)),
+        ("determinant", "log-determinant by Cholesky's loops, 60 x 60",
+         partial(inputs.positive, 60)),
+        ("fixed_points", "fixed points of 2000 numbers, a while loop each",
+         lambda: (np.linspace(-3.0, 3.0, 2000),)),
+    )  # fmt: skip
+    for name, title, arguments in loops:
+        yield Workload(
+            f"{name}_gradient", f"{title}: gradient", f"{name}_gradient", arguments,
+            goals=() if name == "fixed_points" else (Goal("jax"),), rtol=1e-6, atol=1e-8,
+        )  # fmt: skip
+
+
 def sizes_of_arrays() -> Iterator[Workload]:
     """One elementwise program on arrays of many sizes, from those in the first cache to memory."""
     for dtype, rtol in ((np.float32, 1e-4), (np.float64, 1e-9)):
@@ -343,6 +360,7 @@ WORKLOADS: tuple[Workload, ...] = (
     *network_programs(),
     *tree_programs(),
     *array_programs(),
+    *gradients_of_loops(),
 )
 
 BY_NAME = {workload.name: workload for workload in WORKLOADS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 import pyrelay
-from benchmarks.programs import arrays, image_networks, networks, plain, rows, trees
+from benchmarks.programs import arrays, gradients, image_networks, networks, plain, rows, trees
 from benchmarks.programs.plain import as_arrays, thunk
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -34,7 +34,7 @@ PROGRAMS = {
     **{name: thunk(pyrelay.jit(function)) for name, function in image_networks.FORWARD.items()},
     **{
         name: thunk(pyrelay.grad(loss, argnums=argnums))
-        for name, (loss, argnums) in networks.GRADIENTS.items()
+        for name, (loss, argnums) in {**networks.GRADIENTS, **gradients.GRADIENTS}.items()
     },
 }
 

@@ -6,7 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.programs import arrays, image_layers, jax_arrays, jax_networks, networks
+from benchmarks.programs import (
+    arrays,
+    gradients,
+    image_layers,
+    jax_arrays,
+    jax_gradients,
+    jax_networks,
+    networks,
+)
 from benchmarks.programs.plain import as_arrays
 
 __all__ = ["PROGRAMS", "as_arrays", "version"]
@@ -125,6 +133,11 @@ PROGRAMS = {
         )
         for name, (loss, argnums) in networks.GRADIENTS.items()
         if hasattr(jax_networks, loss.__name__)
+    },
+    **{
+        name: program(jax.grad(getattr(jax_gradients, loss.__name__), argnums=argnums), double=True)
+        for name, (loss, argnums) in gradients.GRADIENTS.items()
+        if hasattr(jax_gradients, loss.__name__)
     },
 }
 

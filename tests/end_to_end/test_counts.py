@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import pyrelay
-from benchmarks.programs import plain
+from benchmarks import inputs
+from benchmarks.programs import gradients, plain
 from pyrelay import nn, pipeline
 from pyrelay.lower.instructions import Alloc, Copy, HostCall, Launch
 
@@ -117,6 +118,14 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sum over a tree": (tree_sum, (TREE,)),
     "sum over a tree, gradient": (pyrelay.grad(tree_sum), (TREE,)),
     "steps of rows, gradient": (pyrelay.grad(standardised_steps), (np.eye(4, 5), 3)),
+    **{
+        f"{loss.__name__}, gradient": (pyrelay.grad(loss, argnums=argnums), args)
+        for (loss, argnums), args in zip(
+            gradients.GRADIENTS.values(),
+            (inputs.series(3), inputs.table(3, 4), inputs.positive(3), (np.ones(3),)),
+            strict=True,
+        )
+    },
 }  # fmt: skip
 
 
