@@ -6,6 +6,8 @@ In: arrays and numbers. Out: a number. Written as NumPy's users write them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +74,7 @@ def fixed_points(x):
 
 
 #: Loss and the arguments that its gradient is taken in.
-GRADIENTS = {
+GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "kalman_gradient": (kalman, (0, 1)),
     "soft_dtw_gradient": (soft_dtw, (0,)),
     "determinant_gradient": (determinant, (0,)),
