@@ -405,6 +405,22 @@ def fit_inner(
     return replace(content, rows=tuple(rows), template=_typed(content, rows)), leaves
 
 
+def of_one_room(
+    builder: Builder, first: V.Growing, second: V.Growing
+) -> tuple[V.Growing, V.Growing]:
+    """Two contents of one structure whose inner lists have room for as many items as either's."""
+    rows = list(first.rows), list(second.rows)
+    for k in capacity_leaves(first.template):
+        one, other = (part[k].type.shape[1] for part in rows)  # type: ignore[union-attr]
+        widest = dims.maximum(one, other)
+        for part in rows:
+            part[k] = wide(builder, part[k], 1, widest)
+    return (
+        replace(first, rows=tuple(rows[0]), template=_typed(first, rows[0])),
+        replace(second, rows=tuple(rows[1]), template=_typed(second, rows[1])),
+    )
+
+
 def inner_content(
     builder: Builder, content: V.Growing, path: tuple[int, ...], position: Atom
 ) -> V.Growing:

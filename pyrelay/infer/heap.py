@@ -80,6 +80,12 @@ class Heap:
         if self.items.inner_written:
             raise lent_and_changed(_span(self.items.inner_written), root.stored)
 
+    def share_inner(self, span: Span | None) -> None:
+        """Note that the lists in a list are items of another one, too, which has copies of them."""
+        self.items.lent = self.items.lent or span or True
+        if self.items.inner_written:
+            raise lent_and_changed(_span(self.items.inner_written), self.items.lent)
+
     def lendings(self) -> int:
         """How many of these lists became items of others."""
         return sum(bool(root.stored) for root in self.contents if root.kind == "list")

@@ -509,17 +509,34 @@ def put_rows(it: Interpreter, row: Atom, part: Atom, start: Extent, size: Extent
     return result.atom
 
 
-def copied(it: Interpreter, content: V.Growing) -> V.Growing:
-    """The content for another list. Raises AliasError for lists of lists, which would be shared."""
-    if growing.inner_lists(content.template):
-        raise it.failure(
-            errors.AliasError,
-            "this list holds lists, which the new list would share with it",
-            hints=("copy the inner lists as well: [row.copy() for row in rows]",),
-        )
+def copied(it: Interpreter, content: V.Growing, *, deep: bool = False) -> V.Growing:
+    """The content for another list; with `deep` its lists are others as well.
+
+    Raises AliasError for lists of lists that would be shared, unless none of them is written.
+    """
+    if growing.inner_lists(content.template) and not deep:
+        it.program.lent = True
+        if not it.program.lends:
+            raise it.failure(
+                errors.AliasError,
+                "this list holds lists, which the new list would share with it",
+                hints=("copy the inner lists as well: [row.copy() for row in rows]",),
+            )
+        it.heap.share_inner(it.let.span if it.let else None)
+        content = replace(content, slots=object())
     if any(leaf.shape for leaf in L.template_types(content.template)):
         it.heap.items.shared = True
     return growing.plain(it.builder, content)
+
+
+def in_order(it: Interpreter, content: V.Growing, places: V.Value) -> V.Growing:
+    """The items at as many places, an array of ints."""
+    content = growing.plain(it.builder, content)
+    order = it.atom(places)
+    rows = tuple(
+        it.builder.call(OPS["gather"], row, order, axes=(0,)).atom for row in content.rows
+    )
+    return replace(content, rows=rows, template=typed_by_rows(content.template, rows))
 
 
 def reversed_items(it: Interpreter, content: V.Growing) -> V.Growing:
@@ -555,6 +572,7 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
     content = growing.cast_rows(it.builder, content, joined)
     count, more = _count(it, own), _count(it, content)
     own = growing.with_room(it.builder, own, count, more)
+    own, content = growing.of_one_room(it.builder, own, content)
     start, size = extent_of_atom(it, count.atom), extent_of_atom(it, more.atom)
     rows = tuple(
         put_rows(it, row, part_rows(it, other, 0, size), start, size)

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import calls, choice, lists, names, progress, random_state, sets, text
+from pyrelay.infer import (
+    calls,
+    characters,
+    choice,
+    lists,
+    names,
+    progress,
+    random_state,
+    sets,
+    text,
+)
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast, dtype_of, operand
 from pyrelay.infer.handling import catches
@@ -389,7 +399,11 @@ def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.
 def _list_sort(
     it: Interpreter, x: V.Ref, *, key: V.Value = V.NONE, reverse: V.Value = V.Known(False)
 ) -> V.Value:
-    return call_function(it, V.Known(in_python.sort_items), (x, key, reverse), {})
+    if lists.growing_content(it, x) is None:
+        return call_function(it, V.Known(in_python.sort_items), (x, key, reverse), {})
+    if key == V.NONE and characters.are_characters(it, x):
+        key = V.Known(ord)
+    return call_function(it, V.Known(in_python.sort_in_place), (x, key, reverse), {})
 
 
 def _list_reverse(it: Interpreter, x: V.Ref) -> V.Value:

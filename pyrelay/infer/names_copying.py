@@ -69,7 +69,7 @@ def _deep(it: Interpreter, x: V.Value, made: dict[V.Root, V.Ref]) -> V.Value:
             if isinstance(content, V.Growing):
                 if growing.inner_lists(content.template):
                     raise _not_copied(it, "deepcopy", x)
-                content = lists.copied(it, content)
+                content = lists.copied(it, content, deep=True)
                 return made.setdefault(root, it.new_ref(root.kind, content, cls))
             copied = made[root] = it.new_ref(root.kind, content, cls)
             parts: object = content

@@ -11,7 +11,7 @@ import functools
 from pyrelay import errors
 from pyrelay.infer import characters, lists
 from pyrelay.infer import values as V
-from pyrelay.infer.calls import call
+from pyrelay.infer.calls import call, call_closure, function_value
 from pyrelay.infer.in_python import lists as in_lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
@@ -55,6 +55,26 @@ def sorted_(
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return it.new_ref("list", tuple(items[k] for k in order))
     return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
+
+
+@handles(in_lists.picked)
+def picked(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
+    """The items at these places, in a new list."""
+    content = lists.growing_content(it, items)
+    if content is None:
+        plain = function_value(it, in_lists.picked)  # type: ignore[arg-type]
+        return call_closure(it, plain, (items, places), {})
+    return lists.new(it, lists.in_order(it, lists.copied(it, content), places))
+
+
+@handles(in_lists.arrange)
+def arrange(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
+    """A list put in another order: its items move, lists among them, too."""
+    content = lists.growing_content(it, items)
+    assert content is not None
+    assert isinstance(items, V.Ref)
+    lists.write_content(it, items.root, lists.in_order(it, content, places), moves=True)
+    return V.NONE
 
 
 def _counted(it: Interpreter, ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:

@@ -113,6 +113,51 @@ def ranked_by_count(n, m):
     return by_count, max(counts, key=counts.get), sorted(counts.items(), key=lambda kv: kv[1])
 
 
+STEPS = np.log(np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.25, 0.5, 0.25]]))
+
+
+@use((STEPS, 4, 2), wrt=(0,))
+def best_beams(steps, length, width):
+    beams = [(0.0, [0])]
+    for _ in range(length):
+        longer = []
+        for score, path in beams:
+            for k in range(steps.shape[1]):
+                longer.append((score + steps[path[-1], k], path + [k]))
+        longer.sort(key=lambda beam: beam[0], reverse=True)
+        beams = longer[:width]
+    return beams
+
+
+@use((4,), long=True)
+def gray_codes(n):
+    codes = [[]]
+    for _ in range(n):
+        codes = [[0] + c for c in codes] + [[1] + c for c in reversed(codes)]
+    return codes
+
+
+@use((7,), long=True)
+def rows_sorted_then_longer(n):
+    rows = []
+    for i in range(n):
+        rows.append([i * 5 % n, i])
+    rows.sort(key=lambda row: row[0], reverse=True)
+    rows[0].append(n)
+    rows.sort(key=lambda row: row[1])
+    return rows
+
+
+@refuse((7,), "which the new list would share with it", "copy the inner lists as well")
+def shared_by_a_slice(n):
+    rows = []
+    for i in range(n):
+        rows.append([i])
+    some = rows[: n - 1]
+    some[0].append(1)
+    return rows
+
+
 @refuse((7,), "became an item of another list")
 def one_list_many_times(n):
     out = []

@@ -219,11 +219,30 @@ def sorted_items(items: Any, key: Any, reverse: Any) -> Any:
 
 def ordered_by(given: Any, ranks: Any, reverse: Any) -> Any:
     """The items in the order of their ranks: numbers, or tuples of them."""
+    return picked(given, _order(ranks, reverse))
+
+
+def picked(items: Any, places: Any) -> Any:
+    """The items at these places, an array; a handler reads those of a growing list at once."""
+    return [items[k] for k in places]
+
+
+def arrange(items: Any, places: Any) -> None:
+    """Puts the items of a list in another order; a handler says that of a growing list."""
+    items[:] = picked(items, places)
+
+
+def sort_in_place(items: Any, key: Any, reverse: Any) -> None:
+    """items.sort(key=key, reverse=reverse) of a growing list, whose items only move."""
+    arrange(items, _order(items if key is None else [key(item) for item in items], reverse))
+
+
+def _order(ranks: Any, reverse: Any) -> Any:
+    """The places of the items in the order of their ranks."""
     ranks = np.array(ranks)
-    order = _stable_order(ranks[::-1] if reverse else ranks)
-    if reverse:
-        order = len(given) - 1 - order[::-1]
-    return [given[k] for k in order]
+    if not reverse:
+        return _stable_order(ranks)
+    return len(ranks) - 1 - _stable_order(ranks[::-1])[::-1]
 
 
 def compared(compare: Any, item: Any) -> Any:
