@@ -71,4 +71,5 @@ class Front:
         unsafe, *others = self.doubts.values()
         for doubt in others:
             unsafe = self.put("logical_or", unsafe, doubt)
-        return [*self.statements, If(unsafe, (slow,), (fast,), unlikely=True)]
+        # Neither is marked unlikely: a loop that fills a queue has to keep its checks every time.
+        return [*self.statements, If(unsafe, (slow,), (fast,))]
