@@ -17,6 +17,8 @@ from pyrelay import errors
 from pyrelay.infer import host, random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import dtype_of, extent, operand, shape_of, to_array
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import lists as in_lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.operators import binary
@@ -386,10 +388,16 @@ def _python_choice(it: Interpreter, rng: V.Ref, seq: V.Value) -> V.Value:
 
 
 def _python_shuffle(it: Interpreter, rng: V.Ref, x: V.Value) -> V.Value:
-    """The elements of a vector put in a random order, in place."""
+    """The elements of a vector or a list put in a random order, in place."""
+    from pyrelay.infer.names_builtins import len_
     from pyrelay.infer.names_numpy import take
     from pyrelay.infer.subscripts import set_item
 
+    if isinstance(x, V.Ref) and x.root.kind == "list":
+        ty = TensorType(types.i64, (extent(it, len_(it, x)),))
+        order = draw(it, rng, "order", (len_(it, x),), ty)
+        call(it, V.Known(in_lists.put_in_order), (x, order), {})
+        return V.NONE
     if not isinstance(x, V.ArrayRef) or x.type.rank != 1:
         raise it.failure(
             errors.UnsupportedOperationError, f"{V.describe(x)} cannot be shuffled here",
@@ -400,6 +408,22 @@ def _python_shuffle(it: Interpreter, rng: V.Ref, x: V.Value) -> V.Value:
     order = draw(it, rng, "order", (V.Scalar.of_extent(size),), ty)
     set_item(it, x, V.Known(Ellipsis), take(it, x, order))
     return V.NONE
+
+
+def _python_sample(
+    it: Interpreter, rng: V.Ref, population: V.Value, k: V.Value, *, counts: V.Value = V.NONE
+) -> V.Value:
+    """Items of different places of a sequence, in a list."""
+    from pyrelay.infer.names_builtins import len_
+
+    if counts != V.NONE:
+        raise it.failure(
+            errors.UnsupportedOperationError, "random.sample with counts= is not compiled",
+            hints=("repeat the items: [x for x, n in zip(items, counts) for _ in range(n)]",),
+        )
+    ty = TensorType(types.i64, (extent(it, k),))
+    places = draw(it, rng, "places", (len_(it, population), k), ty)
+    return call(it, V.Known(in_lists.items_at), (population, places), {})
 
 
 _COMMON: dict[str, Callable[..., V.Value]] = {
@@ -440,6 +464,7 @@ METHODS: dict[Any, dict[str, Callable[..., V.Value]]] = {
         "random": _python_draw("random", types.PY_FLOAT), "uniform": _python_uniform,
         "gauss": _python_normal("gauss"), "normalvariate": _python_normal("normalvariate"),
         "expovariate": _python_exponential, "choice": _python_choice, "shuffle": _python_shuffle,
+        "sample": _python_sample,
         "seed": _seed,
         **{
             name: _python_draw(name, types.PY_INT)

@@ -121,7 +121,10 @@ def drawn(method: str, words: Words, scale: Any, args: tuple[Any, ...], keywords
         store(kept[kind], words)
     else:
         kept[kind] = made(words)
-    if method == "order":  # what random.shuffle does to a list
+    if method == "places":  # of the items that random.sample takes
+        size, count = args
+        found = np.array(kept[kind].sample(range(size), count), np.int64)
+    elif method == "order":  # what random.shuffle does to a list
         order = list(range(*args))
         kept[kind].shuffle(order)
         found = np.array(order, np.int64)

@@ -12,6 +12,7 @@ import itertools
 import linecache
 import math
 import operator
+import random
 import re
 import statistics
 from typing import Any
@@ -104,6 +105,12 @@ np.polynomial.Polynomial(v)(x), np.polynomial.Polynomial(v).deriv()(s)
 np.polynomial.chebyshev.chebval(x, v), np.polynomial.legendre.legval(s, v)
 np.polynomial.hermite.hermval(x, v), np.polynomial.hermite_e.hermeval(x, v)
 np.polynomial.laguerre.lagval(x, v), np.polynomial.polynomial.polyint(v)
+random.seed(0); random.sample(L, 2), random.sample(range(n * 20), 3), random.random()
+random.seed(n); random.shuffle(N); (N, random.random())
+p = random.Random(3); q = [v for v in x if v > 0.5]; p.shuffle(q); (q, p.sample([5, 6, 7, 8], 3))
+random.seed(0); random.sample(L, 9)
+np.linalg.matrix_rank(Q, tol=1e-3)
+np.tensordot(A, np.ones((4, 3)))
 np.array(s), np.asarray(n), np.zeros(()), np.full((), s), np.ones_like(s), x[:1].squeeze()
 np.where(s > 0, s, t), np.where(s > 0, s, t) + 1, np.where(x > 1, 1, 0)
 p = np.array(s); q = p; q += 1; (p, float(q), [p, q], p.shape, p.item())
@@ -160,7 +167,7 @@ sorted(L, key=functools.cmp_to_key(lambda a, b: -1 if a > b else 1))[0] * s
 
 _SCOPE: dict[str, Any] = {
     "np": np, "math": math, "statistics": statistics, "copy": copy, "itertools": itertools,
-    "functools": functools, "operator": operator,
+    "functools": functools, "operator": operator, "random": random,
 }
 
 

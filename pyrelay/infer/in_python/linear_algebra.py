@@ -337,7 +337,7 @@ def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False) -> Array:  #
         epsilon = float(np.finfo(values.dtype).eps)
         bound = np.max(values, axis=-1, keepdims=True) * (max(a.shape[-2:]) * epsilon)
     else:
-        bound = np.asarray(tol)[..., None]
+        bound = np.reshape(tol, (*np.shape(tol), 1))
     return np.count_nonzero(values > bound, axis=-1)
 
 

@@ -292,3 +292,16 @@ def sort_items(items: Any, key: Any, reverse: Any) -> None:
     ordered = sorted(items, key=key, reverse=reverse)
     for k in range(len(ordered)):
         items[k] = ordered[k]
+
+
+# -- in a random order -----------------------------------------------------------------------------
+
+
+def items_at(items: Any, places: Any) -> Any:
+    """The items at these places."""
+    return [items[k] for k in places]
+
+
+def put_in_order(items: Any, order: Any) -> None:
+    """Each place gets the item that was at the place that the order says."""
+    items[:] = [items[k] for k in order]

@@ -68,6 +68,8 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         right = tuple([k % b.ndim for k in right])
         a = np.transpose(a, tuple([k for k in range(a.ndim) if k not in left]) + left)
         b = np.transpose(b, right + tuple([k for k in range(b.ndim) if k not in right]))
+    if a.shape[a.ndim - count :] != b.shape[:count]:
+        raise ValueError("shape-mismatch for sum")
     kept, inner, rest = a.shape[: a.ndim - count], b.shape[:count], b.shape[count:]
     rows, size, columns = 1, 1, 1
     for extent in kept:
