@@ -21,7 +21,8 @@ channels first. Parameters:
     weights  [G, O, C, *extents], or [*extents, C, G, O]
     outputs  [N, G, O, *extents], or [N, *extents, G, O]
 
-The parallel axis counts blocks of work by groups by blocks of ``COLUMNS`` channels of the result:
+The parallel axis counts blocks of work by groups by blocks of ``COLUMNS`` channels of the result
+(``forward`` with the channels first: of ``convolution_first.OUTPUTS``):
 
     forward  image, weights -> outputs: blocks of ``PIXELS`` positions, of one image, or of all of
              them with the channels last
@@ -36,13 +37,14 @@ from __future__ import annotations
 import functools
 import textwrap
 
-from pyrelay.devices.convolution_first import COLUMNS, PIXELS, SHORT, forward_kernel
+from pyrelay.devices.convolution_first import PIXELS, SHORT, forward_kernel
 from pyrelay.devices.convolution_lines import LINES, SIZES
 from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 
 ROWS = 240
+COLUMNS = 128
 _DEPTH = 256
 _SCRATCH = 256 * _DEPTH
 

@@ -24,7 +24,7 @@ from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
 
 PIXELS = 240
-COLUMNS = 128
+OUTPUTS = 16  # of a unit of work; units of the same positions are done together
 _DEPTH = 160  # values of k at a time
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
@@ -291,8 +291,8 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     return _FORWARD.format(
         sizes=textwrap.indent(SIZES, "    "), copies=textwrap.indent(copies, " " * 12),
         single=single, winograd=winograd, transforms=transforms,
-        dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=COLUMNS,
-        columns_most=COLUMNS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
+        dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=OUTPUTS,
+        columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
         finishing=5 + FINISHING_OPERANDS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyrelay.devices import attention, convolution, matmul
+from pyrelay.devices import attention, convolution, convolution_first, matmul
 from pyrelay.devices.base import Device
 from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.devices.entry import Executable
@@ -50,10 +50,12 @@ def target(choices: Choices = DEFAULT) -> Target:
 
 
 def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:
+    first = what == FORWARD and not channels_last
     return ConvolutionKernel(
         convolution.convolution_kernel(dtype, what, channels_last), convolution.PIXELS,
-        convolution.ROWS, convolution.COLUMNS, round(matmul.picoseconds_per_product(dtype)),
-        matmul.FINISHING_OPERANDS if what == FORWARD and not channels_last else 0,
+        convolution.ROWS, convolution_first.OUTPUTS if first else convolution.COLUMNS,
+        round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS if first else 0,
+        evenly=first,
     )
 
 

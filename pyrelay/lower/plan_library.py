@@ -191,6 +191,7 @@ def _launch_convolution(
             p.program.source(kernel.source, call.op.name), tuple(operands),
             p.sizes.value(dims.product((blocks, groups, _blocks(columns, kernel.columns)))),
             p.sizes.value(dims.multiply(width, spent)),
+            evenly=kernel.evenly,
         )
     )
 

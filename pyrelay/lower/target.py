@@ -69,7 +69,8 @@ class ConvolutionKernel:
     The parallel axis counts groups by blocks of `columns` outputs (in `BACK`: channels) by blocks
     of `pixels` positions of each entry, or of all of them with the channels last (in `WEIGHTS`: of
     `rows` channels and taps; in `BACK`: by entries, or by blocks of `back_pixels` positions of all
-    images where that is not 0). One multiplication takes about `picoseconds` on a core.
+    images where that is not 0). One multiplication takes about `picoseconds` on a core. `evenly`:
+    neighbouring blocks of outputs share the patches of an image.
     """
 
     source: str
@@ -79,6 +80,7 @@ class ConvolutionKernel:
     picoseconds: int
     finishes: int = 0
     back_pixels: int = 0
+    evenly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ import pytest
 from running_kernels import run
 
 from pyrelay.devices.convolution import COLUMNS, PIXELS, ROWS, convolution_kernel
+from pyrelay.devices.convolution_first import OUTPUTS
+from pyrelay.devices.cpu import target
 from pyrelay.ir.types import DTYPES, DType
 
 f32, f64 = DTYPES["f32"], DTYPES["f64"]
@@ -118,7 +120,8 @@ def units(case: Case, what: str, last: bool) -> int:
         blocks = -(-values // ROWS)
     else:
         blocks = -(-case.batch * pixels // PIXELS) if last else case.batch * -(-pixels // PIXELS)
-    return blocks * case.groups * -(-case.outputs // COLUMNS)
+    columns = OUTPUTS if what == "forward" and not last else COLUMNS
+    return blocks * case.groups * -(-case.outputs // columns)
 
 
 def check(case: Case, dtype: DType, what: str, last: bool, source: str) -> None:
@@ -175,3 +178,11 @@ def test_vectors_of_other_widths_compute_the_same(bits: int) -> None:
     source = convolution_kernel(f32, "forward", False, bits)
     for case in CASES:
         check(case, f32, "forward", False, source)
+
+
+def test_an_image_of_few_positions_is_work_for_several_threads() -> None:
+    """64 outputs of 9 by 9 positions: a thread has half of them, and copies the image once."""
+    kernel = target().convolution(f32, "forward", False)
+    assert 81 <= kernel.pixels
+    assert 64 // kernel.columns == 4
+    assert kernel.evenly

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from running_kernels import run
 
-from pyrelay.devices.convolution import COLUMNS, PIXELS, convolution_kernel
+from pyrelay.devices.convolution import PIXELS, convolution_kernel
+from pyrelay.devices.convolution_first import OUTPUTS
 from pyrelay.ir.types import DTYPES
 from pyrelay.ops.convolution import convolve
 
@@ -26,7 +27,7 @@ def convolved(
     share, own = channels // groups, len(w) // groups
     axes = [(1, 1, 1, 1, 1, 0)]
     axes += [(n, 3, m, 1, 1, lo) for n, m, lo in zip(extents, size, before, strict=True)]
-    blocks = -(-size[0] * size[1] // PIXELS) * -(-own // COLUMNS)
+    blocks = -(-size[0] * size[1] // PIXELS) * -(-own // OUTPUTS)
     total = entries * groups * blocks
     cuts = itertools.pairwise(total * piece // pieces for piece in range(pieces + 1))
     run(
