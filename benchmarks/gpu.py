@@ -101,6 +101,23 @@ def small_kernels(x: Any) -> Any:
     return x
 
 
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return softmax_of(q @ k.swapaxes(-1, -2) / np.sqrt(np.float32(q.shape[-1]))) @ v
+
+
+def softmax_of(scores: Any) -> Any:
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def running_sum(x: Any) -> Any:
+    return np.cumsum(x)
+
+
+def picked(table: Any, i: Any) -> Any:
+    return (table[i] * table[i]).sum()
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "elementwise 1M": (elementwise, (f32(1 << 20), f32(1 << 20), f32(1 << 20))),
     "softmax 4096x512": (softmax, (f32(4096, 512),)),
@@ -132,6 +149,11 @@ TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
     ),
     "LSTM of 64 steps, 32 wide": (
         lstm, None, (f32(64, 32), f32(32, 128), f32(32, 128), f32(128))
+    ),
+    "attention of 16 heads, 1024 by 64": (attention, None, (f32(16, 1024, 64),) * 3),
+    "running sum of 16M": (running_sum, None, (f32(1 << 24),)),
+    "gradient of 8192 rows of 30k, 512 wide": (
+        picked, 0, (f32(30_000, 512), np.arange(8192) * 7919 % 30_000)
     ),
     "51 operations on 10k": (small_kernels, None, (f32(10_000),)),
 }  # fmt: skip

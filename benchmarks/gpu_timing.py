@@ -114,6 +114,9 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
         "total": lambda x: (x * x).sum(),
         "column_sums": lambda x: x.sum(0),
         "perceptron": perceptron,
+        "attention": functional.scaled_dot_product_attention,
+        "running_sum": lambda x: torch.cumsum(x, 0),
+        "picked": lambda table, i: (table[i] * table[i]).sum(),
     }
 
 
