@@ -45,6 +45,26 @@ def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
     return it.static(key, what)
 
 
+def stored_key(it: Interpreter, ref: V.Ref, key: V.Value) -> Any:
+    """The key of `d[key] = value`; raises what `key_of` raises.
+
+    Of a dict that the program did not make it cannot be an argument of a recursive function: what
+    is compiled knows the keys of such a dict.
+    """
+    if ref.root.made is None and not it.program.keys_known and is_open(it, key) and (
+        _of_recursion(key)
+    ):
+        it.program.keys_wanted = True
+        raise it.failure(
+            errors.StaticValueError,
+            "a dict that comes from outside the program gets a key here that only the running "
+            "program knows",
+            hints=("make the dict in the compiled function and hand it on: memo = {}",
+                   "or put @functools.cache on the recursive function, which keeps a table"),
+        )
+    return key_of(it, ref, key, "the key of a dict")
+
+
 def _of_recursion(key: V.Value) -> bool:
     """Whether a key is an argument of a function of its own, or has one."""
     if isinstance(key, V.Tuple):

@@ -16,7 +16,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.handling import catches
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.open_keys import key_of
+from pyrelay.infer.open_keys import key_of, stored_key
 from pyrelay.infer.operators import (
     binary,
     compare,
@@ -467,7 +467,7 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             it.heap.write(root, tuple(items), it.let.span if it.let else None)
             return
         case V.Ref(root) if root.kind == "dict":
-            known = key_of(it, obj, key, "the key of a dict")
+            known = stored_key(it, obj, key)
             it.heap.write(root, {**it.content(root), known: value}, it.let.span if it.let else None)
             return
         case V.Ref(_, cls) if cls is not None and hasattr(cls, "__setitem__"):

@@ -348,6 +348,16 @@ def f(n, x):
         "\ndef f(n):\n    for i in range(n / 2):\n        pass\n    return 0\n", (3,)
     ),
     "big_integer": ("\ndef f(n):\n    return n * 10**30\n", (3,)),
+    "memo_from_outside": (
+        """
+def f(n, memo):
+    if n in memo:
+        return memo[n]
+    memo[n] = n if n < 2 else f(n - 1, memo) + f(n - 2, memo)
+    return memo[n]
+""",
+        (90, {}),
+    ),
     "match_misses_a_class": (
         TREE + """
 def depth(t):
