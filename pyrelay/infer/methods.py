@@ -399,7 +399,8 @@ def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.
 def _list_sort(
     it: Interpreter, x: V.Ref, *, key: V.Value = V.NONE, reverse: V.Value = V.Known(False)
 ) -> V.Value:
-    if lists.growing_content(it, x) is None:
+    compares = isinstance(key, V.Partial) and key.callee == V.Known(in_python.compared)
+    if compares or lists.growing_content(it, x) is None:
         return call_function(it, V.Known(in_python.sort_items), (x, key, reverse), {})
     if key == V.NONE and characters.are_characters(it, x):
         key = V.Known(ord)

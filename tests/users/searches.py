@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from tests.users.corpus import refuse, use
@@ -146,6 +148,16 @@ def rows_sorted_then_longer(n):
     rows[0].append(n)
     rows.sort(key=lambda row: row[1])
     return rows
+
+
+@use(([5, 3, 8, 1, 9, 2, 7],), ([2],))
+def odd_ones_sorted_by_comparison(xs):
+    out = []
+    for x in xs:
+        if x % 2:
+            out.append(x)
+    out.sort(key=functools.cmp_to_key(lambda a, b: b - a))
+    return out
 
 
 @refuse((7,), "which the new list would share with it", "copy the inner lists as well")
