@@ -210,3 +210,58 @@ def an_index_out_of_bounds_leaves_what_was_written(at, a):
         for j in range(2):
             a[i, 1:] = a[at[i], :-1]
     return a
+
+
+@use((wave(5) - 1.5, wave(5, 5)), wrt=(0, 1))
+def a_copy_in_each_round(x, a):
+    total = 0.0
+    for i in range(len(x)):
+        y = x.copy()
+        for j in range(len(x)):
+            y[j] = y[j] * a[i, j] + y[i]
+        total += np.sum(y * y)
+    return total
+
+
+@use((wave(4, 4) - 1.5,), wrt=(0,), slow=True)
+def vectors_by_branches(x):
+    s = np.zeros(len(x))
+    for i in range(len(x)):
+        for j in range(len(x)):
+            if x[i, j] > 0.0:
+                v = x[i] * x[j]
+            elif x[i, j] > -0.4:
+                v = x[j] * 2.0
+            else:
+                continue
+            s += v * x[i, j]
+    return s
+
+
+@use((wave(7) - 1.5,), wrt=(0,))
+def parts_of_growing_length_in_while_loops(x):
+    n, total = 0, 0.0
+    while n < len(x):
+        y = x[:n + 1].copy()
+        k = 0
+        while k < n and total < 1e3:
+            y[k] = y[k] * x[n] + 0.5
+            total = total + y[k] * y[k]
+            k += 1
+        n += 1
+    return total
+
+
+@use((dominant(4),), wrt=(0,), slow=True)
+def inverse_by_rows(a):
+    n = a.shape[0]
+    m = np.zeros((n, 2 * n))
+    m[:, :n] = a
+    for i in range(n):
+        m[i, n + i] = 1.0
+    for k in range(n):
+        m[k] = m[k] / m[k, k]
+        for i in range(n):
+            if i != k:
+                m[i] = m[i] - m[i, k] * m[k]
+    return m[:, n:]
