@@ -33,6 +33,8 @@ def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> 
         return _choose_item(it, items, key, kind)
     if not items and _is_open(it, key):
         raise raised(it, IndexError(f"{kind} index out of range"))
+    if not items and isinstance(key, V.Slice) and key.step == V.NONE:
+        key = V.Known(slice(None))  # whatever its bounds are
     index = it.static(key, f"the index of a {kind}")
     if isinstance(index, slice):
         try:

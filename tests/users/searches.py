@@ -150,6 +150,14 @@ def rows_sorted_then_longer(n):
     return rows
 
 
+@use(([5.0, 3.0, 8.0, 1.0, 9.0], 2), ([], 2), wrt=(0,))
+def in_chunks(xs, size):
+    out = []
+    for i in range(0, len(xs), size):
+        out.append(xs[i : i + size])
+    return out
+
+
 @use(([5, 3, 8, 1, 9, 2, 7],), ([2],))
 def odd_ones_sorted_by_comparison(xs):
     out = []
