@@ -248,10 +248,12 @@ def _item(it: Interpreter, x: V.Value, *index: V.Value) -> V.Value:
         x = get_item(it, flat, V.Tuple(index) if len(index) > 1 else index[0])
     elif ty.shape:
         x = it.call("reshape", x, shape=())
-    ty = it.tensor(x)
-    dtype = {"b": types.bool_, "i": types.i64, "u": types.i64, "f": types.f64, "c": types.c128}
-    atom = it.builder.cast(it.atom(x), dtype[ty.dtype.kind], weak=True)
+    atom = it.builder.cast(it.atom(x), _PYTHONS[it.tensor(x).dtype.kind], weak=True)
     return it.result(it.builder.handle(atom))
+
+
+#: The element types of Python's numbers.
+_PYTHONS = {"b": types.bool_, "i": types.i64, "u": types.i64, "f": types.f64, "c": types.c128}
 
 
 def _fill(it: Interpreter, x: V.Value, value: V.Value) -> V.Value:
@@ -263,11 +265,16 @@ def _fill(it: Interpreter, x: V.Value, value: V.Value) -> V.Value:
 
 
 def _tolist(it: Interpreter, x: V.Value) -> V.Value:
-    """x.tolist() of an array whose shape is known."""
+    """x.tolist(): a list of Python's numbers, or of lists for more axes."""
     ty = it.tensor(x)
     if not ty.shape:
         return _item(it, x)
-    return it.new_ref("list", tuple(_tolist(it, i) for i in sequence_of(it, x)))
+    if isinstance(ty.shape[0], int) and ty.shape[0] <= lists.MOST_STATIC:
+        return it.new_ref("list", tuple(_tolist(it, i) for i in sequence_of(it, x)))
+    if ty.rank > 1:
+        return calls.call(it, V.Known(in_python.nested_list), (x,), {})
+    numbers = it.new_array(it.builder.cast(it.atom(x), _PYTHONS[ty.dtype.kind]))
+    return lists.from_array(it, numbers, python=True)
 
 
 def _view_same(it: Interpreter, x: V.Value) -> V.Value:

@@ -30,6 +30,11 @@ def listed(iterable: Any) -> Any:
     return [item for item in iterable]  # noqa: C416
 
 
+def nested_list(array: Any) -> Any:
+    """array.tolist() of several axes."""
+    return [row.tolist() for row in array]
+
+
 def contains(items: Any, wanted: Any) -> Any:
     """wanted in items."""
     for item in items:  # noqa: SIM110
