@@ -19,10 +19,9 @@ from pyrelay.infer import (
     building,
     growing,
     identity,
-    lists,
 )
-from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.grown_trees import grown_tree
 from pyrelay.infer.guards import ExtentGuard, Guards
 from pyrelay.infer.handling import settle
 from pyrelay.infer.heap import Heap
@@ -34,7 +33,6 @@ from pyrelay.infer.result_trees import (
     CaseResult,
     ConstantResult,
     ContainerResult,
-    GrownResult,
     InnerResult,
     LeafResult,
     NodeResult,
@@ -156,7 +154,7 @@ class Close:
                 if content.slots is not self.attempt.slots[root]:
                     raise NeedsApart
                 kind = "lists"
-            return ContainerChange(number, kind, (), (self._grown(content),))
+            return ContainerChange(number, kind, (), (grown_tree(self.it, content, self._result),))
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())
@@ -326,7 +324,7 @@ class Close:
             return NodeResult("call", made, (), tuple(map(self._tree, arguments)), key)
         content = self.it.content(root)
         if isinstance(content, V.Growing):
-            return self._grown(content, key)
+            return grown_tree(self.it, content, self._result, key)
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())
@@ -352,39 +350,6 @@ class Close:
         plain = kind or ("list" if names is None else "dict")
         parts = tuple(map(self._tree, content.items))
         return NodeResult("record" if kind == "object" else plain, cls, names or (), parts, key)
-
-    def _grown(self, content: V.Growing, key: int = -1) -> GrownResult:
-        """The items of a growing list: its rows without the room to spare."""
-        it = self.it
-        content = growing.plain(it.builder, content)
-        size = lists.count_extent(it, content)
-        rows = tuple(
-            self._result(growing.items_array(it.builder, row, size).atom) for row in content.rows
-        )
-        count = self._result(it.atom(content.count))
-        tree = _item_tree(content.template, iter(range(len(rows))))
-        return GrownResult(rows, count, tree, key)
-
-
-def _item_tree(template: L.Layout, leaves: Iterator[int]) -> ResultTree:
-    """The tree of one item of a growing list, whose leaves have these numbers."""
-    match template:
-        case L.LKnown(v):
-            return ConstantResult(v)
-        case L.LPlace(_, "list", _, L.LGrown(inner)):
-            number = next(leaves)
-            mine = tuple(next(leaves) for _ in L.template_types(inner))
-            return GrownResult(mine, number, _item_tree(inner, iter(range(len(mine)))))
-        case L.LScalar(ty) | L.LPlace(_, _, _, ty):
-            return LeafResult(next(leaves), ty)
-        case L.LNode(("tuple", cls, _), children):
-            return NodeResult("tuple", cls, (), tuple(_item_tree(c, leaves) for c in children))
-        case L.LNode(("text", function, *_), children):
-            return NodeResult("call", function, (), tuple(_item_tree(c, leaves) for c in children))
-        case L.LUnion(cases):
-            tag = next(leaves)
-            return CaseResult(tag, tuple(_item_tree(c, leaves) for c in cases))
-    raise AssertionError(template)
 
 
 def _conditions(guards: Guards) -> tuple[ExtentGuard, ...]:

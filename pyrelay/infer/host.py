@@ -15,6 +15,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import result_trees
 from pyrelay.infer import values as V
+from pyrelay.infer.grown_trees import grown_tree
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.objects import CAUSE
 from pyrelay.infer.result_trees import ResultTree
@@ -174,6 +175,8 @@ class Operands:
                     hints=("give its arguments by position",),
                 )
             return result_trees.NodeResult("call", made, (), self.trees(args))
+        if isinstance(content, V.Growing):
+            return grown_tree(self.it, content, self.operand, key)
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = self.trees(tuple(content.values()))

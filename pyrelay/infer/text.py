@@ -74,6 +74,10 @@ def frozen(it: Interpreter, value: V.Value) -> V.Value:
             return V.Tuple(tuple(frozen(it, item) for item in items), cls)
         case V.Ref(root, cls):
             content = it.content(root)
+            if isinstance(content, V.Growing):
+                from pyrelay.infer import growing, lists
+
+                return lists.new(it, growing.plain(it.builder, content))
             if isinstance(content, dict):
                 return it.new_ref(root.kind, {k: frozen(it, v) for k, v in content.items()}, cls)
             return it.new_ref(root.kind, tuple(frozen(it, v) for v in content), cls)

@@ -39,6 +39,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     matrices,
     motion,
     networks,
+    numbers_listed,
     objects,
     positions,
     protocols,

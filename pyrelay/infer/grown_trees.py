@@ -1,0 +1,58 @@
+"""Lists of run-time length that leave the program: as results, and handed to Python.
+
+In: the content of such a list. Out: the tree of the list, with the numbers that its rows have among
+what leaves the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyrelay.infer import growing, lists
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.result_trees import (
+    CaseResult,
+    ConstantResult,
+    GrownResult,
+    LeafResult,
+    NodeResult,
+    ResultTree,
+)
+from pyrelay.ir.nodes import Atom
+
+
+def grown_tree(
+    it: Interpreter, content: V.Growing, number: Callable[[Atom], int], key: int = -1
+) -> GrownResult:
+    """The items of a growing list: its rows without the room to spare."""
+    content = growing.plain(it.builder, content)
+    size = lists.count_extent(it, content)
+    rows = tuple(
+        number(growing.items_array(it.builder, row, size).atom) for row in content.rows
+    )
+    count = number(it.atom(content.count))
+    tree = _item_tree(content.template, iter(range(len(rows))))
+    return GrownResult(rows, count, tree, key)
+
+
+def _item_tree(template: L.Layout, leaves: Iterator[int]) -> ResultTree:
+    """The tree of one item of a growing list, whose leaves have these numbers."""
+    match template:
+        case L.LKnown(v):
+            return ConstantResult(v)
+        case L.LPlace(_, "list", _, L.LGrown(inner)):
+            number = next(leaves)
+            mine = tuple(next(leaves) for _ in L.template_types(inner))
+            return GrownResult(mine, number, _item_tree(inner, iter(range(len(mine)))))
+        case L.LScalar(ty) | L.LPlace(_, _, _, ty):
+            return LeafResult(next(leaves), ty)
+        case L.LNode(("tuple", cls, _), children):
+            return NodeResult("tuple", cls, (), tuple(_item_tree(c, leaves) for c in children))
+        case L.LNode(("text", function, *_), children):
+            return NodeResult("call", function, (), tuple(_item_tree(c, leaves) for c in children))
+        case L.LUnion(cases):
+            tag = next(leaves)
+            return CaseResult(tag, tuple(_item_tree(c, leaves) for c in cases))
+    raise AssertionError(template)
