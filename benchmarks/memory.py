@@ -4,6 +4,7 @@ In: a framework and a workload. Out: bytes that the process held at most during 
 first two, beyond what it held with the framework at work on a small program and NumPy's arguments
 made. So copies of arguments, results, intermediate arrays and compiled code count; imports, also
 those that a framework makes when it first compiles, and what compiling took for a while do not.
+Every framework compiles, small program and large: nothing comes from a disk cache.
 Linux tells the most that was resident (VmHWM in /proc/self/status) and forgets it when asked to
 (clear_refs, see proc(5)); elsewhere there is no figure.
 
@@ -52,6 +53,7 @@ def measure(framework: str, workload: str) -> int | None:
     run = subprocess.run(
         [sys.executable, "-m", "benchmarks.memory", framework, workload],
         cwd=ROOT,
+        env={**os.environ, "PYRELAY_CACHE": "0"},
         capture_output=True,
         text=True,
         check=False,

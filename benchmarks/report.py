@@ -136,7 +136,7 @@ the least that it takes to have numba compile at all.
 _MEMORY = """
 Fresh processes: the most that was resident during calls after the first two, beyond what was with
 the framework at work on a small program and NumPy's arguments made. Copies of arguments, results,
-what lies between, and compiled code count (VmHWM in /proc/self/status).
+what lies between, and compiled code count (VmHWM in /proc/self/status); no disk cache is used.
 """
 _BOUND = """
 A program's bound is the longer of two times: of the products it is defined by, at that rate, and of
