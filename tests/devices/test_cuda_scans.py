@@ -27,6 +27,7 @@ def running(x: Any, m: Any, k: Any, z: Any, s: Any) -> Any:
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_scans_of_several_chunks_along_every_axis() -> None:
     """2048 elements are a chunk of neighbours, 64 one of lines side by side."""
     rng = np.random.default_rng(1)
@@ -67,10 +68,13 @@ def test_scans_of_nothing_and_of_one(shape: tuple[int, ...]) -> None:
 @needs_compiler
 def test_zeros_keep_their_sign_and_nan_and_inf_spread() -> None:
     x = np.array([-0.0, -0.0, 1.0, -1.0, np.inf, 2.0, -np.inf, 3.0])
-    got = pyrelay.jit(np.cumsum, device=ON)(x)
+    running_sum = pyrelay.jit(np.cumsum, device=ON)
+    got = running_sum(x)
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(got, np.cumsum(x))
     assert np.signbit(got[:2]).all()
+    many = np.arange(5000.0)  # of three chunks, without rounding
+    np.testing.assert_array_equal(running_sum(many), np.cumsum(many))
 
 
 @needs_compiler

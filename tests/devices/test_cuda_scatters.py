@@ -44,6 +44,7 @@ def test_repeated_indices_are_done_in_the_order_of_python() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_gradients_of_rows_that_were_picked() -> None:
     def loss(table: Any, i: Any) -> Any:
         return (table[i] ** 2).sum()

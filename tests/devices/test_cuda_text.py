@@ -184,10 +184,12 @@ def test_reductions_by_blocks_compile_for_every_dtype(tmp_path: Path) -> None:
 
 @needs_nvidia
 def test_neighbouring_elements_are_loaded_and_stored_16_bytes_at_a_time(tmp_path: Path) -> None:
-    for dtype, letters in ((np.float32, "v4.(f32|b32|u32)"), (np.float64, "v2.(f64|b64|u64)")):
+    kernels = []
+    for dtype in (np.float32, np.float64):
         x = np.ones(50, dtype)
         module = lowered(inferred(lambda x, y: x * y + x, (x, x)).module, "fuse")
-        (text,) = plan_code(plan(module, TARGET)).texts
-        made = assert_compiles([text.source], tmp_path)
+        kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
+    made = assert_compiles(kernels, tmp_path)
+    for letters in ("v4.(f32|b32|u32)", "v2.(f64|b64|u64)"):
         assert len(re.findall(rf"ld\.global\.{letters}", made)) >= 2
-        assert len(re.findall(rf"st\.global\.{letters}", made)) >= 1
+        assert re.search(rf"st\.global\.{letters}", made)

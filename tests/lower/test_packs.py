@@ -109,6 +109,7 @@ def test_heads_tails_and_addresses_that_do_not_fit_together() -> None:
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 7, 64, 1003])
 def test_programs_of_elements_of_every_width(n: int) -> None:
     def mixed(x: Any, y: Any, k: Any, flags: Any, z: Any) -> Any:
