@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from pyrelay.errors import UnsupportedOperationError
 from pyrelay.infer import coding, growing, handling, identity, narrowing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
@@ -238,7 +239,14 @@ class _Merge:
         program = self.it.program
         joiner = J.Joiner(True, self.grows, same=program.guards.same, going=self.going)
         more_results, more_contents = described[1]
-        joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]
+        try:
+            joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]
+        except L.JoinError as error:
+            raise self.it.failure(
+                UnsupportedOperationError,
+                f"a value is one of too many kinds behind this branch: {error.what}",
+                hints=("give it one type and structure on all paths",),
+            ) from None
         return joined, [
             self._join_content(joiner, root, a, b)
             for root, a, b in zip(self.changed, contents, more_contents, strict=True)

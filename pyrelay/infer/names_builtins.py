@@ -83,7 +83,8 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
         case V.ArrayRef(type=ty):
             return V.Scalar.of_extent(ty.shape[0])
         case V.Tuple(items):
-            return V.Known(len(items))
+            own = protocols.special(it, x, "__len__")
+            return V.Known(len(items)) if own is None else own
         case V.Items(count=count):
             return count
         case V.Data() if x.cls is not None and hasattr(x.cls, "_fields"):

@@ -84,7 +84,7 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if exact is not None:
         return exact
     special = (
-        sets.binary(it, op, x, y) or _on_containers(it, op, x, y) or protocols.binary(it, op, x, y)
+        sets.binary(it, op, x, y) or protocols.binary(it, op, x, y) or _on_containers(it, op, x, y)
     )
     if special is not None:
         return special

@@ -33,14 +33,22 @@ def is_object(value: V.Value) -> TypeGuard[V.Ref | V.Data]:
 
 def special(it: Interpreter, value: V.Value, name: str, *args: V.Value) -> V.Value | None:
     """`type(value).name(value, *args)`; None if there is none, or it gives NotImplemented."""
-    if not is_object(value):
+    named = isinstance(value, V.Tuple) and value.cls is not None
+    if not (is_object(value) or named or _is_named(value)):
         return None
-    assert value.cls is not None
-    method = of_class(it, value.cls, name)
+    cls: Any = value.cls  # type: ignore[union-attr]
+    method = of_class(it, cls, name)
     if method is None or method is getattr(object, name, None) or is_generated(method):
+        return None
+    if method is getattr(tuple, name, None):  # what a namedtuple has of its own
         return None
     found = call(it, V.Known(method), (value, *args), {})
     return None if found == V.Known(NotImplemented) else found
+
+
+def _is_named(value: V.Value) -> bool:
+    """True for a node of a tree that is a namedtuple."""
+    return isinstance(value, V.Data) and issubclass(value.cls, tuple)
 
 
 def is_generated(method: Any) -> bool:

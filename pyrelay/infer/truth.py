@@ -38,6 +38,12 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
                 hints=("use .any() or .all(), or np.where for a choice per element",),
             )
         case V.Tuple(items):
+            from pyrelay.infer import protocols
+
+            for name in ("__bool__", "__len__"):  # of a namedtuple's class
+                own = protocols.special(it, value, name)
+                if own is not None:
+                    return truth(it, own)
             return V.Known(bool(items))
         case V.Ref(root) if root.kind in ("list", "dict", "set"):
             content = it.content(root)

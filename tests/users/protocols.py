@@ -87,3 +87,42 @@ def the_same_nan(a, b):
 @use((5, 17), (2, 10))
 def digits_in_a_base(a, n):
     return int("101", 2), int(bin(n), 2) + a, int("ff", 16)
+
+
+class Plane(NamedTuple):
+    """A vector that is a tuple, with operators of its own."""
+
+    x: float
+    y: float
+
+    def __add__(self, other):
+        return Plane(self.x + other.x, self.y + other.y)
+
+    def __mul__(self, k):
+        return Plane(self.x * k, self.y * k)
+
+    __rmul__ = __mul__
+
+    def __neg__(self):
+        return Plane(-self.x, -self.y)
+
+    def __abs__(self):
+        return math.hypot(self.x, self.y)
+
+    def __lt__(self, other):
+        return self.y < other.y
+
+    def __contains__(self, v):
+        return self.x <= v <= self.y
+
+    def __len__(self):
+        return 7
+
+
+@use((1.0, 2.0), (5.0, 3.0), wrt=(0, 1))
+def named_tuples_with_operators(a, b):
+    p, q = Plane(a, b), Plane(b, 2 * a)
+    total = p + q * 2.0 + 0.5 * -p
+    total += q
+    pair = Pair(a) + (b,)
+    return total, abs(p), p < q, 1.5 in p, len(p), pair, p == (a, b), Pair(b) * 2
