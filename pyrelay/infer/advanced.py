@@ -124,7 +124,7 @@ def scatter(
     *, add: bool = False,
 ) -> None:
     """`array[items] = value` (np.add.at with `add`): the last write of an element wins."""
-    from pyrelay.infer.subscripts import fitted, write_whole
+    from pyrelay.infer.storing import fitted, write_whole
 
     if len(items) == 1 and not add and _is_mask(items[0]) and V.number_type(value) is not None:
         assert isinstance(items[0], V.ArrayRef)
@@ -141,7 +141,7 @@ def scatter(
 
 def _masked(it: Interpreter, array: V.ArrayRef, mask: V.ArrayRef, value: V.Value) -> None:
     """`array[mask] = number`."""
-    from pyrelay.infer.subscripts import write_whole
+    from pyrelay.infer.storing import write_whole
 
     _require_fit(it, array, mask, 0)
     condition = it.atom(mask)

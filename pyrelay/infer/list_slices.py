@@ -12,7 +12,7 @@ from pyrelay.infer import lists
 from pyrelay.infer import values as V
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.subscripts import slice_bounds
+from pyrelay.infer.slicing import slice_bounds
 from pyrelay.ir.dims import Extent
 
 

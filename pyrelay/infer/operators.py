@@ -503,7 +503,7 @@ _OUTPUT = "non-broadcastable output operand with shape ({1},) doesn't match the 
 
 def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """The new value of `x` after `x op= y`; an array or list is changed itself."""
-    from pyrelay.infer.subscripts import write_whole
+    from pyrelay.infer.storing import write_whole
 
     if isinstance(x, V.Union) or isinstance(y, V.Union):
         result = _over_cases(

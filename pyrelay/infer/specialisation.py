@@ -693,7 +693,7 @@ def _decode(
         root_kind = "array" if isinstance(target, V.ArrayRef) else target.root.kind  # type: ignore[union-attr]
         content = decoder.content(root_kind, layout)
         if isinstance(target, V.ArrayRef):
-            from pyrelay.infer.subscripts import write_whole
+            from pyrelay.infer.storing import write_whole
 
             write_whole(it, target, content)
         else:

@@ -6,7 +6,6 @@ read when it is used and written through to the root. Integer arrays gather and 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,19 +19,18 @@ from pyrelay.infer.open_keys import key_of, stored_key
 from pyrelay.infer.operators import (
     binary,
     compare,
-    extent_of,
     number,
     number_of_enum,
-    poly_of,
     raised,
 )
 from pyrelay.infer.protocols import special
+from pyrelay.infer.slicing import index_atom, is_index, slice_bounds
+from pyrelay.infer.storing import fitted, write_whole
 from pyrelay.infer.trees import fields, is_namedtuple
-from pyrelay.ir import dims, types
+from pyrelay.ir import types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Const, OpCall
-from pyrelay.ir.op import OPS
+from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
@@ -178,11 +176,6 @@ def _axes_used(it: Interpreter, item: V.Value) -> int:
     return 1
 
 
-def _is_index(value: V.Value) -> bool:
-    ty = V.number_type(value)
-    return ty is not None and (ty.dtype.is_integer)
-
-
 def _index_array(it: Interpreter, array: V.ArrayRef, key: V.Value, checked: bool) -> V.Value:
     key = _as_array_key(it, key)
     items = _expand(it, key, array.type.rank)
@@ -244,7 +237,7 @@ def _basic(
         if isinstance(item, V.Slice):
             start, size, step = slice_bounds(it, item, extent)
             kept += 1
-        elif _is_index(item):
+        elif is_index(item):
             start, size, step = 0, extent, 1
             ints.append((axis, index_atom(it, item, extent, axis, checked)))
         else:
@@ -281,142 +274,6 @@ def _steps(
         for a in new_axes:
             shape = (*shape[:a], 1, *shape[a:])
     return _Basic(tuple(steps), TensorType(ty.dtype, shape))
-
-
-def index_atom(
-    it: Interpreter, item: V.Value, extent: Extent, axis: int, checked: bool = False
-) -> Atom:
-    """A checked, non-negative index for an axis of this extent."""
-    if checked:
-        return it.builder.cast(it.atom(item), types.i64, weak=True)
-    known = poly_of(item)
-    if known is not None:
-        if isinstance(known, int) and known < 0:
-            known = dims.add(extent, known)
-        low = it.program.guards.compare(">=", known, 0)
-        high = it.program.guards.compare("<", known, extent)
-        if low and high:
-            own = isinstance(item, V.Scalar) and item.atom is not None
-            return it.atom(item) if own else it.builder.extent(known).atom
-        sure = not it.conditional and extent_of(item) is not None
-        if sure and (low is False or high is False) and not catches(it, IndexError):
-            raise it.failure(
-                errors.IndexRangeError,
-                f"index {_shown(item)} is out of bounds for axis {axis} with size "
-                f"{dims.show(extent)}",
-            )
-    atom = it.builder.cast(it.atom(item), types.i64, weak=True)
-    result: Atom = it.builder.call(OPS["check_index"], atom, size=extent, axis=axis).atom
-    return result
-
-
-def _shown(item: V.Value) -> str:
-    return str(item.value) if isinstance(item, V.Known) else V.describe(item)
-
-
-def slice_bounds(
-    it: Interpreter, item: V.Slice, extent: Extent
-) -> tuple[Extent, Extent, int]:
-    """Start, number of elements and step of a slice of an axis, clipped as in Python."""
-    step = 1 if item.step == V.NONE else it.static(item.step, "the step of a slice")
-    if step == 0:
-        raise it.failure(errors.InvalidValueError, "slice step cannot be zero")
-    of_one = step > 0 and _is_of_one(it, item)
-    if step > 0:
-        start = _clip(it, item.start, extent, 0, low=0, high=extent)
-        stop = _clip(it, item.stop, extent, extent, low=0, high=extent)
-        span = dims.add(stop, dims.multiply(-1, start))
-    else:
-        last = dims.add(extent, -1)
-        start = _clip(it, item.start, extent, last, low=-1, high=last)
-        stop = _clip(it, item.stop, extent, -1, low=-1, high=last)
-        span = dims.add(start, dims.multiply(-1, stop))
-    width = abs(step)
-    size = dims.quotient(dims.add(span, width - 1), width) if width > 1 else span
-    positive = it.program.guards.compare(">=", size, 0) if not isinstance(size, int) else size >= 0
-    if positive is False:
-        size = 0
-    elif positive is None and not dims.non_negative(size):
-        size = dims.maximum(size, 0)
-    if of_one:
-        size = dims.minimum(size, 1)
-    return start, size, step
-
-
-def _is_of_one(it: Interpreter, item: V.Slice) -> bool:
-    """True of `x[i : i + 1]`: one element, or none where the axis ends before it."""
-    if item.start == V.NONE or item.stop == V.NONE:
-        return False
-    start, stop = poly_of(item.start), poly_of(item.stop)
-    if start is not None and stop is not None:
-        return dims.add(stop, dims.multiply(-1, start)) == 1
-    low, below = _offset(it, item.start)
-    high, above = _offset(it, item.stop)
-    return low is not None and low is high and above - below == 1
-
-
-def _offset(it: Interpreter, number: V.Value) -> tuple[Atom | None, int]:
-    """What a number that was computed just now as `x + 3` or `x - 3` was computed from."""
-    atom = number.atom if isinstance(number, V.Scalar) else None
-    for let in it.builder.lets[-_JUST_NOW:]:
-        if len(let.outs) == 1 and let.outs[0] is atom and isinstance(let.rhs, OpCall):
-            for op, sign in ((OPS["add"], 1), (OPS["subtract"], -1)):
-                by = let.rhs.args[-1] if let.rhs.op is op else None
-                if isinstance(by, Const) and isinstance(by.value, int):
-                    return let.rhs.args[0], sign * by.value
-    return atom, 0
-
-
-def _clip(
-    it: Interpreter, bound: V.Value, extent: Extent, default: Extent, *, low: Extent, high: Extent
-) -> Extent:
-    """A slice bound as an extent between low and high; negative counts from the end."""
-    if bound == V.NONE:
-        return default
-    known = poly_of(bound)
-    if known is None:
-        return _run_time_bound(it, bound, extent, low, high)
-    guards = it.program.guards
-    if isinstance(known, int):
-        negative: bool | None = known < 0
-    else:
-        negative = False if dims.non_negative(known) else guards.compare("<", known, 0)
-    if negative is None:
-        return _run_time_bound(it, bound, extent, low, high)
-    if negative:
-        known = dims.add(known, extent)
-    below = guards.compare("<", known, low)
-    if below is None:
-        known = dims.maximum(known, low)
-    elif below:
-        known = low
-    above = guards.compare(">", known, high)
-    if above is None:
-        return dims.minimum(known, high)
-    return high if above else known
-
-
-def _run_time_bound(
-    it: Interpreter, bound: V.Value, extent: Extent, low: Extent, high: Extent
-) -> Extent:
-    """A bound known only at run time becomes an extent of the program."""
-    if not _is_index(bound):
-        raise it.failure(
-            errors.TypeMismatchError,
-            f"slice bounds must be integers or None, not {V.describe(bound)}",
-        )
-    b = it.builder
-    raw = b.handle(b.cast(it.atom(bound), types.i64, weak=True))
-    size = b.extent(extent)
-    wrapped = b.call(OPS["where"], raw < 0, raw + size, raw)
-    clipped = b.call(
-        OPS["minimum"], b.call(OPS["maximum"], wrapped, b.extent(low)), b.extent(high)
-    )
-    if low == 0:
-        _, (symbol,) = b.call(OPS["as_extent"], clipped, name="k")
-        return symbol  # type: ignore[no-any-return]
-    _, (symbol,) = b.call(OPS["as_extent"], clipped + 1, name="k")
-    return dims.add(symbol, -1)
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -530,127 +387,6 @@ def _with_steps(it: Interpreter, ty: TensorType, items: list[V.Value]) -> list[V
     return result
 
 
-#: How many operations back the bounds of a slice are looked for.
-_JUST_NOW = 8
-_INTO_A_PART = "could not broadcast input array from shape ({0},) into shape ({1},)"
-
-
-def fitted(
-    it: Interpreter, value: V.Value, target: TensorType, unequal: str = _INTO_A_PART
-) -> Atom:
-    """A value cast and broadcast to the type of what it is assigned to.
-
-    `unequal` is the text of the error for two lengths that the running program finds unequal.
-    """
-    if (isinstance(value, V.Ref) and value.root.kind == "list") or isinstance(value, V.Tuple):
-        from pyrelay.infer.adapters import to_array
-
-        value = to_array(it, value)
-    ty = V.tensor_type(value)
-    if ty is None:
-        raise it.failure(
-            errors.TypeMismatchError, f"{V.describe(value)} cannot be stored in an array"
-        )
-    if ty.dtype.kind == "c" and target.dtype.kind != "c":
-        raise it.failure(
-            errors.TypeMismatchError, f"{ty} cannot be stored in {target}: it is complex"
-        )
-    shape = ty.shape
-    while len(shape) > len(target.shape) and shape[0] == 1:
-        shape = shape[1:]
-    if shape != ty.shape:
-        value = it.call("reshape", value, shape=shape)
-    value, shape = _of_one(it, value, shape, target.shape)
-    same = len(shape) == len(target.shape) and all(
-        it.program.guards.equal(a, b) for a, b in zip(shape, target.shape, strict=True)
-    )
-    atom = it.builder.cast(it.atom(value), target.dtype)
-    if not same and len(shape) == len(target.shape) == 1 and it.program.guards.equal(
-        shape[0], target.shape[0]
-    ) is None and shape != (1,):
-        it.emit("check_equal", left=shape[0], right=target.shape[0], text=unequal)
-        return it.emit("refine", atom, shape=target.shape).atom  # type: ignore[no-any-return]
-    if same or not target.shape:
-        return atom if same else it.emit("broadcast_to", atom, shape=target.shape).atom
-    _check_broadcast(it, ty, target)
-    return it.emit("broadcast_to", atom, shape=target.shape).atom  # type: ignore[no-any-return]
-
-
-def _of_one(
-    it: Interpreter, value: V.Value, shape: tuple[Extent, ...], target: tuple[Extent, ...]
-) -> tuple[V.Value, tuple[Extent, ...]]:
-    """A value whose extents that are 0 or 1 are checked to be 1 where the target has more."""
-    pairs = itertools.zip_longest(reversed(shape), reversed(target), fillvalue=1)
-    single = [
-        dims.at_most_one(d) and not isinstance(d, int) and not dims.at_most_one(t)
-        for d, t in pairs
-    ][: len(shape)][::-1]
-    if not any(single):
-        return value, shape
-    for extent, one in zip(shape, single, strict=True):
-        if one:
-            it.emit("check_equal", left=extent, right=1, text=_INTO_A_PART)
-    shape = tuple(1 if one else d for d, one in zip(shape, single, strict=True))
-    return it.call("refine", value, shape=shape), shape
-
-
-def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> None:
-    fits = len(ty.shape) <= len(target.shape) and all(
-        d == 1 or it.program.guards.equal(d, t) is not False
-        for d, t in zip(reversed(ty.shape), reversed(target.shape), strict=False)
-    )
-    if not fits:
-        raise it.failure(
-            errors.ShapeError, f"{ty} cannot be stored in a part of shape {target}",
-            notes=("the value must have the shape of the part, or broadcast to it",),
-        )
-
-
-def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
-    """Give every element of an array or view a new value; the root sees it."""
-    span = it.let.span if it.let else None
-    if not target.view:
-        if not lists.write_through(it, target.root, value):
-            it.heap.write(target.root, value, span)
-        return
-    parents = [it.builder.handle(it.content(target.root))]
-    for step in target.view[:-1]:
-        parents.append(it.emit(step.kind, parents[-1], *step.atoms, **step.keywords))
-    for step, parent in zip(reversed(target.view), reversed(parents), strict=True):
-        value = _updated(it, parent, step, value)
-    if not lists.write_through(it, target.root, value):
-        it.heap.write(target.root, value, span)
-
-
-def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Atom:
-    """The parent array after the part that `step` reads was set to `value`."""
-    call, attrs = it.emit, step.keywords
-    result: Any
-    match step.kind:
-        case "slice":
-            result = call("slice_update", parent, value, **attrs)
-        case "index":
-            result = call("index_update", parent, value, *step.atoms, **attrs)
-        case "transpose":
-            axes = attrs["axes"]
-            inverse = tuple(axes.index(k) for k in range(len(axes)))
-            result = call("transpose", value, axes=inverse)
-        case "expand_dims":
-            result = call("squeeze", value, axes=attrs["axes"])
-        case "squeeze":
-            result = call("expand_dims", value, axes=attrs["axes"])
-        case "real":
-            result = call("make_complex", value, call("imag", parent))
-        case "imag":
-            result = call("make_complex", call("real", parent), value)
-        case "reshape" | "refine":
-            result = call(step.kind, value, shape=parent.shape)
-        case _:  # "gather", "broadcast_to": NumPy lets nobody write these
-            raise raised(it, ValueError("assignment destination is read-only"))
-    atom: Atom = result.atom
-    return atom
-
-
 def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     """`del obj[key]` of a list or dict."""
     if isinstance(obj, V.Ref) and obj.root.kind == "list" and _grows_at(it, obj, key):
@@ -687,7 +423,5 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
 
 
 __all__ = [
-    "add_item", "binary", "compare", "constant", "del_item", "fitted", "get_item", "index_atom",
-    "set_item",
-    "slice_bounds", "write_whole",
+    "add_item", "binary", "compare", "constant", "del_item", "get_item", "set_item",
 ]
