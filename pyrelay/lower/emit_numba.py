@@ -380,7 +380,7 @@ class _Printer:
     def _for(self, loop: For, first: ast.expr, last: ast.expr, out: list[ast.stmt]) -> None:
         index = self._named(loop.index, "i")
         endless = loop.program and not loop.bounded
-        each = self._rounds_inside(loop) if self.depth else None
+        each = self._rounds_inside(loop, last) if self.depth else None
         if each is not None:  # in a loop that looks now and then
             self._short_or_not(loop, each, first, last, out)
         elif (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
@@ -394,14 +394,15 @@ class _Printer:
                 out.append(_more_rounds(copied(first), copied(last)))
             out.append(_loop(index, [first, last], self._body(loop.body)))
 
-    def _rounds_inside(self, loop: For) -> ast.expr | None:
-        """The rounds that each round of a loop stands for, if loops inside it make that many
-        whatever they compute, and hold no loops themselves."""
+    def _rounds_inside(self, loop: For, last: ast.expr) -> ast.expr | None:
+        """The most rounds that each round of a loop stands for, if loops inside it make no more
+        whatever they compute, and hold no loops themselves; the loop ends before `last`."""
         inside = list(statements(loop.body))
         inner = [s for s in inside if isinstance(s, (For, While))]
         fits = loop.program and len(inner) > 0 and len(inside) <= _LARGEST_TWICE
         if not fits or any(isinstance(s, (Break, Call)) for s in inside):
             return None
+        made = {s.out for s in inside if isinstance(s, (Compute, Read, Load))}
         total: ast.expr = ast.Constant(1)
         for each in inner:
             endless = isinstance(each, For) and each.program and not each.bounded
@@ -412,7 +413,9 @@ class _Printer:
                 return None
             if isinstance(stop, Literal):
                 number: ast.expr = ast.Constant(stop.value)
-            elif stop in self.names and not stop.variable:
+            elif stop is loop.index:
+                number = copied(last)
+            elif stop in self.names and not stop.variable and stop not in made:
                 number = self._scalar(stop)
             else:
                 return None

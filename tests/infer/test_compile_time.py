@@ -29,26 +29,26 @@ def seconds(function: Any, *args: Any) -> float:
     return time.process_time() - started
 
 
-def test_four_hundred_statements_take_under_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_four_hundred_statements_take_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [f"    a{k} = x * {k}.0 + {f'a{k - 1}' if k else 'x'}" for k in range(400)]
     function = defined("def f(x):\n" + "\n".join(steps) + "\n    return a399\n", monkeypatch)
-    assert seconds(function, np.ones(3)) < 1.0
+    assert seconds(function, np.ones(3)) < 3.0
 
 
-def test_six_nested_loops_take_under_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_six_nested_loops_take_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["def f(x, n):", "    s = 0", "    m = 0.0", "    y = np.zeros(n)"]
     lines += ["    " * (k + 1) + f"for i{k} in range(n):" for k in range(6)]
     inside = ("s = s + x[i0]", "y[i1] = y[i0] + s", "if s > m:", "    m = s")
     lines += ["    " * 7 + text for text in inside]
     function = defined("\n".join([*lines, "    return s, y, m", ""]), monkeypatch)
-    assert seconds(function, np.ones(3), 3) < 1.0
+    assert seconds(function, np.ones(3), 3) < 3.0
 
 
-def test_six_nested_loops_that_swap_arrays_take_under_a_second(
+def test_six_nested_loops_that_swap_arrays_take_few_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines = ["def f(u, v, n):"] + ["    " * (k + 1) + f"for i{k} in range(n):" for k in range(6)]
     for depth in range(7, 1, -1):
         lines += ["    " * depth + text for text in ("v[1:] = u[:-1] * 0.5", "u, v = v, u")]
     function = defined("\n".join([*lines, "    return u, v", ""]), monkeypatch)
-    assert seconds(function, np.ones(5), np.ones(5), 3) < 1.0
+    assert seconds(function, np.ones(5), np.ones(5), 3) < 3.0

@@ -146,3 +146,21 @@ def test_short_loops_around_loops_do_not_look_for_ctrl_c() -> None:
     short = text[text.rindex("else:") :]
     assert short.count("for ") >= 2
     assert "poll(" not in short[: short.index("store_")]
+
+
+def triangle(a: Any) -> Any:
+    out = np.zeros_like(a)
+    for i in range(a.shape[0]):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(j):
+                total += a[i, k] * a[j, k]
+            out[i, j] = a[i, j] - total
+    return out
+
+
+def test_a_loop_around_one_that_ends_at_its_index_is_short_or_not() -> None:
+    fast = pyrelay.jit(triangle)
+    for n in (0, 1, 5, 40):
+        a = np.random.default_rng(0).random((n, n))
+        np.testing.assert_allclose(fast(a), triangle(a), rtol=1e-12)
