@@ -116,6 +116,7 @@ def test_every_kernel_of_the_corpus_compiles(tmp_path: Path) -> None:
     assert_compiles(kernels, tmp_path)
 
 
+@pytest.mark.slow
 @needs_nvidia
 def test_every_scalar_primitive_and_cast_compiles(tmp_path: Path) -> None:
     kernels = []
@@ -165,6 +166,7 @@ def test_attention_compiles(tmp_path: Path) -> None:
     assert_compiles(kernels, tmp_path)
 
 
+@pytest.mark.slow
 @needs_nvidia
 def test_reductions_by_blocks_compile_for_every_dtype(tmp_path: Path) -> None:
     def reduced(x: Any) -> Any:

@@ -69,6 +69,7 @@ def test_inventing_a_name_is_the_same_compiled_and_plain() -> None:
         np.testing.assert_array_equal(compiled, plain)
 
 
+@pytest.mark.slow
 def test_the_network_learns_names_and_invents_new_ones() -> None:
     outcome = names.train(steps=200)
     assert np.mean(outcome.losses[-20:]) < 2.0 < outcome.losses[0]

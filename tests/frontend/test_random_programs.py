@@ -49,12 +49,12 @@ def compare(text: str) -> None:
 
 
 @given(functions(captures=False))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_control_flow_does_what_python_does(text):
     compare(text)
 
 
 @given(functions(captures=True))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_captured_variables_do_what_python_does(text):
     compare(text)

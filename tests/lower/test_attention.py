@@ -181,7 +181,7 @@ def test_a_device_without_a_kernel_for_it_computes_scores_as_a_whole() -> None:
         np.testing.assert_allclose(fast(*args), f(*args), rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("bits", [pytest.param(128, marks=pytest.mark.slow), 256, 512])
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 def test_every_vector_width(dtype: Any, bits: int) -> None:
     if bits > matmul.native_vector_bits():

@@ -259,6 +259,7 @@ def test_what_follows_a_convolution_element_by_element_is_part_of_its_launch(
         assert launches(fast, x, w, b) == (2 if f is conv_clipped else 1)
 
 
+@pytest.mark.slow
 def test_gradients_of_convolutions_with_activations() -> None:
     def loss(w, b, x):
         return np.mean(np.square(np.tanh(nn.conv(x, w, b, stride=2, padding=1))))

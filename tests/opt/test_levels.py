@@ -103,6 +103,7 @@ def test_what_is_raised_is_what_plain_python_meets_first(bad: Any) -> None:
         assert str(plain.value) in str(compiled.value)
 
 
+@pytest.mark.slow
 def test_derivatives_of_the_first_and_second_order() -> None:
     def energy(e: Any, w: Any, t: Any) -> Any:
         return np.sum(encoded(e, w, t) ** 2 * b)

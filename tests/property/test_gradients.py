@@ -79,7 +79,7 @@ def check(text: str, interpret: bool) -> bool:
     return True
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=EVERY_CHECK)
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=EVERY_CHECK)
 @given(programs())
 def test_gradients_of_random_programs_are_what_differences_say(text: str) -> None:
     assume(check(text, interpret=True))

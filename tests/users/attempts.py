@@ -48,7 +48,7 @@ def tries_index(x, i):
     return v * 2
 
 
-@use((np.arange(4.0), 6), (np.arange(4.0), 2), wrt=(0,), joins=True)
+@use((np.arange(4.0), 6), (np.arange(4.0), 2), wrt=(0,), joins=True, slow=True)
 def tries_loop_break(x, n):
     total = 0.0
     try:
@@ -128,7 +128,7 @@ def helper(x):
     return math.sqrt(x)
 
 
-@use((4.0,), (-4.0,), wrt=(0,), joins=True)
+@use((4.0,), (-4.0,), wrt=(0,), joins=True, slow=True)
 def tries_helper(x):
     try:
         return (helper(x), 'ok')
@@ -236,7 +236,7 @@ def newton(f0, x, n):
     raise ConvergenceError(f'no convergence after {n}')
 
 
-@use((2.0, 1.0, 3), (2.0, 1.0, 10), (2.0, 0.0, 5), wrt=(0,), joins=True)
+@use((2.0, 1.0, 3), (2.0, 1.0, 10), (2.0, 0.0, 5), wrt=(0,), joins=True, slow=True)
 def tries_newton(f0, x, n):
     try:
         return newton(f0, x, n)
@@ -431,7 +431,7 @@ def tries_rec2(n):
     return rec2(n)
 
 
-@use((4, 2.0), (-1, 2.0), wrt=(1,), joins=True)
+@use((4, 2.0), (-1, 2.0), wrt=(1,), joins=True, slow=True)
 def tries_raise_in_while(n, x):
     k = 0
     try:
@@ -527,7 +527,7 @@ def tries_view(x, i):
     return x
 
 
-@use((np.array([1.0, 2.0, 4.0]), 4.0), (np.array([1.0, 2.0, 4.0]), 3.0), joins=True)
+@use((np.array([1.0, 2.0, 4.0]), 4.0), (np.array([1.0, 2.0, 4.0]), 3.0), joins=True, long=True)
 def tries_find(x, v):
     try:
         for i in range(len(x)):
@@ -613,7 +613,7 @@ def tries_dict(x, k):
         return str(e)
 
 
-@use((3.0, 2), (-3.0, 2), (3.0, 9), wrt=(0,))
+@use((3.0, 2), (-3.0, 2), (3.0, 9), wrt=(0,), slow=True)
 def tries_list_made_behind_a_call(x, k):
     total = 0.0
     try:
@@ -649,7 +649,8 @@ def tries_object_made_behind_a_call(x, step):
     return total
 
 
-@use((np.array([3.0, -1.0, 2.0]),), (np.array([-3.0]),), (np.array([1.0, 2.0]),), wrt=(0,))
+@use((np.array([3.0, -1.0, 2.0]),), (np.array([-3.0]),), (np.array([1.0, 2.0]),), wrt=(0,),
+    slow=True)
 def tries_append_behind_a_call(values):
     found = []
     for value in values:
@@ -660,7 +661,7 @@ def tries_append_behind_a_call(values):
     return sum(found) + len(found)
 
 
-@use((3.0, 0), (-3.0, 1), (3.0, 5), wrt=(0,))
+@use((3.0, 0), (-3.0, 1), (3.0, 5), wrt=(0,), slow=True)
 def tries_list_at_several_lengths(x, k):
     items = [x, 2.0]
     try:
@@ -686,7 +687,7 @@ def appends_until_it_raises(n):
     return len(out)
 
 
-@use((np.array([3.0, 1.0, 2.0]),), wrt=(0,))
+@use((np.array([3.0, 1.0, 2.0]),), wrt=(0,), long=True)
 def failures_known_beforehand(x):
     total = 0.0
     try:

@@ -35,7 +35,7 @@ class Pair:
 PAIRS = Pair(Leaf(np.array([1.0, 2.0, 3.0])), Pair(Leaf(np.ones(3)), Leaf(np.array([0.1, 0.2, 3]))))
 
 
-@use((1.0, 2.0), wrt=(0, 1))
+@use((1.0, 2.0), wrt=(0, 1), slow=True)
 def made_and_read(a, b):
     t = Branch(a, Branch(b))
     return t.value * t.left.value
@@ -72,7 +72,7 @@ def mapped_and_folded(t, k):
     return sum_of_squares(scaled(t, k))
 
 
-@use((PAIRS, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
+@use((PAIRS, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])), long=True)
 def leaves_of_another_size(t, w):
     match t:
         case Leaf(x):
@@ -94,7 +94,7 @@ def inserted_into_an_argument(t, v):
     return inserted(t, v)
 
 
-@use((np.array([3.0, 1.0, 2.0, 5.0]),), wrt=(0,), slow=True)
+@use((np.array([3.0, 1.0, 2.0, 5.0]),), wrt=(0,), long=True)
 def inserted_one_by_one(values):
     t = None
     for v in values:
@@ -151,7 +151,7 @@ class Cell(NamedTuple):
     kids: tuple
 
 
-@use((1.0, 2.0), wrt=(0, 1), slow=True)
+@use((1.0, 2.0), wrt=(0, 1), long=True)
 def children_in_a_tuple(a, b):
     cell = Cell(a, (Cell(b, ()), Cell(a + b, ())))
     return cell.value * sum(k.value for k in cell.kids), cell
@@ -219,7 +219,7 @@ def symbolic_derivative_evaluated(e, x, y):
     return evaluate(derivative(e), x, y)
 
 
-@use((Mul(Add(Num(1.0), Num(-1.0)), Name("x")),), (EXPRESSION,))
+@use((Mul(Add(Num(1.0), Num(-1.0)), Name("x")),), (EXPRESSION,), long=True)
 def simplified(e):
     match e:
         case Add(a, b):

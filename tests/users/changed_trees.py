@@ -42,7 +42,7 @@ def children_swapped(t):
     children_swapped(t.right)
 
 
-@use((BRANCHES, 2.75), (BRANCHES, 0.5), (Branch(1.0), 3.0))
+@use((BRANCHES, 2.75), (BRANCHES, 0.5), (Branch(1.0), 3.0), long=True)
 def inserted_in_place(t, v):
     here = t
     while True:
@@ -65,7 +65,7 @@ def child_removed(t):
     return t.left
 
 
-@use((2.0, 3.0), wrt=(0, 1))
+@use((2.0, 3.0), wrt=(0, 1), slow=True)
 def made_and_changed(a, b):
     n, m = Branch(a), Branch(b)
     n.left = m

@@ -74,7 +74,7 @@ def dicts_with_other_keys(x):
     return d, d["a"] + d.get("b", 0.0) + (1.0 if "b" in d else 2.0) + len(d)
 
 
-@use((2.0,), (-2.0,), wrt=(0,))
+@use((2.0,), (-2.0,), wrt=(0,), slow=True)
 def dict_grown_on_one_branch(x):
     d = {"a": x}
     if x > 0:
@@ -108,7 +108,7 @@ def arrays_of_two_ranks(x):
     return np.sum(w * 2), w.ndim, w.shape[0], w, scaled
 
 
-@use((2.0,), (-2.0,), (0.25,), wrt=(0,))
+@use((2.0,), (-2.0,), (0.25,), wrt=(0,), slow=True)
 def text_chosen_at_run_time(x):
     if x > 1:
         mode = "pos"
@@ -126,7 +126,7 @@ def text_chosen_at_run_time(x):
     )
 
 
-@use((2.0, 3), (4.5, 6), wrt=(0,))
+@use((2.0, 3), (4.5, 6), wrt=(0,), slow=True)
 def state_machine(x, n):
     state = "start"
     for _ in range(n):
@@ -213,7 +213,7 @@ def two_options(a, b):
     return p * q
 
 
-@use((X, 2.0), (X, 7.0), wrt=(0,), joins=True)
+@use((X, 2.0), (X, 7.0), wrt=(0,), joins=True, slow=True)
 def found_or_not(x, limit):
     found = False
     where = None
@@ -226,7 +226,7 @@ def found_or_not(x, limit):
     return -1.0
 
 
-@use((2.0, 5), (2.0, 0), wrt=(0,))
+@use((2.0, 5), (2.0, 0), wrt=(0,), slow=True)
 def number_that_becomes_a_tuple(x, n):
     state = 0.0
     for k in range(n):
@@ -273,7 +273,7 @@ class State:
         self.v = self.v * 0.5 + w
 
 
-@use((2.0, 5), (2.0, 0), wrt=(0,))
+@use((2.0, 5), (2.0, 0), wrt=(0,), slow=True)
 def attribute_that_becomes_a_number(x, n):
     s = State(x)
     for i in range(n):
@@ -293,7 +293,8 @@ def set_of_the_caller(s):
     return len(s)
 
 
-@use((1.5, 0, np.array([1.0, 2.0, 3.0])), (1.5, 1, np.array([1.0, 2.0, 3.0])), wrt=(0, 2))
+@use((1.5, 0, np.array([1.0, 2.0, 3.0])), (1.5, 1, np.array([1.0, 2.0, 3.0])), wrt=(0, 2),
+    slow=True)
 def chosen_array_changes_length_before_an_early_return(x, n, a):
     for k in range(3):
         if n and k == 1:
@@ -302,7 +303,7 @@ def chosen_array_changes_length_before_an_early_return(x, n, a):
     return np.sum(a * a) + x
 
 
-@use(*((k, x, np.arange(1.0, 5.0)) for k in range(3) for x in (1.5, -1.5)), wrt=(1, 2))
+@use(*((k, x, np.arange(1.0, 5.0)) for k in range(3) for x in (1.5, -1.5)), wrt=(1, 2), slow=True)
 def chosen_of_three_lengths_meets_a_fourth(k, x, a):
     match k:
         case 0:

@@ -15,7 +15,7 @@ W = np.linspace(0.2, 1.7, 6)
 EDGES = np.array([[0, 1], [1, 2], [2, 3], [0, 3]])
 
 
-@use((6,), (17,))
+@use((6,), (17,), long=True)
 def steps_by_breadth_first_search(n):
     queue = deque([0])
     steps = [-1] * n
@@ -29,7 +29,7 @@ def steps_by_breadth_first_search(n):
     return steps
 
 
-@use((5,), (0,))
+@use((5,), (0,), long=True)
 def both_ends(n):
     queue = deque(maxlen=4)
     for i in range(n):
@@ -51,7 +51,7 @@ def weighted_by_order(a):
     return total
 
 
-@use(([4, 1, 7, 3, 8, 5],))
+@use(([4, 1, 7, 3, 8, 5],), long=True)
 def medians_so_far(a):
     seen, out = [], []
     for x in a:
@@ -86,7 +86,7 @@ def squares_of_sums_by_key(keys, w):
     return total
 
 
-@use((4, 5))
+@use((4, 5), long=True)
 def paths_through_a_grid(n, m):
     memo = {}
 

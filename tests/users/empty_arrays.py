@@ -30,12 +30,12 @@ def place_of_the_least_along_an_axis(m):
     return m.argmin(axis=0)
 
 
-@use((X, 2.0), (X, 9.0), wrt=(0,))
+@use((X, 2.0), (X, 9.0), wrt=(0,), slow=True)
 def greatest_of_a_mask(x, limit):
     return x[x > limit].max()
 
 
-@use((X, 2.0), (X, 9.0), wrt=(0,), joins=True)
+@use((X, 2.0), (X, 9.0), wrt=(0,), joins=True, long=True)
 def greatest_of_a_mask_or_none(x, limit):
     try:
         return x[x > limit].max()
@@ -43,7 +43,7 @@ def greatest_of_a_mask_or_none(x, limit):
         return len(str(error)) * 1.0
 
 
-@use((X, 2), (X, 0), wrt=(0,))
+@use((X, 2), (X, 0), wrt=(0,), slow=True)
 def greatest_in_a_window(x, width):
     out = np.zeros(len(x) - width + 1)
     for i in range(len(out)):
@@ -51,7 +51,7 @@ def greatest_in_a_window(x, width):
     return out
 
 
-@use((X, 1, 3), (X, 3, 3), wrt=(0,))
+@use((X, 1, 3), (X, 3, 3), wrt=(0,), long=True)
 def extremes_of_a_part(x, a, b):
     return x[a:b].sum(), x[a:b].min(), np.ptp(x[a:b])
 

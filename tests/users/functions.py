@@ -60,7 +60,7 @@ def decorated(x, y=1.0):
     return x + y
 
 
-@use((2.0, 9), wrt=(0,))
+@use((2.0, 9), wrt=(0,), long=True)
 def decorators(x, n):
     @scaled(2.0)
     def local(v):
@@ -92,13 +92,13 @@ def closures(x):
     return [f(x) for f in late], [f(x) for f in early], total()
 
 
-@use((2.0, 0), (2.0, 1), (2.0, 2), (2.0, -3), (2.0, 7), wrt=(0,), joins=True)
+@use((2.0, 0), (2.0, 1), (2.0, 2), (2.0, -3), (2.0, 7), wrt=(0,), joins=True, slow=True)
 def table_of_functions(x, k):
     fs = [np.sin, math.cos, lambda v: v * x]
     return fs[k](x), (abs, math.sqrt)[k % 2](x)
 
 
-@use((2.0, 6), wrt=(0,))
+@use((2.0, 6), wrt=(0,), long=True)
 def function_by_turns(x, n):
     fs = (math.sin, math.cos, lambda v: v * 0.5)
     weights = (0.5, 0.25, 0.125, 1.0, 2.0)

@@ -74,7 +74,7 @@ def listed(x, pair):
     )  # fmt: skip
 
 
-@use((X,), wrt=(0,), slow=True)
+@use((X,), wrt=(0,), long=True)
 def in_step_with_others(x):
     s = 0.0
     for a, b in zip(squares(x), countdown(3), strict=False):
@@ -114,7 +114,7 @@ def flattened(x):
     return list(flat((x[0], [x[1], (x[2], 2.0)], ())))
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def left_early(x):
     def until(y, limit):
         for v in y:
@@ -126,7 +126,7 @@ def left_early(x):
     return sum(until(x, 1.5)), sum(until(x, 0.0))
 
 
-@use((2.0, 5), wrt=(0,))
+@use((2.0, 5), wrt=(0,), slow=True)
 def newton(x, n):
     def iterates(a):
         g = a
@@ -140,7 +140,7 @@ def newton(x, n):
     return 0.0
 
 
-@use((2.0,), wrt=(0,))
+@use((2.0,), wrt=(0,), slow=True)
 def newton_to_a_tolerance(x):
     def iterates(a):
         g = a
@@ -168,7 +168,7 @@ def pairs_of_pairs(x):
     return s, sum((x[i] - x[j]) ** 2 for i, j in pairs(3))
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def closures_and_effects(x):
     log = np.zeros(4)
     count = 0
@@ -184,7 +184,7 @@ def closures_and_effects(x):
     return s, log, count
 
 
-@use((X,), wrt=(0,), joins=True, slow=True)
+@use((X,), wrt=(0,), joins=True, long=True)
 def one_at_a_time(x):
     g = squares(x)
     a = next(g)
@@ -230,7 +230,7 @@ def zip_of_different_lengths(x):
     return [a * b for a, b in zip(x, (1.0, 2.0), strict=True)]
 
 
-@use((X, 5), wrt=(0,), slow=True)
+@use((X, 5), wrt=(0,), long=True)
 def itertools_names(x, n):
     s = 0.0
     for i, j in itertools.product(range(3), repeat=2):
@@ -356,7 +356,7 @@ def count_steps(n):
     return out, next(ids)
 
 
-@use((X, 4), wrt=(0,))
+@use((X, 4), wrt=(0,), long=True)
 def cycle_zip(x, n):
     signs = itertools.cycle((1.0, -1.0))
     t = 0.0

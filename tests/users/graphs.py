@@ -72,7 +72,7 @@ class Value:
             right.backward(cotangent * left.data)
 
 
-@use((0.5, 1.5), wrt=(0, 1), slow=True)
+@use((0.5, 1.5), wrt=(0, 1), long=True)
 def graph_of_values(a, b):
     x, y = Value(a), Value(b)
     z = 2.0 * x * y + (-y) - x
@@ -100,7 +100,7 @@ class Momentum:
             params[name] = params[name] + self.velocity[name]
 
 
-@use(({"w": RNG.normal(size=(2, 3)), "b": RNG.normal(size=3)}, RNG.normal(size=(4, 2))))
+@use(({"w": RNG.normal(size=(2, 3)), "b": RNG.normal(size=3)}, RNG.normal(size=(4, 2))), long=True)
 def state_by_name(params, x):
     optimiser = Momentum(0.1)
     for _ in range(3):
@@ -130,14 +130,14 @@ def names_by_score(scores, bonus):
     return pairs, sorted(raised, key=lambda name: raised[name])
 
 
-@use((np.arange(12.0).reshape(3, 4), 2), wrt=(0,))
+@use((np.arange(12.0).reshape(3, 4), 2), wrt=(0,), long=True)
 def rows_of_a_range(x, n):
     y = x[range(n)] * 2.0
     y[range(n - 1)] = 1.0
     return (y[:, range(0, 4, 2)] ** 2).sum()
 
 
-@use((RNG.normal(size=(5, 6)), RNG.normal(size=(2, 3))), wrt=(0, 1), slow=True)
+@use((RNG.normal(size=(5, 6)), RNG.normal(size=(2, 3))), wrt=(0, 1), long=True)
 def correlation_by_windows(image, kernel):
     windows = np.lib.stride_tricks.sliding_window_view(image, (2, 3))
     return (np.einsum("ijkl,kl->ij", windows, kernel) ** 2).sum()

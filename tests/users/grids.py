@@ -32,7 +32,7 @@ def heat_2d_slices(u, alpha, steps):
     return u
 
 
-@use((bump(12), 0.5, 8), wrt=(0,))
+@use((bump(12), 0.5, 8), wrt=(0,), slow=True)
 def wave_equation(u0, c, steps):
     prev = u0.copy()
     curr = u0.copy()
@@ -45,7 +45,7 @@ def wave_equation(u0, c, steps):
     return curr
 
 
-@use((bump(10) + 2.0, 0.05, 0.2, 5), wrt=(0, 1))
+@use((bump(10) + 2.0, 0.05, 0.2, 5), wrt=(0, 1), slow=True)
 def burgers(u, nu, dt, nt):
     nx = u.shape[0]
     dx = 2.0 / (nx - 1)
@@ -75,7 +75,7 @@ def poisson_jacobi(b, tol):
     return p, count
 
 
-@use((bump(5, 6), 3), wrt=(0,))
+@use((bump(5, 6), 3), wrt=(0,), slow=True)
 def gauss_seidel(u, sweeps):
     ny, nx = u.shape
     for _ in range(sweeps):
@@ -109,7 +109,7 @@ GLIDER = np.array([
 ])  # fmt: skip
 
 
-@use((GLIDER, 4))
+@use((GLIDER, 4), long=True)
 def game_of_life_by_loops(grid, generations):
     n, m = grid.shape
     for _ in range(generations):
@@ -153,7 +153,7 @@ def game_of_life_by_rolls(grid):
     return (neighbours == 3) | (grid & (neighbours == 2))
 
 
-@use((110, 11, 5))
+@use((110, 11, 5), long=True)
 def rule_110(rule, width, steps):
     cells = np.zeros((steps, width), dtype=np.uint8)
     cells[0, width // 2] = 1
@@ -166,7 +166,7 @@ def rule_110(rule, width, steps):
     return cells
 
 
-@use((np.full((5, 5), 4) + np.eye(5, dtype=int),))
+@use((np.full((5, 5), 4) + np.eye(5, dtype=int),), long=True)
 def sandpile(grid):
     n = grid.shape[0]
     topples = 0

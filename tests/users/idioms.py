@@ -36,7 +36,7 @@ def masks(x):
     return y, (x > 0).sum(), np.any(x > 0.9), np.all(x > -2), np.count_nonzero(x > 0)
 
 
-@use((field(6), np.array([0, 3, 3, 5])), wrt=(0,), slow=True)
+@use((field(6), np.array([0, 3, 3, 5])), wrt=(0,), long=True)
 def fancy_indexing(x, idx):
     y = np.zeros(6)
     y[idx] = 1.0
@@ -45,7 +45,7 @@ def fancy_indexing(x, idx):
     return y, x[idx][::-1], x[[1, 2, 1]], np.take(x, idx)
 
 
-@use((field(3, 4), np.array([0, 1, 2]), np.array([3, 0, 1])), wrt=(0,), slow=True)
+@use((field(3, 4), np.array([0, 1, 2]), np.array([3, 0, 1])), wrt=(0,), long=True)
 def fancy_pairs(x, i, j):
     x = x.copy()
     picked = x[i, j]
@@ -59,7 +59,7 @@ def arg_functions(x):
     return x.argmax(), np.argmin(x), np.argsort(x), np.sort(x), x.max(), x.min()
 
 
-@use((field(2, 3), field(2, 3) + 1), wrt=(0, 1), slow=True)
+@use((field(2, 3), field(2, 3) + 1), wrt=(0, 1), long=True)
 def joins_and_splits(a, b):
     both = np.concatenate([a, b], axis=1)
     left, right = np.split(both, 2, axis=1)
@@ -131,7 +131,7 @@ def promotions(s, x, y):
     )  # fmt: skip
 
 
-@use((field(3) + 1j * field(3)[::-1], 2.0))
+@use((field(3) + 1j * field(3)[::-1], 2.0), long=True)
 def complex_arrays(z, k):
     return (
         np.abs(z), z.real, z.imag, np.conj(z), z * k, np.exp(1j * k * z.real), np.angle(z), z.sum(),
@@ -155,7 +155,7 @@ def not_numbers(x):
     )
 
 
-@use((field(5),), wrt=(0,), slow=True)
+@use((field(5),), wrt=(0,), long=True)
 def ufuncs(x):
     return (
         np.exp(x), np.log1p(x + 2), np.log10(x + 2), np.sqrt(x + 2), np.square(x), np.tanh(x),
@@ -198,7 +198,7 @@ def writes_of_all_kinds(x):
     return x.sum()
 
 
-@use((field(3), field(2, 3)), wrt=(0, 1))
+@use((field(3), field(2, 3)), wrt=(0, 1), slow=True)
 def in_place_functions(a, b):
     out = np.zeros(3)
     np.add(a, 1.0, out=out)
@@ -216,7 +216,7 @@ def searching(x, q):
     return np.searchsorted(x, q), np.interp(q, x, x**2), np.digitize(q, x), place
 
 
-@use((np.array([3, 1, 3, 2, 1]),))
+@use((np.array([3, 1, 3, 2, 1]),), long=True)
 def counting(x):
     return np.bincount(x, minlength=5), np.unique(np.array([1, 2])).size
 
@@ -250,7 +250,7 @@ def out_of_attributes(x):
     return x.ndim, x.size, len(x), is_double, rows * cols, x.shape[-1], x.item(0), x[0].tolist()
 
 
-@use((field(3, 4),), wrt=(0,), slow=True)
+@use((field(3, 4),), wrt=(0,), long=True)
 def iterating(x):
     total = 0.0
     for row in x:

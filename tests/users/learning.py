@@ -31,7 +31,7 @@ def kmeans(X, centers, iterations):
     return centers, labels
 
 
-@use((POINTS, POINTS[:2], 3))
+@use((POINTS, POINTS[:2], 3), long=True)
 def kmeans_by_loops(points, centroids, steps):
     n, d = points.shape
     k = len(centroids)
@@ -68,7 +68,7 @@ def logistic_regression(X, y, lr, epochs):
     return w, b
 
 
-@use((POINTS, LABELS.astype(float), 15), wrt=(0, 1), slow=True)
+@use((POINTS, LABELS.astype(float), 15), wrt=(0, 1), long=True)
 def linear_regression_sgd(X, y, epochs):
     w = np.zeros(X.shape[1])
     losses = np.zeros(epochs)
@@ -105,7 +105,7 @@ def naive_bayes(X, y, query):
     return best_class, best_score
 
 
-@use((data(6, 3), 2), wrt=(0,), slow=True)
+@use((data(6, 3), 2), wrt=(0,), long=True)
 def pca_by_power_iteration(X, k):
     X = X - X.mean(axis=0)
     C = X.T @ X / (len(X) - 1)
@@ -134,7 +134,7 @@ def kalman_filter_1d(z, q, r):
 
 
 @use((data(5, 1), np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[1.0, 0.0]])),
-     wrt=(0, 1), slow=True)
+     wrt=(0, 1), long=True)
 def kalman_filter_2d(zs, F, H):
     x = np.zeros(2)
     P = np.eye(2)
@@ -153,7 +153,7 @@ TRANSITION = np.array([[0.7, 0.3], [0.4, 0.6]])
 EMISSION = np.array([[0.1, 0.4, 0.5], [0.7, 0.2, 0.1]])
 
 
-@use((np.array([0, 1, 2, 0]), np.array([0.6, 0.4]), TRANSITION, EMISSION), wrt=(1, 2, 3), slow=True)
+@use((np.array([0, 1, 2, 0]), np.array([0.6, 0.4]), TRANSITION, EMISSION), wrt=(1, 2, 3), long=True)
 def hmm_forward(obs, pi, A, B):
     T, N = len(obs), len(pi)
     alpha = np.zeros((T, N))
@@ -186,7 +186,7 @@ def viterbi(obs, start_p, trans_p, emit_p):
     return path, V[-1].max()
 
 
-@use((POINTS, np.array([0.5, 0.5]), POINTS[[1, 7]], np.ones((2, 2))), wrt=(0, 1, 2, 3), slow=True)
+@use((POINTS, np.array([0.5, 0.5]), POINTS[[1, 7]], np.ones((2, 2))), wrt=(0, 1, 2, 3), long=True)
 def gmm_responsibilities(X, weights, means, variances):
     diff = X[:, None] - means
     logp = -0.5 * (diff**2 / variances + np.log(2 * np.pi * variances)).sum(-1)
@@ -206,20 +206,20 @@ def welford(x):
     return mean, m2 / (len(x) - 1)
 
 
-@use((data(8), data(8)[::-1]), wrt=(0, 1), slow=True)
+@use((data(8), data(8)[::-1]), wrt=(0, 1), long=True)
 def pearson_correlation(x, y):
     xm, ym = x - x.mean(), y - np.mean(y)
     return (xm @ ym) / np.sqrt((xm**2).sum() * (ym**2).sum())
 
 
-@use((np.array([3.0, 1.0, 2.0, 5.0]),), (np.array([3.0, 1.0, 2.0]),))
+@use((np.array([3.0, 1.0, 2.0, 5.0]),), (np.array([3.0, 1.0, 2.0]),), long=True)
 def median_by_sorting(x):
     s = np.sort(x)
     n = len(s)
     return s[n // 2] if n % 2 else (s[n // 2 - 1] + s[n // 2]) / 2
 
 
-@use((POINTS, LABELS, np.array([0.2, 0.1]), 3))
+@use((POINTS, LABELS, np.array([0.2, 0.1]), 3), long=True)
 def k_nearest_neighbours(X, y, q, k):
     dist = np.sqrt(((X - q) ** 2).sum(axis=1))
     order = np.argsort(dist)
@@ -229,7 +229,7 @@ def k_nearest_neighbours(X, y, q, k):
     return np.argmax(votes)
 
 
-@use((LABELS, np.array([0, 1, 0, 0, 1, 1, 1, 0, 1, 1]), 2))
+@use((LABELS, np.array([0, 1, 0, 0, 1, 1, 1, 0, 1, 1]), 2), long=True)
 def confusion_matrix(true, predicted, classes):
     matrix = np.zeros((classes, classes), dtype=np.int64)
     for t, p in zip(true, predicted):
@@ -240,7 +240,7 @@ def confusion_matrix(true, predicted, classes):
     return matrix, accuracy, with_add_at
 
 
-@use((np.array([0.2, 0.5, 0.3]), np.array([0.1, 0.6, 0.3])), wrt=(0, 1))
+@use((np.array([0.2, 0.5, 0.3]), np.array([0.1, 0.6, 0.3])), wrt=(0, 1), slow=True)
 def entropies(p, q):
     def entropy(p):
         return -np.sum(p * np.log2(p))
@@ -249,7 +249,7 @@ def entropies(p, q):
     return entropy(p), kl
 
 
-@use((np.array([[0, 1, 1], [1, 0, 0], [0, 1, 0]]).astype(float), 0.85, 1e-9))
+@use((np.array([[0, 1, 1], [1, 0, 0], [0, 1, 0]]).astype(float), 0.85, 1e-9), long=True)
 def pagerank(links, damping, tol):
     n = links.shape[0]
     M = links / np.maximum(links.sum(axis=0), 1)
@@ -281,7 +281,7 @@ def mcmc_with_given_noise(noise, uniforms):
     return samples
 
 
-@use((POINTS, LABELS * 2 - 1, 10), wrt=())
+@use((POINTS, LABELS * 2 - 1, 10), wrt=(), long=True)
 def perceptron(X, y, epochs):
     w = np.zeros(X.shape[1] + 1)
     for epoch in range(epochs):

@@ -23,7 +23,7 @@ def ridge_regression(X, y, lam):
     return w, residual @ residual / len(y)
 
 
-@use((POINTS, TARGET, 0.7), wrt=(0, 2), slow=True)
+@use((POINTS, TARGET, 0.7), wrt=(0, 2), long=True)
 def gaussian_process(X, y, length):
     d = X[:, None, :] - X[None, :, :]
     K = np.exp(-0.5 * np.sum(d**2, axis=-1) / length**2) + 0.1 * np.eye(len(y))
@@ -32,7 +32,7 @@ def gaussian_process(X, y, length):
     return -0.5 * y @ alpha - np.sum(np.log(np.diag(L))) - 0.5 * len(y) * math.log(2 * math.pi)
 
 
-@use((POINTS,), wrt=(0,), slow=True)
+@use((POINTS,), wrt=(0,), long=True)
 def principal_components(X):
     centred = X - X.mean(axis=0)
     u, s, vt = np.linalg.svd(centred, full_matrices=False)
@@ -93,7 +93,7 @@ def stochastic_gradient_descent(X, y, rate, seed):
     return w
 
 
-@use((20, 5))
+@use((20, 5), long=True)
 def metropolis(steps, seed):
     np.random.seed(seed)
     x, accepted = 0.0, 0

@@ -39,7 +39,7 @@ def doubled_and_longer(xs):
     return xs
 
 
-@use((INTS,))
+@use((INTS,), long=True)
 def bubble_sorted(a):
     n = len(a)
     for i in range(n):
@@ -109,7 +109,7 @@ def sizes_of_layers(sizes):
     return x
 
 
-@use((FLOATS, [2 * v for v in FLOATS]), (FLOATS, FLOATS[:5]), wrt=(0, 1))
+@use((FLOATS, [2 * v for v in FLOATS]), (FLOATS, FLOATS[:5]), wrt=(0, 1), slow=True)
 def products_of_two(a, b):
     return sum(x * y for x, y in zip(a, b, strict=False)), np.dot(np.array(a[:5]), np.array(b[:5]))
 
@@ -128,7 +128,7 @@ MATRIX = [[float((i * 3 + j * 2) % 5) for j in range(6)] for i in range(5)]
 OTHER = [[float((i + j * 2) % 4) for j in range(5)] for i in range(6)]
 
 
-@use((MATRIX, OTHER), wrt=(0, 1), slow=True)
+@use((MATRIX, OTHER), wrt=(0, 1), long=True)
 def product_of_tables(a, b):
     n, m, p = len(a), len(b), len(b[0])
     c = [[0.0] * p for _ in range(n)]
@@ -139,7 +139,7 @@ def product_of_tables(a, b):
     return c
 
 
-@use(([1, 3, -1, -3, 5, 3, 6, 7], 3))
+@use(([1, 3, -1, -3, 5, 3, 6, 7], 3), long=True)
 def largest_in_a_window(xs, k):
     waiting, out = deque(), []
     for i, x in enumerate(xs):
@@ -153,7 +153,7 @@ def largest_in_a_window(xs, k):
     return out
 
 
-@use(([[1, 2, 3, 4, 5], [6, 7], [8], [9, 10, 11], [12, 13]],))
+@use(([[1, 2, 3, 4, 5], [6, 7], [8], [9, 10, 11], [12, 13]],), long=True)
 def rows_doubled_by_recursion(rows):
     def double(row, k):
         if k == len(row):

@@ -11,7 +11,7 @@ W = np.array([[0.3, -0.2], [0.1, 0.4]])
 H = np.array([0.5, 0.1])
 
 
-@use((X,), (X[:2],), wrt=(0,))
+@use((X,), (X[:2],), wrt=(0,), slow=True)
 def squares_of_elements(x):
     out = []
     for v in x:
@@ -114,7 +114,7 @@ def comprehensions_of_run_time_length(n):
     return a, [i * i for i in range(n) if i % 2 == 0], [2.0 * v for v in a]
 
 
-@use((30,))
+@use((30,), long=True)
 def sieve_as_a_list(n):
     p = [True] * (n + 1)
     p[0] = False
@@ -163,7 +163,7 @@ def argument_that_grows(a, n):
     return len(a)
 
 
-@use((20,))
+@use((20,), long=True)
 def questions_about_a_list(n):
     a = [i % 7 for i in range(n)]
     return sum(a), min(a), max(a), sorted(a), 3 in a, 9 in a, a.index(3), a.count(2), any(a)
@@ -187,7 +187,7 @@ def items_taken_and_put(n):
     return a, b, c
 
 
-@use((7,))
+@use((7,), long=True)
 def lists_joined(n):
     a = [i for i in range(n)]
     b = [10 * i for i in range(n - 2)]
@@ -207,7 +207,7 @@ def queue_gone_through_while_it_grows(n):
     return q
 
 
-@use((5,))
+@use((5,), long=True)
 def lists_side_by_side(n):
     a = [i for i in range(n)]
     b = [i * 0.5 for i in range(n + 3)]
@@ -230,7 +230,7 @@ def table_as_a_list(amount):
 # -- lists of lists --------------------------------------------------------------------------------
 
 
-@use((4, 3), (0, 2))
+@use((4, 3), (0, 2), long=True)
 def paths_through_a_table(n, m):
     dp = [[0] * (m + 1) for _ in range(n + 1)]
     for i in range(1, n + 1):
@@ -250,7 +250,7 @@ def visit(u, neighbours, seen, order):
             visit(v, neighbours, seen, order)
 
 
-@use((EDGES, 5))
+@use((EDGES, 5), long=True)
 def depth_first_search(edges, n):
     neighbours = [[] for _ in range(n)]
     for k in range(len(edges)):
@@ -276,7 +276,7 @@ def rows_of_pascal(n):
     return rows
 
 
-@use((X, 3), wrt=(0,), slow=True)
+@use((X, 3), wrt=(0,), long=True)
 def table_of_numbers(x, m):
     n = len(x)
     t = [[0.0] * m for _ in range(n)]
@@ -337,7 +337,7 @@ def sorted_quickly(a):
     return sorted_quickly(less) + [p] + sorted_quickly(more)
 
 
-@use((6,), (0,))
+@use((6,), (0,), long=True)
 def quicksort_of_lists(n):
     return sorted_quickly([(i * 7) % 11 for i in range(n)])
 

@@ -14,7 +14,7 @@ from tests.users.corpus import use
 X = np.array([1.0, 2.0, -3.0, 4.0])
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def errstate_loop(x):
     t = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -124,7 +124,7 @@ def restored_caught(x, k):
     return s, x[0]
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def return_inside(x):
     with Restore(x) as y:
         y[0] = 7.0
@@ -217,7 +217,7 @@ class Model:
         return self.w * x if self.training else self.w + x
 
 
-@use((X, 2.0), wrt=(0, 1))
+@use((X, 2.0), wrt=(0, 1), slow=True)
 def temporary(x, w):
     m = Model(w)
     with temporarily(m, "training", False):
@@ -275,14 +275,14 @@ def twice(x):
         yield y.sum()
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def nested_gens(x):
     with twice(x) as s:
         r = s * x.sum()
     return r, x
 
 
-@use((X, 0), (X, 3), (X, 9), joins=True)
+@use((X, 0), (X, 3), (X, 9), joins=True, long=True)
 def raised_through(x, k):
     seen = []
     try:
@@ -368,7 +368,7 @@ def with_gen(n):
             yield i * 2
 
 
-@use((4,))
+@use((4,), long=True)
 def gen_with_errstate(n):
     return sum(with_gen(n))
 
@@ -410,7 +410,7 @@ def own_cm(x, f):
     return r + x.sum()
 
 
-@use((X.copy(), 2.0), (abs(X), 2.0))
+@use((X.copy(), 2.0), (abs(X), 2.0), long=True)
 def own_cm_raise(x, f):
     r = 0.0
     with Scaled(x, f) as s:

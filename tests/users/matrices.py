@@ -11,7 +11,7 @@ SQUARE = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 10.0]])
 VECTOR = np.array([1.0, -2.0, 0.5])
 
 
-@use((SQUARE,))
+@use((SQUARE,), long=True)
 def lu_with_pivoting(A):
     A = A.copy()
     n = A.shape[0]
@@ -64,7 +64,7 @@ def cholesky(A):
     return L
 
 
-@use((SPD, VECTOR), wrt=(0, 1), slow=True)
+@use((SPD, VECTOR), wrt=(0, 1), long=True)
 def triangular_solves(A, b):
     L = np.tril(A)
     n = len(b)
@@ -77,7 +77,7 @@ def triangular_solves(A, b):
     return x
 
 
-@use((SQUARE,), wrt=(0,), slow=True)
+@use((SQUARE,), wrt=(0,), long=True)
 def gram_schmidt(A):
     m, n = A.shape
     Q = np.zeros((m, n))
@@ -156,7 +156,7 @@ def jacobi_eigenvalues(A):
 
 
 @use((np.full(4, -1.0), np.full(5, 2.5), np.full(4, -1.0), np.arange(5.0)), wrt=(0, 1, 2, 3),
-    slow=True)
+    long=True)
 def thomas_algorithm(a, b, c, d):
     n = len(d)
     cp = np.zeros(n - 1)
@@ -208,7 +208,7 @@ def determinant_by_minors(A):
     return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
 
 
-@use((SPD,), wrt=(0,), slow=True)
+@use((SPD,), wrt=(0,), long=True)
 def inverse_by_gauss_jordan(A):
     n = len(A)
     M = np.hstack([A, np.eye(n)])
@@ -230,7 +230,7 @@ def matrix_exponential_by_series(A, terms):
     return result
 
 
-@use((np.arange(5.0), np.array([1.0, 3.1, 4.9, 7.2, 9.0])), wrt=(0, 1), slow=True)
+@use((np.arange(5.0), np.array([1.0, 3.1, 4.9, 7.2, 9.0])), wrt=(0, 1), long=True)
 def least_squares_line(x, y):
     n = x.size
     sx, sy = x.sum(), y.sum()
@@ -241,7 +241,7 @@ def least_squares_line(x, y):
     return slope, intercept, r2
 
 
-@use((np.linspace(-1, 1, 6), 3), wrt=(0,))
+@use((np.linspace(-1, 1, 6), 3), wrt=(0,), slow=True)
 def vandermonde(x, degree):
     V = np.ones((len(x), degree + 1))
     for j in range(1, degree + 1):
@@ -257,7 +257,7 @@ def horner(coefficients, x):
     return result
 
 
-@use((np.arange(4.0), np.array([1.0, 2.0, 0.0, 5.0]), 1.5), wrt=(1, 2))
+@use((np.arange(4.0), np.array([1.0, 2.0, 0.0, 5.0]), 1.5), wrt=(1, 2), slow=True)
 def lagrange_interpolation(xs, ys, x):
     total = 0.0
     for i in range(len(xs)):
@@ -270,7 +270,7 @@ def lagrange_interpolation(xs, ys, x):
 
 
 @use((np.array([1.0, 2.0]), np.array([0, 1, 1, 2]), np.array([0, 1, 0]), np.array([0, 2, 3, 4]),
-      np.array([1.0, 2.0, 3.0, 4.0])), wrt=(0, 4), slow=True)
+      np.array([1.0, 2.0, 3.0, 4.0])), wrt=(0, 4), long=True)
 def sparse_matrix_vector(x, _rows, _unused, indptr, data):
     """Compressed rows; the column of each entry is its number modulo 2."""
     n = len(indptr) - 1

@@ -23,7 +23,7 @@ def rk4_step(f, t, y, h):
     return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
 
-@use((np.array([1.0, 1.0, 1.0]), 0.01, 10), wrt=(0, 1), slow=True)
+@use((np.array([1.0, 1.0, 1.0]), 0.01, 10), wrt=(0, 1), long=True)
 def lorenz_by_rk4(y, h, steps):
     trajectory = np.empty((steps + 1, 3))
     trajectory[0] = y
@@ -32,7 +32,7 @@ def lorenz_by_rk4(y, h, steps):
     return trajectory
 
 
-@use((1.0, 0.3, 40), wrt=(0, 1))
+@use((1.0, 0.3, 40), wrt=(0, 1), slow=True)
 def euler_decay(y0, k, n):
     y, t, h = y0, 0.0, 1.0 / n
     for _ in range(n):
@@ -80,7 +80,7 @@ def runge_kutta_fehlberg(x, v, mu):
 State = namedtuple("State", ["position", "velocity"])
 
 
-@use((np.array([1.0, 0.0]), np.array([0.0, 1.0]), 0.05, 12), wrt=(0, 1), slow=True)
+@use((np.array([1.0, 0.0]), np.array([0.0, 1.0]), 0.05, 12), wrt=(0, 1), long=True)
 def velocity_verlet(q, v, dt, n):
     def acceleration(q):
         r2 = q @ q
@@ -101,7 +101,7 @@ def velocity_verlet(q, v, dt, n):
 
 
 @use((np.array([[0.0, 0.1], [1.0, 0.0], [0.3, 0.8]]), np.array([1.0, 2.0, 0.5])),
-     wrt=(0, 1), slow=True)
+     wrt=(0, 1), long=True)
 def nbody_by_loops(pos, mass):
     n, d = pos.shape
     acc = np.zeros_like(pos)
@@ -119,7 +119,7 @@ def nbody_by_loops(pos, mass):
 
 
 @use((np.array([[0.0, 0.1, 0.2], [1.0, 0.0, 0.3], [0.3, 0.8, -0.4]]), np.ones(3)), wrt=(0, 1),
-    slow=True)
+    long=True)
 def nbody_by_broadcasting(pos, mass):
     diff = pos[None, :, :] - pos[:, None, :]
     dist2 = (diff**2).sum(axis=-1) + 0.01
@@ -141,7 +141,7 @@ def spring_chain(x, v, k, steps):
     return 0.5 * np.sum(v**2)
 
 
-@use((np.array([[1, -1, 1], [1, 1, -1], [-1, -1, 1]]), 0.5))
+@use((np.array([[1, -1, 1], [1, 1, -1], [-1, -1, 1]]), 0.5), long=True)
 def ising_energy(spins, field):
     rows, cols = spins.shape
     energy = 0
@@ -151,7 +151,8 @@ def ising_energy(spins, field):
     return energy - field * np.sum(spins), spins.mean()
 
 
-@use((np.array([[1, -1, 1], [1, 1, -1], [-1, -1, 1]]), np.array([0.1, 0.9, 0.5, 0.01]), 0.7))
+@use((np.array([[1, -1, 1], [1, 1, -1], [-1, -1, 1]]), np.array([0.1, 0.9, 0.5, 0.01]), 0.7),
+    long=True)
 def metropolis(spins, draws, beta):
     """Random numbers passed in, as a test of a simulation does."""
     n = spins.shape[0]
@@ -184,7 +185,7 @@ class Ball:
             self.speed = -0.8 * self.speed
 
 
-@use((1.0, 60), wrt=(0,))
+@use((1.0, 60), wrt=(0,), slow=True)
 def bouncing_ball(height, steps):
     ball = Ball(height)
     bounces = 0
@@ -233,7 +234,7 @@ def point_in_polygon(px, py):
     return inside
 
 
-@use((7, 5, 30))
+@use((7, 5, 30), long=True)
 def mandelbrot(width, height, maxiter):
     image = np.zeros((height, width), dtype=np.int32)
     for row in range(height):
@@ -258,14 +259,14 @@ def julia_by_masks(z, c):
     return count
 
 
-@use((np.array([3.0, 1.0, 2.0]), 0.5), wrt=(0, 1), slow=True)
+@use((np.array([3.0, 1.0, 2.0]), 0.5), wrt=(0, 1), long=True)
 def rotation_about_z(v, angle):
     c, s = np.cos(angle), np.sin(angle)
     R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
     return R @ v, np.cross(v, np.array([0.0, 0.0, 1.0]))
 
 
-@use((0.3, np.array([1.0, 2.0, 3.0])), wrt=(0, 1))
+@use((0.3, np.array([1.0, 2.0, 3.0])), wrt=(0, 1), slow=True)
 def quaternion_rotation(angle, v):
     def multiply(p, q):
         a, b, c, d = p
@@ -282,7 +283,7 @@ def quaternion_rotation(angle, v):
 
 
 @use((np.linspace(0, 1, 5), np.array([0.0, 1.0, 0.5, 0.2, 0.9]), 0.33), (
-    np.linspace(0, 1, 5), np.array([0.0, 1.0, 0.5, 0.2, 0.9]), 1.5), wrt=(1, 2))
+    np.linspace(0, 1, 5), np.array([0.0, 1.0, 0.5, 0.2, 0.9]), 1.5), wrt=(1, 2), slow=True)
 def linear_interpolation(xs, ys, x):
     if x <= xs[0]:
         return ys[0]

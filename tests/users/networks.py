@@ -31,7 +31,7 @@ def attention(q, k, v, causal=None):
 
 
 @use((rand(2, 5, 8), {"wq": rand(8, 8), "wk": rand(8, 8), "wv": rand(8, 8), "wo": rand(8, 8)}),
-     wrt=(0, 1), slow=True)
+     wrt=(0, 1), long=True)
 def multi_head_attention(x, params, heads=2):
     B, T, D = x.shape
     hd = D // heads
@@ -53,7 +53,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 
 
 @use((rand(5, 3), {"mean": np.zeros(3), "var": np.ones(3)}, True),
-     (rand(5, 3), {"mean": np.zeros(3), "var": np.ones(3)}, False), wrt=(0,), slow=True)
+     (rand(5, 3), {"mean": np.zeros(3), "var": np.ones(3)}, False), wrt=(0,), long=True)
 def batch_norm(x, running, training):
     if training:
         mean, var = x.mean(axis=0), x.var(axis=0)
@@ -64,7 +64,7 @@ def batch_norm(x, running, training):
     return (x - mean) / np.sqrt(var + 1e-5)
 
 
-@use((rand(6, 5), rand(3, 3), 1), (rand(6, 5), rand(2, 2), 2), wrt=(0, 1), slow=True)
+@use((rand(6, 5), rand(3, 3), 1), (rand(6, 5), rand(2, 2), 2), wrt=(0, 1), long=True)
 def conv2d_by_loops(image, kernel, stride):
     kh, kw = kernel.shape
     oh = (image.shape[0] - kh) // stride + 1
@@ -90,13 +90,13 @@ def conv2d_nchw(x, w, b, pad=1):
     return out + b.reshape(1, -1, 1, 1)
 
 
-@use((rand(4, 6),), wrt=(0,))
+@use((rand(4, 6),), wrt=(0,), slow=True)
 def max_pool_by_reshape(x):
     h, w = x.shape
     return x.reshape(h // 2, 2, w // 2, 2).max(axis=(1, 3))
 
 
-@use((rand(4, 4), 2), wrt=(0,), slow=True)
+@use((rand(4, 4), 2), wrt=(0,), long=True)
 def max_pool_by_loops(x, size):
     h, w = x.shape[0] // size, x.shape[1] // size
     out = np.zeros((h, w))
@@ -130,7 +130,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-@use((rand(4, 3), {"W": rand(3, 3, 3), "U": rand(3, 3, 3), "b": rand(3, 3)}), wrt=(0, 1), slow=True)
+@use((rand(4, 3), {"W": rand(3, 3, 3), "U": rand(3, 3, 3), "b": rand(3, 3)}), wrt=(0, 1), long=True)
 def gru(xs, p):
     h = np.zeros(3)
     for x in xs:
@@ -163,7 +163,7 @@ class LSTM:
         return self.h
 
 
-@use((rand(5, 3), rand(3, 8), rand(2, 8), np.zeros(8)), wrt=(0, 1, 2, 3), slow=True)
+@use((rand(5, 3), rand(3, 8), rand(2, 8), np.zeros(8)), wrt=(0, 1, 2, 3), long=True)
 def lstm_with_object(xs, w, u, b):
     cell = LSTM(w, u, b)
     total = 0.0
@@ -232,7 +232,7 @@ class Linear:
 
 
 @use(([Linear(rand(3, 4), np.zeros(4)), Linear(rand(4, 2), rand(2), "none")], rand(5, 3)),
-     wrt=(0, 1))
+     wrt=(0, 1), slow=True)
 def sequential_of_dataclasses(layers, x):
     for layer in layers:
         x = layer.forward(x)
@@ -271,7 +271,7 @@ def dropout_with_mask(x, mask, p):
     return np.where(mask, x / (1 - p), 0.0), x * mask / (1 - p)
 
 
-@use((rand(6, 4), np.array([[0, 2], [5, 5]])), wrt=(0,))
+@use((rand(6, 4), np.array([[0, 2], [5, 5]])), wrt=(0,), long=True)
 def embedding_lookup(table, ids):
     return table[ids].mean(axis=1)
 
@@ -284,7 +284,7 @@ def cross_entropy(logits, targets):
 
 
 @use((rand(3, 3), "gelu"), (rand(3, 3), "elu"), (rand(3, 3), "leaky"), (rand(2), "nothing"),
-     wrt=(0,))
+     wrt=(0,), slow=True)
 def activations_by_name(x, kind):
     match kind:
         case "gelu":
@@ -297,14 +297,14 @@ def activations_by_name(x, kind):
             raise ValueError(f"unknown activation: {kind}")
 
 
-@use((rand(4, 6), rand(6, 4), 0.01), wrt=(0, 1), slow=True)
+@use((rand(4, 6), rand(6, 4), 0.01), wrt=(0, 1), long=True)
 def autoencoder_loss(x, w, l2):
     code = np.maximum(0, x @ w)
     back = code @ w.T
     return np.mean((back - x) ** 2) + l2 * (w**2).sum()
 
 
-@use((rand(4, 3), rand(4, 3), 1.0), wrt=(0, 1), slow=True)
+@use((rand(4, 3), rand(4, 3), 1.0), wrt=(0, 1), long=True)
 def triplet_like_loss(a, b, margin):
     d = np.sqrt(np.sum((a - b) ** 2, axis=1) + 1e-12)
     similarity = np.sum(a * b, axis=1) / (
@@ -313,7 +313,7 @@ def triplet_like_loss(a, b, margin):
     return np.maximum(margin - d, 0.0).mean() + similarity.mean()
 
 
-@use((rand(6), 4), wrt=(0,))
+@use((rand(6), 4), wrt=(0,), long=True)
 def positional_encoding(x, d_model):
     pos = np.arange(len(x))[:, None]
     i = np.arange(d_model // 2)[None, :]
@@ -324,7 +324,7 @@ def positional_encoding(x, d_model):
     return pe * x[:, None]
 
 
-@use((rand(3, 2), rand(2), np.array([1.0, 0.0, 1.0]), 5), wrt=(0, 1), slow=True)
+@use((rand(3, 2), rand(2), np.array([1.0, 0.0, 1.0]), 5), wrt=(0, 1), long=True)
 def gradient_clipping(x, w, y, steps):
     for _ in range(steps):
         p = sigmoid(x @ w)

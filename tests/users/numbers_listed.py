@@ -26,7 +26,7 @@ def unpacked_numbers(x):
     return a * b - c, first, rest
 
 
-@use((GROUPS,))
+@use((GROUPS,), long=True)
 def questions_to_a_list(g):
     items = g.tolist()
     return (
@@ -36,7 +36,7 @@ def questions_to_a_list(g):
     )
 
 
-@use((NUMBERS,), wrt=(0,))
+@use((NUMBERS,), wrt=(0,), long=True)
 def a_list_changed_in_many_ways(x):
     items = x.tolist()
     items.append(1.0)
@@ -48,7 +48,7 @@ def a_list_changed_in_many_ways(x):
     return items, items[1:3], items + [1.0], items * 2
 
 
-@use((MATRIX,))
+@use((MATRIX,), long=True)
 def rows_listed(m):
     rows = m.tolist()
     rows[0][1] = 9.0

@@ -160,7 +160,7 @@ def members(x):
     return p.bias, p.writes, p.squared, p.squared, p.b, p.norm, Layer.unit(x).b, p.twice(x), p.rate
 
 
-@use((2.0,), wrt=(0,))
+@use((2.0,), wrt=(0,), slow=True)
 def inheritance(x):
     a, t = Affine.unit(x), Third(x, 1.0, 3.0)
     return (
@@ -207,7 +207,7 @@ class Derived(Item):
         self.d = self.a * 2
 
 
-@use((2.0,), (1.0,), wrt=(0,))
+@use((2.0,), (1.0,), wrt=(0,), slow=True)
 def comparisons(x):
     p, q = Item(x), Item(x, 2)
     return (
@@ -261,7 +261,7 @@ def member_chosen_at_run_time(x, c):
     return x * mode.value, mode, mode == Mode(2.5), {Mode.UP: 1.0, Mode.DOWN: x}[mode]
 
 
-@use((2.0,), wrt=(0,))
+@use((2.0,), wrt=(0,), slow=True)
 def sets(x):
     s, t = {1, 2, 3}, {2, 3, 4}
     u = set()
@@ -286,7 +286,7 @@ def set_lacks_an_item(x):
     return x
 
 
-@use((2.0,), wrt=(0,))
+@use((2.0,), wrt=(0,), slow=True)
 def dicts(x):
     d = dict(a=x, b=1.0)
     key, value = d.popitem()
@@ -304,7 +304,7 @@ def dicts(x):
     )  # fmt: skip
 
 
-@use((2.0,), wrt=(0,))
+@use((2.0,), wrt=(0,), slow=True)
 def tuples(x):
     t = (1.0, x, 3.0, x)
     return t.index(x), t.count(x), t.index(3.0), t[::-1], x in t, t + (1,), min(t)
@@ -318,7 +318,7 @@ def index_of_what_is_not_there(x):
 GETTERS = (operator.itemgetter(1), operator.attrgetter("b"), operator.methodcaller("bump", 2.0))
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def operator_module(x):
     second, bias, bump = GETTERS
     layer = Layer(x[0], x[1])

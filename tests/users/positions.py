@@ -11,7 +11,7 @@ A = np.sin(np.arange(12.0)).reshape(3, 4)
 K = np.array([2, 0, 2, 1])
 
 
-@use((X, K, np.array([0.5, 1.5, 2.0, -1.0])), wrt=(0, 2), slow=True)
+@use((X, K, np.array([0.5, 1.5, 2.0, -1.0])), wrt=(0, 2), long=True)
 def ufuncs_at_repeated_positions(x, k, v):
     np.add.at(x, k, v)
     np.multiply.at(x, k, v + 2.0)
@@ -28,7 +28,7 @@ def the_top_of_each_row(a):
     return top, a
 
 
-@use((A, np.array([0, 2]), np.array([1, 3])), wrt=(0,), slow=True)
+@use((A, np.array([0, 2]), np.array([1, 3])), wrt=(0,), long=True)
 def a_block_of_rows_and_columns(a, rows, columns):
     a[np.ix_(rows, columns)] *= a[np.ix_(columns[:1], rows)] + 2.0
     return a, a[None, :, columns].sum()
@@ -42,7 +42,7 @@ def sorted_and_put_in_place(x, v):
     return x
 
 
-@use((X, np.array([0.3, 0.1, 0.2])), wrt=(0, 1), slow=True)
+@use((X, np.array([0.3, 0.1, 0.2])), wrt=(0, 1), long=True)
 def values_under_a_mask(x, v):
     positive = x > 0.3
     x[positive] = v * x[positive]
@@ -50,7 +50,7 @@ def values_under_a_mask(x, v):
     return x[x > -5.0]
 
 
-@use((X, 1), (X, 0), wrt=(0,))
+@use((X, 1), (X, 0), wrt=(0,), slow=True)
 def written_if_a_flag_holds(x, k):
     x[k > 0] = x[::-1] * 2.0
     return x

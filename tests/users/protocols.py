@@ -24,7 +24,7 @@ class Vector:
         return math.hypot(self.x, self.y)
 
 
-@use((1.0, 2.0), (-3.0, 0.5), wrt=(0, 1))
+@use((1.0, 2.0), (-3.0, 0.5), wrt=(0, 1), long=True)
 def sorted_by_their_own_order(a, b):
     vectors = [Vector(a, b), Vector(b, 3 * b), Vector(3 * a, a)]
     rising = sorted(vectors)
@@ -40,7 +40,7 @@ class Card:
     suit: int = 0
 
 
-@use((3, 2), (2, 3), (2, 2))
+@use((3, 2), (2, 3), (2, 2), long=True)
 def ordered_records(a, b):
     cards = [Card(a, 1), Card(b, 0), Card(2, 2)]
     return [c.suit for c in sorted(cards)], max(cards).rank, sorted(cards, reverse=True)[0].suit
@@ -119,7 +119,7 @@ class Plane(NamedTuple):
         return 7
 
 
-@use((1.0, 2.0), (5.0, 3.0), wrt=(0, 1))
+@use((1.0, 2.0), (5.0, 3.0), wrt=(0, 1), slow=True)
 def named_tuples_with_operators(a, b):
     p, q = Plane(a, b), Plane(b, 2 * a)
     total = p + q * 2.0 + 0.5 * -p

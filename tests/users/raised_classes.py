@@ -221,7 +221,7 @@ def safe(x, n):
         return 100.0 * n
 
 
-@use((3.5, 3), (3.0, 3), (3.0, 2), wrt=(0,), slow=True)
+@use((3.5, 3), (3.0, 3), (3.0, 2), wrt=(0,), long=True)
 def inner(x, n):
     return safe(x, n)
 
@@ -238,7 +238,7 @@ def mutual_b(n, x):
     return mutual_a(n - 1, x) * 2.0
 
 
-@use((3, 1.5), (4, 1.5), wrt=(1,))
+@use((3, 1.5), (4, 1.5), wrt=(1,), long=True)
 def mutual(n, x):
     try:
         return mutual_a(n, x)
@@ -304,7 +304,7 @@ def falls(n):
     return 1 // n if n < 2 else falls(n - 1)
 
 
-@use((3,), (0,))
+@use((3,), (0,), long=True)
 def rec_div(n):
     try:
         return falls(n)
@@ -320,7 +320,7 @@ def powers(x, n):
     return powers(x * 1.5, n - 1) + 1
 
 
-@use((2.0, 3), (2.0, -1), wrt=(0,))
+@use((2.0, 3), (2.0, -1), wrt=(0,), long=True)
 def rec_raise_caught(x, n):
     try:
         return powers(x, n)
@@ -347,7 +347,7 @@ def rec_search(x, v):
         return -1
 
 
-@use((np.arange(8.0), 5.0), (np.arange(8.0), 5.5))
+@use((np.arange(8.0), 5.0), (np.arange(8.0), 5.5), long=True)
 def rec_search_arg(x, v):
     try:
         return float(search(x, v, 0, len(x)))
@@ -374,7 +374,7 @@ def walk(x, i, t):
         walk(x, i + 1, t)
 
 
-@use((X, 1.5), (X, 9.0), wrt=(0,), slow=True)
+@use((X, 1.5), (X, 9.0), wrt=(0,), long=True)
 def rec_found(x, t):
     try:
         walk(x, 0, t)
@@ -413,7 +413,7 @@ def visit(x, out, i):
     visit(x, out, i + 1)
 
 
-@use((X,), (abs(X),), joins=True)
+@use((X,), (abs(X),), joins=True, long=True)
 def rec_visit(x):
     out = []
     try:
@@ -432,6 +432,6 @@ def inner_try(x, n):
         return x
 
 
-@use((5.0, 3), (2.5, 4), (2.5, 6), wrt=(0,))
+@use((5.0, 3), (2.5, 4), (2.5, 6), wrt=(0,), slow=True)
 def rec_inner_try(x, n):
     return inner_try(x, n)

@@ -99,7 +99,7 @@ def raised_among_views(x):
     return v
 
 
-@use((np.ones((3, 4)), 7.0), (np.ones((3, 4)), 9.0))
+@use((np.ones((3, 4)), 7.0), (np.ones((3, 4)), 9.0), long=True)
 def raised_among_rows(a, most):
     for row in a:
         row[:] = row * 2
@@ -282,6 +282,7 @@ def pop_err(items, n):
 
 @use(
     ({"n": 0}, X, 7),
+    long=True,
 )
 def idx_arr_after_dict(d, x, k):
     for i in range(k):

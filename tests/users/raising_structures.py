@@ -61,7 +61,7 @@ def key_deleted_before_a_raise(d, v):
     return "a" in d, len(d), list(d), d.get("a", 7)
 
 
-@use(([1.0], 1.0), ([1.0], -1.0))
+@use(([1.0], 1.0), ([1.0], -1.0), long=True)
 def items_of_other_kinds_behind_a_raise(items, v):
     items.append("text")
     if v < 0:
@@ -92,7 +92,7 @@ def index_error_between_attributes(account, x, i):
     return account.stats["x"] + account.second
 
 
-@use(({"n": 0}, X, 5.0), ({"n": 0}, X, 1.5))
+@use(({"n": 0}, X, 5.0), ({"n": 0}, X, 1.5), long=True)
 def key_set_to_raise_in_a_while(d, x, top):
     k = 0
     while True:
@@ -107,7 +107,7 @@ def key_set_to_raise_in_a_while(d, x, top):
     return k
 
 
-@use((Account(), 3, 5), (Account(), 3, 1), (Account(), 0, 1))
+@use((Account(), 3, 5), (Account(), 3, 1), (Account(), 0, 1), long=True)
 def attribute_set_to_raise_in_nested_loops(account, n, stop):
     for i in range(n):
         for j in range(i + 1):

@@ -17,7 +17,7 @@ def cubic_slope(x):
     return 3 * x**2 - 2
 
 
-@use((2.0, 3.0, 1e-10), (2.0, 2.0945514815423265, 1e-3))
+@use((2.0, 3.0, 1e-10), (2.0, 2.0945514815423265, 1e-3), long=True)
 def bisection(a, b, tol):
     fa = cubic(a)
     if fa * cubic(b) > 0:
@@ -75,7 +75,7 @@ def newton_that_fails(x):
     return newton(lambda t: t * t + 1.0, lambda t: 2.0 * t, x + 0.3, maxiter=20)
 
 
-@use((3.0, 0.5), wrt=(0, 1))
+@use((3.0, 0.5), wrt=(0, 1), slow=True)
 def implicit_equation(a, b):
     """x such that x = a - b sin x, by a fixed point."""
     x = a
@@ -120,7 +120,7 @@ def brent_like(a, b):
     return b
 
 
-@use((2.0,), (np.float64(9.0),), wrt=(0,))
+@use((2.0,), (np.float64(9.0),), wrt=(0,), slow=True)
 def heron(s):
     if s < 0:
         raise ValueError(f"{s} has no real root")
@@ -154,7 +154,7 @@ def simpson(f, a, b, n=10):
     return total * h / 3
 
 
-@use((0.0, 2.0), wrt=(0, 1))
+@use((0.0, 2.0), wrt=(0, 1), slow=True)
 def simpson_of_gauss(a, b):
     return simpson(lambda x: math.exp(-x * x), a, b, n=20)
 
@@ -208,18 +208,18 @@ NODES = np.array([-0.7745966692414834, 0.0, 0.7745966692414834])
 WEIGHTS = [5 / 9, 8 / 9, 5 / 9]
 
 
-@use((0.0, math.pi), wrt=(0, 1))
+@use((0.0, math.pi), wrt=(0, 1), slow=True)
 def gauss_legendre(a, b):
     mid, half = 0.5 * (a + b), 0.5 * (b - a)
     return half * sum(w * math.sin(mid + half * x) for x, w in zip(NODES, WEIGHTS))
 
 
-@use((np.linspace(0.0, 1.0, 9), np.linspace(0.0, 1.0, 9) ** 2), wrt=(1,))
+@use((np.linspace(0.0, 1.0, 9), np.linspace(0.0, 1.0, 9) ** 2), wrt=(1,), long=True)
 def trapezoid(x, y):
     return np.sum((x[1:] - x[:-1]) * (y[1:] + y[:-1])) / 2, np.sum(np.diff(x) * y[1:])
 
 
-@use((1.0, 0.1), wrt=(0,))
+@use((1.0, 0.1), wrt=(0,), slow=True)
 def golden_section(center, width):
     invphi = (math.sqrt(5) - 1) / 2
     a, b = center - 2.0, center + 3.0
@@ -233,7 +233,7 @@ def golden_section(center, width):
     return (a + b) / 2
 
 
-@use((0.7, 30), wrt=(0,))
+@use((0.7, 30), wrt=(0,), slow=True)
 def continued_fraction(x, depth):
     value = 0.0
     for k in reversed(range(1, depth + 1)):
@@ -241,7 +241,7 @@ def continued_fraction(x, depth):
     return 1 / (1 + value)
 
 
-@use((1.3,), wrt=(0,))
+@use((1.3,), wrt=(0,), slow=True)
 def taylor_series_until_small(x):
     term = total = 1.0
     n = 0

@@ -16,7 +16,7 @@ def dominant(n):
     return wave(n, n) + 4.0 * n * np.eye(n)
 
 
-@use((dominant(6),), wrt=(0,), slow=True)
+@use((dominant(6),), wrt=(0,), long=True)
 def lu_by_dot_products(a):
     for i in range(a.shape[0]):
         for j in range(i):
@@ -62,7 +62,7 @@ def bodies_as_vectors(x, v, m, steps):
     return x
 
 
-@use((wave(5, 3),), wrt=(0,), slow=True)
+@use((wave(5, 3),), wrt=(0,), long=True)
 def distances_of_rows(x):
     n = len(x)
     d = np.zeros((n, n))
@@ -73,7 +73,7 @@ def distances_of_rows(x):
     return d
 
 
-@use((wave(4, 4), wave(4, 3), 1.5, 0.5), wrt=(0, 1, 2, 3), slow=True)
+@use((wave(4, 4), wave(4, 3), 1.5, 0.5), wrt=(0, 1, 2, 3), long=True)
 def rank_one_updates_of_a_triangle(c, a, alpha, beta):
     for i in range(a.shape[0]):
         c[i, :i + 1] *= beta
@@ -85,7 +85,7 @@ def rank_one_updates_of_a_triangle(c, a, alpha, beta):
 use((wave(6) * 0.1,), wrt=(0,))(durbin)
 
 
-@use((wave(5, 6), 2), wrt=(0,), slow=True)
+@use((wave(5, 6), 2), wrt=(0,), long=True)
 def gauss_seidel_by_rows(a, steps):
     n = a.shape[0]
     for _ in range(steps):
@@ -97,7 +97,7 @@ def gauss_seidel_by_rows(a, steps):
     return a
 
 
-@use((wave(6, 2), wave(3, 2), 2), wrt=(0, 1), slow=True)
+@use((wave(6, 2), wave(3, 2), 2), wrt=(0, 1), long=True)
 def nearest_of_each(x, c, steps):
     c = c.copy()
     for _ in range(steps):
@@ -116,7 +116,7 @@ def nearest_of_each(x, c, steps):
     return c
 
 
-@use((wave(4, 5), 2), wrt=(0,), slow=True)
+@use((wave(4, 5), 2), wrt=(0,), long=True)
 def rows_that_change_places(a, steps):
     n = a.shape[0]
     for _ in range(steps):
@@ -144,7 +144,7 @@ def vectors_of_one_branch_or_another(a, x):
     return total, x
 
 
-@use((wave(5), wave(5), 3), wrt=(0, 1), slow=True)
+@use((wave(5), wave(5), 3), wrt=(0, 1), long=True)
 def shifted_within_themselves(x, y, steps):
     for i in range(len(x)):
         for _ in range(steps):
@@ -154,7 +154,7 @@ def shifted_within_themselves(x, y, steps):
     return x, y
 
 
-@use((wave(4, 5), wave(5, 3)), wrt=(0, 1))
+@use((wave(4, 5), wave(5, 3)), wrt=(0, 1), slow=True)
 def products_element_by_element(a, b):
     c = np.zeros((a.shape[0], b.shape[1]))
     for i in range(a.shape[0]):
@@ -163,7 +163,8 @@ def products_element_by_element(a, b):
     return c
 
 
-@use((np.array([0, 2, 5, 6]), np.array([0, 1, 1, 2, 3, 0]), wave(6), wave(4)), wrt=(2, 3))
+@use((np.array([0, 2, 5, 6]), np.array([0, 1, 1, 2, 3, 0]), wave(6), wave(4)), wrt=(2, 3),
+    long=True)
 def sparse_rows(start, column, value, x):
     y = np.zeros(len(start) - 1)
     for i in range(len(y)):
@@ -185,7 +186,7 @@ def runge_kutta_of_three(y, h, steps):
     return path
 
 
-@use((wave(6, 5), wave(3, 2)), wrt=(0, 1), slow=True)
+@use((wave(6, 5), wave(3, 2)), wrt=(0, 1), long=True)
 def windows(image, k):
     n, m = image.shape[0] - k.shape[0] + 1, image.shape[1] - k.shape[1] + 1
     out = np.zeros((n, m))
@@ -195,7 +196,7 @@ def windows(image, k):
     return out
 
 
-@use((wave(4, 5),), wrt=(0,), slow=True)
+@use((wave(4, 5),), wrt=(0,), long=True)
 def softmax_row_by_row(x):
     out = np.zeros_like(x)
     for i in range(x.shape[0]):
@@ -204,7 +205,7 @@ def softmax_row_by_row(x):
     return out
 
 
-@use((np.array([3, 1, 4]), wave(3, 5)), wrt=())
+@use((np.array([3, 1, 4]), wave(3, 5)), wrt=(), long=True)
 def an_index_out_of_bounds_leaves_what_was_written(at, a):
     for i in range(len(at)):
         for j in range(2):
@@ -212,7 +213,7 @@ def an_index_out_of_bounds_leaves_what_was_written(at, a):
     return a
 
 
-@use((wave(5) - 1.5, wave(5, 5)), wrt=(0, 1))
+@use((wave(5) - 1.5, wave(5, 5)), wrt=(0, 1), slow=True)
 def a_copy_in_each_round(x, a):
     total = 0.0
     for i in range(len(x)):
@@ -223,7 +224,7 @@ def a_copy_in_each_round(x, a):
     return total
 
 
-@use((wave(4, 4) - 1.5,), wrt=(0,), slow=True)
+@use((wave(4, 4) - 1.5,), wrt=(0,), long=True)
 def vectors_by_branches(x):
     s = np.zeros(len(x))
     for i in range(len(x)):
@@ -238,7 +239,7 @@ def vectors_by_branches(x):
     return s
 
 
-@use((wave(7) - 1.5,), wrt=(0,))
+@use((wave(7) - 1.5,), wrt=(0,), long=True)
 def parts_of_growing_length_in_while_loops(x):
     n, total = 0, 0.0
     while n < len(x):
@@ -252,7 +253,7 @@ def parts_of_growing_length_in_while_loops(x):
     return total
 
 
-@use((dominant(4),), wrt=(0,), slow=True)
+@use((dominant(4),), wrt=(0,), long=True)
 def inverse_by_rows(a):
     n = a.shape[0]
     m = np.zeros((n, 2 * n))

@@ -28,7 +28,7 @@ def sorted_by_merging(a):
     return out
 
 
-@use(([3.0, 1.0, 2.0, 9.0, 5.0, 4.0, 7.0],), ([2.0],), wrt=(0,), slow=True)
+@use(([3.0, 1.0, 2.0, 9.0, 5.0, 4.0, 7.0],), ([2.0],), wrt=(0,), long=True)
 def merge_sort(a):
     return sorted_by_merging(a)
 
@@ -118,7 +118,7 @@ def ranked_by_count(n, m):
 STEPS = np.log(np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.25, 0.5, 0.25]]))
 
 
-@use((STEPS, 4, 2), wrt=(0,))
+@use((STEPS, 4, 2), wrt=(0,), long=True)
 def best_beams(steps, length, width):
     beams = [(0.0, [0])]
     for _ in range(length):
@@ -150,7 +150,7 @@ def rows_sorted_then_longer(n):
     return rows
 
 
-@use(([5.0, 3.0, 8.0, 1.0, 9.0], 2), ([], 2), wrt=(0,))
+@use(([5.0, 3.0, 8.0, 1.0, 9.0], 2), ([], 2), wrt=(0,), slow=True)
 def in_chunks(xs, size):
     out = []
     for i in range(0, len(xs), size):
@@ -158,7 +158,7 @@ def in_chunks(xs, size):
     return out
 
 
-@use(([5, 3, 8, 1, 9, 2, 7],), ([2],))
+@use(([5, 3, 8, 1, 9, 2, 7],), ([2],), long=True)
 def odd_ones_sorted_by_comparison(xs):
     out = []
     for x in xs:

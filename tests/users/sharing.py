@@ -19,7 +19,7 @@ def stencil_swapping_its_arguments(u, un, steps):
     return u
 
 
-@use((A, np.zeros((3, 4)), 5), wrt=(0,), slow=True)
+@use((A, np.zeros((3, 4)), 5), wrt=(0,), long=True)
 def stencil_swapping_until_it_is_still(u, un, steps):
     for k in range(steps):
         for i in range(1, 2):
@@ -31,7 +31,7 @@ def stencil_swapping_until_it_is_still(u, un, steps):
     return u, un
 
 
-@use((X, Y, np.ones(4), 4), wrt=(0, 1, 2))
+@use((X, Y, np.ones(4), 4), wrt=(0, 1, 2), slow=True)
 def three_buffers_in_turn(a, b, c, steps):
     for _ in range(steps):
         c[:] = 2.0 * b - 0.5 * a
@@ -39,7 +39,7 @@ def three_buffers_in_turn(a, b, c, steps):
     return a, b
 
 
-@use((X, Y, 3), (Y, X, 3), wrt=(0, 1), slow=True)
+@use((X, Y, 3), (Y, X, 3), wrt=(0, 1), long=True)
 def swapped_on_a_condition(u, v, n):
     for k in range(n):
         if u[0] > v[0]:
@@ -92,7 +92,7 @@ def asked_whether_it_is_the_same(x, y, n):
     return z is x, z is y
 
 
-@use((X, Y, 0), (X, Y, 1), wrt=(0, 1))
+@use((X, Y, 0), (X, Y, 1), wrt=(0, 1), slow=True)
 def pairs_in_either_order(x, y, k):
     first, second = (x, y) if k else (y, x)
     first[:] = second * 2.0
@@ -117,7 +117,7 @@ def a_row_chosen_and_written(a, k):
     return a
 
 
-@use((X, Y, 1), (X, Y, 0), wrt=(0, 1))
+@use((X, Y, 1), (X, Y, 0), wrt=(0, 1), slow=True)
 def halves_of_either(x, y, k):
     if k:
         half = x[:2]
@@ -127,7 +127,7 @@ def halves_of_either(x, y, k):
     return x, y
 
 
-@use((A, 1), (A, 0), wrt=(0,), slow=True)
+@use((A, 1), (A, 0), wrt=(0,), long=True)
 def a_row_or_a_column(a, k):
     line = a[0, :3] if k else a[:, 1]
     line[0] = 9.0
@@ -135,7 +135,7 @@ def a_row_or_a_column(a, k):
     return a.sum(), a, np.max(line)
 
 
-@use((X, 3), wrt=(0,))
+@use((X, 3), wrt=(0,), slow=True)
 def a_window_that_shrinks(x, n):
     y = x
     for _ in range(n):
@@ -144,7 +144,7 @@ def a_window_that_shrinks(x, n):
     return x, y
 
 
-@use((A, 2), wrt=(0,))
+@use((A, 2), wrt=(0,), slow=True)
 def a_row_carried_through_a_loop(a, n):
     row = a[0]
     for i in range(n):
@@ -154,7 +154,7 @@ def a_row_carried_through_a_loop(a, n):
     return a
 
 
-@use((A, 4), wrt=(0,))
+@use((A, 4), wrt=(0,), slow=True)
 def two_rows_in_turn(a, n):
     old, new = a[0], a[1]
     for _ in range(n):
@@ -189,7 +189,7 @@ def a_row_or_a_column_given_as_out(a, k):
     return a
 
 
-@use((X, Y, 1), (X, Y, 0), wrt=(0, 1))
+@use((X, Y, 1), (X, Y, 0), wrt=(0, 1), slow=True)
 def either_added_in_place_to_another(x, y, k):
     total = np.zeros(2)
     total += x[:2] if k else y[::2]

@@ -28,7 +28,7 @@ def power_spectrum(x):
     return np.abs(spectrum[: len(x) // 2]) ** 2
 
 
-@use((WAVE,), wrt=(0,))
+@use((WAVE,), wrt=(0,), slow=True)
 def dft_by_matrix(x):
     n = len(x)
     k = np.arange(n)
@@ -36,7 +36,7 @@ def dft_by_matrix(x):
     return np.cos(angle) @ x, -np.sin(angle) @ x
 
 
-@use((WAVE, np.array([0.25, 0.5, 0.25])), wrt=(0, 1))
+@use((WAVE, np.array([0.25, 0.5, 0.25])), wrt=(0, 1), slow=True)
 def convolution_by_loops(x, h):
     n, m = len(x), len(h)
     y = np.zeros(n + m - 1)
@@ -57,13 +57,13 @@ def moving_average(x, window):
     return np.array(out), smooth
 
 
-@use((WAVE, 3), wrt=(0,))
+@use((WAVE, 3), wrt=(0,), slow=True)
 def moving_average_by_cumsum(x, n):
     c = np.cumsum(np.concatenate((np.zeros(1), x)))
     return (c[n:] - c[:-n]) / n
 
 
-@use((WAVE, 0.3, None), (WAVE, 0.3, 1.0), wrt=(0, 1))
+@use((WAVE, 0.3, None), (WAVE, 0.3, 1.0), wrt=(0, 1), slow=True)
 def exponential_smoothing(x, alpha, start):
     s = x[0] if start is None else start
     result = np.empty_like(x)
@@ -87,7 +87,7 @@ def iir_filter(x, b, a):
     return y
 
 
-@use((np.array([1.0, 5.0, 2.0, 8.0, 3.0, 9.0, 1.0]), 3))
+@use((np.array([1.0, 5.0, 2.0, 8.0, 3.0, 9.0, 1.0]), 3), long=True)
 def median_filter(x, size):
     half = size // 2
     out = x.copy()
@@ -101,7 +101,7 @@ def median_filter(x, size):
     return out
 
 
-@use((WAVE,), wrt=(0,))
+@use((WAVE,), wrt=(0,), slow=True)
 def haar_wavelet(x):
     out = x.copy()
     n = len(x)
@@ -131,7 +131,7 @@ def zero_crossings_and_runs(bits, _unused):
     return changes.sum(), longest
 
 
-@use((np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]),), wrt=(0,), slow=True)
+@use((np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]),), wrt=(0,), long=True)
 def bilinear_upscale(img):
     h, w = img.shape
     out = np.zeros((2 * h - 1, 2 * w - 1))
@@ -156,14 +156,14 @@ def sobel(img):
     return out
 
 
-@use((WAVE, 4), wrt=(0,), slow=True)
+@use((WAVE, 4), wrt=(0,), long=True)
 def windowed_energy(x, n):
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n) / (n - 1))
     frames = [x[s : s + n] * window for s in (0, 2, 4)]
     return np.stack(frames), [np.sum(f**2) for f in frames]
 
 
-@use((1.0, 0.1, 1.5, np.array([0.1, 0.5, 0.9, 1.4, 1.2])), wrt=(0, 3))
+@use((1.0, 0.1, 1.5, np.array([0.1, 0.5, 0.9, 1.4, 1.2])), wrt=(0, 3), slow=True)
 def pid_controller(kp, ki, setpoint, readings):
     integral, previous = 0.0, None
     outputs = np.zeros(len(readings))

@@ -10,7 +10,7 @@ RNG = np.random.default_rng(11)
 MATRIX = RNG.normal(size=(5, 5))
 
 
-@use((RNG.normal(size=(9, 2)), RNG.random((9, 3)), 3), wrt=(0, 1))
+@use((RNG.normal(size=(9, 2)), RNG.random((9, 3)), 3), wrt=(0, 1), long=True)
 def means_of_clusters(points, shares, k):
     means = points[:k].copy()
     for j in range(k):
@@ -19,7 +19,7 @@ def means_of_clusters(points, shares, k):
     return means, shares
 
 
-@use((MATRIX,), wrt=(0,))
+@use((MATRIX,), wrt=(0,), slow=True)
 def elimination_by_slices(a):
     a = a.copy()
     for i in range(len(a)):
@@ -27,7 +27,7 @@ def elimination_by_slices(a):
     return a
 
 
-@use((MATRIX, 2), wrt=(0,))
+@use((MATRIX, 2), wrt=(0,), long=True)
 def a_row_from_a_column(a, k):
     a = a.copy()
     a[:, k : k + 1] = a[k : k + 1].T * 2
@@ -35,7 +35,7 @@ def a_row_from_a_column(a, k):
     return a
 
 
-@use((RNG.normal(size=6), np.array([3, 1, 2])), wrt=(0,))
+@use((RNG.normal(size=6), np.array([3, 1, 2])), wrt=(0,), long=True)
 def neighbours_where_told(x, where):
     out = np.zeros((3, 6))
     total = 0.0
@@ -46,7 +46,7 @@ def neighbours_where_told(x, where):
     return out, total
 
 
-@use((RNG.normal(size=5),), wrt=(0,))
+@use((RNG.normal(size=5),), wrt=(0,), long=True)
 def the_one_before_or_one(x):
     out = np.zeros((3, 5))
     k = 0

@@ -11,7 +11,7 @@ def wave(*shape):
     return np.sin(np.arange(1.0, np.prod(shape) + 1) * 1.7).reshape(shape) + 1.5
 
 
-@use((wave(9), 3), wrt=(0,))
+@use((wave(9), 3), wrt=(0,), slow=True)
 def heat(u, steps):
     for _ in range(steps):
         u[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
@@ -52,7 +52,7 @@ def doubly_centred(x):
     return x - x.mean(axis=0) - x.mean(axis=1, keepdims=True) + x.mean()
 
 
-@use((wave(5, 3), wave(3), wave(3)), wrt=(0, 1, 2), slow=True)
+@use((wave(5, 3), wave(3), wave(3)), wrt=(0, 1, 2), long=True)
 def batch_norm_with_statistics(x, scale, shift):
     mean, spread = x.mean(axis=0), x.std(axis=0)
     y = np.maximum((x - mean) / spread * scale + shift, 0.1)

@@ -102,7 +102,7 @@ def longest_without_repetition(s):
     return best
 
 
-@use(("3+2*2-14+7*10-2+1",))
+@use(("3+2*2-14+7*10-2+1",), long=True)
 def calculated(s):
     num, op, stack = 0, "+", []
     for i in range(len(s)):

@@ -45,7 +45,7 @@ def closures_from_a_factory(x, n):
     return [add(x) for add in adders]
 
 
-@use((X, 3), wrt=(0,))
+@use((X, 3), wrt=(0,), slow=True)
 def counter_with_nonlocal(x, n):
     total, calls = 0.0, 0
 
@@ -60,7 +60,7 @@ def counter_with_nonlocal(x, n):
     return total, calls
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def map_filter_reduce(x):
     squares = map(lambda v: v * v, x)
     total = reduce(lambda a, b: a + b, squares, 0.0)
@@ -68,7 +68,7 @@ def map_filter_reduce(x):
     return total, product
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def partial_and_keywords(x):
     power = partial(scaled, exponent=2)
     return power(x), power(x, scale=3.0), scaled(x, *(1.0, 3)), scaled(x, **{"scale": 0.5})
@@ -139,7 +139,7 @@ class Point:
         return Point(0.0)
 
 
-@use((Point(3.0, 4.0), 0.5), wrt=(0, 1))
+@use((Point(3.0, 4.0), 0.5), wrt=(0, 1), slow=True)
 def frozen_dataclass_with_operators(p, angle):
     q = p + Point.polar(1.0, angle) * 2.0 + Point.origin()
     moved = replace(q, y=q.y + 1.0)
@@ -211,7 +211,7 @@ class Tanh(Base):
         return np.tanh(x)
 
 
-@use((2.0, X), wrt=(0, 1))
+@use((2.0, X), wrt=(0, 1), slow=True)
 def inheritance(k, x):
     return Base(k)(x), Tanh(k)(x)
 
@@ -224,7 +224,7 @@ class Machine(NamedTuple):
     ticks: int = 0
 
 
-@use((np.array([0.2, 0.9, 1.5, -3.0, 0.1]),))
+@use((np.array([0.2, 0.9, 1.5, -3.0, 0.1]),), slow=True)
 def state_machine(inputs):
     state = Machine(0, 0.0)
     for u in inputs:
@@ -356,7 +356,7 @@ def itertools_product(n, m):
     return grid
 
 
-@use((X, X * 2, 1.5), wrt=(0, 1, 2), slow=True)
+@use((X, X * 2, 1.5), wrt=(0, 1, 2), long=True)
 def zip_and_enumerate(a, b, w):
     s = 0.0
     for i, (p, q) in enumerate(zip(a, b)):
@@ -420,7 +420,7 @@ def integer_arithmetic(a, b):
     return a / b, a // b, a % b, a**b, abs(a), -a, a << b, a >> 1, a & b, a | b, a ^ b, int(a / b)
 
 
-@use((0.1,), (2.5,), (-2.5,), (1e300,))
+@use((0.1,), (2.5,), (-2.5,), (1e300,), long=True)
 def float_tricks(x):
     return (
         round(x), round(x, 1), int(x), math.floor(x), math.ceil(x), x == x, x + 1e-17 == x,
@@ -449,7 +449,7 @@ def complex_arithmetic(z):
     return abs(z), z.real, z.imag, w, z**2, z / (1 + 2j), complex(w.real, 1.0)
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def generator_arguments(x):
     return sum(v * v for v in x), max(abs(v) for v in x), all(v > -5 for v in x), tuple(
         2 * v for v in x
@@ -505,7 +505,7 @@ def del_and_global_and_pass(x):
     return y + global_like
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def dict_methods(x):
     d = dict(a=x, b=x * 2)
     d.update(c=d["a"] + d["b"])
@@ -515,7 +515,7 @@ def dict_methods(x):
     return total, list(d), removed, d.get("zzz", 0.0), "a" in d
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def list_methods(x):
     stack = [x]
     stack.append(x + 1)

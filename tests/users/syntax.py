@@ -12,7 +12,7 @@ X = np.array([1.0, -2.0, 3.0, 0.5])
 SCALE = 1.5
 
 
-@use((X, 0.4), (X, 9.0), wrt=(0,))
+@use((X, 0.4), (X, 9.0), wrt=(0,), slow=True)
 def else_of_loops(x, limit):
     total = 0.0
     for v in x:
@@ -44,7 +44,7 @@ def names_from_elsewhere(x):
     return mul(m.sin(kept[0]), +SCALE) + pow(kept[2], 2)
 
 
-@use((X, "scale"), (X, "shift"), (X, "else"), wrt=(0,))
+@use((X, "scale"), (X, "shift"), (X, "else"), wrt=(0,), slow=True)
 def cases_with_conditions(x, what):
     match {"kind": what, "by": x[2]}:
         case {"kind": "scale", "by": by}:
@@ -60,7 +60,7 @@ def cases_with_conditions(x, what):
             return -first
 
 
-@use((X, 2), (X, 9), wrt=(0,))
+@use((X, 2), (X, 9), wrt=(0,), slow=True)
 def else_of_a_try(x, k):
     try:
         v = x[k]
@@ -73,7 +73,7 @@ def else_of_a_try(x, k):
     return v
 
 
-@use((X,), wrt=(0,))
+@use((X,), wrt=(0,), slow=True)
 def pairs_of_a_comprehension(x):
     return sum([a * b for a in x for b in x[1:] if a != b])
 

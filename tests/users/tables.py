@@ -42,7 +42,7 @@ def edit_distance(s, t):
     return previous[-1]
 
 
-@use((np.array([1, 3, 4, 5]), np.array([1, 4, 5, 7]), 7))
+@use((np.array([1, 3, 4, 5]), np.array([1, 4, 5, 7]), 7), long=True)
 def knapsack(weights, values, capacity):
     dp = np.zeros(capacity + 1, dtype=np.int64)
     for w, v in zip(weights, values):
@@ -171,7 +171,7 @@ def longest_increasing_subsequence(a):
     return dp.max()
 
 
-@use((30,), (2,))
+@use((30,), (2,), long=True)
 def sieve(n):
     prime = np.ones(n + 1, dtype=bool)
     prime[:2] = False
@@ -232,7 +232,7 @@ def is_prime(n):
     return True
 
 
-@use((6,), (1,))
+@use((6,), (1,), long=True)
 def pascal_triangle(n):
     rows = np.zeros((n, n), dtype=np.int64)
     for i in range(n):
@@ -309,7 +309,7 @@ def partition(a, low, high):
     return i + 1
 
 
-@use((SHUFFLED, 0, 7))
+@use((SHUFFLED, 0, 7), long=True)
 def quicksort(a, low, high):
     if low < high:
         p = partition(a, low, high)
@@ -317,7 +317,7 @@ def quicksort(a, low, high):
         quicksort(a, p + 1, high)
 
 
-@use((SHUFFLED,), slow=True)
+@use((SHUFFLED,), long=True)
 def merge_sort(x):
     if len(x) <= 1:
         return x
@@ -335,7 +335,7 @@ def merge_sort(x):
     return out
 
 
-@use((SHUFFLED,))
+@use((SHUFFLED,), long=True)
 def heapsort(a):
     def sift(start, end):
         root = start
@@ -610,7 +610,7 @@ def lattice_paths(rows, columns):
     return paths(rows, columns)
 
 
-@use((9, 1.1), wrt=(1,))
+@use((9, 1.1), wrt=(1,), long=True)
 def remembered_recurrence(n, x):
     memo = {}
 

@@ -205,7 +205,7 @@ Expr = Num | Name | Add | Mul | Neg
 EXPRESSION = Add(Mul(Num(2.0), Name("x")), Neg(Mul(Name("y"), Add(Name("x"), Num(1.5)))))
 
 
-@use((EXPRESSION, 3.0, 4.0), (Mul(EXPRESSION, EXPRESSION), 1.0, 2.0), wrt=(0, 1, 2))
+@use((EXPRESSION, 3.0, 4.0), (Mul(EXPRESSION, EXPRESSION), 1.0, 2.0), wrt=(0, 1, 2), long=True)
 def evaluate(e, x, y):
     match e:
         case Num(v):
@@ -247,7 +247,7 @@ def size_of_expression(e):
             return 1 + size_of_expression(a) + size_of_expression(b)
 
 
-@use((EXPRESSION,))
+@use((EXPRESSION,), long=True)
 def guarded_cases(e):
     match e:
         case Num(v) if v > 1.75:
@@ -326,7 +326,7 @@ CELLS = Cell(np.ones(3), (
 ))
 
 
-@use((CELLS,), wrt=(0,))
+@use((CELLS,), wrt=(0,), slow=True)
 def over_a_tuple_of_children(cell):
     value, kids = cell
     return np.sum(value) * 2 + sum(over_a_tuple_of_children(k) for k in kids)
@@ -343,7 +343,7 @@ LAYERS = Layer(np.eye(2), [
 ])
 
 
-@use((LAYERS, np.array([1.0, 2.0])), wrt=(0, 1))
+@use((LAYERS, np.array([1.0, 2.0])), wrt=(0, 1), slow=True)
 def child_sum(t, x):
     h = np.tanh(t.w @ x)
     for c in t.children:
@@ -391,7 +391,7 @@ PRODUCT = Token("*", args=(Token("num", 3.0), Token("num", 4.0)))
 TOKENS = Token("+", args=(Token("num", 2.0), PRODUCT))
 
 
-@use((TOKENS,), (Token("?"),), (Token("+", args=(Token("num", 2.0),)),), wrt=(0,))
+@use((TOKENS,), (Token("?"),), (Token("+", args=(Token("num", 2.0),)),), wrt=(0,), slow=True)
 def kinds_as_texts(t):
     if t.kind == "num":
         return t.value
@@ -417,7 +417,7 @@ class Entry:
 ENTRIES = Entry(5, 1.0, Entry(2, 2.0, None, Entry(3, 7.0)), Entry(9, 3.0))
 
 
-@use((ENTRIES, 3), (ENTRIES, 4), wrt=(0,))
+@use((ENTRIES, 3), (ENTRIES, 4), wrt=(0,), slow=True)
 def find(t, k):
     while t is not None:
         if k == t.key:

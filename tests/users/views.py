@@ -9,7 +9,7 @@ from tests.users.corpus import use
 M = np.arange(9.0).reshape(3, 3)
 
 
-@use((M,), wrt=(0,))
+@use((M,), wrt=(0,), slow=True)
 def arrays_as_they_are(m):
     same = np.asarray(m, dtype=float), np.ascontiguousarray(m, float), m.astype("f8", copy=False)
     fresh = np.array(m, dtype=float), m.astype(float), np.copy(m)
@@ -18,7 +18,7 @@ def arrays_as_they_are(m):
     return [v[:2, :2] * 1 for v in (*same, *fresh)], same[0] is m
 
 
-@use((M,), wrt=(0,))
+@use((M,), wrt=(0,), slow=True)
 def einsum_without_a_sum(m):
     turned, diagonal, summed = np.einsum("ij->ji", m), np.einsum("ii->i", m), np.einsum("ij->i", m)
     m[1] += 100
@@ -32,7 +32,7 @@ def parts_of_complex_numbers(m):
     return real * 1, imag * 1
 
 
-@use((M,), wrt=(0,))
+@use((M,), wrt=(0,), slow=True)
 def grids_are_fresh(m):
     x, y = np.meshgrid(m[0], m[1])
     m[1] += 100
@@ -45,7 +45,7 @@ def grids_are_fresh(m):
 SHIFTS = (1.0, 2.0, 3.0)
 
 
-@use((M, [1.0, 2.0, 3.0]), wrt=(0, 1))
+@use((M, [1.0, 2.0, 3.0]), wrt=(0, 1), long=True)
 def lists_beside_arrays(m, weights):
     items = [0.5]
     items += m[0]
