@@ -82,7 +82,7 @@ def assert_close(computed: np.ndarray, wanted: np.ndarray, k: int) -> None:
 
 
 @FORMS
-@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("bits", [pytest.param(128, marks=pytest.mark.slow), 256, 512])
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 def test_products_of_every_form_and_vector_width_agree_with_numpy(
     dtype: DType, bits: int, transpose_a: bool, transpose_b: bool

@@ -197,7 +197,9 @@ def test_compiled_second_derivative_agrees_with_finite_differences(
         )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(k, marks=[pytest.mark.slow] if k > 4 else []) for k in range(12)]
+)
 def test_random_programs_and_their_gradients_are_compiled_as_interpreted(seed: int) -> None:
     module = random_program(seed)
     args = [2, np.float64(0.7), 0.4, np.array([0.3, -0.6, 0.9])]

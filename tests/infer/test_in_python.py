@@ -1037,7 +1037,10 @@ nn.adaptive_avg_pool(IM, (3, 2))
 """
 
 
-@pytest.mark.parametrize("expression", DIFFERENTIATED.strip().splitlines())
+@pytest.mark.parametrize("expression", [
+    pytest.param(text, marks=[pytest.mark.slow] if k % 2 else [])
+    for k, text in enumerate(DIFFERENTIATED.strip().splitlines())
+])  # fmt: skip
 def test_the_derivative_of_an_expression_agrees_with_differences(expression: str) -> None:
     function, args, _ = made(expression)
     wrt = tuple(k for k, a in enumerate(args) if leaves(a, []))

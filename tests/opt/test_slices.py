@@ -168,7 +168,10 @@ def test_a_family_of_normalisations_takes_one_launch(f: Any) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("f", FAMILY, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [
+    pytest.param(f, id=f.__name__, marks=[pytest.mark.slow] if k % 2 else [])
+    for k, f in enumerate(FAMILY)
+])  # fmt: skip
 def test_their_gradients_take_one_launch_as_well(f: Any) -> None:
     def loss(x: Any, w: Any) -> Any:
         return (f(x) * w).sum()

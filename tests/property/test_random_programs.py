@@ -137,13 +137,13 @@ def test_programs_that_went_wrong_once_do_what_python_does(name: str) -> None:
 
 @pytest.mark.parametrize("batch", range(20))
 def test_small_random_programs_interpreted_do_what_python_does(batch: int) -> None:
-    """2,000 programs; the last 80 of them are compared after every stage."""
+    """2,000 programs; 40 of the larger ones are compared after every stage."""
     start = batch * 100
     check_seeds(start, 50, 1, True, calls=1, thorough=False)
     check_seeds(start + 50, 40, 2, True, calls=1, thorough=False)
     check_seeds(start + 90, 6, 3, True, calls=2, thorough=False)
-    check_seeds(start + 96, 3, 4, True, calls=2)
-    check_seeds(start + 99, 1, 12, True, calls=2)
+    check_seeds(start + 96, 3, 4, True, calls=2, thorough=batch % 2 == 0)
+    check_seeds(start + 99, 1, 12, True, calls=2, thorough=batch % 2 == 1)
 
 
 @pytest.mark.parametrize("batch", range(10))

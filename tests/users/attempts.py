@@ -188,7 +188,7 @@ def tries_return_finally(n):
     return log
 
 
-@use((2.0,), (0.0,), (700.0,), (1000.0,), joins=True)
+@use((2.0,), (0.0,), (700.0,), (1000.0,), joins=True, long=True)
 def tries_math(x):
     try:
         return math.log(x) + math.exp(x)
@@ -265,7 +265,7 @@ def tries_assert(x):
         return str(e)
 
 
-@use((5,), (25,), joins=True)
+@use((5,), (25,), joins=True, long=True)
 def tries_nested_loop(n):
     c = 0
     try:
@@ -302,7 +302,8 @@ def tries_multi(x):
     return (a, b)
 
 
-@use((np.array([[2.0, 1.0], [1.0, 3.0]]),), (np.array([[1.0, 1.0], [1.0, 1.0]]),), joins=True)
+@use((np.array([[2.0, 1.0], [1.0, 3.0]]),), (np.array([[1.0, 1.0], [1.0, 1.0]]),), joins=True,
+    long=True)
 def tries_linalg(a):
     try:
         return np.linalg.solve(a, np.ones(2))
@@ -613,7 +614,7 @@ def tries_dict(x, k):
         return str(e)
 
 
-@use((3.0, 2), (-3.0, 2), (3.0, 9), wrt=(0,), slow=True)
+@use((3.0, 2), (-3.0, 2), (3.0, 9), wrt=(0,), long=True)
 def tries_list_made_behind_a_call(x, k):
     total = 0.0
     try:

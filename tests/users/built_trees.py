@@ -236,7 +236,7 @@ def simplified(e):
             return e
 
 
-@use((BRANCHES,), wrt=(0,))
+@use((BRANCHES,), wrt=(0,), slow=True)
 def by_a_stack(t):
     stack, total = [t], 0.0
     while stack:

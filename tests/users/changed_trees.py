@@ -33,7 +33,7 @@ def every_number_doubled(t):
         every_number_doubled(t.right)
 
 
-@use((BRANCHES,))
+@use((BRANCHES,), long=True)
 def children_swapped(t):
     if t is None:
         return

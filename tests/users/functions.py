@@ -125,7 +125,7 @@ def key_that_may_be_missing(x, k):
     return table[k]
 
 
-@use((2.0, 1.0), (2.0, -1.0), wrt=(0,), slow=True)
+@use((2.0, 1.0), (2.0, -1.0), wrt=(0,), long=True)
 def defined_on_branches(x, c):
     f = math.sin if c > 0 else math.cos
     if c > 0:

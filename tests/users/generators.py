@@ -37,7 +37,7 @@ def chained(*iterables):
         yield from each
 
 
-@use((X,), wrt=(0,), slow=True)
+@use((X,), wrt=(0,), long=True)
 def items_one_by_one(x):
     s = 0.0
     for k, v in enumerate(squares(x)):
@@ -45,7 +45,7 @@ def items_one_by_one(x):
     return s, sum(squares(x)), max(squares(x)), any(v > 8 for v in squares(x))
 
 
-@use((5,), (0,))
+@use((5,), (0,), long=True)
 def generator_with_a_test(n):
     s = 0
     for k in countdown(n):

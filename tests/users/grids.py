@@ -22,7 +22,7 @@ def heat_1d(u, r, steps):
     return u
 
 
-@use((bump(6, 5), 0.1, 4), wrt=(0, 1), slow=True)
+@use((bump(6, 5), 0.1, 4), wrt=(0, 1), long=True)
 def heat_2d_slices(u, alpha, steps):
     for _ in range(steps):
         lap = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1]
@@ -45,7 +45,7 @@ def wave_equation(u0, c, steps):
     return curr
 
 
-@use((bump(10) + 2.0, 0.05, 0.2, 5), wrt=(0, 1), slow=True)
+@use((bump(10) + 2.0, 0.05, 0.2, 5), wrt=(0, 1), long=True)
 def burgers(u, nu, dt, nt):
     nx = u.shape[0]
     dx = 2.0 / (nx - 1)
@@ -61,7 +61,7 @@ def burgers(u, nu, dt, nt):
     return u
 
 
-@use((bump(6, 6), 1e-3), wrt=(0,), slow=True)
+@use((bump(6, 6), 1e-3), wrt=(0,), long=True)
 def poisson_jacobi(b, tol):
     p = np.zeros_like(b)
     error, count = 1.0, 0
@@ -75,7 +75,7 @@ def poisson_jacobi(b, tol):
     return p, count
 
 
-@use((bump(5, 6), 3), wrt=(0,), slow=True)
+@use((bump(5, 6), 3), wrt=(0,), long=True)
 def gauss_seidel(u, sweeps):
     ny, nx = u.shape
     for _ in range(sweeps):
@@ -85,7 +85,7 @@ def gauss_seidel(u, sweeps):
     return u
 
 
-@use((bump(5, 5), 1.5, 1e-4), wrt=(0,), slow=True)
+@use((bump(5, 5), 1.5, 1e-4), wrt=(0,), long=True)
 def successive_over_relaxation(u, omega, tol):
     n, m = u.shape
     iteration = 0
@@ -130,7 +130,7 @@ def game_of_life_by_loops(grid, generations):
     return grid
 
 
-@use((GLIDER, 4))
+@use((GLIDER, 4), long=True)
 def game_of_life_by_slices(Z, generations):
     for _ in range(generations):
         N = (
@@ -190,7 +190,7 @@ def sandpile(grid):
     return topples
 
 
-@use((bump(8), bump(8) + 1.5, 0.1), wrt=(0, 1), slow=True)
+@use((bump(8), bump(8) + 1.5, 0.1), wrt=(0, 1), long=True)
 def upwind_advection(q, speed, dt):
     flux = np.where(speed > 0, speed * q, speed * np.roll(q, -1))
     return q - dt * (flux - np.roll(flux, 1))

@@ -117,7 +117,7 @@ def created(n, m):
     )  # fmt: skip
 
 
-@use((np.array([250, 5], dtype=np.uint8), np.array([127], dtype=np.int8)))
+@use((np.array([250, 5], dtype=np.uint8), np.array([127], dtype=np.int8)), long=True)
 def integer_overflow_wraps(a, b):
     return a + np.uint8(10), a * a, b + np.int8(1), -a, a // 2, a.sum(), a.astype(int) + 10
 
@@ -139,7 +139,7 @@ def complex_arrays(z, k):
     )  # fmt: skip
 
 
-@use((field(6), 0.5), wrt=(0, 1), slow=True)
+@use((field(6), 0.5), wrt=(0, 1), long=True)
 def piecewise(x, k):
     soft = np.sign(x) * np.maximum(np.abs(x) - k, 0)
     huber = np.where(np.abs(x) < k, 0.5 * x**2, k * (np.abs(x) - 0.5 * k))
@@ -147,7 +147,7 @@ def piecewise(x, k):
     return soft, huber, np.clip(x, -k, k), chosen, np.heaviside(x, 0.5)
 
 
-@use((np.array([1.0, np.nan, 3.0, np.inf]),))
+@use((np.array([1.0, np.nan, 3.0, np.inf]),), long=True)
 def not_numbers(x):
     return (
         np.isnan(x), np.isinf(x), np.isfinite(x), np.nan_to_num(x), np.nansum(x), np.nanmax(x[:3]),

@@ -55,7 +55,7 @@ def kmeans_by_loops(points, centroids, steps):
     return centroids, assignment
 
 
-@use((POINTS, LABELS, 0.1, 20), wrt=(0,), slow=True)
+@use((POINTS, LABELS, 0.1, 20), wrt=(0,), long=True)
 def logistic_regression(X, y, lr, epochs):
     n, d = X.shape
     w, b = np.zeros(d), 0.0
@@ -80,7 +80,7 @@ def linear_regression_sgd(X, y, epochs):
     return w, losses
 
 
-@use((data(2, 3), np.zeros(3), POINTS, LABELS), wrt=(0, 1, 2), slow=True)
+@use((data(2, 3), np.zeros(3), POINTS, LABELS), wrt=(0, 1, 2), long=True)
 def softmax_regression_loss(W, b, X, y):
     logits = X @ W + b
     logits = logits - logits.max(axis=1, keepdims=True)
@@ -240,7 +240,7 @@ def confusion_matrix(true, predicted, classes):
     return matrix, accuracy, with_add_at
 
 
-@use((np.array([0.2, 0.5, 0.3]), np.array([0.1, 0.6, 0.3])), wrt=(0, 1), slow=True)
+@use((np.array([0.2, 0.5, 0.3]), np.array([0.1, 0.6, 0.3])), wrt=(0, 1), long=True)
 def entropies(p, q):
     def entropy(p):
         return -np.sum(p * np.log2(p))

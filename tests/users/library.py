@@ -39,7 +39,7 @@ def principal_components(X):
     return s**2 / np.sum(s**2), (u[:, :2] * s[:2]) @ vt[:2]
 
 
-@use((SPD, 3), wrt=(0,), slow=True)
+@use((SPD, 3), wrt=(0,), long=True)
 def spectral_embedding(W, k):
     degree = W.sum(axis=1)
     laplacian = np.diag(degree) - W
@@ -48,14 +48,14 @@ def spectral_embedding(W, k):
     return values[order], np.abs(vectors[:, order])
 
 
-@use((SIGNAL, 0.25), wrt=(0,), slow=True)
+@use((SIGNAL, 0.25), wrt=(0,), long=True)
 def low_pass(x, cut):
     spectrum = np.fft.rfft(x)
     frequency = np.fft.rfftfreq(len(x))
     return np.fft.irfft(np.where(frequency <= cut, spectrum, 0), n=len(x))
 
 
-@use((SIGNAL,), wrt=(0,), slow=True)
+@use((SIGNAL,), wrt=(0,), long=True)
 def autocorrelation_by_spectrum(x):
     n = len(x)
     centred = x - np.mean(x)
@@ -83,7 +83,7 @@ def monte_carlo_option(drift, volatility, paths, seed):
     return np.mean(np.maximum(price - 1.0, 0.0))
 
 
-@use((POINTS, TARGET, 0.05, 3), wrt=(0, 1), slow=True)
+@use((POINTS, TARGET, 0.05, 3), wrt=(0, 1), long=True)
 def stochastic_gradient_descent(X, y, rate, seed):
     rng = np.random.default_rng(seed)
     w = np.zeros(X.shape[1])

@@ -22,7 +22,7 @@ def sum_of_squares(xs):
     return s
 
 
-@use((INTS,))
+@use((INTS,), long=True)
 def what_a_list_tells(xs):
     best = xs[0]
     for i in range(1, len(xs)):
@@ -84,7 +84,7 @@ def rows_of_many_lengths(g):
     return [len(r) for r in g], sum(sum(r) for r in g), g[0]
 
 
-@use((GRID,))
+@use((GRID,), long=True)
 def rows_get_longer(g):
     g[1].append(7)
     g.append([1, 2])

@@ -53,7 +53,7 @@ def in_steps(xs, k):
     return xs
 
 
-@use(([1, 2, 3, 4, 5, 6, 7, 8],))
+@use(([1, 2, 3, 4, 5, 6, 7, 8],), long=True)
 def wrong_number_of_steps(xs):
     xs[::2] = [10, 20]
 

@@ -79,7 +79,7 @@ def pairs_on_a_stack(n, m):
     return s
 
 
-@use((W, H, 5), (W, H, 40), wrt=(0, 1), slow=True)
+@use((W, H, 5), (W, H, 40), wrt=(0, 1), long=True)
 def history_of_states(w, h, n):
     states = []
     for t in range(n):
@@ -175,7 +175,7 @@ def slices_of_a_list(n):
     return a[2:5], a[::-1], a[-3:], a[n // 2 :], a[::2]
 
 
-@use((7,))
+@use((7,), long=True)
 def items_taken_and_put(n):
     a = list(range(n))
     b = a.pop(0)
@@ -316,7 +316,7 @@ def paths_on_a_stack(n):
     return best
 
 
-@use((X, 3), wrt=(0,), slow=True)
+@use((X, 3), wrt=(0,), long=True)
 def arrays_written_in_their_list(x, n):
     rows = [np.zeros(5) for _ in range(n)]
     for i in range(n):

@@ -94,7 +94,7 @@ class Restore:
         return False
 
 
-@use((X, 2.0), wrt=(0,))
+@use((X, 2.0), wrt=(0,), long=True)
 def restored(x, k):
     with Restore(x) as y:
         y *= k

@@ -108,7 +108,7 @@ def householder(A):
     return Q, np.triu(R)
 
 
-@use((SPD, VECTOR), wrt=(0, 1), slow=True)
+@use((SPD, VECTOR), wrt=(0, 1), long=True)
 def conjugate_gradient(A, b, tol=1e-10):
     x = np.zeros(len(b))
     r = b - A @ x
@@ -135,7 +135,7 @@ def power_iteration(A, v, n):
     return v @ A @ v, v
 
 
-@use((SPD,), wrt=(0,), slow=True)
+@use((SPD,), wrt=(0,), long=True)
 def jacobi_eigenvalues(A):
     A = A.copy()
     n = A.shape[0]

@@ -266,7 +266,7 @@ def rotation_about_z(v, angle):
     return R @ v, np.cross(v, np.array([0.0, 0.0, 1.0]))
 
 
-@use((0.3, np.array([1.0, 2.0, 3.0])), wrt=(0, 1), slow=True)
+@use((0.3, np.array([1.0, 2.0, 3.0])), wrt=(0, 1), long=True)
 def quaternion_rotation(angle, v):
     def multiply(p, q):
         a, b, c, d = p
@@ -296,7 +296,7 @@ def linear_interpolation(xs, ys, x):
     return (1 - t) * ys[i] + t * ys[i + 1]
 
 
-@use((np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 3.0], [4.0, 0.0]]), 0.4), wrt=(0, 1), slow=True)
+@use((np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 3.0], [4.0, 0.0]]), 0.4), wrt=(0, 1), long=True)
 def bezier_by_de_casteljau(points, t):
     pts = points.copy()
     n = len(pts)

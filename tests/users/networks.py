@@ -172,7 +172,7 @@ def lstm_with_object(xs, w, u, b):
     return total, cell.h
 
 
-@use((LSTM(rand(3, 8), rand(2, 8), np.zeros(8)), rand(4, 3)), wrt=(1,), slow=True)
+@use((LSTM(rand(3, 8), rand(2, 8), np.zeros(8)), rand(4, 3)), wrt=(1,), long=True)
 def lstm_object_as_argument(cell, xs):
     for x in xs:
         out = cell(x)
@@ -276,7 +276,7 @@ def embedding_lookup(table, ids):
     return table[ids].mean(axis=1)
 
 
-@use((rand(5, 3), np.array([0, 2, 1, 1, 0])), wrt=(0,))
+@use((rand(5, 3), np.array([0, 2, 1, 1, 0])), wrt=(0,), long=True)
 def cross_entropy(logits, targets):
     p = softmax(logits)
     onehot = np.eye(3)[targets]

@@ -65,7 +65,7 @@ def a_queue_of_numbers(g):
     return total
 
 
-@use((NUMBERS,))
+@use((NUMBERS,), long=True)
 def lists_written_out(x):
     positive = []
     for v in x:

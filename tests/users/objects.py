@@ -81,7 +81,7 @@ class Vector:
         return int(self.c[0])
 
 
-@use((2.0, 3.0), wrt=(0, 1), slow=True)
+@use((2.0, 3.0), wrt=(0, 1), long=True)
 def special_methods(a, b):
     u, w = Vector(a, b), Vector(b, 1.0)
     same = u

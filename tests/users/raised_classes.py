@@ -254,7 +254,7 @@ def two(x, n, fail):
     return two(x, n - 1, fail) + two(x * 0.5, n - 1, False)
 
 
-@use((1.5, 3, True), (1.5, 3, False), wrt=(0,), slow=True)
+@use((1.5, 3, True), (1.5, 3, False), wrt=(0,), long=True)
 def double(x, n, fail):
     t = 0.0
     for k in range(3):
@@ -275,7 +275,7 @@ def depth(x, n):
         x[n] += 1.0
 
 
-@use((X, 3))
+@use((X, 3), long=True)
 def fin_rec(x, n):
     try:
         depth(x, n)
@@ -283,7 +283,7 @@ def fin_rec(x, n):
         return x.sum()
 
 
-@use((X, 3))
+@use((X, 3), long=True)
 def fin_rec_uncaught(x, n):
     return depth(x, n)
 
@@ -432,6 +432,6 @@ def inner_try(x, n):
         return x
 
 
-@use((5.0, 3), (2.5, 4), (2.5, 6), wrt=(0,), slow=True)
+@use((5.0, 3), (2.5, 4), (2.5, 6), wrt=(0,), long=True)
 def rec_inner_try(x, n):
     return inner_try(x, n)

@@ -36,7 +36,7 @@ def bisection(a, b, tol):
     return (a + b) / 2, iterations
 
 
-@use((0.0, 1.0))
+@use((0.0, 1.0), long=True)
 def bisection_without_bracket(a, b):
     return bisection(a, b, 1e-6)[0]
 
@@ -164,7 +164,7 @@ def simpson_of_odd(a, b, n):
     return simpson(math.sin, a, b, n)
 
 
-@use((0.0, 3.0, 1e-7), wrt=(0, 1), slow=True)
+@use((0.0, 3.0, 1e-7), wrt=(0, 1), long=True)
 def adaptive_simpson(a, b, eps):
     def f(x):
         return np.sin(x * x) / (1 + x)

@@ -46,7 +46,7 @@ def elimination_with_pivots(a, b):
     return x
 
 
-@use((wave(4, 3) * 0.5, wave(4, 3), wave(4) * 0.1, 3), wrt=(0, 1, 2), slow=True)
+@use((wave(4, 3) * 0.5, wave(4, 3), wave(4) * 0.1, 3), wrt=(0, 1, 2), long=True)
 def bodies_as_vectors(x, v, m, steps):
     n = x.shape[0]
     for _ in range(steps):
@@ -130,7 +130,7 @@ def rows_that_change_places(a, steps):
     return a
 
 
-@use((wave(4, 4), wave(4)), wrt=(0, 1), slow=True)
+@use((wave(4, 4), wave(4)), wrt=(0, 1), long=True)
 def vectors_of_one_branch_or_another(a, x):
     total = np.zeros(len(x))
     for i in range(len(x)):
@@ -154,7 +154,7 @@ def shifted_within_themselves(x, y, steps):
     return x, y
 
 
-@use((wave(4, 5), wave(5, 3)), wrt=(0, 1), slow=True)
+@use((wave(4, 5), wave(5, 3)), wrt=(0, 1), long=True)
 def products_element_by_element(a, b):
     c = np.zeros((a.shape[0], b.shape[1]))
     for i in range(a.shape[0]):

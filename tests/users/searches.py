@@ -48,7 +48,7 @@ def subsets_by_adding(xs):
     return found
 
 
-@use(([[1, 2], [3], [3], [4], [], []],))
+@use(([[1, 2], [3], [3], [4], [], []],), long=True)
 def ways_to_the_last_but_one(graph):
     found = []
 
@@ -72,7 +72,7 @@ def sums_to(numbers, target, start, chosen, found):
             sums_to(numbers, target - numbers[i], i, chosen + [numbers[i]], found)
 
 
-@use(([2, 3, 6, 7, 9], 7))
+@use(([2, 3, 6, 7, 9], 7), long=True)
 def sums_of_candidates(numbers, target):
     found = []
     sums_to(numbers, target, 0, [], found)
@@ -150,7 +150,7 @@ def rows_sorted_then_longer(n):
     return rows
 
 
-@use(([5.0, 3.0, 8.0, 1.0, 9.0], 2), ([], 2), wrt=(0,), slow=True)
+@use(([5.0, 3.0, 8.0, 1.0, 9.0], 2), ([], 2), wrt=(0,), long=True)
 def in_chunks(xs, size):
     out = []
     for i in range(0, len(xs), size):

@@ -72,7 +72,7 @@ def copied_on_one_branch(x, k):
     return x
 
 
-@use((X, Y, 1), (X, Y, 4), wrt=(0, 1), slow=True)
+@use((X, Y, 1), (X, Y, 4), wrt=(0, 1), long=True)
 def one_of_two_bumped_by_a_helper(x, y, n):
     def bump(v, by):
         v[1] += by
@@ -163,7 +163,7 @@ def two_rows_in_turn(a, n):
     return a
 
 
-@use((A, 2), wrt=(0,))
+@use((A, 2), wrt=(0,), long=True)
 def the_largest_row_cleared(a, k):
     best = a[0]
     for row in a:
@@ -173,7 +173,7 @@ def the_largest_row_cleared(a, k):
     return a
 
 
-@use((X, Y, 3), wrt=(0, 1), slow=True)
+@use((X, Y, 3), wrt=(0, 1), long=True)
 def swapped_by_recursion(x, y, n):
     if n == 0:
         return x

@@ -73,7 +73,7 @@ def exponential_smoothing(x, alpha, start):
     return result
 
 
-@use((WAVE, np.array([0.2, 0.3]), np.array([1.0, -0.5, 0.1])), wrt=(0, 1, 2), slow=True)
+@use((WAVE, np.array([0.2, 0.3]), np.array([1.0, -0.5, 0.1])), wrt=(0, 1, 2), long=True)
 def iir_filter(x, b, a):
     y = np.zeros(len(x))
     for n in range(len(x)):
@@ -142,7 +142,7 @@ def bilinear_upscale(img):
     return out
 
 
-@use((np.arange(30.0).reshape(5, 6) % 7,), wrt=(0,), slow=True)
+@use((np.arange(30.0).reshape(5, 6) % 7,), wrt=(0,), long=True)
 def sobel(img):
     gx = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
     h, w = img.shape

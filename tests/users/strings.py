@@ -50,7 +50,7 @@ def is_palindrome(s):
     return True, s == s[::-1]
 
 
-@use((FOX, 3))
+@use((FOX, 3), long=True)
 def caesar(s, k):
     out = []
     for ch in s:

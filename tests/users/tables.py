@@ -16,7 +16,7 @@ def letters(text):
     return np.array([ord(c) for c in text])
 
 
-@use((letters("AGGTAB"), letters("GXTXAYB")))
+@use((letters("AGGTAB"), letters("GXTXAYB")), long=True)
 def longest_common_subsequence(a, b):
     m, n = len(a), len(b)
     L = np.zeros((m + 1, n + 1), dtype=int)
@@ -121,7 +121,7 @@ def dynamic_time_warping(s, t):
     return dtw[n, m]
 
 
-@use((np.array([1, 2, 5]), 63), (np.array([4, 6]), 7))
+@use((np.array([1, 2, 5]), 63), (np.array([4, 6]), 7), long=True)
 def coin_change_on_array(coins, amount):
     best = np.full(amount + 1, amount + 1)
     best[0] = 0

@@ -32,7 +32,7 @@ def parts_of_complex_numbers(m):
     return real * 1, imag * 1
 
 
-@use((M,), wrt=(0,), slow=True)
+@use((M,), wrt=(0,), long=True)
 def grids_are_fresh(m):
     x, y = np.meshgrid(m[0], m[1])
     m[1] += 100
