@@ -355,6 +355,8 @@ class Fixpoint:
             not isinstance(b, L.LNode) or (a.head != b.head and not L.differ_by_raise(a, b))
         )
         if differ and (root.kind != "list" or self.runner.keeps_lengths):
+            if root.made is not None:  # made as a table, it could have any keys
+                self.it.program.open_keys.add(root.made)
             raise V.NeedsUnrolling(
                 self.it.failure(
                     errors.UnsupportedOperationError,

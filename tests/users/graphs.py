@@ -204,3 +204,17 @@ def records_as_dicts(x, n):
     x[0] = 9.0
     record.tags.append(3)
     return fields, parts, fields["inner"]["x"] is record.inner.x
+
+
+@use((7,))
+def reached_by_short_steps(n):
+    seen, order, stack = set(), [], [0]
+    while stack:
+        u = stack.pop()
+        if u in seen:
+            continue
+        seen.add(u)
+        order.append(u)
+        for v in range(u + 1, min(u + 3, n)):
+            stack.append(v)
+    return order, seen
