@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import functools
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -279,7 +280,7 @@ class _LineSums:
                 code.store(total, place)
 
 
-class _Copy:
+class _Copy(ABC):
     """Writes ``copy_run`` and ``copy_lines``: how a line's vectors are read, by its stride."""
 
     def __init__(
@@ -327,9 +328,9 @@ class _Copy:
                         masks.append((code.word(v * lanes), f.b.and_(below, f.b.not_(before))))
                     self._lines(j, masks)
 
+    @abstractmethod
     def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
         """The vector at ``j`` of every line, from as many of the image as its stride is long."""
-        raise NotImplementedError
 
     def _vector(self, source: Any, parts: list[tuple[Any, Any]]) -> Any:
         code = self.code
@@ -344,9 +345,9 @@ class _Copy:
             found = [code.b.shuffle_vector(*pair, even) for pair in pairs]
         return found[0]
 
+    @abstractmethod
     def _far(self) -> None:
         """Other strides: an element at a time."""
-        raise NotImplementedError
 
     def _elements(self, to: Any, source: Any) -> None:
         f, code = self.f, self.code

@@ -79,9 +79,13 @@ class _Pair:
 
 def _converted(function: Function) -> Block:
     body = function.body
+    tapes = [
+        let.outs[0] for let in body.lets
+        if isinstance(let.rhs, OpCall) and let.rhs.op.name == "tape_new"
+    ]
+    readers = _readers(body) if tapes else {}
     chains = [
-        chain for let in body.lets if isinstance(let.rhs, OpCall) and let.rhs.op.name == "tape_new"
-        if (chain := _chain(body, let.outs[0])) is not None
+        chain for tape in tapes if (chain := _chain(body, tape, readers)) is not None
     ]
     pairs = [pair for chain in chains for pair in _pairs(body, chain)]
     while pairs:
@@ -111,14 +115,19 @@ def _is_kernel(let: Let, scalar: set[Let]) -> bool:
 # -- finding pairs ---------------------------------------------------------------------------------
 
 
-def _chain(block: Block, tape: Var) -> list[_Link] | None:
-    """The Lets of a block that hand a tape on, in order; None if one does more than that."""
+def _readers(block: Block) -> dict[Var, list[int]]:
+    """The Lets of a block that read each tape, blocks inside them included."""
     readers: dict[Var, list[int]] = {}
     for place, let in enumerate(block.lets):
         inside = [v for b in walk.blocks(let.rhs) for v in walk.free_vars(b)]
         for atom in {*walk.operands(let.rhs), *inside}:
             if isinstance(atom, Var) and isinstance(atom.type, TapeType):
                 readers.setdefault(atom, []).append(place)
+    return readers
+
+
+def _chain(block: Block, tape: Var, readers: dict[Var, list[int]]) -> list[_Link] | None:
+    """The Lets of a block that hand a tape on, in order; None if one does more than that."""
     chain: list[_Link] = []
     while tape in readers:
         if len(readers[tape]) != 1:
