@@ -57,11 +57,11 @@ def to_array(it: Interpreter, value: V.Value) -> V.Value:
         if isinstance(value, V.ArrayRef):
             return it.new_array(it.atom(value))
         return strong(it, value)
-    from pyrelay.infer import lists
+    from pyrelay.infer import list_arrays, lists
 
     content = lists.growing_content(it, value)
     if content is not None:
-        return lists.to_array(it, content)
+        return list_arrays.to_array(it, content)
     items = nested_items(it, value)
     parts = [to_array(it, i) for i in items]
     if not parts:

@@ -458,7 +458,7 @@ class _Node:
         count = content.count
         columns = tables_of(self.pool.cls)[table]
         if not columns:
-            number = lists._count(it, content) + 1
+            number = lists.count_of(it, content) + 1
             it.heap.write(rows.root, lists._counting(it, content, number), None)
             return count
         lists.append(it, rows, V.Tuple(tuple(leaves[c] for c in columns)))

@@ -15,7 +15,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.characters import code_of
-from pyrelay.infer.effects import emit_raise
+from pyrelay.infer.effects import emit_raise, raise_where
 from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.open_keys import is_open, key_of
@@ -174,11 +174,7 @@ def _choose_item(
     count = len(items)
     outside = it.emit("logical_or", index < -count, index >= count)
 
-    def complain() -> list[V.Value]:
-        emit_raise(it, IndexError, (V.Known(f"{kind} index out of range"),))
-        raise V.Diverges
-
-    branch(it, outside.atom, complain, list)
+    raise_where(it, outside.atom, IndexError, V.Known(f"{kind} index out of range"))
     checked = it.emit("where", index < 0, index + count, index)
     if count > MOST_BRANCHES and all(V.number_type(v) is not None for v in items):
         return _in_array(it, items, it.result(checked))

@@ -281,17 +281,11 @@ def _checked(it: Interpreter, value: V.Value, name: str) -> V.Value:
 
 
 def _resolve_unset(it: Interpreter, value: V.Union, name: str) -> V.Value:
-    from pyrelay.infer.control import branch
-
     absent = next(i for i in value.alive if value.cases[i] == V.Known(UNSET))
     message = f"cannot access local variable '{name}' where it is not associated with a value"
 
-    def complain() -> list[V.Value]:
-        effects.emit_raise(it, UnboundLocalError, (V.Known(message),))
-        raise V.Diverges
-
     test = it.emit("equal", value.tag, absent)
-    branch(it, test.atom, complain, list)
+    effects.raise_where(it, test.atom, UnboundLocalError, V.Known(message))
     narrowing.keep(it, ((value.tag, frozenset(value.alive) - {absent}),))
     return narrowing.narrowed(it, value)
 

@@ -17,6 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.objects import CAUSE
 from pyrelay.ir import types
+from pyrelay.ir.nodes import Atom
 
 MAX_WORDS = 15
 """Words of numbers that op `raise` can carry: what the run time's error record holds."""
@@ -130,6 +131,17 @@ def _raise_from(
     its_keywords: tuple[tuple[str, Any], ...],
 ) -> NoReturn:
     raise cls(*args, **dict(keywords)) from cause(*its_args, **dict(its_keywords))
+
+
+def raise_where(it: Interpreter, test: Atom, cls: type, *args: V.Value) -> None:
+    """Emit the raising of `cls(*args)` where the running program finds `test` true."""
+    from pyrelay.infer.control import branch
+
+    def complain() -> list[V.Value]:
+        emit_raise(it, cls, args)
+        raise V.Diverges
+
+    branch(it, test, complain, list)
 
 
 def emit_raise(it: Interpreter, cls: type, args: Sequence[V.Value]) -> None:

@@ -188,7 +188,8 @@ def reverse(it: Interpreter, ref: V.Ref) -> None:
     write_content(it, ref.root, reversed_items(it, content), moves=True)
 
 
-def _count(it: Interpreter, content: V.Growing) -> Handle:
+def count_of(it: Interpreter, content: V.Growing) -> Handle:
+    """The number of items as the program has it."""
     return it.builder.handle(it.atom(content.count))
 
 
@@ -334,7 +335,7 @@ def _adopting(
     it.program.checks_shapes |= any(
         s.origin is Origin.RUNTIME for own, _ in unequal for s in dims.symbols(own)
     )
-    empty = b.call(OPS["equal"], _count(it, content), 0)
+    empty = b.call(OPS["equal"], count_of(it, content), 0)
     then, orelse = b.nested(), b.nested()
     made = [
         then.full(0, (growing.SPARE, *leaf.type.shape), leaf.type.dtype)  # type: ignore[union-attr]
@@ -379,7 +380,7 @@ def position(
     if checked:
         return index
     place: Handle = it.builder.call(
-        OPS["check_item"], index, _count(it, content), text=text
+        OPS["check_item"], index, count_of(it, content), text=text
     )
     return place.atom
 
@@ -422,7 +423,7 @@ def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
 def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
     """`lst.append(item)`."""
     content, leaves = _admit(it, ref.root, it.content(ref.root), item)
-    count = _count(it, content)
+    count = count_of(it, content)
     content = growing.with_room(it.builder, content, count)
     content = growing.write_row(it.builder, content, count.atom, leaves)
     write_content(it, ref.root, _counting(it, content, count + 1))
@@ -438,7 +439,7 @@ def pop(
 ) -> V.Value:
     """`lst.pop(key)`; IndexError with the text `outside` for a key that is none."""
     content = it.content(ref.root)
-    count = _count(it, content)
+    count = count_of(it, content)
     span = it.let.span if it.let else None
     if key == V.Known(-1):
         text = "pop from empty list" if outside.startswith("pop") else outside
@@ -464,7 +465,7 @@ def pop(
 def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     """`lst.insert(key, item)`: positions beyond the ends mean the ends."""
     content, leaves = _admit(it, ref.root, it.content(ref.root), item)
-    count, b = _count(it, content), it.builder
+    count, b = count_of(it, content), it.builder
     content = growing.with_room(b, growing.plain(b, content), count)
     raw = b.handle(b.cast(it.atom(key), types.i64, weak=True))
     wrapped = b.call(OPS["where"], raw < 0, raw + count, raw)
@@ -570,7 +571,7 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
         ) from None
     own = growing.cast_rows(it.builder, own, joined)
     content = growing.cast_rows(it.builder, content, joined)
-    count, more = _count(it, own), _count(it, content)
+    count, more = count_of(it, own), count_of(it, content)
     own = growing.with_room(it.builder, own, count, more)
     own, content = growing.of_one_room(it.builder, own, content)
     start, size = extent_of_atom(it, count.atom), extent_of_atom(it, more.atom)
@@ -637,134 +638,3 @@ def _times(it: Interpreter, times: V.Value) -> Extent:
     b = it.builder
     number = b.cast(it.atom(times), types.i64, weak=True)
     return extent_of_atom(it, b.call(OPS["maximum"], number, 0).atom)
-
-
-def from_array(it: Interpreter, array: V.ArrayRef, python: bool = False) -> V.Value:
-    """`list(array)`: its rows, or its elements as NumPy's numbers, or as Python's."""
-    ty = array.type
-    growing.keep(it.heap, array, it.let.span if it.let else None)
-    it.heap.items.shared = True
-    item = TensorType(ty.dtype, ty.shape[1:])
-    number = L.LScalar(TensorType(ty.dtype, (), weak=python))
-    template: L.Layout = L.LPlace(1, "array", None, item) if item.shape else number
-    return new(it, V.Growing(V.Scalar.of_extent(ty.shape[0]), (it.atom(array),), template))
-
-
-def to_array(it: Interpreter, content: V.Growing) -> V.Value:
-    """`np.array(lst)`."""
-    from pyrelay.infer.adapters import stack
-
-    content = growing.plain(it.builder, content)
-    size = count_extent(it, content)
-    rows = [growing.items_array(it.builder, row, size) for row in content.rows]
-    remaining = iter(rows)
-
-    def built(template: L.Layout) -> V.Value:
-        match template:
-            case L.LScalar() | L.LPlace(_, "array"):
-                return it.new_array(next(remaining).atom)
-            case L.LNode(("tuple", _, _), children):
-                return stack(it, [built(c) for c in children], 1)
-            case L.LPlace(_, "list", _, L.LGrown(inner)):
-                counts = next(remaining)
-                return _of_one_length(it, counts, built(inner))
-        raise it.failure(
-            errors.TypeMismatchError, "the items of this list cannot be made one array"
-        )
-
-    return built(content.template)
-
-
-def _of_one_length(it: Interpreter, counts: Handle, rows: V.Value) -> V.Value:
-    """The rows of inner lists as an array; ValueError if the lists differ in length."""
-    from pyrelay.infer.control import branch
-    from pyrelay.infer.operators import raised
-
-    b = it.builder
-    least = b.call(OPS["minimum"], b.call(OPS["min"], counts, axes=(0,), keepdims=False), 1 << 62)
-    most = b.call(OPS["max"], counts, axes=(0,), keepdims=False)
-
-    def complain() -> list[V.Value]:
-        raise raised(it, ValueError(
-            "setting an array element with a sequence. The requested array has an inhomogeneous "
-            "shape after 1 dimensions."
-        ))
-
-    branch(it, b.call(OPS["not_equal"], least, most).atom, complain, list)
-    ty = it.tensor(rows)
-    rest = ty.shape[2:]
-    sizes = (ty.shape[0], extent_of_atom(it, most.atom), *rest)
-    return it.call(
-        "slice", rows, starts=(0,) * ty.rank, sizes=sizes, steps=(1,) * ty.rank
-    )
-
-
-def item_rank(it: Interpreter, content: V.Growing) -> int:
-    """The number of axes of the items, which are numbers or arrays."""
-    match content.template:
-        case L.LScalar():
-            return 0
-        case L.LPlace(_, "array", _, ty):
-            return ty.rank  # type: ignore[no-any-return]
-    raise it.failure(
-        errors.TypeMismatchError, "the items of this list are not numbers or arrays of one shape"
-    )
-
-
-def stacked(it: Interpreter, content: V.Growing, axis: int) -> V.Value:
-    """`np.stack(lst, axis)`."""
-    from pyrelay.infer.adapters import normal_axis
-
-    refuse_empty(it, content, "need at least one array to stack")
-    array = to_array(it, content)
-    at = normal_axis(it, axis, item_rank(it, content) + 1)
-    return _item_axis_at(it, array, at)
-
-
-def _item_axis_at(it: Interpreter, array: V.Value, at: int) -> V.Value:
-    """The array with its first axis moved."""
-    rest = list(range(1, it.tensor(array).rank))
-    return array if not at else it.call("transpose", array, axes=(*rest[:at], 0, *rest[at:]))
-
-
-def concatenated(it: Interpreter, content: V.Growing, axis: int | None) -> V.Value:
-    """`np.concatenate(lst, axis)`; items of one shape."""
-    from pyrelay.infer.adapters import normal_axis
-
-    rank = item_rank(it, content)
-    refuse_empty(it, content, "need at least one array to concatenate")
-    array = to_array(it, content)
-    if axis is None:
-        return it.call("reshape", array, shape=(it.tensor(array).size,))
-    if not rank:
-        raise it.failure(
-            errors.ShapeError, "zero-dimensional arrays cannot be concatenated",
-            hints=("np.array(items) makes an array of numbers",),
-        )
-    at = normal_axis(it, axis, rank)
-    moved = _item_axis_at(it, array, at)
-    shape = it.tensor(moved).shape
-    merged = (*shape[:at], dims.multiply(shape[at], shape[at + 1]), *shape[at + 2 :])
-    return it.call("reshape", moved, shape=merged)
-
-
-def refuse_empty(it: Interpreter, content: V.Growing, text: str) -> None:
-    """Emit the raising of ValueError(text) if the list is empty."""
-    from pyrelay.infer.control import branch
-    from pyrelay.infer.operators import raised
-
-    empty = it.builder.call(OPS["equal"], _count(it, content), 0)
-
-    def complain() -> list[V.Value]:
-        raise raised(it, ValueError(text))
-
-    branch(it, empty.atom, complain, list)
-
-
-def as_item_kind(it: Interpreter, content: V.Growing, value: V.Value) -> V.Value:
-    """A number computed from items, as Python's if they are Python's."""
-    if not isinstance(content.template, L.LScalar) or not content.template.type.weak:
-        return value
-    ty = V.number_type(value)
-    assert ty is not None
-    return it.result(it.builder.handle(it.builder.cast(it.atom(value), ty.dtype, weak=True)))

@@ -12,6 +12,7 @@ from pyrelay.infer import (
     calls,
     characters,
     choice,
+    list_arrays,
     lists,
     names,
     progress,
@@ -274,7 +275,7 @@ def _tolist(it: Interpreter, x: V.Value) -> V.Value:
     if ty.rank > 1:
         return calls.call(it, V.Known(in_python.nested_list), (x,), {})
     numbers = it.new_array(it.builder.cast(it.atom(x), _PYTHONS[ty.dtype.kind]))
-    return lists.from_array(it, numbers, python=True)
+    return list_arrays.from_array(it, numbers, python=True)
 
 
 def _view_same(it: Interpreter, x: V.Value) -> V.Value:

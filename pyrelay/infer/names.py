@@ -68,6 +68,7 @@ def _load() -> None:
             names_copying,
             names_creation,
             names_effects,
+            names_folds,
             names_iteration,
             names_math,
             names_numpy,

@@ -7,12 +7,12 @@ import operator
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import characters, lists, protocols, sets
-from pyrelay.infer import layout as L
+from pyrelay.infer import characters, list_arrays, lists, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import is_our_own, of_class
 from pyrelay.infer.calls import call, unsupported
+from pyrelay.infer.effects import raise_where
 from pyrelay.infer.generators import collected, is_generator, iterator
 from pyrelay.infer.handling import certain
 from pyrelay.infer.in_python import containers, iteration, python_math
@@ -22,9 +22,7 @@ from pyrelay.infer.iteration import iterate, sequence_of
 from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.infer.operators import (
     binary,
-    both,
     compare,
-    either,
     extent_of,
     number,
     raised,
@@ -57,13 +55,8 @@ def range_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = ONE) -
 
 def _refuse_zero(it: Interpreter, step: V.Value) -> None:
     """Raise as Python does for a range whose step is 0 when the program runs."""
-
-    from pyrelay.infer.control import branch
-
-    def complain() -> list[V.Value]:
-        raise raised(it, ValueError("range() arg 3 must not be zero"))
-
-    branch(it, it.atom(compare(it, "==", step, ZERO)), complain, list)
+    zero = it.atom(compare(it, "==", step, ZERO))
+    raise_where(it, zero, ValueError, V.Known("range() arg 3 must not be zero"))
 
 
 def _python_int(it: Interpreter, value: V.Value) -> V.Value:
@@ -141,7 +134,6 @@ def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False))
 
 def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
     """Raise what zip(strict=True) raises in the end, if the iterables have different lengths."""
-    from pyrelay.infer.control import branch
 
     if any(map(is_generator, iterables)):
         raise it.failure(
@@ -156,15 +148,11 @@ def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
         others = "argument 1" if k == 2 else f"arguments 1-{k - 1}"
         for op, word in (("<", "shorter"), (">", "longer")):
             differs = truth(it, compare(it, op, count, counts[0]))
-            error = ValueError(f"zip() argument {k} is {word} than {others}")
+            message = f"zip() argument {k} is {word} than {others}"
             if differs == V.Known(True):
-                raise raised(it, error)
+                raise raised(it, ValueError(message))
             if differs != V.Known(False):
-                branch(it, it.atom(differs), lambda e=error: _raise(it, e), list)  # type: ignore[misc]
-
-
-def _raise(it: Interpreter, error: Exception) -> list[V.Value]:
-    raise raised(it, error)
+                raise_where(it, it.atom(differs), ValueError, V.Known(message))
 
 
 @handles(reversed)
@@ -207,7 +195,7 @@ def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     if items.static or short:
         return it.new_ref("list", sequence_of(it, iterable))
     if isinstance(iterable, V.ArrayRef):
-        return lists.from_array(it, iterable)
+        return list_arrays.from_array(it, iterable)
     return call(it, V.Known(in_python.listed), (iterable,), {})
 
 
@@ -392,138 +380,6 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
     return call(it, V.Known(python_math.rounded_int), (x, V.Known(10 ** -digits)), {})
 
 
-def _extreme_of_growing(
-    it: Interpreter, word: str, only: V.Value, content: V.Growing, key: V.Value,
-    default: V.Value,
-) -> V.Value:
-    simple = isinstance(content.template, L.LScalar) and key == V.NONE and default == V.NONE
-    if not simple:
-        function = in_python.least_item if word == "min" else in_python.greatest_item
-        return call(it, V.Known(function), (only, key, default), {})
-    array = lists.to_array(it, content)
-    lists.refuse_empty(it, content, in_python.nothing_to_choose[word])
-    return lists.as_item_kind(it, content, _extreme_of_array(it, word, array, V.NONE))
-
-
-def _extreme_of_array(
-    it: Interpreter, word: str, array: V.Value, default: V.Value
-) -> V.Value:
-    """The extreme of at least one element, of floats by Python's comparisons of NaNs."""
-    function = in_python.least_element if word == "min" else in_python.greatest_element
-    return call(it, V.Known(function), (array, default), {})
-
-
-def _extreme(
-    it: Interpreter, word: str, args: tuple[V.Value, ...], key: V.Value, default: V.Value
-) -> V.Value:
-    items = args if len(args) > 1 else None
-    if items is None:
-        only = _without_order(it, args[0])
-        key = lookup_of(args[0], key)
-        content = lists.growing_content(it, only)
-        if content is not None:
-            return _extreme_of_growing(it, word, only, content, key, default)
-        if isinstance(only, V.ArrayRef) and key == V.NONE:
-            if only.type.rank != 1:
-                raise it.failure(
-                    errors.ShapeError,
-                    f"{word}() of {only.type} would compare whole rows: use np.{word}",
-                )
-            return _extreme_of_array(it, word, only, default)
-        if not lists.has_known_length(it, only):
-            return _extreme(it, word, (list_(it, only),), key, default)
-        items = sequence_of(it, only)
-    if not items:
-        if default is not V.NONE:
-            return default
-        text = in_python.nothing_to_choose[word]
-        raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
-    from pyrelay.infer.control import branch
-
-    best = items[0]
-    op = "<" if word == "min" else ">"
-
-    def rank(v: V.Value) -> V.Value:
-        return v if key == V.NONE else call(it, key, (v,), {})
-
-    for item in items[1:]:
-        better = truth(it, compare(it, op, rank(item), rank(best)))
-        if isinstance(better, V.Known):
-            best = item if better.value else best
-        else:
-            best = branch(
-                it, it.atom(better), lambda i=item: [i], lambda b=best: [b]  # type: ignore[misc]
-            )[0]
-    return best
-
-
-@handles(min)
-def min_(
-    it: Interpreter, *args: V.Value, key: V.Value = V.NONE, default: V.Value = V.NONE
-) -> V.Value:
-    """min of arguments or of an iterable."""
-    return _extreme(it, "min", args, key, default)
-
-
-@handles(max)
-def max_(
-    it: Interpreter, *args: V.Value, key: V.Value = V.NONE, default: V.Value = V.NONE
-) -> V.Value:
-    """max of arguments or of an iterable."""
-    return _extreme(it, "max", args, key, default)
-
-
-@handles(sum)
-def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
-    """sum(iterable, start)."""
-    if isinstance(iterable, V.ArrayRef) and iterable.type.rank:
-        total = it.call("sum", iterable, axes=(0,), keepdims=False)
-        return total if start == ZERO else binary(it, "+", start, total)
-    items = _without_order(it, iterable)
-    content = lists.growing_content(it, items)
-    numbers = content is not None and isinstance(content.template, L.LScalar)
-    if content is not None and numbers and (
-        items is iterable or not content.template.type.dtype.is_float
-    ):
-        total = it.call("sum", lists.to_array(it, content), axes=(0,), keepdims=False)
-        total = lists.as_item_kind(it, content, total)
-        return total if start == ZERO else binary(it, "+", start, total)
-    if content is not None or not lists.has_known_length(it, iterable):
-        return call(it, V.Known(in_python.total_of), (iterable, start), {})
-    total = start
-    for item in sequence_of(it, iterable):
-        total = binary(it, "+", total, item)
-    return total
-
-
-@handles(any)
-def any_(it: Interpreter, iterable: V.Value) -> V.Value:
-    """any(iterable)."""
-    iterable = _without_order(it, iterable)
-    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
-        return bool_(it, it.call("any", iterable, axes=(0,), keepdims=False))
-    if not lists.has_known_length(it, iterable):
-        return call(it, V.Known(in_python.any_of), (iterable,), {})
-    result: V.Value = V.Known(False)
-    for item in sequence_of(it, iterable):
-        result = either(it, result, truth(it, item))
-    return result
-
-
-@handles(all)
-def all_(it: Interpreter, iterable: V.Value) -> V.Value:
-    """all(iterable)."""
-    iterable = _without_order(it, iterable)
-    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
-        return bool_(it, it.call("all", iterable, axes=(0,), keepdims=False))
-    if not lists.has_known_length(it, iterable):
-        return call(it, V.Known(in_python.all_of), (iterable,), {})
-    result: V.Value = V.Known(True)
-    for item in sequence_of(it, iterable):
-        result = both(it, result, truth(it, item))
-    return result
-
-
 @handles(pow)
 def pow_(it: Interpreter, base: V.Value, exp: V.Value, mod: V.Value = V.NONE) -> V.Value:
     """pow(base, exp[, mod])."""
@@ -632,12 +488,6 @@ def lookup_of(iterable: V.Value, key: V.Value) -> V.Value:
         return key
     assert isinstance(key, V.Method)
     return V.Method(key.receiver, "__getitem__", iterable.cls.__getitem__)  # type: ignore[index, union-attr]
-
-
-def _without_order(it: Interpreter, iterable: V.Value) -> V.Value:
-    from pyrelay.infer.names_containers import without_order
-
-    return without_order(it, iterable)
 
 
 @keeps_unions

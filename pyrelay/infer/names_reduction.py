@@ -100,12 +100,10 @@ def refuse_empty(
         return
     if nothing:
         raise raised(it, ValueError(text))
-    from pyrelay.infer.control import branch
+    from pyrelay.infer.effects import raise_where
 
-    def complain() -> list[V.Value]:
-        raise raised(it, ValueError(text))
-
-    branch(it, it.emit("equal", V.Scalar.of_extent(size), 0).atom, complain, list)
+    empty = it.emit("equal", V.Scalar.of_extent(size), 0)
+    raise_where(it, empty.atom, ValueError, V.Known(text))
 
 
 def _extreme(op: str) -> Callable[..., V.Value]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import lists, strides
+from pyrelay.infer import list_arrays, lists, strides
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import (
     axes_of,
@@ -265,7 +265,7 @@ def np_concatenate(
     content = lists.growing_content(it, arrays)
     if content is not None:
         at = None if axis == V.NONE else it.static(axis, "the axis")
-        return cast(it, lists.concatenated(it, content, at), dtype)
+        return cast(it, list_arrays.concatenated(it, content, at), dtype)
     parts = [operand(it, v) for v in nested_items(it, arrays)]
     if not parts:
         raise it.failure(errors.InvalidValueError, "need at least one array to concatenate")
@@ -284,7 +284,7 @@ def np_stack(
     _refuse_second_array(it, "stack", arrays, axis)
     content = lists.growing_content(it, arrays)
     if content is not None:
-        return cast(it, lists.stacked(it, content, it.static(axis, "the axis")), dtype)
+        return cast(it, list_arrays.stacked(it, content, it.static(axis, "the axis")), dtype)
     parts = [operand(it, v) for v in nested_items(it, arrays)]
     kinds = [it.tensor(part) for part in parts]
     other = next((k for k in kinds if k.rank != kinds[0].rank), None)
@@ -302,9 +302,9 @@ def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value
     """np.vstack."""
     content = lists.growing_content(it, tup)
     if content is not None:
-        if lists.item_rank(it, content) > 1:
-            return cast(it, lists.concatenated(it, content, 0), dtype)
-        whole = lists.stacked(it, content, 0)
+        if list_arrays.item_rank(it, content) > 1:
+            return cast(it, list_arrays.concatenated(it, content, 0), dtype)
+        whole = list_arrays.stacked(it, content, 0)
         return cast(it, whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE), dtype)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
@@ -316,10 +316,10 @@ def hstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value
     """np.hstack."""
     content = lists.growing_content(it, tup)
     if content is not None:
-        rank = lists.item_rank(it, content)
+        rank = list_arrays.item_rank(it, content)
         if not rank:
-            return cast(it, lists.stacked(it, content, 0), dtype)
-        return cast(it, lists.concatenated(it, content, 0 if rank == 1 else 1), dtype)
+            return cast(it, list_arrays.stacked(it, content, 0), dtype)
+        return cast(it, list_arrays.concatenated(it, content, 0 if rank == 1 else 1), dtype)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     return cast(it, concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1), dtype)
 

@@ -9,7 +9,7 @@ from pyrelay.infer import characters
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
-from pyrelay.infer.operators import compare, either, raised
+from pyrelay.infer.operators import compare, either
 from pyrelay.infer.text import ask, text
 from pyrelay.ir import types
 
@@ -70,17 +70,15 @@ def ord_(it: Interpreter, c: V.Value) -> V.Value:
 @handles(chr)
 def chr_(it: Interpreter, i: V.Value) -> V.Value:
     """chr(i)."""
-    from pyrelay.infer.control import branch
+    from pyrelay.infer.effects import raise_where
     from pyrelay.infer.names_builtins import int_
 
     if isinstance(i, V.Known):
         return text(it, chr, i)
     i = int_(it, i)
 
-    def complain() -> list[V.Value]:
-        raise raised(it, ValueError("chr() arg not in range(0x110000)"))
-
     outside = either(it, compare(it, "<", i, V.Known(0)), compare(it, ">=", i, V.Known(0x110000)))
     if outside != V.Known(False):
-        branch(it, it.atom(outside), complain, list)
+        message = V.Known("chr() arg not in range(0x110000)")
+        raise_where(it, it.atom(outside), ValueError, message)
     return characters.of_code(it, i)

@@ -246,8 +246,7 @@ def item(it: Interpreter, items: V.Items, index: V.Value) -> V.Value:
 
 def checked_item(it: Interpreter, items: V.Items, key: V.Value) -> V.Value:
     """`items[key]`: an int, also a negative one, or a slice without a step."""
-    from pyrelay.infer.control import branch
-    from pyrelay.infer.effects import emit_raise
+    from pyrelay.infer.effects import raise_where
     from pyrelay.infer.operators import binary
 
     if isinstance(key, V.Slice):
@@ -265,12 +264,9 @@ def checked_item(it: Interpreter, items: V.Items, key: V.Value) -> V.Value:
     else:
         at = it.result(it.emit("where", index < 0, index + count, index))
         outside = it.emit("logical_or", index < -count, index >= count)
-
-    def complain() -> list[V.Value]:
-        emit_raise(it, IndexError, (V.Known(f"{items.cls.__name__} index out of range"),))
-        raise V.Diverges
-
-    branch(it, outside.atom, complain, list)
+    raise_where(
+        it, outside.atom, IndexError, V.Known(f"{items.cls.__name__} index out of range")
+    )
     return item(it, items, at)
 
 
@@ -302,16 +298,11 @@ def _part(it: Interpreter, items: V.Items, key: V.Slice) -> V.Value:
 
 def unpacked(it: Interpreter, items: V.Items, count: int) -> tuple[V.Value, ...]:
     """The items, checked by the running program to be this many."""
-    from pyrelay.infer.control import branch
-    from pyrelay.infer.effects import emit_raise
+    from pyrelay.infer.effects import raise_where
     from pyrelay.infer.text import text
 
-    def complain() -> list[V.Value]:
-        said = text(it, _wrong_number, V.Known(count), items.count)
-        emit_raise(it, ValueError, (said,))
-        raise V.Diverges
-
-    branch(it, it.emit("not_equal", it.atom(items.count), count).atom, complain, list)
+    said = text(it, _wrong_number, V.Known(count), items.count)
+    raise_where(it, it.emit("not_equal", it.atom(items.count), count).atom, ValueError, said)
     return tuple(item(it, items, V.Known(k)) for k in range(count))
 
 

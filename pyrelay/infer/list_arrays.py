@@ -1,0 +1,140 @@
+"""Lists of run-time length as arrays, and arrays as such lists.
+
+In: the content of a list, or an array. Out: the array that `np.array`, `np.stack` and
+`np.concatenate` make of the items; the list of the array's rows or numbers.
+"""
+
+from __future__ import annotations
+
+from pyrelay import errors
+from pyrelay.infer import growing
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.lists import count_extent, count_of, extent_of_atom, new
+from pyrelay.ir import dims
+from pyrelay.ir.build import Handle
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+
+
+def from_array(it: Interpreter, array: V.ArrayRef, python: bool = False) -> V.Value:
+    """`list(array)`: its rows, or its elements as NumPy's numbers, or as Python's."""
+    ty = array.type
+    growing.keep(it.heap, array, it.let.span if it.let else None)
+    it.heap.items.shared = True
+    item = TensorType(ty.dtype, ty.shape[1:])
+    number = L.LScalar(TensorType(ty.dtype, (), weak=python))
+    template: L.Layout = L.LPlace(1, "array", None, item) if item.shape else number
+    return new(it, V.Growing(V.Scalar.of_extent(ty.shape[0]), (it.atom(array),), template))
+
+
+def to_array(it: Interpreter, content: V.Growing) -> V.Value:
+    """`np.array(lst)`."""
+    from pyrelay.infer.adapters import stack
+
+    content = growing.plain(it.builder, content)
+    size = count_extent(it, content)
+    rows = [growing.items_array(it.builder, row, size) for row in content.rows]
+    remaining = iter(rows)
+
+    def built(template: L.Layout) -> V.Value:
+        match template:
+            case L.LScalar() | L.LPlace(_, "array"):
+                return it.new_array(next(remaining).atom)
+            case L.LNode(("tuple", _, _), children):
+                return stack(it, [built(c) for c in children], 1)
+            case L.LPlace(_, "list", _, L.LGrown(inner)):
+                counts = next(remaining)
+                return _of_one_length(it, counts, built(inner))
+        raise it.failure(
+            errors.TypeMismatchError, "the items of this list cannot be made one array"
+        )
+
+    return built(content.template)
+
+
+def _of_one_length(it: Interpreter, counts: Handle, rows: V.Value) -> V.Value:
+    """The rows of inner lists as an array; ValueError if the lists differ in length."""
+    from pyrelay.infer.effects import raise_where
+
+    b = it.builder
+    least = b.call(OPS["minimum"], b.call(OPS["min"], counts, axes=(0,), keepdims=False), 1 << 62)
+    most = b.call(OPS["max"], counts, axes=(0,), keepdims=False)
+
+    raise_where(it, b.call(OPS["not_equal"], least, most).atom, ValueError, V.Known(
+        "setting an array element with a sequence. The requested array has an inhomogeneous "
+        "shape after 1 dimensions."
+    ))
+    ty = it.tensor(rows)
+    rest = ty.shape[2:]
+    sizes = (ty.shape[0], extent_of_atom(it, most.atom), *rest)
+    return it.call(
+        "slice", rows, starts=(0,) * ty.rank, sizes=sizes, steps=(1,) * ty.rank
+    )
+
+
+def item_rank(it: Interpreter, content: V.Growing) -> int:
+    """The number of axes of the items, which are numbers or arrays."""
+    match content.template:
+        case L.LScalar():
+            return 0
+        case L.LPlace(_, "array", _, ty):
+            return ty.rank  # type: ignore[no-any-return]
+    raise it.failure(
+        errors.TypeMismatchError, "the items of this list are not numbers or arrays of one shape"
+    )
+
+
+def stacked(it: Interpreter, content: V.Growing, axis: int) -> V.Value:
+    """`np.stack(lst, axis)`."""
+    from pyrelay.infer.adapters import normal_axis
+
+    refuse_empty(it, content, "need at least one array to stack")
+    array = to_array(it, content)
+    at = normal_axis(it, axis, item_rank(it, content) + 1)
+    return _item_axis_at(it, array, at)
+
+
+def _item_axis_at(it: Interpreter, array: V.Value, at: int) -> V.Value:
+    """The array with its first axis moved."""
+    rest = list(range(1, it.tensor(array).rank))
+    return array if not at else it.call("transpose", array, axes=(*rest[:at], 0, *rest[at:]))
+
+
+def concatenated(it: Interpreter, content: V.Growing, axis: int | None) -> V.Value:
+    """`np.concatenate(lst, axis)`; items of one shape."""
+    from pyrelay.infer.adapters import normal_axis
+
+    rank = item_rank(it, content)
+    refuse_empty(it, content, "need at least one array to concatenate")
+    array = to_array(it, content)
+    if axis is None:
+        return it.call("reshape", array, shape=(it.tensor(array).size,))
+    if not rank:
+        raise it.failure(
+            errors.ShapeError, "zero-dimensional arrays cannot be concatenated",
+            hints=("np.array(items) makes an array of numbers",),
+        )
+    at = normal_axis(it, axis, rank)
+    moved = _item_axis_at(it, array, at)
+    shape = it.tensor(moved).shape
+    merged = (*shape[:at], dims.multiply(shape[at], shape[at + 1]), *shape[at + 2 :])
+    return it.call("reshape", moved, shape=merged)
+
+
+def refuse_empty(it: Interpreter, content: V.Growing, text: str) -> None:
+    """Emit the raising of ValueError(text) if the list is empty."""
+    from pyrelay.infer.effects import raise_where
+
+    empty = it.builder.call(OPS["equal"], count_of(it, content), 0)
+    raise_where(it, empty.atom, ValueError, V.Known(text))
+
+
+def as_item_kind(it: Interpreter, content: V.Growing, value: V.Value) -> V.Value:
+    """A number computed from items, as Python's if they are Python's."""
+    if not isinstance(content.template, L.LScalar) or not content.template.type.weak:
+        return value
+    ty = V.number_type(value)
+    assert ty is not None
+    return it.result(it.builder.handle(it.builder.cast(it.atom(value), ty.dtype, weak=True)))
