@@ -35,10 +35,10 @@ Only innermost loops are vectorised, and no element is written twice in one of t
 from __future__ import annotations
 
 import functools
-import textwrap
 
 from pyrelay.devices.convolution_first import PIXELS, SHORT, forward_kernel
-from pyrelay.devices.convolution_lines import LINES, SIZES
+from pyrelay.devices.convolution_lines import LINES, NEXT, SIZES
+from pyrelay.devices.kernel_text import counted_on, filled
 from pyrelay.devices.matmul import COLUMN_UNIT, ROW_UNIT, native_vector_bits
 from pyrelay.ir.types import DType
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
@@ -48,7 +48,7 @@ COLUMNS = 128
 _DEPTH = 256
 _SCRATCH = 256 * _DEPTH
 
-_START = """\
+_KERNEL = """\
 from pyrelay.devices.matmul_blocks import product_{vectors}
 from pyrelay.devices.offset_product import copy_lines_{vectors}, copy_run_{vectors}
 from pyrelay.devices.vocabulary import *
@@ -58,7 +58,8 @@ def kernel(block, begin, end):
     {first}, factor, result = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     batch, groups = param_i64(block, 4), param_i64(block, 5)
     channels, outputs = param_i64(block, 6), param_i64(block, 7)
-{sizes}    depth_all = taps0 * taps1 * taps2 * channels
+    {sizes}
+    depth_all = taps0 * taps1 * taps2 * channels
     column_blocks = ({of_result} + {columns_most}) // {columns}
     nothing = {dtype}(0)
     patches = local_{dtype}({scratch_all})
@@ -68,6 +69,8 @@ def kernel(block, begin, end):
         rest = unit // column_blocks
         o0 = column_block * {columns}
         o_count = {of_result} - o0 if {of_result} - o0 < {columns} else {columns}
+        {loop}
+    return 0
 """
 
 _SIZES = """\
@@ -121,9 +124,7 @@ for r in range(p_count):
     target = r * k_count
     left = k_count
     while left > 0:
-        t0 = q0 * stride0 + tap0 * step0 - before0
-        t1 = q1 * stride1 + tap1 * step1 - before1
-        t2 = q2 * stride2 + tap2 * step2 - before2
+        {seen}
         inside = t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1
         run = run_all - at if run_all - at < left else left
         low = at
@@ -148,23 +149,8 @@ for r in range(p_count):
         target += run
         left -= run
         at = 0
-        tap2 += 1
-        if tap2 == runs:
-            tap2 = 0
-            tap1 += 1
-            if tap1 == taps1:
-                tap1 = 0
-                tap0 += 1
-    q2 += 1
-    if q2 == out2:
-        q2 = 0
-        q1 += 1
-        if q1 == out1:
-            q1 = 0
-            q0 += 1
-            if q0 == out0:
-                q0 = 0
-                entry += 1
+        {next_run}
+    {next_position}
 """
 
 # Every channel by itself, last: the channels of a position are summed side by side.
@@ -189,16 +175,7 @@ if group == 0:
                 for c in range(groups):
                     term = load_{dtype}(x, source + c) * load_{dtype}(factor, weights + c)
                     store_{dtype}(result, target + c, load_{dtype}(result, target + c) + term)
-        q2 += 1
-        if q2 == out2:
-            q2 = 0
-            q1 += 1
-            if q1 == out1:
-                q1 = 0
-                q0 += 1
-                if q0 == out0:
-                    q0 = 0
-                    entry += 1
+        {next_position}
 continue
 """
 
@@ -207,12 +184,12 @@ group, p0 = rest % groups, rest // groups * {pixels}
 p_left = batch * pixels - p0
 p_count = p_left if p_left < {pixels} else {pixels}
 if channels == 1 and outputs == 1:
-{single}
+    {single}
 k0 = 0
 while k0 == 0 or k0 < depth_all:
     k_count = depth_all - k0 if depth_all - k0 < {depth} else {depth}
-{gather}
-{product}
+    {gather}
+    {product}
     k0 += {depth}
 """
 
@@ -223,8 +200,8 @@ p0 = 0
 while p0 == 0 or p0 < batch * pixels:
     p_left = batch * pixels - p0
     p_count = p_left if p_left < {depth} else {depth}
-{gather}
-{product}
+    {gather}
+    {product}
     p0 += {depth}
 """
 
@@ -250,8 +227,8 @@ while entry == 0 or entry < batch:
     line = (span + {per_line} - 1) // {per_line} * {per_line}
     r0 = k0
     r_count = k_count
-{gather}
-{product}
+    {gather}
+    {product}
     p0 += {depth}
     if p0 >= pixels:
         p0 = 0
@@ -270,9 +247,7 @@ for r in range(rows):
     source = r * p_count
     left = p_count
     while left > 0:
-        t0 = q0 * stride0 + tap0 * step0 - before0
-        t1 = q1 * stride1 + tap1 * step1 - before1
-        t2 = q2 * stride2 + tap2 * step2 - before2
+        {seen}
         run = out2 - q2 if out2 - q2 < left else left
         if t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1:
             low = (stride2 - 1 - t2) // stride2 if t2 < 0 else 0
@@ -293,10 +268,7 @@ for r in range(rows):
         source += run
         left -= run
         q2 = 0
-        q1 += 1
-        if q1 == out1:
-            q1 = 0
-            q0 += 1
+        {next_row}
 """
 
 _BACK_FIRST = """\
@@ -317,10 +289,10 @@ while c0 < o0 + o_count:
     while p0 < pixels:
         p_count = pixels - p0 if pixels - p0 < p_most else p_most
         if channels == 1 and outputs == 1:
-{single}
+            {single}
         else:
-{product}
-{scatter}
+            {product}
+        {scatter}
         p0 += p_most
     c0 += share
 """
@@ -351,15 +323,13 @@ while p0 < pixels:
     p_count = pixels - p0 if pixels - p0 < {depth} else {depth}
     for tap in range(taps0 * taps1 * taps2):
         if not single:
-{product}
+            {product}
         tap2, tap_rest = tap % taps2, tap // taps2
         tap1, tap0 = tap_rest % taps1, tap_rest // taps1
         q2, q_rest = p0 % out2, p0 // out2
         q1, q0 = q_rest % out1, q_rest // out1
         for r in range(p_count):
-            t0 = q0 * stride0 + tap0 * step0 - before0
-            t1 = q1 * stride1 + tap1 * step1 - before1
-            t2 = q2 * stride2 + tap2 * step2 - before2
+            {seen}
             inside = t0 >= 0 and t0 < extent0 and t1 >= 0 and t1 < extent1
             if inside and t2 >= 0 and t2 < extent2:
                 target = first + ((t0 * extent1 + t1) * extent2 + t2) * line
@@ -372,13 +342,7 @@ while p0 < pixels:
                     for c in range(width):
                         term = load_{dtype}(patches, r * width + c)
                         store_{dtype}(result, target + c, load_{dtype}(result, target + c) + term)
-            q2 += 1
-            if q2 == out2:
-                q2 = 0
-                q1 += 1
-                if q1 == out1:
-                    q1 = 0
-                    q0 += 1
+            {next_of_image}
     p0 += {depth}
 """
 
@@ -422,6 +386,20 @@ _FORMS: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
+#: What stands in several of the texts.
+_PARTS = {
+    **NEXT,
+    "next_run": counted_on([("tap2", "runs"), ("tap1", "taps1")], "tap0 += 1"),
+    "next_of_image": counted_on([("q2", "out2"), ("q1", "out1")], "q0 += 1"),
+    "next_position": counted_on([("q2", "out2"), ("q1", "out1"), ("q0", "out0")], "entry += 1"),
+    "seen": """\
+t0 = q0 * stride0 + tap0 * step0 - before0
+t1 = q1 * stride1 + tap1 * step1 - before1
+t2 = q2 * stride2 + tap2 * step2 - before2
+""",
+}
+
+
 @functools.cache
 def convolution_kernel(
     dtype: DType, what: str, channels_last: bool, vector_bits: int | None = None
@@ -430,7 +408,7 @@ def convolution_kernel(
     if what == FORWARD and not channels_last:
         return forward_kernel(dtype, vector_bits)
     bits = native_vector_bits() if vector_bits is None else vector_bits
-    names = {
+    names: dict[str, object] = {
         "dtype": dtype.name, "size": dtype.size,
         "vectors": f"{dtype.name}x{bits // 8 // dtype.size}",
         "columns": COLUMNS, "columns_most": COLUMNS - 1, "scratch": _SCRATCH,
@@ -442,19 +420,11 @@ def convolution_kernel(
     names["first"] = "y" if what == BACK else "x"
     names["of_result"] = "channels" if what == BACK else "outputs"
     loop, operands = _FORMS[what, channels_last]
-    product = _PRODUCT.format(**{k: v.format(**names) for k, v in operands.items()}, **names)
-    lines = what == WEIGHTS and not channels_last
-    names["sizes"] = textwrap.indent(SIZES if lines else _SIZES, "    ")
-    gather = (_GATHER_LAST if channels_last else LINES).format(**names)
-    scatter = _SCATTER_FIRST.format(**names)
-    single = (_SINGLE_BACK_FIRST if what == BACK else _SINGLE_LAST).format(**names)
-    # What each loop names, indented as deep as it stands there.
-    depth = {"gather": 1, "product": 1, "single": 1, "scatter": 2}
-    if what == BACK:
-        depth.update(product=3, single=3)
-    parts = {"gather": gather, "product": product, "single": single, "scatter": scatter}
-    body = loop.format(
-        **{name: textwrap.indent(text, "    " * depth[name]) for name, text in parts.items()},
-        **names,
-    )
-    return _START.format(**names) + textwrap.indent(body, "        ") + "    return 0\n"
+    names.update((name, text.format(**names)) for name, text in operands.items())
+    parts = {
+        **_PARTS, "product": _PRODUCT, "loop": loop, "scatter": _SCATTER_FIRST,
+        "sizes": SIZES if what == WEIGHTS and not channels_last else _SIZES,
+        "gather": _GATHER_LAST if channels_last else LINES,
+        "single": _SINGLE_BACK_FIRST if what == BACK else _SINGLE_LAST,
+    }
+    return filled(_KERNEL, {**parts, **names})

@@ -16,10 +16,9 @@ The first axis that is not of extent 1 counts the rows; a row has the positions 
 
 from __future__ import annotations
 
-import textwrap
-
-from pyrelay.devices.convolution_lines import LINES, SIZES
+from pyrelay.devices.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.convolution_single import SINGLE
+from pyrelay.devices.kernel_text import filled
 from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
 
@@ -44,7 +43,8 @@ def kernel(block, begin, end):
     x, w, y = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
     batch, groups = param_i64(block, 4), param_i64(block, 5)
     channels, outputs = param_i64(block, 6), param_i64(block, 7)
-{sizes}    variants = taps1 * taps2
+    {sizes}
+    variants = taps1 * taps2
     taps = taps0 * variants
     depth_all = taps * channels
     column_blocks = (outputs + {columns_most}) // {columns}
@@ -108,7 +108,8 @@ def kernel(block, begin, end):
         k0 = 0
         while r0 == 0 or r0 < lines_all:
             r_count = lines_all - r0 if lines_all - r0 < most else most
-{copies}            k_count = r_count
+            {copies}
+            k_count = r_count
             if shifted:
                 k_count = r_count // lines * taps
                 k = 0
@@ -287,13 +288,11 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes, lanes_most=lanes - 1,
         scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES, finished=_FINISHED,
     )
-    copies = LINES.format(vectors=f"{dtype.name}x{lanes}", size=dtype.size)
-    return _FORWARD.format(
-        sizes=textwrap.indent(SIZES, "    "), copies=textwrap.indent(copies, " " * 12),
-        single=single, winograd=winograd, transforms=transforms,
+    return filled(_FORWARD, dict(
+        NEXT, sizes=SIZES, copies=LINES, single=single, winograd=winograd, transforms=transforms,
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=OUTPUTS,
         columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
         finishing=5 + FINISHING_OPERANDS,
-    )  # fmt: skip
+    ))  # fmt: skip

@@ -5,6 +5,8 @@ one position after another. The first axis that is not of extent 1 counts the ro
 positions of the other axes.
 """
 
+from pyrelay.devices.kernel_text import counted_on
+
 SIZES = """\
 flat = param_i64(block, 8) == 1 and param_i64(block, 9) == 1 and param_i64(block, 10) == 1
 flat = flat and param_i64(block, 13) == 0
@@ -73,23 +75,19 @@ for r in range(r_count):
         target += run * {size}
         left -= run
         q2 = 0
-        q1 += 1
-        if q1 == out1:
-            q1 = 0
-            q0 += 1
-    tap2 += 1
-    if tap2 == taps2:
-        tap2 = 0
-        tap1 += 1
-        if tap1 == taps1:
-            tap1 = 0
-            plane += 1
-            if plane == planes:
-                plane = 0
-                source_all += image
+        {next_row}
+    {next_tap}
 """
 """Copies ``r_count`` lines, from the one of number ``r0`` on, to ``patches``, ``line`` elements
 apart: a channel has ``lines`` of them, for ``planes`` rows of taps ``plane_step`` apart by
 ``variants`` taps of a row. A line has ``span`` positions from ``first_q0, first_q1, first_q2`` on;
 or, ``by_rows``, ``q_count`` whole rows of them. Vectors are written: what follows a line is lost.
 """
+
+NEXT = {
+    "next_row": counted_on([("q1", "out1")], "q0 += 1"),
+    "next_tap": counted_on(
+        [("tap2", "taps2"), ("tap1", "taps1"), ("plane", "planes")], "source_all += image"
+    ),
+}
+"""Parts of ``LINES``."""
