@@ -5,6 +5,9 @@ In: abstract values. Out: the value of the fold; short-circuits as Python's do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import list_arrays, lists
@@ -133,26 +136,26 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
 @handles(any)
 def any_(it: Interpreter, iterable: V.Value) -> V.Value:
     """any(iterable)."""
-    iterable = without_order(it, iterable)
-    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
-        return bool_(it, it.call("any", iterable, axes=(0,), keepdims=False))
-    if not lists.has_known_length(it, iterable):
-        return call(it, V.Known(in_python.any_of), (iterable,), {})
-    result: V.Value = V.Known(False)
-    for item in sequence_of(it, iterable):
-        result = either(it, result, truth(it, item))
-    return result
+    return _truth_of(it, "any", in_python.any_of, iterable, False, either)
 
 
 @handles(all)
 def all_(it: Interpreter, iterable: V.Value) -> V.Value:
     """all(iterable)."""
+    return _truth_of(it, "all", in_python.all_of, iterable, True, both)
+
+
+def _truth_of(
+    it: Interpreter, op: str, in_loop: Callable[..., Any], iterable: V.Value, of_none: bool,
+    joined: Callable[[Interpreter, V.Value, V.Value], V.Value],
+) -> V.Value:
+    """The truth of the items joined: by an op, by a loop, or one by one."""
     iterable = without_order(it, iterable)
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
-        return bool_(it, it.call("all", iterable, axes=(0,), keepdims=False))
+        return bool_(it, it.call(op, iterable, axes=(0,), keepdims=False))
     if not lists.has_known_length(it, iterable):
-        return call(it, V.Known(in_python.all_of), (iterable,), {})
-    result: V.Value = V.Known(True)
+        return call(it, V.Known(in_loop), (iterable,), {})
+    result: V.Value = V.Known(of_none)
     for item in sequence_of(it, iterable):
-        result = both(it, result, truth(it, item))
+        result = joined(it, result, truth(it, item))
     return result

@@ -15,7 +15,7 @@ from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import BoundSuper, put_attribute
 from pyrelay.infer.calls import call
-from pyrelay.infer.in_python import getters
+from pyrelay.infer.in_python import getters, lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_builtins import int_, len_
@@ -80,7 +80,7 @@ def index(it: Interpreter, a: V.Value) -> V.Value:
     return int_(it, a)
 
 
-handles(operator.countOf)(lambda it, a, b: call(it, V.Known(getters.count), (a, b), {}))
+handles(operator.countOf)(lambda it, a, b: call(it, V.Known(lists.count_of), (a, b), {}))
 handles(operator.indexOf)(lambda it, a, b: call(it, V.Known(getters.place), (a, b), {}))
 handles(operator.length_hint)(lambda it, obj, default=V.Known(0): len_(it, obj))
 if hasattr(operator, "call"):  # Python 3.11

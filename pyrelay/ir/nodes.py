@@ -24,8 +24,8 @@ owner binds. Every node is frozen: a pass makes a new program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.errors import Span
@@ -339,5 +339,13 @@ class Module:
             functions.get(name) is function for name, function in self.functions.items()
         )
         return self if same else Module(functions, self.entry)
+
+    def with_bodies(self, rewritten: Callable[[Block], Block]) -> Module:
+        """The module with every function's body rewritten; itself if they all stay the same."""
+        functions = {}
+        for name, function in self.functions.items():
+            body = rewritten(function.body)
+            functions[name] = function if body is function.body else replace(function, body=body)
+        return self.holding(functions)
 
 

@@ -27,11 +27,7 @@ _FREE = frozenset({"undef", "iota", "broadcast_to"})
 
 def hoist(module: Module) -> Module:
     """Move invariant code out of loops, innermost loops first."""
-    functions = {}
-    for name, function in module.functions.items():
-        body = _block(function.body)
-        functions[name] = function if body is function.body else replace(function, body=body)
-    return module.holding(functions)
+    return module.with_bodies(_block)
 
 
 def _block(block: Block) -> Block:

@@ -19,11 +19,7 @@ from pyrelay.records import dataclass
 
 def rows(module: Module) -> Module:
     """Fill rows of arrays where they lie, innermost loops first."""
-    functions = {}
-    for name, function in module.functions.items():
-        body = _block(function.body)
-        functions[name] = function if body is function.body else replace(function, body=body)
-    return module.holding(functions)
+    return module.with_bodies(_block)
 
 
 def _block(block: Block) -> Block:

@@ -24,7 +24,6 @@ from pyrelay.ir.nodes import (
     Block,
     Const,
     FnCall,
-    Function,
     If,
     Let,
     Loop,
@@ -45,11 +44,7 @@ _MOST_ROUNDS = 1 << 12  # of a loop with a constant bound, for which room is mad
 
 def stacks(module: Module) -> Module:
     """The module with tapes as arrays where that makes kernels of loops."""
-    functions = {}
-    for name, function in module.functions.items():
-        body = _converted(function)
-        functions[name] = function if body is function.body else replace(function, body=body)
-    new = module.holding(functions)
+    new = module.with_bodies(_converted)
     return module if new is module else dce(new)
 
 
@@ -77,8 +72,7 @@ class _Pair:
     kinds: tuple[DType, ...]
 
 
-def _converted(function: Function) -> Block:
-    body = function.body
+def _converted(body: Block) -> Block:
     tapes = [
         let.outs[0] for let in body.lets
         if isinstance(let.rhs, OpCall) and let.rhs.op.name == "tape_new"

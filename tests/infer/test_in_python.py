@@ -19,7 +19,7 @@ import scipy.special
 
 import pyrelay
 from tests.infer.running import assert_same_outcome, interpreted, plainly
-from tests.users.test_users import direction, leaves, measured, moved
+from tests.users.differences import difference, leaves, slope
 
 _RANDOM = np.random.RandomState(0)
 _M = _RANDOM.randn(2, 3, 3)
@@ -1044,22 +1044,9 @@ nn.adaptive_avg_pool(IM, (3, 2))
 def test_the_derivative_of_an_expression_agrees_with_differences(expression: str) -> None:
     function, args, _ = made(expression)
     wrt = tuple(k for k, a in enumerate(args) if leaves(a, []))
-
-    def loss(*args):
-        return measured(function(*args))
-
-    def plain(by: float) -> float:
-        salt, mine = [0], list(copy.deepcopy(args))
-        for k in wrt:
-            mine[k] = moved(mine[k], by, salt)
-        return float(loss(*mine))
-
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        wanted = (plain(1e-6) - plain(-1e-6)) / 2e-6
+        wanted = difference(function, args, wrt)
         with pyrelay.config.override(interpret=True):
-            gradients = pyrelay.grad(loss, argnums=wrt)(*copy.deepcopy(args))
-    got = sum(
-        float(np.sum(g * direction(g, k + 1))) for k, g in enumerate(leaves(gradients, []))
-    )
+            got = slope(function, args, wrt)
     assert got == pytest.approx(wanted, rel=1e-4, abs=1e-5)

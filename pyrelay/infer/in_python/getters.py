@@ -57,15 +57,6 @@ def delete(a: Any, b: Any) -> None:
     del a[b]
 
 
-def count(a: Any, b: Any) -> int:
-    """operator.countOf(a, b)."""
-    found = 0
-    for item in a:
-        if item == b:
-            found += 1
-    return found
-
-
 def place(a: Any, b: Any) -> int:
     """operator.indexOf(a, b)."""
     for k, item in enumerate(a):
