@@ -212,7 +212,7 @@ def test_a_call_is_refused(expression: str) -> None:
 @pytest.mark.parametrize("expression", lines(DIFFERENTIATED))
 def test_the_derivative_of_a_call_agrees_with_differences(expression: str) -> None:
     function, args = made(expression)
-    wrt = tuple(k for k, a in enumerate(args) if leaves(a, []))
+    wrt = tuple(k for k, a in enumerate(args) if leaves(a))
     wanted = difference(function, args, wrt)
     with pyrelay.config.override(interpret=True):
         got = slope(function, args, wrt)

@@ -22,7 +22,7 @@ def tries_raise(x):
     return y
 
 
-@use((3.0, 2.0), (1.0, 0.0), wrt=(0, 1,))
+@use((3.0, 2.0), (1.0, 0.0), wrt=(0, 1), corners=(1,))
 def tries_div(a, b):
     try:
         return a / b
@@ -411,7 +411,7 @@ def safe_div(a, b):
         return float('inf')
 
 
-@use((np.array([1.0, 2.0]), 2.0), (np.array([1.0, 2.0]), 0.0), wrt=(0,))
+@use((np.array([1.0, 2.0]), 2.0), (np.array([1.0, 2.0]), 0.0), wrt=(0,), corners=(1,))
 def tries_calls_safe(x, d):
     return sum((safe_div(float(v), d) for v in x))
 

@@ -19,6 +19,8 @@ class Use:
     joins: numbers of different kinds on different paths; compiled, they have the common kind.
     slow: the derivative takes long to compile, and is left to the long run.
     long: so does the program, and all of it is left to the long run.
+    corners: numbers of the arguments at which the function jumps, or gives no float: there is no
+    derivative to compare.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Use:
     joins: bool
     slow: bool
     long: bool
+    corners: tuple[int, ...]
 
     def arguments(self, number: int) -> tuple[Any, ...]:
         """One tuple of arguments that the caller may write to."""
@@ -50,12 +53,12 @@ REFUSED: list[Refusal] = []
 
 def use(
     *inputs: tuple[Any, ...], wrt: tuple[int, ...] = (), joins: bool = False, slow: bool = False,
-    long: bool = False,
+    long: bool = False, corners: tuple[int, ...] = (),
 ) -> Callable[[Any], Any]:
     """Enter a function that compiles."""
 
     def enter(function: Any) -> Any:
-        USED.append(Use(function.__name__, function, inputs, wrt, joins, slow, long))
+        USED.append(Use(function.__name__, function, inputs, wrt, joins, slow, long, corners))
         return function
 
     return enter

@@ -1,7 +1,8 @@
 """Derivatives along one direction: of compiled gradients, and by differences of plain Python.
 
 In: a function of numbers, arrays and structures of them, its arguments, and the positions that are
-displaced. What it returns is made one number, and each floating leaf moves its own way.
+displaced. What it returns is made one number, and each floating leaf moves its own way; a node that
+stands in several places is one, and so are its leaves.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def slope(function: Callable[..., Any], args: Sequence[Any], wrt: Sequence[int])
 
     gradients = pyrelay.grad(loss, argnums=tuple(wrt))(*copy.deepcopy(args))
     return sum(
-        float(np.sum(g * direction(g, k))) for k, g in enumerate(leaves(gradients, []), 1)
+        float(np.sum(g * direction(g, k))) for k, g in enumerate(leaves(gradients), 1)
     )
 
 
@@ -35,9 +36,9 @@ def difference(function: Callable[..., Any], args: Sequence[Any], wrt: Sequence[
 
     def displaced(by: float) -> float:
         mine = list(copy.deepcopy(args))
-        salt = [0]
+        moving = Moving(by)
         for k in wrt:
-            mine[k] = moved(mine[k], by, salt)
+            mine[k] = moving(mine[k])
         return float(measured(function(*mine)))
 
     return (displaced(STEP) - displaced(-STEP)) / (2 * STEP)
@@ -61,42 +62,47 @@ def measured(value):
     return 0.0
 
 
-def leaves(value: Any, into: list[Any]) -> list[Any]:
-    """Floating leaves of a structure, in order; None stands for what has no derivative."""
+def leaves(value: Any, seen: set[int] | None = None) -> list[Any]:
+    """Floating leaves of a structure, in order."""
+    seen = set() if seen is None else seen
     if isinstance(value, (tuple, list)):
-        for v in value:
-            leaves(v, into)
-    elif isinstance(value, dict):
-        leaves(list(value.values()), into)
-    elif dataclasses.is_dataclass(value):
-        leaves([getattr(value, f.name) for f in dataclasses.fields(value)], into)
-    elif isinstance(value, (float, np.floating)) or (
-        isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    ):
-        into.append(value)
-    return into
-
-
-def moved(value: Any, by: float, salt: list[int]) -> Any:
-    """A structure whose floating leaves are displaced along their direction."""
-    if isinstance(value, tuple):
-        items = [moved(v, by, salt) for v in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, list):
-        return [moved(v, by, salt) for v in value]
+        return [leaf for v in value for leaf in leaves(v, seen)]
     if isinstance(value, dict):
-        return {k: moved(v, by, salt) for k, v in value.items()}
+        return leaves(list(value.values()), seen)
     if dataclasses.is_dataclass(value):
-        return dataclasses.replace(
-            value, **{f.name: moved(getattr(value, f.name), by, salt)
-                      for f in dataclasses.fields(value)}
-        )
-    if leaves(value, []):
-        salt[0] += 1
-        return type(value)(value + by * direction(value, salt[0])) if np.ndim(value) == 0 else (
-            value + by * direction(value, salt[0])
-        )
-    return value
+        if id(value) in seen:
+            return []
+        seen.add(id(value))
+        return leaves([getattr(value, f.name) for f in dataclasses.fields(value)], seen)
+    is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return [value] if is_array or isinstance(value, (float, np.floating)) else []
+
+
+class Moving:
+    """Displaces floating leaves of structures along their directions."""
+
+    def __init__(self, by: float) -> None:
+        self.by, self.moved_leaves = by, 0
+        self.moved: dict[int, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            items = map(self, value)
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(value, list):
+            return list(map(self, value))
+        if isinstance(value, dict):
+            return {k: self(v) for k, v in value.items()}
+        if dataclasses.is_dataclass(value):
+            if id(value) not in self.moved:
+                fields = {f.name: self(getattr(value, f.name)) for f in dataclasses.fields(value)}
+                self.moved[id(value)] = dataclasses.replace(value, **fields)
+            return self.moved[id(value)]
+        if not leaves(value):
+            return value
+        self.moved_leaves += 1
+        there = value + self.by * direction(value, self.moved_leaves)
+        return type(value)(there) if np.ndim(value) == 0 else there
 
 
 def direction(value: Any, salt: int) -> Any:

@@ -66,7 +66,8 @@ def shortest_ways(edges, n):
     return d
 
 
-@use(([[float(v) for v in row] for row in GRID],), (GRID,), wrt=(0,), long=True)
+@use(([[float(v) for v in row] for row in GRID],), (GRID,), wrt=(0,), long=True,
+     corners=(1,))
 def cheapest_way_in_place(g):
     n, m = len(g), len(g[0])
     for i in range(n):

@@ -221,7 +221,7 @@ def safe(x, n):
         return 100.0 * n
 
 
-@use((3.5, 3), (3.0, 3), (3.0, 2), wrt=(0,), long=True)
+@use((3.5, 3), (3.0, 3), (3.0, 2), wrt=(0,), long=True, corners=(1,))
 def inner(x, n):
     return safe(x, n)
 

@@ -150,7 +150,7 @@ def rows_sorted_then_longer(n):
     return rows
 
 
-@use(([5.0, 3.0, 8.0, 1.0, 9.0], 2), ([], 2), wrt=(0,), long=True)
+@use(([5.0, 3.0, 8.0, 1.0, 9.0], 2), ([], 2), wrt=(0,), long=True, corners=(1,))
 def in_chunks(xs, size):
     out = []
     for i in range(0, len(xs), size):

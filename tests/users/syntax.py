@@ -12,7 +12,7 @@ X = np.array([1.0, -2.0, 3.0, 0.5])
 SCALE = 1.5
 
 
-@use((X, 0.4), (X, 9.0), wrt=(0,), slow=True)
+@use((X, 0.4), (X, 9.0), wrt=(0,), slow=True, corners=(1,))
 def else_of_loops(x, limit):
     total = 0.0
     for v in x:
@@ -44,7 +44,7 @@ def names_from_elsewhere(x):
     return mul(m.sin(kept[0]), +SCALE) + pow(kept[2], 2)
 
 
-@use((X, "scale"), (X, "shift"), (X, "else"), wrt=(0,), slow=True)
+@use((X, "scale"), (X, "shift"), (X, "else"), wrt=(0,), slow=True, corners=(2,))
 def cases_with_conditions(x, what):
     match {"kind": what, "by": x[2]}:
         case {"kind": "scale", "by": by}:

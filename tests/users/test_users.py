@@ -73,6 +73,7 @@ def calls(differentiable: bool) -> list[Any]:
             marks=[pytest.mark.slow] if u.long or (differentiable and (u.slow or k)) else [],
         )
         for u in USED if u.wrt or not differentiable for k in range(len(u.inputs))
+        if k not in u.corners or not differentiable
     ]
 
 

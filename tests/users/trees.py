@@ -20,7 +20,7 @@ class Branch:
 BRANCHES = Branch(1.0, Branch(2.0), Branch(3.5, None, Branch(4.0)))
 
 
-@use((BRANCHES,), (Branch(2.5),), (None,), wrt=(0,))
+@use((BRANCHES,), (Branch(2.5),), (None,), wrt=(0,), corners=(2,))
 def total(t):
     if t is None:
         return 0.0
