@@ -100,7 +100,7 @@ class Compiled:
             entry = self._compiled(key, args, keywords)
             flat = Flattened()
             self._key(args, keywords, flat)
-            for hidden in entry.program.spec.hidden:
+            for hidden in entry.program.binding.hidden:
                 flatten([(hidden.read(), hidden.name)], flat, captured=True)
         else:
             self._hits[0] += 1
@@ -213,15 +213,15 @@ class Compiled:
                 return specialise(callee, args, keywords, parsed)
 
         made = on_deep_stack(specialised)
-        if kind == "jit" and options.get("pure") and made.writes:
-            raise _impure(made.writes)
+        if kind == "jit" and options.get("pure") and made.binding.writes:
+            raise _impure(made.binding.writes)
         return made
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
         """The program for these arguments, by another thread or now."""
         entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
         if crowded:
-            self._warn(entry.program.spec)
+            self._warn(entry.program.binding)
         return entry
 
     def _found_or_made(
@@ -238,12 +238,13 @@ class Compiled:
             started = time.perf_counter()
             spec = self._specialised(args, keywords)
             spent = time.perf_counter() - started
-            if spec.apart > again.apart:
-                self._apart[key] = spec.apart
+            binding = spec.binding
+            if binding.apart > again.apart:
+                self._apart[key] = binding.apart
                 key = self._key(args, keywords, Flattened())
             signature = self._call_text(args, keywords)
             build = pipeline.compiled(spec, key[-1])
-            program = boundary.Program(spec, build, signature, spent)
+            program = boundary.Program(binding, build, signature, spec, spent)
             entry = _Entry(program, program.caller())
             crowded = self._keep(key, entry)
             order = [n if n not in self._positional_only else None for n in self._names]
@@ -265,12 +266,12 @@ class Compiled:
         self._seconds += sum(entry.program.seconds.values())
         return len(known) >= _MOST_PROGRAMS
 
-    def _warn(self, spec: Any) -> None:
+    def _warn(self, binding: Any) -> None:
         """Say, once, why a function is compiled again and again."""
         if self._warned:
             return
         self._warned = True
-        static = ", ".join(dict.fromkeys(spec.leaf_names[leaf] for leaf in spec.static))
+        static = ", ".join(dict.fromkeys(binding.leaf_names[leaf] for leaf in binding.static))
         why = f"the value of {static} has to be known" if static else "what it reads keeps changing"
         warnings.warn(
             f"pyrelay compiled {self.__qualname__} {_MOST_PROGRAMS} times for arguments of the "

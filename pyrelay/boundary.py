@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.build import Build
 from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.infer.result_trees import assemble, nodes_of, restore
-from pyrelay.infer.specialised import Specialised
+from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import types
-from pyrelay.ir.types import TensorType
-from pyrelay.pipeline import Build, written_in_place
 from pyrelay.records import dataclass
 
 _OVERLAP_WORK: Any = 10_000
@@ -32,75 +31,67 @@ _OVERLAP_WORK: Any = 10_000
 class Program:
     """One compiled specialisation.
 
-    signature: the arguments it was made for, as text. infer_seconds: what `infer` took.
+    signature: the arguments it was made for, as text. spec: what it was compiled from, None where
+    the program was found on disk. infer_seconds: what `infer` took.
     """
 
-    spec: Specialised
+    binding: Binding
     build: Build
     signature: str
-    infer_seconds: float
+    spec: Specialised | None = None
+    infer_seconds: float = 0.0
 
     @property
     def seconds(self) -> Mapping[str, float]:
         """What each stage of compiling it took, in their order."""
-        spent = {"infer": self.infer_seconds}
+        spent = {"infer": self.infer_seconds} if self.spec is not None else {}
         for step in self.build.steps:
             spent[step.stage] = spent.get(step.stage, 0.0) + step.seconds
         return spent
 
-    @property
-    def kept(self) -> Mapping[int, int]:
-        """Result number of the module -> position among what the program gives."""
-        written = set(written_in_place(self.spec).values())
-        count = len(self.spec.module.main.body.results)
-        order = [k for k in range(count) if k not in written]
-        return {k: n for n, k in enumerate(order)}
-
     def accepts(self, flat: Flattened) -> bool:
         """True if every guard holds for these leaves; appends the leaves of captured objects."""
-        spec = self.spec
-        if not all(guard.holds() for guard in spec.names):
+        binding = self.binding
+        if not all(guard.holds() for guard in binding.names):
             return False
-        for hidden in spec.hidden:
+        for hidden in binding.hidden:
             try:
                 if flatten([(hidden.read(), hidden.name)], flat, captured=True) != hidden.key:
                     return False
             except (KeyError, ValueError, AttributeError, errors.TypeMismatchError):
                 return False
-        if not all(_same_number(flat.leaves[k], v) for k, v in spec.static.items()):
+        if not all(_same_number(flat.leaves[k], v) for k, v in binding.static.items()):
             return False
-        if spec.extents:
-            values = {s: flat.leaves[leaf].shape[axis] for s, (leaf, axis) in spec.axes.items()}
-            return all(guard.holds(values) for guard in spec.extents)
+        if binding.extents:
+            values = {s: flat.leaves[leaf].shape[axis] for s, (leaf, axis) in binding.axes.items()}
+            return all(guard.holds(values) for guard in binding.extents)
         return True
 
     def caller(self) -> Callable[[Flattened], Any]:
         """A function that runs the program on leaves it accepts, and gives the Python result."""
-        spec, kept, run = self.spec, self.kept, self.build.run
-        names = [spec.leaf_names[k] for k in spec.parameters]
-        place = {spec.parameters[k]: k for k in written_in_place(spec)}
-        numbers = {leaf: r for leaf, r in spec.mutated.items() if leaf not in place}
-        columns = [spec.columns[leaf] for leaf in spec.mutated if leaf in spec.columns]
+        binding, kept, run = self.binding, self.binding.kept, self.build.run
+        names = [binding.leaf_names[k] for k in binding.parameters]
+        place = {binding.parameters[k]: k for k in binding.placed}
+        numbers = {leaf: r for leaf, r in binding.mutated.items() if leaf not in place}
+        columns = [binding.columns[leaf] for leaf in binding.mutated if leaf in binding.columns]
         place_name = self.build.place
-        on_host = place_name != "cuda" and any(
-            isinstance(p.type, TensorType) and p.type.shape for p in spec.module.main.params
-        )
+        on_host = place_name != "cuda" and binding.has_arrays
 
         def call(flat: Flattened) -> Any:
             leaves = flat.leaves
             if flat.on_device and on_host:
                 raise _on_a_gpu(flat, place_name)
-            if spec.mutated:
-                _check_written(spec, flat)
+            if binding.mutated:
+                _check_written(binding, flat)
             if flat.pools:
-                _check_reused(spec, flat)
+                _check_reused(binding, flat)
             given = [
-                _prepared(leaves[k], n) for k, n in zip(spec.parameters, names, strict=True)
+                _prepared(leaves[k], n) for k, n in zip(binding.parameters, names, strict=True)
             ]
             try:
                 results = run(*given)
             except Exception as error:
-                if spec.loses and not isinstance(error, errors.PyrelayError):
+                if binding.loses and not isinstance(error, errors.PyrelayError):
                     error.add_note(_LOST)
                 raise
             finally:
@@ -115,18 +106,18 @@ class Program:
                 target = array.value if isinstance(array, DeviceArray) else array
                 target[...] = numbered[result]
             made: dict[Any, Any] = {}
-            for change in spec.changes:
+            for change in binding.changes:
                 parts = [
                     assemble(c, numbered, flat, made)
                     for c in change.children
                 ]
                 restore(flat.containers[change.number], change.kind, change.names, parts)
-            for assigned in spec.trees:
+            for assigned in binding.trees:
                 nodes = nodes_of(assigned.pool, numbered, flat, made)
                 assert nodes is not None
                 assert assigned.pool.given is not None
                 flat.pools[assigned.pool.given].assign(assigned.fields, nodes)
-            return assemble(spec.result, numbered, flat, made)
+            return assemble(binding.result, numbered, flat, made)
 
         return call
 
@@ -180,17 +171,17 @@ def _prepared(leaf: Any, name: str) -> Any:
     return leaf
 
 
-def _check_written(spec: Specialised, flat: Flattened) -> None:
+def _check_written(binding: Binding, flat: Flattened) -> None:
     """Refuse to write read-only arrays, and arrays that share memory with another argument."""
     arrays = [
-        (k, array) for k in spec.parameters
+        (k, array) for k in binding.parameters
         if isinstance(flat.leaves[k], (np.ndarray, DeviceArray))
-        for array in _memory_of(spec, flat, k)
+        for array in _memory_of(binding, flat, k)
     ]
     for n, (k, written) in enumerate(arrays):
-        if k not in spec.mutated:
+        if k not in binding.mutated:
             continue
-        name = spec.leaf_names[k]
+        name = binding.leaf_names[k]
         if not _writeable(written):
             raise errors.InvalidValueError(
                 f"the function writes into {name}, which is read-only.",
@@ -200,15 +191,15 @@ def _check_written(spec: Specialised, flat: Flattened) -> None:
             if m != n and _overlap(written, other):
                 raise errors.AliasError(
                     f"the function writes into {name}, which shares memory with "
-                    f"{spec.leaf_names[j]}.",
-                    hints=(f"pass a copy: {spec.leaf_names[j]}.copy()",),
+                    f"{binding.leaf_names[j]}.",
+                    hints=(f"pass a copy: {binding.leaf_names[j]}.copy()",),
                 )
 
 
-def _check_reused(spec: Specialised, flat: Flattened) -> None:
+def _check_reused(binding: Binding, flat: Flattened) -> None:
     """Refuse to change trees that were packed to be used again."""
-    pools = [spec.columns[leaf][0] for leaf in spec.mutated if leaf in spec.columns]
-    pools += [t.pool.given for t in spec.trees if t.pool.given is not None]
+    pools = [binding.columns[leaf][0] for leaf in binding.mutated if leaf in binding.columns]
+    pools += [t.pool.given for t in binding.trees if t.pool.given is not None]
     for number in pools:
         if flat.pools[number].reused:
             raise errors.InvalidValueError(
@@ -230,11 +221,11 @@ def _writeable(array: Any) -> bool:
     return not array.readonly if isinstance(array, DeviceArray) else array.flags.writeable
 
 
-def _memory_of(spec: Specialised, flat: Flattened, leaf: int) -> list[Any]:
+def _memory_of(binding: Binding, flat: Flattened, leaf: int) -> list[Any]:
     """The caller's arrays that a leaf stands for: itself, or those in a field of all nodes."""
-    if leaf not in spec.columns:
+    if leaf not in binding.columns:
         return [flat.leaves[leaf]]
-    pool, column = spec.columns[leaf]
+    pool, column = binding.columns[leaf]
     return [a for a in flat.pools[pool].arrays.get(column, ()) if a is not None]
 
 

@@ -76,15 +76,16 @@ def _written(
     program: Program, key: Key, order: Sequence[object], otherwise: Callable[..., Any],
     hits: list[int],
 ) -> Callable[..., Any]:
-    spec = program.spec
+    binding = program.binding
     positional, named, pools = key[:3]
-    count = len(spec.leaf_names)
-    written = spec.hidden or spec.static or spec.changes or spec.mutated or spec.trees
-    if not program.build.native or written or named or pools or spec.identity:
+    count = len(binding.leaf_names)
+    more = binding.hidden or binding.static or binding.identity
+    written = binding.changes or binding.mutated or binding.trees
+    if not program.build.native or more or written or named or pools:
         raise _NeedsMore
-    if spec.parameters != tuple(range(count)):
+    if binding.parameters != tuple(range(count)):
         raise _NeedsMore
-    if any(g.kind == "defaults" and g.value for g in spec.names):
+    if any(g.kind == "defaults" and g.value for g in binding.names):
         raise _NeedsMore
     from pyrelay.devices.entry import MISMATCH
 
@@ -94,7 +95,7 @@ def _written(
         "overriding": config.overriding, "settings": config.overriding(),
     })  # fmt: skip
     tests = [f"len(args) + len(keywords) == {len(positional)}", "overriding() is settings"]
-    tests += [_identity_test(g, text.name(g.container), text.name(g.value)) for g in spec.names]
+    tests += [_identity_test(g, text.name(g.container), text.name(g.value)) for g in binding.names]
     text.line(f"if {' and '.join(tests)}:")
     text.depth += 1
     text.line("if keywords:")
@@ -105,7 +106,7 @@ def _written(
         leaves = _taken_apart(text, positional)
         handed = ", ".join(leaves)
     text.line("same = True")
-    shape = _result(text, spec.result, program.kept, leaves)
+    shape = _result(text, binding.result, binding.kept, leaves)
     source = [
         f"def make({', '.join(text.known)}):",
         "    def call(*args, **keywords):",

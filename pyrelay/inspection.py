@@ -20,7 +20,7 @@ from pyrelay.boundary import Program
 from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.names import lookup
-from pyrelay.infer.specialised import Specialised
+from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
 from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
@@ -118,7 +118,7 @@ def explanation(name: str, programs: Iterable[Program]) -> Text:
 
 
 def _explained(program: Program) -> str:
-    build, spec = program.build, program.spec
+    build, binding = program.build, program.binding
     total = sum(program.seconds.values())
     lines = [program.signature, f"  compiled in {total * 1e3:.1f} ms"]
     for stage, seconds in program.seconds.items():
@@ -135,40 +135,39 @@ def _explained(program: Program) -> str:
         )
     else:
         lines.append("  runs in the reference interpreter (PYRELAY_INTERPRET=1)")
-    lines += _reasons(spec)
+    lines += _reasons(binding)
     return "\n".join(lines)
 
 
-def _reasons(spec: Specialised) -> list[str]:
+def _reasons(binding: Binding) -> list[str]:
     """What a call has to agree with to be served by this program."""
-    lines = [
-        f"  only for {spec.leaf_names[leaf]} = {value!r}" for leaf, value in spec.static.items()
-    ]
-    if read := _read_names(spec):
+    names = binding.leaf_names
+    lines = [f"  only for {names[leaf]} = {value!r}" for leaf, value in binding.static.items()]
+    if read := _read_names(binding):
         lines.append("  while these names mean the same: " + ", ".join(read))
-    if spec.extents:
-        with dims.spelled_by(lambda symbol: _extent_name(spec, symbol)):
+    if binding.extents:
+        with dims.spelled_by(lambda symbol: _extent_name(binding, symbol)):
             conditions = [
                 f"{'' if g.truth else 'not '}{dims.show(g.left)} {g.op} {dims.show(g.right)}"
-                for g in spec.extents
+                for g in binding.extents
             ]
         lines.append("  only where " + ", ".join(conditions))
     return lines
 
 
-def _extent_name(spec: Specialised, symbol: dims.Symbol) -> str:
+def _extent_name(binding: Binding, symbol: dims.Symbol) -> str:
     """An extent as the user would write it: `x.shape[1]`."""
-    leaf, axis = spec.axes[symbol]
-    return f"{spec.leaf_names[leaf]}.shape[{axis}]"
+    leaf, axis = binding.axes[symbol]
+    return f"{binding.leaf_names[leaf]}.shape[{axis}]"
 
 
-def _read_names(spec: Specialised) -> list[str]:
+def _read_names(binding: Binding) -> list[str]:
     """Names that a program may well give another meaning.
 
     Left out are modules, functions that pyrelay knows (`np.sin`, `abs`), a function's own parts,
     and what is missing.
     """
-    names = [_full_name(guard) for guard in spec.names if not _hardly_changes(guard)]
+    names = [_full_name(guard) for guard in binding.names if not _hardly_changes(guard)]
     return list(dict.fromkeys(names))
 
 

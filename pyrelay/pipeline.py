@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from pyrelay import config
+from pyrelay.build import Build, Step
 from pyrelay.devices import cpu, native
 from pyrelay.devices.base import Device, device
 from pyrelay.devices.choices import as_chosen, chosen
@@ -50,19 +51,6 @@ Pass = Callable[[Module], Module]
 
 #: What runs between one order of differentiation and the next.
 CLEAN: tuple[Pass, ...] = (fold, simplify, cse, dce)
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A part of the compiler that ran: its stage, its name, how long it took.
-
-    Stages that are no passes: `plan`; `compile` (numba and LLVM, where kernels were not on disk or
-    in memory); `load`.
-    """
-
-    stage: str
-    name: str
-    seconds: float
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -171,25 +159,6 @@ def lowered(module: Module, stage: str, steps: list[Step] | None = None) -> Modu
     return module
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
-    """A compiled program, and what it took.
-
-    run: takes the program's flat parameters, gives its results as a tuple, those left out that
-    hold the content of a written argument (such arguments are written in place). native: `run`
-    checks its arguments itself. kernels: number in the program; compiled: by numba and LLVM now,
-    the others were on disk or in memory. place: the device, or "interpreter".
-    """
-
-    run: Callable[..., Any]
-    native: bool
-    steps: tuple[Step, ...]
-    kernels: int
-    launches: int
-    compiled: int
-    place: str
-
-
 def compiled(program: Specialised, on: str | None = None) -> Build:
     """A callable for a specialised program, on a device or on that of the settings.
 
@@ -197,7 +166,7 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     """
     steps: list[Step] = []
     if config.current().interpret:
-        run = _interpreted(lowered(program.module, "grad", steps), written_in_place(program))
+        run = _interpreted(lowered(program.module, "grad", steps), program.binding.placed)
         return Build(run, False, tuple(steps), 0, 0, 0, "interpreter")
     module = lowered(program.module, "fuse", steps)
     started = time.perf_counter()
@@ -222,17 +191,6 @@ def launches(made: Plan) -> int:
     return sum(
         isinstance(instruction, Launch) for f in made.functions for instruction in f.code
     )
-
-
-def written_in_place(program: Specialised) -> dict[int, int]:
-    """Position of each parameter that is stored to -> number of the result with its new content.
-
-    Arrays without axes are numbers to a program: their new content is a result like others.
-    """
-    position = {leaf: k for k, leaf in enumerate(program.parameters)}
-    found = {position[leaf]: result for leaf, result in program.mutated.items()}
-    params = program.module.main.params
-    return {k: r for k, r in found.items() if getattr(params[k].type, "shape", ())}
 
 
 def _device_for(module: Module, name: str | None) -> Device:
@@ -262,7 +220,7 @@ def _bound(function: Function) -> Iterator[Var]:
 def planned(program: Specialised, module: Module, on: str | None = None) -> Plan:
     """The plan, for a device, of a program whose module is at the end of stage `fuse`."""
     entry = Entry(
-        mutated=written_in_place(program),
+        mutated=program.binding.placed,
         conditions=tuple(
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),
@@ -276,7 +234,7 @@ def planned(program: Specialised, module: Module, on: str | None = None) -> Plan
     return made
 
 
-def _interpreted(module: Module, mutated: dict[int, int]) -> Callable[..., Any]:
+def _interpreted(module: Module, mutated: Mapping[int, int]) -> Callable[..., Any]:
     hidden = set(mutated.values())
 
     def run(*args: Any) -> tuple[Any, ...]:

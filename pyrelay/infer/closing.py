@@ -45,6 +45,7 @@ from pyrelay.infer.result_trees import (
     ViewStepResult,
 )
 from pyrelay.infer.specialised import (
+    Binding,
     ContainerChange,
     Specialised,
     TreeChange,
@@ -108,14 +109,18 @@ class Close:
         name = it.program.unique("main")
         functions = {**it.program.functions, name: replace(entry, name=name)}
         module = Module(_substituted(functions, attempt.guards), name)
-        return Specialised(
-            module, tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.known},
+        with_axes = [bool(getattr(p.type, "shape", ())) for p in attempt.params]
+        position = {leaf: k for k, leaf in enumerate(attempt.parameters)}
+        stored = {position[leaf]: result for leaf, result in mutated.items()}
+        binding = Binding(
+            tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.known},
             tuple(attempt.parameters), tree, mutated, tuple(changes),
-            tuple(attempt.guards.extents), _conditions(attempt.guards),
-            tuple(attempt.guards.names.values()),
+            tuple(attempt.guards.extents), tuple(attempt.guards.names.values()),
             tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
             self._writes(mutated, changes, trees), attempt.guards.identity, False,
+            len(body.results), {k: r for k, r in stored.items() if with_axes[k]}, any(with_axes),
         )
+        return Specialised(module, binding, _conditions(attempt.guards))
 
     def _writes(
         self, mutated: Mapping[int, int], changes: Sequence[ContainerChange],

@@ -138,8 +138,8 @@ class Attempt:
         except V.Diverges:
             pass  # every path raises
         made = Close(self, it, before).finish(value, raised)
-        late = program.raises_late or (program.raises_again and made.writes)
-        fails = program.fails_late or (program.fails_again and made.changes)
+        late = program.raises_late or (program.raises_again and made.binding.writes)
+        fails = program.fails_late or (program.fails_again and made.binding.changes)
         wanted = 2 if fails else 1 if late else 0
         if wanted > self.raises:
             raise _NeedsWrites(made, wanted)
@@ -364,6 +364,10 @@ class _NeedsWrites(Exception):
         self.made, self.raises = made, raises
 
 
+def _knowing_it_loses(made: Specialised) -> Specialised:
+    return replace(made, binding=replace(made.binding, loses=True))
+
+
 def _argument_names(callee: Any, count: int) -> list[str]:
     fn = callee
     while isinstance(fn, (V.Derivative, V.Known)):
@@ -489,7 +493,7 @@ def _specialised(
             exact += 1
             if exact > _MOST_EXACT and refusal is not None:
                 if losing is not None:
-                    return replace(losing, loses=True), False
+                    return _knowing_it_loses(losing), False
                 raise refusal from None
             continue
         except _NeedsWrites as need:
@@ -510,7 +514,7 @@ def _specialised(
             lends = True
         elif open_keys <= tables:
             if losing is not None:
-                return replace(losing, loses=True), False
+                return _knowing_it_loses(losing), False
             raise (refusal or failure) from None
         refusal = refusal or failure
         tables |= open_keys

@@ -1,7 +1,8 @@
 """What specialising a function gives: the typed program and how its ends meet Python.
 
-A `Specialised` says how the flat parameters are found among arguments and captured objects, how
-flat results become Python's, what the program writes of its caller's, and the guards it rests on.
+A `Binding` says how the flat parameters are found among arguments and captured objects, how flat
+results become Python's, what the program writes of its caller's, and the guards it rests on: all
+that a call needs, once the program is compiled.
 """
 
 from __future__ import annotations
@@ -51,10 +52,14 @@ class TreeChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Specialised:
-    """A typed program for one structure of arguments."""
+class Binding:
+    """How a program for one structure of arguments meets Python.
 
-    module: Module
+    result_count: of the module. placed: position of each parameter that is stored to -> the result
+    with its new content; arrays without axes are numbers to a program: their new content is a
+    result like others. has_arrays: whether any parameter is an array with axes.
+    """
+
     hidden: tuple[HiddenArgument, ...]
     static: Mapping[int, Any]  # leaf number -> the value it was compiled for
     parameters: tuple[int, ...]  # leaf number of each parameter of the entry function
@@ -62,7 +67,6 @@ class Specialised:
     mutated: Mapping[int, int]  # leaf number -> result number with its new content
     changes: tuple[ContainerChange, ...]
     extents: tuple[ExtentGuard, ...]
-    conditions: tuple[ExtentGuard, ...]  # the same over the symbols that the module has left
     names: tuple[NameGuard, ...]
     leaf_names: tuple[str, ...]
     axes: Mapping[Symbol, tuple[int, int]]  # leaf number and axis that each symbol is read from
@@ -75,3 +79,23 @@ class Specialised:
     identity: bool
     #: whether lists, dicts and objects of the caller are as before the call where it raises
     loses: bool
+    result_count: int
+    placed: Mapping[int, int]
+    has_arrays: bool
+
+    @property
+    def kept(self) -> Mapping[int, int]:
+        """Result number of the module -> position among what the compiled program gives."""
+        written = set(self.placed.values())
+        order = [k for k in range(self.result_count) if k not in written]
+        return {k: n for n, k in enumerate(order)}
+
+
+@dataclass(frozen=True, slots=True)
+class Specialised:
+    """A typed program for one structure of arguments, and how it meets Python."""
+
+    module: Module
+    binding: Binding
+    #: the binding's extents, over the symbols that the module has left
+    conditions: tuple[ExtentGuard, ...]

@@ -147,18 +147,19 @@ def differentiable(program: Program, number: int) -> tuple[Module, list[Any], li
     """A program's module, its flat arguments, and which of them are differentiated."""
     args = program.arguments()[number]
     specialised = inferred(program.function, args)
-    flat, chosen = Flattened(apart=specialised.apart), []
+    binding = specialised.binding
+    flat, chosen = Flattened(apart=binding.apart), []
     for position, value in enumerate(args):
         before = len(flat.leaves)
         flatten([(value, "argument")], flat)
         if position in program.wrt:
             chosen += range(before, len(flat.leaves))
     chosen = [k for k in chosen if np.asarray(flat.leaves[k]).dtype == np.float64]
-    for hidden in specialised.hidden:
+    for hidden in binding.hidden:
         flatten([(hidden.read(), hidden.name)], flat, captured=True)
-    values = [flat.leaves[k] for k in specialised.parameters]
+    values = [flat.leaves[k] for k in binding.parameters]
     wrt = [
-        i for i, k in enumerate(specialised.parameters) if k in chosen and np.size(flat.leaves[k])
+        i for i, k in enumerate(binding.parameters) if k in chosen and np.size(flat.leaves[k])
     ]
     return specialised.module, values, wrt
 

@@ -87,17 +87,18 @@ def run(
     specialised: Specialised, module: Module, args: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> Any:
     """Call a specialisation with arguments of its structure; they are written as it says."""
-    flat = Flattened(apart=specialised.apart)
+    binding = specialised.binding
+    flat = Flattened(apart=binding.apart)
     flatten([(value, "argument") for value in (*args, *keywords.values())], flat)
-    for hidden in specialised.hidden:
+    for hidden in binding.hidden:
         flatten([(hidden.read(), hidden.name)], flat, captured=True)
-    values = [copy.copy(flat.leaves[leaf]) for leaf in specialised.parameters]
+    values = [copy.copy(flat.leaves[leaf]) for leaf in binding.parameters]
     results = interpret(module, values)
-    for leaf, number in specialised.mutated.items():
+    for leaf, number in binding.mutated.items():
         flat.leaves[leaf][...] = results[number]
     made: dict[int, Any] = {}
-    built = assemble(specialised.result, results, flat, made)
-    for change in specialised.changes:
+    built = assemble(binding.result, results, flat, made)
+    for change in binding.changes:
         parts = [assemble(c, results, flat, made) for c in change.children]
         restore(flat.containers[change.number], change.kind, change.names, parts)
     return built

@@ -58,7 +58,7 @@ def direction(value: Any, salt: int) -> Any:
 def test_gradient_agrees_with_finite_differences(program: Program, number: int) -> None:
     args = program.arguments()[number]
     specialised = inferred(program.function, args)
-    flat = Flattened(apart=specialised.apart)
+    flat = Flattened(apart=specialised.binding.apart)
     chosen = []
     for position, value in enumerate(args):
         before = len(flat.leaves)
@@ -68,10 +68,10 @@ def test_gradient_agrees_with_finite_differences(program: Program, number: int) 
     chosen = [k for k in chosen if np.asarray(flat.leaves[k]).dtype == np.float64]
     if not chosen:
         pytest.skip("no argument is float64")
-    for hidden in specialised.hidden:
+    for hidden in specialised.binding.hidden:
         flatten([(hidden.read(), hidden.name)], flat, captured=True)
-    values = [flat.leaves[k] for k in specialised.parameters]
-    wrt = tuple(i for i, k in enumerate(specialised.parameters) if k in chosen)
+    values = [flat.leaves[k] for k in specialised.binding.parameters]
+    wrt = tuple(i for i, k in enumerate(specialised.binding.parameters) if k in chosen)
     if any(np.size(values[i]) == 0 for i in wrt):
         pytest.skip("an argument is empty")
     with np.errstate(all="ignore"), warnings.catch_warnings():

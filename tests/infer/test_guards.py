@@ -11,8 +11,8 @@ from tests.infer.running import assert_same, inferred, run
 
 def holds(specialised: Any, *args: Any) -> bool:
     """True if the guards accept these arrays."""
-    sizes = {s: args[leaf].shape[axis] for s, (leaf, axis) in specialised.axes.items()}
-    return all(guard.holds(sizes) for guard in specialised.extents)
+    sizes = {s: args[leaf].shape[axis] for s, (leaf, axis) in specialised.binding.axes.items()}
+    return all(guard.holds(sizes) for guard in specialised.binding.extents)
 
 
 def test_a_batch_size_stays_open_in_elementwise_and_matrix_code() -> None:
@@ -67,5 +67,5 @@ def test_a_method_of_a_ufunc_is_the_same_each_time_it_is_looked_up() -> None:
         return np.minimum.outer(n, n)
 
     specialised = inferred(counts, (np.array([0, 2, 2]),))
-    assert {guard.name for guard in specialised.names} >= {"at", "outer"}
-    assert all(guard.holds() for guard in specialised.names)
+    assert {guard.name for guard in specialised.binding.names} >= {"at", "outer"}
+    assert all(guard.holds() for guard in specialised.binding.names)

@@ -1,0 +1,44 @@
+"""What compiling a program gave: a callable, and what it took.
+
+In: nothing. Out: the records `Build` and `Step`, which calls and reports read; neither needs the
+compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyrelay.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the compiler that ran: its stage, its name, how long it took.
+
+    Stages that are no passes: `plan`; `compile` (numba and LLVM, where kernels were not on disk or
+    in memory); `load`.
+    """
+
+    stage: str
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A compiled program, and what it took.
+
+    run: takes the program's flat parameters, gives its results as a tuple, those left out that
+    hold the content of a written argument (such arguments are written in place). native: `run`
+    checks its arguments itself. kernels: number in the program; compiled: by numba and LLVM now,
+    the others were on disk or in memory. place: the device, or "interpreter".
+    """
+
+    run: Callable[..., Any]
+    native: bool
+    steps: tuple[Step, ...]
+    kernels: int
+    launches: int
+    compiled: int
+    place: str
