@@ -2,10 +2,10 @@
 
 In: a compiled program, and the key of the arguments that it was compiled for (`infer.structure`).
 Out: a function that puts arguments given by name in order, takes all apart as the key says, hands
-their leaves to the program's native entry, which checks types and extents itself, and puts the
-result together. What is left to check are the shapes of the structures, the names that the program
-read, compared by identity, and the settings it was compiled under. Whatever does not fit goes the
-long way.
+their leaves to the program's native entry, which checks types and extents itself, and that what is
+written shares no memory, and puts the result together. What is left to check are the shapes of the
+structures, the names that the program read, compared by identity, and the settings it was compiled
+under. Whatever does not fit goes the long way.
 """
 
 from __future__ import annotations
@@ -80,10 +80,11 @@ def _written(
     positional, named, pools = key[:3]
     count = len(binding.leaf_names)
     more = binding.hidden or binding.static or binding.identity
-    written = binding.changes or binding.mutated or binding.trees
+    written = binding.changes or binding.trees
     if not program.build.native or more or written or named or pools:
         raise _NeedsMore
-    if binding.parameters != tuple(range(count)):
+    # Leaf numbers are numbers of parameters. Arrays with axes are written where they are.
+    if binding.parameters != tuple(range(count)) or not set(binding.mutated) <= set(binding.placed):
         raise _NeedsMore
     if any(g.kind == "defaults" and g.value for g in binding.names):
         raise _NeedsMore

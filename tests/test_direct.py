@@ -87,6 +87,47 @@ def test_structures_of_arrays_and_numbers_take_the_short_way(function: Any, args
     assert compiled.cache_info().hits == 1
 
 
+def swept(x, p, times):
+    for _ in range(times):
+        for i in range(1, len(x)):
+            x[i] += p["step"][0] * x[i - 1]
+            p["seen"][i] = x[i]
+    return x[0]
+
+
+def test_arrays_that_a_program_writes_take_the_short_way() -> None:
+    compiled = pyrelay.jit(swept)
+    compiled(A.copy(), {"step": B, "seen": C.copy()}, 1)
+    assert compiled._direct != compiled._dispatch
+    compiled._dispatch = None
+    x, y, seen, noted = A.copy(), A.copy(), C.copy(), C.copy()
+    assert compiled(x, {"step": B, "seen": seen}, 2) == swept(y, {"step": B, "seen": noted}, 2)
+    np.testing.assert_allclose(x, y, rtol=1e-14)
+    np.testing.assert_allclose(seen, noted, rtol=1e-14)
+
+
+def test_arrays_that_share_memory_with_what_is_written_take_the_long_way() -> None:
+    compiled = pyrelay.jit(swept)
+    whole = np.arange(8.0)
+
+    def parts(x: int, step: int, seen: int) -> Any:
+        """Views of 3, 1 and 3 elements from these on."""
+        return whole[x : x + 3], {"step": whole[step : step + 1], "seen": whole[seen : seen + 3]}
+
+    compiled(*parts(0, 3, 4), 1)
+    for apart in [(4, 0, 1), (1, 7, 4), (0, 3, 5)]:
+        compiled(*parts(*apart), 1)
+    assert compiled.cache_info()[1:3] == (1, 3)
+    before = whole.copy()
+    for shared in [(0, 2, 4), (4, 4, 0), (0, 7, 2), (2, 7, 0), (0, 3, 3), (3, 0, 4)]:
+        with pytest.raises(pyrelay.errors.AliasError):
+            compiled(*parts(*shared), 1)
+    np.testing.assert_array_equal(whole, before)
+    whole.flags.writeable = False
+    with pytest.raises(pyrelay.PyrelayError, match="read-only"):
+        compiled(*parts(0, 3, 4), 1)
+
+
 def test_what_does_not_fit_takes_the_long_way() -> None:
     compiled = pyrelay.jit(total)
     compiled({"a": A, "b": B})

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pyrelay.lower.instructions import MEMORY
 
 PARAMETER_WORDS = 8
-"""Words of a parameter's entry: kind, class or object, descr, ndim, flags, extents, reversed."""
+"""Words of a parameter's entry: kind, class or object, descr, ndim, flags, extents, reversed, bytes
+of an element."""
 
 RESULT_WORDS = 4
 """Words of a result's entry: kind; descr, object or number; ndim or words taken; flags or base."""

@@ -5,10 +5,11 @@ METH_FASTCALL function of CPython whose `self` is the int64 ndarray that is an e
 record, and `pyrelay_release`, the destructor of the capsules that own result arrays.
 
 Arguments are checked against the parameter table by reading the objects' fields: class, descr,
-number of dimensions, flags. What does not fit returns the control's MISMATCH object, and Python
-decides. The fields' places are those of NumPy's and CPython's public headers
-(`PyArrayObject_fields`, `PyFloatObject`, `PyComplexObject`, the array scalars);
-`runtime.check_object_layout` compares them with the running interpreter before first use.
+number of dimensions, flags; an array that the plan may write shares no memory with another one.
+What does not fit returns the control's MISMATCH object, and Python decides. The fields' places are
+those of NumPy's and CPython's public headers (`PyArrayObject_fields`, `PyFloatObject`,
+`PyComplexObject`, the array scalars); `runtime.check_object_layout` compares them with the running
+interpreter before first use.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Boundary:
         self.new_state = self._new_state()
         self.finish = self._finish()
         self.bind = self._bind()
+        self.bytes = self._bytes()
+        self.apart = self._apart()
         self.lend = self._lend()
         self.new_array = self._new_array()
         self.build = self._build()
@@ -183,6 +186,44 @@ class Boundary:
                 f.store(target, WORD, f.load(argument, SCALAR_VALUE + WORD))
                 return target + 2 * WORD
         return target + WORD
+
+    def _bytes(self) -> Function:
+        """(entry, argument): how many bytes an array takes."""
+        f = self._function("bytes", 2)
+        entry, argument = f.parameters
+        shape = f.load(argument, ARRAY_EXTENTS)
+        size = f.variable(f.load(entry, 7 * WORD))
+        with f.counting(f.load(entry, 3 * WORD)) as axis:
+            size.set(size.now * f.load(shape + (axis << 3)))
+        f.ret(size.now)
+        return f
+
+    def _apart(self) -> Function:
+        """(control, arguments): 1 where no array that the plan may write shares memory with another
+        one, else 0. All are known to be contiguous.
+        """
+        f = self._function("apart", 2)
+        control, arguments = f.parameters
+        table, count = f.load(control, Control.PARAMETERS), f.load(control, Control.PARAMETER_COUNT)
+
+        def array(index: Word) -> tuple[Word, Word, Flag]:
+            entry = table + index * (PARAMETER_WORDS * WORD)
+            is_array = f.load(entry).equals(PARAMETER_KINDS.index("array"))
+            return entry, f.load(arguments + (index << 3)), is_array
+
+        with f.counting(count) as one:
+            entry, argument, is_array = array(one)
+            with f.when(is_array & (f.load(entry, 4 * WORD) & WRITEABLE).differs(0)):
+                first = f.load(argument, ARRAY_DATA)
+                end = first + f.call(self.bytes, entry, argument)
+                with f.counting(count) as other:
+                    entry, argument, is_array = array(other)
+                    with f.when(is_array & other.differs(one)):
+                        start = f.load(argument, ARRAY_DATA)
+                        behind = start + f.call(self.bytes, entry, argument)
+                        self._refuse(f, (first < behind) & (start < end))
+        f.ret(1)
+        return f
 
     def _lend(self) -> Function:
         """(state, frame): note the addresses of the arrays that the plan may write."""
@@ -393,7 +434,11 @@ class Boundary:
         with f.when(f.call(self.bind, control, arguments, frame).equals(0), likely=False):
             f.call(self.finish, state)
             f.ret(self._shared(f, mismatch))
-        f.call(self.lend, state, frame)
+        with f.when(f.load(control, Control.LENT_COUNT).differs(0)):
+            with f.when(f.call(self.apart, control, arguments).equals(0), likely=False):
+                f.call(self.finish, state)
+                f.ret(self._shared(f, mismatch))
+            f.call(self.lend, state, frame)
         thread = f.c("PyEval_SaveThread")
         status = f.call(self.run, state)
         f.c("PyEval_RestoreThread", thread, returns=VOID)

@@ -145,9 +145,10 @@ def _parameter_table(parameters: Sequence[boundary.Parameter]) -> tuple[Any, lis
             wanted = parameter.extents or (None,) * parameter.ndim
             extents = np.array([-1 if n is None else n for n in wanted], np.int64)
             kept += [descr, extents]
-            row[:7] = (
+            row[:] = (
                 fields.PARAMETER_KINDS.index("array"), id(np.ndarray), id(descr), parameter.ndim,
                 order | fields.ALIGNED | writeable, extents.ctypes.data, parameter.order == "F",
+                descr.itemsize,
             )  # fmt: skip
         elif isinstance(parameter, boundary.ObjectParameter):
             kept.append(parameter.value)
