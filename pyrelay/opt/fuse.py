@@ -24,17 +24,19 @@ from pyrelay.opt import places
 from pyrelay.opt.grouping import Grouping
 from pyrelay.opt.scalars import scalar_lets
 from pyrelay.opt.storage import uses_linearly, with_copies
+from pyrelay.opt.stores import stores_of
 
 
 def fuse(module: Module) -> Module:
     """The module with its computations grouped into kernel calls."""
     functions = {
-        name: replace(f, body=_fuse_body(f.body)) for name, f in module.functions.items()
+        name: replace(f, body=_fuse_body(f.body, stores_of(f)))
+        for name, f in module.functions.items()
     }
     return Module(functions, module.entry)
 
 
-def _fuse_body(body: Block) -> Block:
+def _fuse_body(body: Block, stores: frozenset[Let]) -> Block:
     scalar = scalar_lets(body)
     separate = _Separate()
     visited: list[Block] = []
@@ -68,7 +70,8 @@ def _fuse_body(body: Block) -> Block:
         ]
         kept = {new for new, old in zip(lets, block.lets, strict=True) if old in scalar}
         grouping = Grouping(
-            lets, block, kept, extents, separate.sources, contents, unchanged[block]
+            lets, block, kept, extents, separate.sources, contents, unchanged[block],
+            {new for new, old in zip(lets, block.lets, strict=True) if old in stores},
         )
         done[block] = grouping.block()
     return done[body]

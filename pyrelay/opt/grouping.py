@@ -6,8 +6,7 @@ as kernel calls. How groups are found is said in `fuse.py`.
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
 
 from pyrelay.ir import walk
@@ -37,6 +36,7 @@ from pyrelay.opt.shapes import (
 )
 from pyrelay.opt.slices import Slices, kept_axes, slices_of
 from pyrelay.opt.storage import CHEAP, uses_linearly
+from pyrelay.opt.stores import Order
 from pyrelay.records import dataclass
 
 #: Instructions of the plan, unless they stand inside a loop or branch that becomes a kernel.
@@ -83,19 +83,23 @@ class Grouping:
     copies   variables that stand for a copy of another one.
     contents what the blocks inside read and do.
     unchanged what the loop around the block, if there is one, does not change.
+    stores   the Lets that write arrays which the caller sees if the program raises (`stores.py`).
     """
 
     def __init__(
         self, lets: Sequence[Let], block: Block, scalar: set[Let], extents: Mapping[Var, Let],
         copies: Mapping[Atom, Atom], contents: Contents,
-        unchanged: frozenset[Atom] = frozenset(),
+        unchanged: frozenset[Atom] = frozenset(), stores: Set[Let] = frozenset(),
     ) -> None:
         self.lets, self.source, self.scalar, self.extents = lets, block, scalar, extents
         self.copies, self.unchanged = copies, unchanged
         self.position = {out: k for k, let in enumerate(lets) for out in let.outs}
         self.reads = [tuple(copies.get(a, a) for a in reads_of(let, contents)) for let in lets]
         self.effects = [contents.effect(let.rhs) for let in lets]
-        self.effectful = [k for k, e in enumerate(self.effects) if e is not Effect.PURE]
+        self.order = Order(
+            [k for k, e in enumerate(self.effects) if e is not Effect.PURE],
+            [k for k, let in enumerate(lets) if let in stores],
+        )
         self.groups: list[_Group | None] = [None] * len(lets)
         self.copied: dict[int, tuple[_Group, ...]] = {}
         self.uses: list[list[_Use]] = [[] for _ in lets]
@@ -477,11 +481,12 @@ class Grouping:
 
     def _keeps_order(self, k: int, group: _Group) -> bool:
         """Whether a Let may run as late as the group: effects and updates stay in order."""
-        if self.effects[k] is not Effect.PURE:
-            first = bisect.bisect_right(self.effectful, k)
-            last = bisect.bisect_right(self.effectful, group.runs_at)
-            if any(self.groups[e] is not group for e in self.effectful[first:last]):
-                return False
+        if not self.order.keeps(k, group.runs_at, lambda e: self.groups[e] is group, group.scalar):
+            return False
+        if self.order.raises_at(k) and not group.scalar and self.lets[k] not in self.scalar and any(
+            self.order.stores_at(m) for m in group.members
+        ):
+            return False  # it would raise when a part is stored
         for atom in self.reads[k]:
             if not is_array(atom):
                 continue
@@ -565,3 +570,4 @@ class Grouping:
             yield kernel_call(members, outs, {**self.copies, **copies})
         else:
             yield kernel_call(members, outs, self.copies)
+
