@@ -41,7 +41,7 @@ from pyrelay.opt.hoist import hoist
 from pyrelay.opt.inline import inline
 from pyrelay.opt.levels import levels
 from pyrelay.opt.ranges import ranges
-from pyrelay.opt.recognise import recognise
+from pyrelay.opt.recognise import plain, recognise
 from pyrelay.opt.rows import rows
 from pyrelay.opt.simplify import simplify
 from pyrelay.opt.stacks import stacks
@@ -71,7 +71,7 @@ def derivatives(module: Module) -> Module:
 #: What follows `infer`.
 STAGES = (
     Stage("grad", (inline, ranges, *CLEAN, recognise, hoist, levels, derivatives), "infer", "grad"),
-    Stage("optimise", (inline, ranges, *CLEAN, hoist, rows, *CLEAN), "grad", "optimise"),
+    Stage("optimise", (plain, inline, ranges, *CLEAN, hoist, rows, *CLEAN), "grad", "optimise"),
     Stage("fuse", (attention, dots, stacks, fuse), "fuse", "fuse"),
 )
 

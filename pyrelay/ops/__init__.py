@@ -6,6 +6,7 @@ Importing this package registers all of them in `pyrelay.ir.op.OPS`.
     special                         likewise: the gamma function and its kin
     shape  index                    elements moved, chosen, replaced
     reduce                          many elements to one, and running sums
+    normalised                      softmax and its logarithms, with derivatives of their own
     contract  convolution           products of matrices and of images
     linalg  fourier                 decompositions, transforms, by NumPy
     program                         extents, checks, tapes: what programs need besides numbers
@@ -25,6 +26,7 @@ from pyrelay.ops import (
     index,
     linalg,
     logic,
+    normalised,
     program,
     reduce,
     shape,
@@ -33,5 +35,5 @@ from pyrelay.ops import (
 
 __all__ = [
     "arithmetic", "contract", "convolution", "fourier", "functions", "host", "index", "linalg",
-    "logic", "program", "reduce", "shape", "special",
+    "logic", "normalised", "program", "reduce", "shape", "special",
 ]

@@ -179,6 +179,12 @@ def _axes_of_operand(batch: Batch, call: OpCall) -> Sequence[Handle]:
     return (batch.op(call.op.name, batch.one(call.args[0]), **attrs),)
 
 
+def _given(batch: Batch, call: OpCall) -> Sequence[Handle]:
+    rank = _type(call.args[0]).rank
+    attrs = {**call.attrs, "axes": tuple(a % rank + 1 for a in call.attrs["axes"])}
+    return (batch.op(call.op.name, *map(batch.all, call.args), **attrs),)
+
+
 def _position(batch: Batch, call: OpCall) -> Sequence[Handle]:
     (x,) = call.args
     if len(call.attrs["axes"]) == 1:
@@ -313,6 +319,7 @@ _RULES: dict[str, _Rule] = {
         ("squeeze", "sum", "prod", "max", "min", "any", "all", "cumsum", "cumprod"),
         _axes_of_operand,
     ),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), _given),
     **dict.fromkeys(("argmax", "argmin"), _position),
     "transpose": _transpose,
     "slice": _slice,
