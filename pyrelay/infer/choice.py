@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import constants
 from pyrelay.infer import values as V
-from pyrelay.infer.characters import code_of
 from pyrelay.infer.effects import emit_raise, raise_where
 from pyrelay.infer.handling import catches
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.open_keys import is_open, key_of
+from pyrelay.infer.open_keys import is_open, key_of, note
 from pyrelay.infer.operators import compare, raised
 from pyrelay.infer.truth import truth
 from pyrelay.ir import types
@@ -61,6 +61,7 @@ def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> 
 def lookup(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
     """`d[key]` of a dict."""
     content: Mapping[Any, V.Value] = it.content(ref.root)
+    note(ref, key, it)
     if chooses(it, content, key):
         def missing() -> V.Value:
             emit_raise(it, KeyError, (key,))
@@ -115,31 +116,32 @@ def has_key(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
     from pyrelay.infer.operators import either
 
     content = it.content(ref.root)
-    whole = isinstance(key, V.Tuple) and ref.root.made is not None and is_open(it, key)
-    if not whole and not _is_open(it, key):
+    note(ref, key, it)
+    if not _is_open(it, key):
         return V.Known(it.static(key, "the key") in content)
-    if ref.root.made is not None:
-        it.program.open_keys.add(ref.root.made)
     found: V.Value = V.Known(False)
     for known in content:
-        if _same_sort(known, key) or (whole and isinstance(known, tuple)):
+        if _same_sort(known, key):
             found = either(it, found, truth(it, compare(it, "==", key, V.Known(known))))
     return found
 
 
 def _is_open(it: Interpreter, key: V.Value) -> bool:
-    """True for a number, or a character, whose value only the running program knows."""
-    if isinstance(key, V.Text):
-        return code_of(key) is not None
+    """True for a key whose value only the running program knows."""
+    if isinstance(key, (V.Text, V.Tuple)):
+        return is_open(key)
     if not isinstance(key, V.Scalar):
         return False
     return key.extent is None or it.program.guards.fix(key.extent) is None
 
 
 def _same_sort(known: Any, key: V.Value) -> bool:
-    """Whether a key of a dict and one of the running program are both numbers, or both strings."""
+    """Whether a key of a dict and one of the running program are both numbers, strings or tuples.
+    """
     if isinstance(key, V.Text):
         return isinstance(known, str)
+    if isinstance(key, V.Tuple):
+        return isinstance(known, tuple)
     return types.of_scalar(known) is not None
 
 
@@ -176,6 +178,9 @@ def _choose_item(
 
     raise_where(it, outside.atom, IndexError, V.Known(f"{kind} index out of range"))
     checked = it.emit("where", index < 0, index + count, index)
+    if all(isinstance(v, V.Known) and types.of_scalar(v.value) is None for v in items):
+        known = [v.value for v in items]  # type: ignore[union-attr]
+        return constants.chosen(it, known, it.result(checked))
     if count > MOST_BRANCHES and all(V.number_type(v) is not None for v in items):
         return _in_array(it, items, it.result(checked))
 

@@ -272,6 +272,8 @@ class Encoder:
 
     def _from_union(self, value: V.Union, layout: Layout) -> None:
         """A value that is already one of several cases: select by its tag, case by case."""
+        if self._constants(value, layout):
+            return
         parts: list[Encoder] = []
         for case in value.possible:
             others = {k: tag for k, tag in self.missing.items() if tag is not value.tag}
@@ -290,6 +292,31 @@ class Encoder:
             self.seen |= part.seen
             for key, tag in part.missing.items():
                 self.missing.setdefault(key, value.tag if tag is None else tag)
+
+
+    def _constants(self, value: V.Union, layout: Layout) -> bool:
+        """Write one of several constants: a tag alone. False for other values or layouts."""
+        if not isinstance(layout, LUnion) or any(True for _ in _keys(layout)):
+            return False
+        numbers: dict[int, int] = {}
+        for k in value.alive:
+            case = value.cases[k]
+            if not isinstance(case, V.Known) or case.value is UNREAD:
+                return False
+            numbers[k] = case_index(case, layout, self.heap)
+            if not isinstance(layout.cases[numbers[k]], LKnown):
+                return False
+        (_, first), *others = numbers.items()
+        tag: Atom = value.tag
+        if any(k != n for k, n in numbers.items()):
+            tag = constant(first)
+            for k, number in others:
+                test = self.builder.call(OPS["equal"], value.tag, k)
+                tag = self.builder.call(OPS["where"], test, number, tag).atom
+        self.atoms.append(self.builder.cast(tag, types.i64, weak=True))
+        for case_layout in layout.cases:
+            self.absent(case_layout)
+        return True
 
 
 def _met_again(span: Span | None) -> UnsupportedOperationError:
@@ -402,6 +429,8 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
             if window is None or window.form != form:
                 return False
             return fits(V.ArrayRef(value.root, (), ty), base, heap)
+        case LNode(("text", function, *_)) if isinstance(value, V.Known) and function is chr:
+            return isinstance(value.value, str) and len(value.value) == 1
         case LNode(head, children):
             return head_of(value) == head and all(
                 fits(v, c, heap) for v, c in zip(children_of(value), children, strict=True)

@@ -256,6 +256,8 @@ class _Merge:
         try:
             return joiner.content(root.kind, a, b)
         except L.JoinError:
+            if root.made is not None:  # made as a table, it could have any keys
+                self.it.program.open_keys.add(root.made)
             raise V.NeedsSplitting(self.it.varied(root, self.it.builder.span)) from None
 
     def finish(self, test: Atom) -> list[V.Value]:

@@ -30,6 +30,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.handling import certain
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
+from pyrelay.infer.open_keys import note
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute, distribute_all, sample
 from pyrelay.ir.nodes import UNSET
@@ -68,7 +69,7 @@ def _acting_by_case(
     def over_cases(it: Interpreter, args: Args, attrs: Any) -> list[V.Value] | None:
         for k in positions:
             value = args[k]
-            if isinstance(value, V.Union):
+            if isinstance(value, V.Union) and not (k == 1 and _takes_cases(it, args[0], value)):
                 return distribute_all(
                     it, value,
                     lambda c, k=k: over_cases(it, _with(it, args, k, c), attrs) or [],  # type: ignore[misc]
@@ -80,6 +81,13 @@ def _acting_by_case(
         return result
 
     return over_cases
+
+
+def _takes_cases(it: Interpreter, obj: V.Value, key: V.Value) -> bool:
+    """Whether an object takes a key that is one of several cases as it is: by a method of its own.
+    """
+    note(obj, key, it)
+    return isinstance(obj, V.Ref) and obj.cls is not None
 
 
 def _starred_by_case(

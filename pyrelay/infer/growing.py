@@ -211,12 +211,30 @@ def cast_rows(builder: Builder, content: V.Growing, template: L.Layout) -> V.Gro
         around = content.rows[0].type.shape[:lead]  # type: ignore[union-attr]
     rows: list[Atom] = []
 
+    def fill(new: L.Layout, *room: Extent) -> None:
+        for leaf in L.template_types(new):
+            shape = tuple(_known_outside(d) for d in leaf.shape)
+            rows.append(builder.full(0, (*around, *room, *shape), leaf.dtype).atom)
+
     def convert(old: L.Layout, new: L.Layout) -> None:
         match old, new:
             case (L.LKnown(v), _) if v is UNREAD and not isinstance(new, L.LKnown):
-                for leaf in L.template_types(new):  # no list has such items yet
-                    shape = tuple(_known_outside(d) for d in leaf.shape)
-                    rows.append(builder.full(0, (*around, 0, *shape), leaf.dtype).atom)
+                fill(new, 0)  # no list has such items yet
+            case _, L.LUnion(cases) if old != new:
+                numbers = L.cases_in(old, new)
+                assert numbers is not None
+                olds = dict(zip(
+                    numbers, old.cases if isinstance(old, L.LUnion) else (old,), strict=True
+                ))
+                if isinstance(old, L.LUnion):
+                    rows.append(_renumbered(builder, next(own), numbers))
+                else:
+                    rows.append(builder.full(numbers[0], around, types.i64).atom)
+                for k, case in enumerate(cases):
+                    if k in olds:
+                        convert(olds[k], case)
+                    else:
+                        fill(case)
             case L.LPlace(_, "list", _, L.LGrown(x)), L.LPlace(_, "list", _, L.LGrown(y)):
                 rows.append(next(own))
                 convert(x, y)
@@ -229,12 +247,38 @@ def cast_rows(builder: Builder, content: V.Growing, template: L.Layout) -> V.Gro
 
     if isinstance(content.template, L.LKnown) and content.template.value is UNREAD:
         around = (*around[: len(content.prefix)],)
+    elif not content.rows:
+        around = (_room(builder, content),)
     convert(content.template, template)
     template = coding.typed_by_rows(template, rows, lead)
     same = len(rows) == len(content.rows) and all(map(operator.is_, rows, content.rows))
     if same and template == content.template:
         return content
     return replace(content, rows=tuple(rows), template=template)
+
+
+def _renumbered(builder: Builder, tags: Atom, numbers: Sequence[int]) -> Atom:
+    """The tags of a union's cases as they are numbered in another one."""
+    if all(k == number for k, number in enumerate(numbers)):
+        return tags
+    result = builder.handle(tags)
+    for k, number in enumerate(numbers):
+        test = builder.call(OPS["equal"], tags, k)
+        result = builder.call(OPS["where"], test, number, result)
+    return builder.cast(result.atom, types.i64)
+
+
+def _room(builder: Builder, content: V.Growing) -> Extent:
+    """How many items a list has whose items have no leaves, and so no rows."""
+    match content.count:
+        case V.Known(count):
+            return int(count)
+        case V.Scalar(_, None, extent) if extent is not None:
+            return extent
+        case V.Scalar(_, atom) if atom is not None:
+            _, (room,) = builder.call(OPS["as_extent"], atom, name="n")
+            return room  # type: ignore[no-any-return]
+    raise AssertionError(content.count)
 
 
 def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:

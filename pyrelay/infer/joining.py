@@ -272,7 +272,7 @@ class Joiner:
         cases += [self._alone(new, False) for new in waiting]
         if all(_number_type(c) is not None for c in cases):
             return functools.reduce(self._common, cases)
-        if len(cases) > _MOST_CASES:
+        if sum(not isinstance(case, LKnown) for case in cases) > _MOST_CASES:
             raise JoinError(a, b, "there are too many cases")
         return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
 

@@ -390,7 +390,10 @@ def as_template(layout: Layout) -> Layout:
             case LFixed(V.Ref(root)) if root.kind == "pool":
                 return here
             case LUnion(cases) if not _holds_lists(here):
-                return LUnion(tuple(map(convert, cases)))
+                return LUnion(tuple(
+                    c if isinstance(c, LKnown) and isinstance(c.value, str) else convert(c)
+                    for c in cases
+                ))
             case LPlace(_, "list", _, (LGrown() | LNode(("items", _))) as content):
                 count += 1
                 return LPlace(count, "list", None, inner_list(content))
@@ -439,9 +442,31 @@ def same_structure(a: Layout, b: Layout) -> bool:
             return same_structure(x, y)
         case (LScalar(), LScalar()) | (LPlace(), LPlace()):
             return True
-        case (LNode(_, xs), LNode(_, ys)) | (LUnion(xs), LUnion(ys)):
+        case LNode(_, xs), LNode(_, ys):
             return len(xs) == len(ys) and all(map(same_structure, xs, ys))
+        case _, LUnion():
+            return cases_in(a, b) is not None
     return a == b
+
+
+def cases_in(template: Layout, union: LUnion) -> list[int] | None:
+    """Which cases of a union of templates the cases of another one are, or the one that it is.
+
+    None if some are no case of it.
+    """
+    free = dict(enumerate(union.cases))
+    found = []
+    for case in template.cases if isinstance(template, LUnion) else (template,):
+        fits = (
+            k for k, other in free.items() if same_structure(case, other) and
+            getattr(case, "head", ("",))[:2] == getattr(other, "head", ("",))[:2]
+        )
+        number = next(fits, None)
+        if number is None:
+            return None
+        del free[number]
+        found.append(number)
+    return found
 
 
 # -- describe --------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.characters import code_of
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.open_keys import is_int, is_open
+from pyrelay.infer.open_keys import is_int
 from pyrelay.records import dataclass
 
 
@@ -79,9 +80,17 @@ def _memo(it: Interpreter, function: Any, bound: Sequence[V.Value]) -> Memo | No
     """The table for a call; None if its arguments make no key, or are all known."""
     fixed: list[tuple[int, Any]] = []
     for k, value in enumerate(bound):
-        if is_open(it, value) or is_int(value):
+        if is_int(value) or _is_open(value):
             continue
         if not isinstance(value, V.Known) or not isinstance(value.value, (str, type(None))):
             return None
         fixed.append((k, value.value))
-    return Memo(function, tuple(fixed)) if any(is_open(it, v) for v in bound) else None
+    return Memo(function, tuple(fixed)) if any(map(_is_open, bound)) else None
+
+
+def _is_open(value: V.Value) -> bool:
+    """Whether an argument is known only to the running program, and made of ints and characters."""
+    if isinstance(value, V.Tuple):
+        plain = all(is_int(v) or code_of(v) is not None for v in value.items)
+        return plain and any(map(_is_open, value.items))
+    return not isinstance(value, V.Known) and (is_int(value) or code_of(value) is not None)

@@ -27,7 +27,7 @@ from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.in_python import python_math
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
-from pyrelay.infer.open_keys import key_of
+from pyrelay.infer.open_keys import key_of, note
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -178,6 +178,8 @@ def call(
             args = (V.Tuple(tuple(args)),)
         return names.apply(it, fn, handler, (obj, *args), keywords)
     method = _methods_of(obj)[name]
+    if args:
+        note(obj, args[0], it)
     return names.apply(it, method, method, (obj, *args), keywords)
 
 

@@ -70,6 +70,7 @@ def _load() -> None:
             names_effects,
             names_folds,
             names_iteration,
+            names_keys,
             names_math,
             names_numpy,
             names_operator,

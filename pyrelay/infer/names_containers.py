@@ -13,17 +13,12 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.characters import code_of
 from pyrelay.infer.in_python import containers, heaps
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_builtins import dict_
-from pyrelay.infer.open_keys import is_int
-from pyrelay.infer.operators import binary
-from pyrelay.ir import types
 
 
 def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
@@ -85,37 +80,3 @@ def given_back(it: Interpreter, ref: V.Ref) -> tuple[Callable[..., Any], list[V.
     found = call(it, V.Known(arguments), (ref,), {})
     assert isinstance(found, V.Tuple)
     return made, list(found.items)
-
-
-@handles(containers.hash_of)
-def hash_of(it: Interpreter, key: V.Value) -> V.Value:
-    """A number for an int, or a tuple of them; its low bits differ for keys of any stride."""
-    if isinstance(key, V.Known) and isinstance(key.value, tuple):
-        key = V.Tuple(tuple(map(V.Known, key.value)))
-    if isinstance(key, V.Tuple):
-        mixed: V.Value = V.Known(len(key.items))
-        for part in key.items:
-            code = code_of(part)
-            part = part if code is None else code
-            if not is_int(part):
-                raise _refused(it, part)
-            low = binary(it, "&", mixed, V.Known((1 << 28) - 1))
-            spread = binary(it, "*", low, V.Known(1000003))
-            mixed = binary(it, "^", spread, part)
-    elif is_int(key):
-        mixed = key
-    elif (code := code_of(key)) is not None:
-        mixed = code
-    else:
-        raise _refused(it, key)
-    number = V.Scalar(types.PY_INT, it.builder.cast(it.atom(mixed), types.i64, weak=True))
-    folded = binary(it, "^", number, binary(it, ">>", number, V.Known(17)))
-    return binary(it, "^", folded, binary(it, ">>", folded, V.Known(8)))
-
-
-def _refused(it: Interpreter, key: V.Value) -> errors.PyrelayError:
-    return it.failure(
-        errors.UnsupportedOperationError,
-        f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",
-        notes=("such keys are ints, characters, or tuples of them",),
-    )

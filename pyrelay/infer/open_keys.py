@@ -15,12 +15,51 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
 
-def is_open(it: Interpreter, key: V.Value) -> bool:
-    """Whether a key is known only to the running program: an int, a character, a tuple of them."""
+def is_open(key: V.Value) -> bool:
+    """Whether a key is known only to the running program, and one that a table can hold.
+
+    That is a number, a character, one of several constants, or a tuple of such keys.
+    """
+    return not _is_known(key) and can_be_key(key)
+
+
+def _is_known(key: V.Value) -> bool:
     if isinstance(key, V.Tuple):
-        plain = all(is_int(k) or code_of(k) is not None for k in key.items)
-        return plain and any(is_open(it, k) for k in key.items)
-    return not isinstance(key, V.Known) and (is_int(key) or code_of(key) is not None)
+        return all(map(_is_known, key.items))
+    return isinstance(key, V.Known)
+
+
+def can_be_key(key: V.Value) -> bool:
+    """Whether a table can hold a key: a hashable constant, or what `is_open` tells of."""
+    match key:
+        case V.Known(value):
+            return is_hashable(value)
+        case V.Tuple(items):
+            return all(map(can_be_key, items))
+        case V.Union():
+            return all(map(can_be_key, key.possible))
+    return is_number(key) or code_of(key) is not None
+
+
+def is_hashable(value: Any) -> bool:
+    """Whether Python takes an object as a key."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def is_number(key: V.Value) -> bool:
+    """Whether a value is a real number, Python's or NumPy's."""
+    ty = V.number_type(key)
+    return ty is not None and ty.dtype.kind in "biuf"
+
+
+def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
+    """Note a dict or set of the program that a key is asked of which only the program knows."""
+    if isinstance(ref, V.Ref) and ref.root.made is not None and is_open(key):
+        it.program.open_keys.add(ref.root.made)
 
 
 def is_int(key: V.Value) -> bool:
@@ -35,7 +74,7 @@ def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
     Raises what `Interpreter.static` raises; StaticValueError at once for an argument of a recursive
     function, which would be one function for each key (`Program.keys_known`).
     """
-    if ref.root.made is not None and is_open(it, key):
+    if ref.root.made is not None and is_open(key):
         it.program.open_keys.add(ref.root.made)
         if not it.program.keys_known and _of_recursion(key):
             it.program.keys_wanted = True
@@ -51,7 +90,7 @@ def stored_key(it: Interpreter, ref: V.Ref, key: V.Value) -> Any:
     Of a dict that the program did not make it cannot be an argument of a recursive function: what
     is compiled knows the keys of such a dict.
     """
-    if ref.root.made is None and not it.program.keys_known and is_open(it, key) and (
+    if ref.root.made is None and not it.program.keys_known and is_open(key) and (
         _of_recursion(key)
     ):
         it.program.keys_wanted = True

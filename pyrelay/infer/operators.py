@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import characters, identity, narrowing, protocols, sets, text
+from pyrelay.infer import characters, constants, identity, narrowing, protocols, sets, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -351,6 +351,9 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         found = _contains(it, y, x)
         return found if op == "in" else unary(it, "not", found)
     if isinstance(x, V.Union) or isinstance(y, V.Union):
+        equal = constants.same(it, x, y) if op in ("==", "!=") else None
+        if equal is not None:
+            return equal if op == "==" else unary(it, "not", equal)
         return _over_cases(it, x, y, lambda a, b: compare(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
         return _fold(it, op, x, y)
@@ -415,7 +418,12 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 
 
 def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
-    if isinstance(container, V.Union) or isinstance(item, V.Union):
+    if isinstance(container, V.Ref) and isinstance(item, V.Union):
+        from pyrelay.infer.open_keys import note
+
+        note(container, item, it)
+    whole = isinstance(container, V.Ref) and container.cls is not None
+    if isinstance(container, V.Union) or (isinstance(item, V.Union) and not whole):
         return _over_cases(
             it, container, item, lambda c, i: _contains(it, c, i), lambda c, i: i in c
         )

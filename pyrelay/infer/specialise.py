@@ -491,11 +491,9 @@ def _specialised(
         except V.NeedsIdentity as need:
             refusal = refusal or (need.error if exact else None)
             exact += 1
-            if exact > _MOST_EXACT and refusal is not None:
-                if losing is not None:
-                    return _knowing_it_loses(losing), False
-                raise refusal from None
-            continue
+            if exact <= _MOST_EXACT or refusal is None:
+                continue
+            failure = refusal
         except _NeedsWrites as need:
             losing, raises = need.made, need.raises
             continue
@@ -518,7 +516,7 @@ def _specialised(
             raise (refusal or failure) from None
         refusal = refusal or failure
         tables |= open_keys
-        known, unrolled = {}, frozenset()
+        known, unrolled, exact = {}, frozenset(), 0
         needs += 1
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
 

@@ -15,7 +15,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.handling import catches
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.open_keys import key_of, stored_key
+from pyrelay.infer.open_keys import key_of, note, stored_key
 from pyrelay.infer.operators import (
     binary,
     compare,
@@ -43,9 +43,10 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         return distribute(
             it, obj, lambda case: get_item(it, case, key), lambda c: c[sample(it, key)]
         )
-    if isinstance(key, V.Union):
+    if isinstance(key, V.Union) and not (isinstance(obj, V.Ref) and obj.cls is not None):
         from pyrelay.infer.unions import distribute, sample
 
+        note(obj, key, it)
         return distribute(
             it, key, lambda case: get_item(it, obj, case), lambda c: sample(it, obj)[c]
         )

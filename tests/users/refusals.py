@@ -55,11 +55,6 @@ def local_class(n):
     return n + Pair.first
 
 
-@refuse((X,), "containers that grow")
-def set_of_values(x):
-    return len(set(x))
-
-
 @refuse((X,), "files cannot be opened")
 def context_manager(x):
     with open("data.txt") as handle:

@@ -1,0 +1,111 @@
+"""Hash numbers of the keys of tables (in_python/containers.py).
+
+In: a key: a number, a character, a constant, one of several of these, a tuple of keys. Out: an int;
+keys that Python takes for equal (1 and 1.0, an `IntEnum`'s member and its number) have the same.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import constants
+from pyrelay.infer import values as V
+from pyrelay.infer.characters import code_of
+from pyrelay.infer.in_python import containers
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import handles, keeps_unions
+from pyrelay.infer.open_keys import is_int, is_number
+from pyrelay.infer.operators import binary, number
+from pyrelay.ir import types
+from pyrelay.ir.op import OPS
+
+#: Floats from here on are no longer ints of 64 bits.
+_LARGEST = 2.0**62
+
+
+@keeps_unions
+@handles(containers.hash_of)
+def hash_of(it: Interpreter, key: V.Value) -> V.Value:
+    """A number for a key; its low bits differ for keys of any stride."""
+    mixed = V.Scalar(
+        types.PY_INT, it.builder.cast(it.atom(_number(it, key)), types.i64, weak=True)
+    )
+    folded = binary(it, "^", mixed, binary(it, ">>", mixed, V.Known(17)))
+    return binary(it, "^", folded, binary(it, ">>", folded, V.Known(8)))
+
+
+def _number(it: Interpreter, key: V.Value) -> V.Value:
+    if isinstance(key, V.Union):
+        return _of_cases(it, key)
+    key = number(it, key)
+    if isinstance(key, V.Known) and isinstance(key.value, tuple):
+        key = V.Tuple(tuple(map(V.Known, key.value)))
+    if isinstance(key, V.Tuple):
+        mixed: V.Value = V.Known(len(key.items))
+        for part in key.items:
+            low = binary(it, "&", mixed, V.Known((1 << 28) - 1))
+            spread = binary(it, "*", low, V.Known(1000003))
+            mixed = binary(it, "^", spread, _number(it, part))
+        return mixed
+    code = code_of(key)
+    if code is not None:
+        return code
+    if is_int(key):
+        return key
+    if is_number(key):
+        return _of_float(it, key)
+    if isinstance(key, V.Known) and not isinstance(key.value, (complex, bytearray)):
+        return V.Known(_of_constant(key.value))
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",
+        notes=("such keys are numbers, characters, constants, or tuples of them",),
+    )
+
+
+def _of_cases(it: Interpreter, key: V.Union) -> V.Value:
+    from pyrelay.infer.unions import distribute
+
+    def plain(value: Any) -> bool:
+        return not isinstance(value, (tuple, float)) and code_of(V.Known(value)) is None
+
+    if constants.is_choice(key) and all(plain(c.value) for c in key.possible):  # type: ignore[union-attr]
+        return constants.number_of(it, key, _of_constant)
+    return distribute(it, key, lambda case: _number(it, case))
+
+
+def _of_constant(value: Any) -> int:
+    """The same for constants that are equal, in every process."""
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return ord(text) if len(text) == 1 else zlib.crc32(text.encode("utf-8", "surrogatepass"))
+    shown = f"{type(value).__qualname__}"
+    if isinstance(value, enum.Enum):
+        shown += f".{value.name}"
+    return zlib.crc32(shown.encode())
+
+
+def _of_float(it: Interpreter, key: V.Value) -> V.Value:
+    """The int that a float is; of others, an int made of the part before and behind the point."""
+    b = it.builder
+
+    def as_int(value: Any) -> Any:
+        return b.handle(b.cast(value.atom, types.i64, weak=True))
+
+    x = b.handle(b.cast(it.atom(key), types.f64))
+    size = b.call(OPS["absolute"], x)
+    whole = b.call(OPS["trunc"], x)
+    integral = b.call(OPS["logical_and"], b.call(OPS["equal"], x, whole), size < _LARGEST)
+    scaled = b.call(OPS["where"], size < 1.0, x * 2.0**60, x)
+    scaled = b.call(OPS["where"], size < _LARGEST, scaled, x * 2.0**-963)
+    scaled = b.call(OPS["where"], size <= 1.7e308, scaled, 0.0)  # not of infinities and NaN
+    before = b.call(OPS["trunc"], scaled)
+    behind = as_int((scaled - before) * 2.0**53)
+    mixed = b.call(OPS["bitwise_xor"], as_int(before), behind * 1023)
+    plain = as_int(b.call(OPS["where"], integral, x, 0.0))
+    return it.result(b.call(OPS["where"], integral, plain, mixed))
