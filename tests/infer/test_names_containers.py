@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay import errors
 
 
 def counted(keys):
