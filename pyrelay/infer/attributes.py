@@ -16,7 +16,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import random_state
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import declare, family_of
+from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.objects import is_constant_object, is_writer
@@ -293,7 +293,7 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
                 hints=("use dataclasses.replace(...)",),
             )
         if is_inside(it, value, obj.cls):
-            raise NeedsPool(declare([obj.cls]))
+            raise NeedsPool(EVERYWHERE.declare([obj.cls]))
         put_attribute(it, obj, name, value)
         return
     if isinstance(obj, V.Ref) and obj.cls is not None:
@@ -378,9 +378,9 @@ def construct(
     from pyrelay.infer.building import NeedsPool, build, contents, is_inside
 
     made = _constructed(it, cls, args, keywords)
-    if family_of(cls) is None:
+    if it.program.families.of(cls) is None:
         if any(is_inside(it, part, cls) for part in contents(it, made)):
-            raise NeedsPool(declare([cls]))
+            raise NeedsPool(EVERYWHERE.declare([cls]))
         return made
 
     if isinstance(made, V.Tuple):

@@ -36,7 +36,6 @@ from pyrelay.infer.datatypes import (
     Schema,
     Sort,
     Struct,
-    family_of,
     merged,
 )
 from pyrelay.infer.interpreter import Interpreter
@@ -239,7 +238,7 @@ def _same_count(it: Interpreter, rows: list[Atom], count: Extent) -> tuple[Atom,
 
 def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     """`node.name = value`. Raises NeedsPool if the pool cannot be written or cannot hold it."""
-    family = family_of(node.cls)
+    family = it.program.families.of(node.cls)
     assert family is not None
     if not is_growing(it, node.pool):
         if family in it.pools and it.program.plans[family].unified:
@@ -251,6 +250,10 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
             )
         raise NeedsPool(family, unified=True)
     known = node.schema.of(node.kind)
+    if isinstance(known[name], Array):
+        table, leaf = table_of(node.pool.cls, f"{node.kind}.{name}")
+        if lists.stands_at(it, value, it.content(node.pool.root)[table].root, node.row, leaf):
+            return
     builder = _Node(it, family, node.pool, node.cls)
     own = builder.sort_of(value, expected_fields(node.cls).get(name), name)
     joined = builder.joined(((name, known[name]),), ((name, own),))[0][1]
@@ -296,7 +299,7 @@ def contents(it: Interpreter, value: V.Value) -> Sequence[V.Value]:
 
 def build(it: Interpreter, cls: type, values: dict[str, V.Value]) -> V.Value:
     """A new node. Raises NeedsPool if the pool cannot hold it yet."""
-    family = family_of(cls)
+    family = it.program.families.of(cls)
     assert family is not None
     pool = it.pools.get(family)
     if pool is None:

@@ -211,9 +211,11 @@ class Encoder:
             position = self.read(content.position)
             inner = growing.inner_content(self.builder, owner, content.path, position)
             content = growing.plain(self.builder, inner)
-            content = growing.cast_rows(self.builder, content, layout.template)
+            content = growing.cast_rows(self.builder, content, layout.template, self.bound)
         else:
-            content = growing.fitted(self.builder, self.heap, self.read, root, layout.template)
+            content = growing.fitted(
+                self.builder, self.heap, self.read, root, layout.template, self.bound
+            )
         self.atoms.append(self.builder.cast(self.read(content.count), types.i64, weak=True))
         for row, ty in zip(content.rows, layout.leaves[1:], strict=True):
             self._tensor(row, ty)

@@ -13,16 +13,25 @@ from pyrelay import errors
 from pyrelay.infer import protocols, sets, text, trees
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
+from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.in_python.lists import equal_lists, precedes
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.operators import both, compare, unary
+from pyrelay.infer.operators import both, compare, raised, unary
 from pyrelay.infer.truth import truth
+
+_METHODS = {
+    "==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__",
+}
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y` where not both are numbers or arrays."""
     if isinstance(x, V.Text) or isinstance(y, V.Text):
         return text.compare(it, op, x, y)
+    fields = _fields(x, y, op)
+    if fields is not None:
+        return structures(it, op, *(_tuple_of(it, v, fields) for v in (x, y)))
     if isinstance(x, V.Data) or isinstance(y, V.Data):
         decided = protocols.compare(it, op, x, y)
         if decided is not None:
@@ -35,9 +44,6 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     sets_compared = sets.binary(it, op, x, y)
     if sets_compared is not None:
         return sets_compared
-    fields = _fields(x, y, op)
-    if fields is not None:
-        return structures(it, op, *(_tuple_of(it, v, fields) for v in (x, y)))
     own = protocols.compare(it, op, x, y)
     if own is not None:
         return own
@@ -71,22 +77,36 @@ def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     )
 
 
+def _unordered(op: str, value: V.Value) -> str | None:
+    """The class of an object, by name, if it has no methods that could order it."""
+    cls = value.cls if isinstance(value, V.Ref | V.Data) else None
+    if cls is None or any(
+        getattr(cls, _METHODS[o]) is not getattr(object, _METHODS[o]) for o in (op, _MIRRORED[op])
+    ):
+        return None
+    return cls.__name__
+
+
 def _fields(x: V.Value, y: V.Value, op: str) -> tuple[str, ...] | None:
-    """The fields that a dataclass's generated comparison looks at, None if it has none."""
-    if not (isinstance(x, V.Ref) and isinstance(y, V.Ref) and x.cls is y.cls):
+    """The fields that a dataclass's generated comparison looks at, None if it has none.
+
+    None as well for a class that contains itself, whose leaves it would go down to.
+    """
+    both_objects = isinstance(x, V.Ref | V.Data) and isinstance(y, V.Ref | V.Data)
+    cls: Any = x.cls if both_objects else None  # type: ignore[union-attr]
+    if cls is None or cls is not y.cls or not dataclasses.is_dataclass(cls):  # type: ignore[union-attr]
         return None
-    cls: Any = x.cls
-    if cls is None or not dataclasses.is_dataclass(cls):
+    if EVERYWHERE.of(cls) is not None:
         return None
-    name = {"==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__",
-            ">=": "__ge__"}[op]
-    method = getattr(cls, name, None)
+    method = getattr(cls, _METHODS[op], None)
     if not protocols.is_generated(method):  # inherited from object, or the user's own
         return None
     return tuple(f.name for f in dataclasses.fields(cls) if f.compare)
 
 
 def _tuple_of(it: Interpreter, value: V.Value, names: tuple[str, ...]) -> V.Value:
+    if isinstance(value, V.Data):
+        return V.Tuple(tuple(trees.attribute(it, value, name) for name in names))
     assert isinstance(value, V.Ref)
     content = it.content(value.root)
     return V.Tuple(tuple(content[name] for name in names))
@@ -148,6 +168,10 @@ def _ordered(
         return _ordered(it, op, left[1:], right[1:])
 
     def first() -> V.Value:
+        names = [_unordered(op, v) for v in (left[0], right[0])]
+        if all(names):
+            message = f"{op!r} not supported between instances of {names[0]!r} and {names[1]!r}"
+            raise raised(it, TypeError(message))
         return truth(it, compare(it, op, left[0], right[0]))
 
     if isinstance(same, V.Known):

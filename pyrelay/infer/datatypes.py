@@ -218,12 +218,13 @@ def _holds_none(a: Sort, b: Sort) -> bool:
 
 @dataclass(eq=False)
 class Family:
-    """Classes whose instances contain each other; the kind of a class is its position.
+    """Classes whose instances are nodes of one pool; the kind of a class is its position.
 
-    schemas: those met so far. shapes: the extents of array columns when they last had rows, for
-    pools in which they have none.
+    families: where it is entered. schemas: those met so far. shapes: the extents of array columns
+    when they last had rows, for pools in which they have none.
     """
 
+    families: Families
     classes: list[Any] = field(default_factory=lambda: [type(None)])
     kinds: dict[Any, int] = field(default_factory=lambda: {type(None): NO_NODE})
     schemas: list[Schema] = field(default_factory=list)
@@ -232,11 +233,11 @@ class Family:
     def add(self, cls: type) -> int:
         """The kind of a class, which is entered with the data type it belonged to, if it is new."""
         if cls not in self.kinds:
-            other = _families.get(cls)
+            other = self.families.known(cls)
             for each in [cls] if other is None else other.classes[1:]:
                 self.kinds[each] = len(self.classes)
                 self.classes.append(each)
-                _families[each] = self
+                self.families.entered[each] = self
         return self.kinds[cls]
 
     def schema_for(self, seen: dict[int, tuple[tuple[str, Sort], ...]]) -> Schema:
@@ -285,27 +286,42 @@ class Family:
         return Schema(tuple(self.classes), tuple(fields))
 
 
-_families: dict[type, Family | None] = {}
+@dataclass(eq=False)
+class Families:
+    """Which data type a class belongs to: everywhere, or in one program (`outer` is the former)."""
 
+    outer: Families | None = None
+    entered: dict[type, Family | None] = field(default_factory=dict)
 
-def family_of(cls: type) -> Family | None:
-    """The data type that a class belongs to, None if it does not contain itself."""
-    try:
-        return _families[cls]
-    except KeyError:
-        return _looked_up(cls)
+    def known(self, cls: type) -> Family | None:
+        """The data type that a class was found to belong to so far."""
+        found = self.entered.get(cls)
+        return self.outer.known(cls) if found is None and self.outer is not None else found
 
+    def of(self, cls: type) -> Family | None:
+        """The data type that a class belongs to, None if its objects are records of their own."""
+        if cls in self.entered:
+            return self.entered[cls]
+        return self._looked_up(cls) if self.outer is None else self.outer.of(cls)
 
-def _looked_up(cls: type) -> Family | None:
-    _families[cls] = None
-    if not is_record_class(cls):
-        return None
-    for other in (cls, *_neighbours(cls)):
-        group = recursive_group(other)
-        if cls in group:
-            declare(group)
-            break
-    return _families[cls]
+    def declare(self, classes: Sequence[type]) -> Family:
+        """Make the classes one data type, with those that any of them is known to belong to."""
+        known = [f for f in map(self.known, classes) if f is not None]
+        family = known[0] if known else Family(self)
+        for cls in classes:
+            family.add(cls)
+        return family
+
+    def _looked_up(self, cls: type) -> Family | None:
+        self.entered[cls] = None
+        if not is_record_class(cls):
+            return None
+        for other in (cls, *_neighbours(cls)):
+            group = recursive_group(other)
+            if cls in group:
+                self.declare(group)
+                break
+        return self.entered[cls]
 
 
 def _neighbours(cls: type) -> list[type]:
@@ -316,13 +332,8 @@ def _neighbours(cls: type) -> list[type]:
     return [c for c in vars(module).values() if is_record_class(c)] if module is not None else []
 
 
-def declare(classes: Sequence[type]) -> Family:
-    """Make the classes one data type, with those that any of them is known to belong to."""
-    known = [f for f in map(_families.get, classes) if f is not None]
-    family = known[0] if known else Family()
-    for cls in classes:
-        family.add(cls)
-    return family
+EVERYWHERE = Families()
+"""The classes that contain themselves, by their annotations or by objects that were met."""
 
 
 # -- the sort of a field ---------------------------------------------------------------------------

@@ -305,11 +305,14 @@ class Fixpoint:
             if name.startswith(_FLAG) and old != new
         }
         layouts = []
+        apart: frozenset[V.Root] = frozenset()  # what needs a place, of all that is joined
         for name, old, new, was, now in zip(
             names, self.layouts, back, result.header, result.following, strict=True
         ):
             try:
                 layouts.append(joiner(old, new))
+            except J.NeedsPlace as need:
+                apart |= need.roots
             except L.JoinError as error:
                 raise TypeChanges(
                     name, V.describe(was), V.describe(now), error.what
@@ -319,9 +322,14 @@ class Fixpoint:
             if root not in self.changed:
                 self.changed[root] = entry.content(root)
         for root in self.changed:
-            self.changed[root] = self._join_content(
-                joiner, root, self.changed[root], describer.content(root)
-            )
+            try:
+                self.changed[root] = self._join_content(
+                    joiner, root, self.changed[root], describer.content(root)
+                )
+            except J.NeedsPlace as need:
+                apart |= need.roots
+        if apart:
+            raise J.NeedsPlace(apart)
         outer = self.base.contents.__contains__
         for root in list(self.changed):
             for inner, moved in growing.moving(self.base, root, self.changed[root]).items():

@@ -11,7 +11,7 @@ What Python's list operations mean on such contents stands in lists.py.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from pyrelay.errors import AliasError, Span
@@ -60,9 +60,10 @@ def item_atoms(
 
 
 def from_items(
-    builder: Builder, heap: Heap, read: Read, items: Sequence[V.Value], template: L.Layout
+    builder: Builder, heap: Heap, read: Read, items: Sequence[V.Value], template: L.Layout,
+    bound: Collection[Symbol] | None = None,
 ) -> V.Growing:
-    """The growing content of these items, with no room to spare."""
+    """The growing content of these items, with no room to spare. `bound`: see `fitted`."""
     leaves = tuple(L.template_types(template))
     inner = capacity_leaves(template)
     parts = [item_atoms(builder, heap, read, item, template) for item in items]
@@ -74,7 +75,7 @@ def from_items(
             for atom in column:
                 widest = dims.maximum(widest, atom.type.shape[0])  # type: ignore[union-attr]
             column = [wide(builder, atom, 0, widest) for atom in column]
-        rows.append(_stacked(builder, column, leaf))
+        rows.append(_stacked(builder, column, leaf, bound))
     return V.Growing(
         V.Known(len(items)), tuple(rows), coding.typed_by_rows(template, rows), slots=object()
     )
@@ -129,10 +130,12 @@ def wide(builder: Builder, row: Atom, axis: int, capacity: Extent) -> Atom:
     return padded.atom
 
 
-def _stacked(builder: Builder, items: Sequence[Atom], leaf: TensorType) -> Atom:
+def _stacked(
+    builder: Builder, items: Sequence[Atom], leaf: TensorType, bound: Collection[Symbol] | None
+) -> Atom:
     """The rows of one leaf."""
     if not items:
-        shape = tuple(map(_known_outside, leaf.shape))
+        shape = tuple(_known_outside(d, bound) for d in leaf.shape)
         return builder.full(0, (0, *shape), leaf.dtype).atom
     items = [builder.cast(i, leaf.dtype) for i in items]
     first = items[0]
@@ -150,27 +153,34 @@ def _alike(a: Atom, b: Atom) -> bool:
     return isinstance(a, Const) and isinstance(b, Const) and repr(a.value) == repr(b.value)
 
 
-def _known_outside(extent: Extent) -> Extent:
+def _known_outside(extent: Extent, bound: Collection[Symbol] | None) -> Extent:
     """The extent of items that a list without any will have; 0 where that is not known yet."""
     nothing = dict.fromkeys(dims.symbols(extent), 0)
-    bound = any(s.name == "d" and s.origin is Origin.RUNTIME for s in dims.symbols(extent))
-    return dims.substitute(extent, nothing) if bound else extent
+    unknown = any(
+        s.name == "d" and s.origin is Origin.RUNTIME and (bound is None or s in bound)
+        for s in nothing
+    )
+    return dims.substitute(extent, nothing) if unknown else extent
 
 
 def fitted(
-    builder: Builder, heap: Heap, read: Read, root: V.Root, template: L.Layout
+    builder: Builder, heap: Heap, read: Read, root: V.Root, template: L.Layout,
+    bound: Collection[Symbol] | None = None,
 ) -> V.Growing:
-    """The content of a list as a growing one of this template, which the heap holds from now on."""
+    """The content of a list as a growing one of this template, which the heap holds from now on.
+
+    bound: the symbols of the template that are not bound yet; None if any of joins may be.
+    """
     content = heap.contents[root]
     if not isinstance(content, V.Growing):
         items = content
         _refuse_shared_lists(heap, items, template)
-        content = from_items(builder, heap, read, items, template)
+        content = from_items(builder, heap, read, items, template, bound)
         for k, item in enumerate(items):
             keep(heap, item, root.span)
             moved(heap, root, content, V.Known(k), item)
     else:
-        content = cast_rows(builder, content, template)
+        content = cast_rows(builder, content, template, bound)
     heap.contents[root] = content
     return content
 
@@ -202,7 +212,10 @@ def moved(
             heap.contents[inner.root] = V.Part(owner, position, path, content.slots)
 
 
-def cast_rows(builder: Builder, content: V.Growing, template: L.Layout) -> V.Growing:
+def cast_rows(
+    builder: Builder, content: V.Growing, template: L.Layout,
+    bound: Collection[Symbol] | None = None,
+) -> V.Growing:
     """The content with the leaves of a template that joined its own with others."""
     own = iter(content.rows)
     lead = len(content.prefix) + 1
@@ -213,7 +226,7 @@ def cast_rows(builder: Builder, content: V.Growing, template: L.Layout) -> V.Gro
 
     def fill(new: L.Layout, *room: Extent) -> None:
         for leaf in L.template_types(new):
-            shape = tuple(_known_outside(d) for d in leaf.shape)
+            shape = tuple(_known_outside(d, bound) for d in leaf.shape)
             rows.append(builder.full(0, (*around, *room, *shape), leaf.dtype).atom)
 
     def convert(old: L.Layout, new: L.Layout) -> None:
@@ -408,14 +421,22 @@ def write_row(
     builder: Builder, content: V.Growing, position: Atom, leaves: Sequence[Atom]
 ) -> V.Growing:
     """The content with other leaves in one row."""
+    for k, leaf in enumerate(leaves):
+        content = write_leaf(builder, content, position, k, leaf)
+    return content
+
+
+def write_leaf(
+    builder: Builder, content: V.Growing, position: Atom, column: int, leaf: Atom
+) -> V.Growing:
+    """The content with another leaf in one row of one column."""
     axes = tuple(range(len(content.prefix) + 1))
-    rows = tuple(
-        builder.call(
-            OPS["index_update"], row, leaf, *content.prefix, position, axes=axes
-        ).atom
-        for row, leaf in zip(content.rows, leaves, strict=True)
+    rows = list(content.rows)
+    written = builder.call(
+        OPS["index_update"], rows[column], leaf, *content.prefix, position, axes=axes
     )
-    return replace(content, rows=rows)
+    rows[column] = written.atom
+    return replace(content, rows=tuple(rows))
 
 
 def fit_inner(

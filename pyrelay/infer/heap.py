@@ -8,12 +8,12 @@ contains is settled when it is next read (identity.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import AliasError, Span
-from pyrelay.infer.values import Root
+from pyrelay.infer.values import Ref, Root, Tuple
 from pyrelay.records import dataclass
 
 
@@ -24,6 +24,7 @@ class Items:
     shared: bool = False  # one may be an item in two places
     lent: Span | bool = False  # where a list became an item as a copy
     inner_written: Span | bool = False  # where a list in a list was changed
+    classes: set[type] = field(default_factory=set)  # of objects that are items of lists
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class Heap:
 
     def new(self, root: Root, content: Any) -> Root:
         """Enter a new object."""
+        self._note_items(root, content, 0)
         self.contents[root] = content
         return root
 
@@ -60,6 +62,7 @@ class Heap:
         """Change an object; those that may or may not be the same object become stale."""
         if root.stored and root.kind == "list":
             raise lent_and_changed(span, root.stored)
+        self._note_items(root, content, -1)
         self.contents[root] = content
         self.written[root] = span
         self.stale.pop(root, None)
@@ -70,6 +73,11 @@ class Heap:
                 self.stale[other] = {
                     **{r: s for r, s in earlier.items() if r is not root}, root: span
                 }
+
+    def _note_items(self, root: Root, content: Any, first: int) -> None:
+        """Note the classes of the objects that a list has from this position on."""
+        if root.kind == "list" and isinstance(content, tuple):
+            self.items.classes.update(_classes(content[first:]))
 
     def lend(self, root: Root, span: Span | None) -> None:
         """Note that a list became an item of another one, which has a copy of it."""
@@ -99,6 +107,14 @@ class Heap:
     def changed_since(self, before: Heap) -> list[Root]:
         """Objects of `before` whose content is another one now, oldest first."""
         return [r for r, c in before.contents.items() if self.contents[r] is not c]
+
+
+def _classes(values: Iterable[Any]) -> Iterator[type]:
+    for value in values:
+        if isinstance(value, Tuple):
+            yield from _classes(value.items)
+        elif isinstance(value, Ref) and value.root.kind == "object" and value.cls is not None:
+            yield value.cls
 
 
 def _span(where: Span | bool) -> Span | None:

@@ -86,7 +86,9 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
     if item is not None and present and not it.heap.items.shared:
         span = it.let.span if it.let else None
         leaf = it.builder.handle(value)
-        content = growing.write_row(it.builder, item.content, item.position, [leaf.atom])
+        content = growing.write_leaf(
+            it.builder, item.content, item.position, item.leaf, leaf.atom
+        )
         write_content(it, item.owner, content)
         it.heap.contents[root] = value
         root.item = replace(item, content=content)
@@ -404,10 +406,8 @@ def get_item(
 def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
     """`lst[key] = value`."""
     content = it.content(ref.root)
-    if isinstance(value, V.ArrayRef) and value.root.item is not None and not value.view:
-        item = value.root.item  # `items[k] += x` has written the item already
-        if item.owner is ref.root and item.content is content and item.key is it.atom(key):
-            return
+    if stands_at(it, value, ref.root, key):
+        return
     if isinstance(key, V.Slice):
         from pyrelay.infer.list_slices import set_slice
 
@@ -418,6 +418,16 @@ def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
     moves = bool(growing.inner_lists(content.template))
     write_content(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
     _moved(it, ref, V.Scalar(types.PY_INT, place), value)
+
+
+def stands_at(
+    it: Interpreter, value: V.Value, owner: V.Root, key: V.Value, leaf: int = 0
+) -> bool:
+    """Whether an array is what a list has at `key`: `items[key] += x` has written it already."""
+    item = value.root.item if isinstance(value, V.ArrayRef) and not value.view else None
+    return item is not None and (item.owner, item.content, item.key, item.leaf) == (
+        owner, it.heap.contents.get(owner), it.atom(key), leaf
+    )
 
 
 def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:

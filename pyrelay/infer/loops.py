@@ -456,10 +456,13 @@ class Runner:
     ) -> list[V.Value]:
         """A loop of Core from iteration `start` on. `mixed`: anything may become anything."""
         state = Fixpoint(self, init, start, mixed)
-        for _ in range(_MOST_PASSES):
+        passes = 0
+        while passes < _MOST_PASSES:
+            places = len(state.place_roots)
             done = state.attempt()
             if done is not None:
                 return done
+            passes += len(state.place_roots) == places  # one that finds places gets nearer
         raise self.it.failure(
             errors.TypeMismatchError, "the types that this loop carries never settle"
         )

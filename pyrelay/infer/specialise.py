@@ -23,8 +23,9 @@ from pyrelay.infer import (
     names_containers,
 )
 from pyrelay.infer import values as V
+from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.closing import Close, NeedsApart
-from pyrelay.infer.datatypes import Array, Child, Number, Schema
+from pyrelay.infer.datatypes import EVERYWHERE, Array, Child, Families, Number, Schema
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.handling import with_raised
 from pyrelay.infer.heap import Heap
@@ -57,6 +58,7 @@ class Attempt:
     captured: Sequence[V.NeedsCapture] = ()
     exact: int = 0
     unrolled: frozenset[Let] = frozenset()
+    families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     plans: dict[Any, building.Plan] = field(default_factory=dict)
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
     raises: int = 0
@@ -88,13 +90,19 @@ class Attempt:
     axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
     columns: dict[int, tuple[int, str]] = field(default_factory=dict)
 
+    def listed(self) -> list[type]:
+        """The user's classes of objects in lists that are no nodes of a data type yet."""
+        found = set() if self.outermost is None else self.outermost.items.classes
+        users = [c for c in found if is_record_class(c) and c.__module__.split(".")[0] != "pyrelay"]
+        return [c for c in sorted(users, key=repr) if self.families.of(c) is None]
+
     def run(
         self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
         """Interpret the call and close the module."""
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
-            unrolled=self.unrolled, plans=self.plans, tables=self.tables,
+            unrolled=self.unrolled, families=self.families, plans=self.plans, tables=self.tables,
             open_keys=self.open_keys, remembers=self.remembers, lends=self.lends,
             follows_ops=self.raises > 1, containers=self.containers, keys_known=self.keys_known,
         )
@@ -446,6 +454,7 @@ def _specialised(
     losing: Specialised | None = None  # the program that follows less of what it raises
     raises = 0
     unrolled: frozenset[Let] = frozenset()
+    families = Families(EVERYWHERE)
     plans: dict[Any, building.Plan] = {}
     tables: frozenset[Let] = frozenset()
     open_keys: frozenset[Let] = frozenset()
@@ -457,7 +466,7 @@ def _specialised(
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
         attempt = Attempt(
-            parse, known, captured, exact, unrolled, plans, raises, tables,
+            parse, known, captured, exact, unrolled, families, plans, raises, tables,
             flat=Flattened(apart=apart), entered=entered, lends=lends, memos=memos,
             remembers=remembers, keys_known=keys_known,
         )
@@ -503,6 +512,7 @@ def _specialised(
             failure = need.error
         open_keys |= attempt.open_keys
         keys_wanted |= attempt.keys_wanted
+        listed = attempt.listed()
         if memos:  # the next attempt computes everything anew
             memos, remembers = [], False
         elif keys_wanted and not keys_known and open_keys <= tables:
@@ -510,6 +520,10 @@ def _specialised(
             keys_known, refusal = True, None
         elif attempt.lent and not lends and open_keys <= tables:
             lends = True
+        elif listed and open_keys <= tables:
+            for cls in listed:
+                families.declare([cls])
+            exact = 0
         elif open_keys <= tables:
             if losing is not None:
                 return _knowing_it_loses(losing), False

@@ -22,7 +22,7 @@ from pyrelay.errors import TypeMismatchError
 from pyrelay.infer import columns, random_state
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.code_points import MOST_KNOWN, codes_of
-from pyrelay.infer.datatypes import declare, family_of
+from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.device_arrays import device_array, is_device_array
 from pyrelay.infer.objects import is_constant_object
 from pyrelay.infer.packing import Packer
@@ -101,7 +101,7 @@ def flatten(
                 into.apart = asked
             return (keys, _finish(into))
         except _ContainsItself as found:
-            declare(found.classes)
+            EVERYWHERE.declare(found.classes)
         except _Shared:
             into.apart = asked = columns.ALL_APART
         forget(into, before)
@@ -135,13 +135,13 @@ def _finish(into: Flattened) -> Key:
     while True:  # a data type may turn out to contain another
         groups: dict[Any, list[tuple[Any, str]]] = {}
         for root, name in fresh:
-            groups.setdefault(family_of(type(root)), []).append((root, name))
+            groups.setdefault(EVERYWHERE.of(type(root)), []).append((root, name))
         packers = {family: Packer(family) for family in groups}
         for family, packer in packers.items():
             trees, names = zip(*groups[family], strict=True)
             for root, place in zip(trees, packer.add(trees, names), strict=True):
                 places[id(root)] = packer, place
-        if all(family_of(cls) in packers for cls in {type(root) for root, _ in fresh}):
+        if all(EVERYWHERE.of(cls) in packers for cls in {type(root) for root, _ in fresh}):
             break
     first = len(into.pools)
     numbers: dict[Any, int] = {}
@@ -222,7 +222,7 @@ def _tree(value: Any, into: Flattened, name: str) -> Key:
 def _are_trees(items: list[Any]) -> bool:
     """True for nodes of one data type, all packed together or none."""
     if PackedTree not in map(type, items):
-        found = set(map(family_of, set(map(type, items))))
+        found = set(map(EVERYWHERE.of, set(map(type, items))))
         return len(found) == 1 and None not in found
     together = {id(item.packed) for item in items if type(item) is PackedTree}
     return len(together) == 1 and all(type(item) is PackedTree for item in items)
@@ -255,7 +255,7 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)
-    if isinstance(value, PackedTree) or family_of(type(value)) is not None:
+    if isinstance(value, PackedTree) or EVERYWHERE.of(type(value)) is not None:
         return _tree(value, into, name)
     if isinstance(value, tuple):
         if hasattr(value, "_fields"):

@@ -162,12 +162,22 @@ def _array(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
         made = it.result(it.emit("index", _rows(it, pool, path), row, axes=(0,)))
         if isinstance(made, V.ArrayRef):
             made.root.stored = (it.let.span if it.let else None) or True
+            made.root.item = _item(it, pool, path, row)
         return made
     assert isinstance(column, V.ArrayRef)
     ty = TensorType(column.type.dtype, column.type.shape[1:])
     step = V.ViewStep("index", (row,), _AT_ROW)
     view = V.ArrayRef(column.root, (*column.view, step), ty)
     return view if ty.shape else it.result(it.builder.handle(it.atom(view)))
+
+
+def _item(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Item:
+    """Where a row of a column of new nodes is, as it is now."""
+    from pyrelay.infer.building import table_of
+
+    table, leaf = table_of(pool.cls, path)
+    owner = it.content(pool.root)[table].root
+    return V.Item(owner, row, row, it.content(owner), leaf)
 
 
 def _number(it: Interpreter, pool: V.Ref, path: str, row: Atom, ty: TensorType) -> V.Value:

@@ -63,12 +63,16 @@ class Root:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """An array was read as `owner[key]`, which was at `position` of this content."""
+    """An array was read as `owner[key]`, which was at `position` of this content.
+
+    leaf: which column of the content holds it.
+    """
 
     owner: Root
     key: Atom
     position: Atom
     content: Growing
+    leaf: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pyrelay.errors import TypeMismatchError
-from pyrelay.infer.datatypes import family_of
+from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.packing import Packer
 
 
@@ -22,7 +22,7 @@ class Node:
 
 
 def packer() -> Packer:
-    family = family_of(Node)
+    family = EVERYWHERE.of(Node)
     assert family is not None
     return Packer(family)
 

@@ -32,6 +32,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     library,
     list_arguments,
     list_changes,
+    listed_objects,
     lists,
     managers,
     matrices,
