@@ -79,7 +79,7 @@ def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
 def _unordered(op: str, value: V.Value) -> str | None:
     """The class of an object, by name, if it has no methods that could order it."""
-    cls = value.cls if isinstance(value, V.Ref | V.Data) else None
+    cls: type | None = value.cls if isinstance(value, V.Ref | V.Data) else None
     if cls is None or any(
         getattr(cls, _METHODS[o]) is not getattr(object, _METHODS[o]) for o in (op, _MIRRORED[op])
     ):
@@ -96,7 +96,7 @@ def _fields(x: V.Value, y: V.Value, op: str) -> tuple[str, ...] | None:
     cls: Any = x.cls if both_objects else None  # type: ignore[union-attr]
     if cls is None or cls is not y.cls or not dataclasses.is_dataclass(cls):  # type: ignore[union-attr]
         return None
-    if EVERYWHERE.of(cls) is not None:
+    if EVERYWHERE.of(cls) is not None:  # type: ignore[arg-type]
         return None
     method = getattr(cls, _METHODS[op], None)
     if not protocols.is_generated(method):  # inherited from object, or the user's own
