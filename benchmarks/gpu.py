@@ -1,7 +1,7 @@
 """`make gpu-bench`: programs on a GPU, timed; without one, what they ask of it is counted.
 
 python -m benchmarks.gpu [OUT]   prints a table last; with OUT, a folder, writes gpu.json there,
-                                 and gpu_times.json where there is a GPU
+                                 and gpu_times.json where there is a GPU, after each program
 
 A kernel on a GPU that is not compute-bound lasts as long as its bytes take, so they are what can be
 known beforehand: the bytes that its loads and stores ask for, over the fewest possible, each array
@@ -11,7 +11,9 @@ of a fused group read or written once. Times are those of `gpu_timing`.
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +35,9 @@ from pyrelay.lower.normalise import kernels_only
 from pyrelay.lower.traffic import moved
 from pyrelay.pipeline import lowered
 
+ENOUGH, LIMIT = 480.0, 570.0
+"""Seconds after which no program is begun, and after which all ends."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -44,6 +49,7 @@ class Row:
     products: int
     moved: int
     least: int
+    failed: str = ""
 
 
 def elementwise(x: Any, w: Any, b: Any) -> Any:
@@ -132,11 +138,26 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
+    """A generator of characters that ends when the likeliest one is `stop`."""
+    count = 0
+    while count < 256:
+        state = np.tanh(state @ w)
+        if np.argmax(state @ u) == stop:
+            break
+        count += 1
+    return state, count
+
+
 #: What is timed: the function, the arguments of its gradient or None, arguments.
 TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
     **{
         f"elementwise {n >> 20}M": (elementwise, None, (f32(n), f32(n), f32(n)))
-        for n in (1 << 20, 1 << 24, 1 << 28)
+        for n in (1 << 20, 1 << 24, 1 << 28, 1 << 30)
+    },
+    **{
+        f"softmax {n}x{rows >> 10}k": (softmax, None, (f32(n, rows),))
+        for n, rows in ((1 << 15, 1 << 10), (1 << 12, 1 << 13), (256, 1 << 17))
     },
     "softmax 4096x512": (softmax, None, (f32(4096, 512),)),
     "softmax 512x32768": (softmax, None, (f32(512, 1 << 15),)),
@@ -150,12 +171,28 @@ TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
     "LSTM of 64 steps, 32 wide": (
         lstm, None, (f32(64, 32), f32(32, 128), f32(32, 128), f32(128))
     ),
+    "LSTM of 256 steps, 256 wide": (
+        lstm, None, (f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024))
+    ),
+    "characters, 256 wide": (
+        characters, None, (f32(256), f32(256, 256), f32(256, 96), np.int64(-1))
+    ),
     "attention of 16 heads, 1024 by 64": (attention, None, (f32(16, 1024, 64),) * 3),
     "running sum of 16M": (running_sum, None, (f32(1 << 24),)),
     "gradient of 8192 rows of 30k, 512 wide": (
         picked, 0, (f32(30_000, 512), np.arange(8192) * 7919 % 30_000)
     ),
     "51 operations on 10k": (small_kernels, None, (f32(10_000),)),
+}  # fmt: skip
+
+
+#: Bytes that a program has to move at least, where that is what it lasts as long as.
+LEAST = {
+    **{f"elementwise {n >> 20}M": 16 * n for n in (1 << 20, 1 << 24, 1 << 28, 1 << 30)},
+    **{f"softmax {n}x{m >> 10}k": 8 * n * m
+       for n, m in ((1 << 15, 1 << 10), (1 << 12, 1 << 13), (256, 1 << 17))},
+    "softmax 4096x512": 1 << 24, "softmax 512x32768": 1 << 27, "layer norm 4096x512": 1 << 24,
+    "sum of squares 16M": 1 << 26, "column sums 4096x512": 1 << 23, "running sum of 16M": 1 << 27,
 }  # fmt: skip
 
 
@@ -207,6 +244,9 @@ def table(rows: list[Row]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for r in rows:
+        if r.failed:
+            lines.append(f"| {r.program} | {r.failed} | | | | | |")
+            continue
         ratio = f"{r.moved / r.least:.2f}" if r.least else "-"
         lines.append(
             f"| {r.program} | {r.kernels} | {r.by_blocks} | {r.products} | {r.moved / 1e6:.2f} "
@@ -215,18 +255,46 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def counted() -> list[Row]:
+    """The rows of all programs; what fails is told in its own."""
+    rows = []
+    for name, program in PROGRAMS.items():
+        try:
+            rows.append(measured(name, *program))
+        except Exception as error:
+            rows.append(Row(name, 0, 0, 0, 0, 0, f"{type(error).__name__}: {error}"))
+    return rows
+
+
 def main() -> None:
-    rows = [measured(name, *program) for name, program in PROGRAMS.items()]
+    rows = counted()
     _write("gpu.json", rows)
-    print(table(rows), end="\n\n")
+    print(table(rows), end="\n\n", flush=True)
     try:
         driver = cuda.driver()
     except DeviceError as error:
         print(f"Nothing is timed: {error.message}")
         return
-    found = gpu_timing.timings(sys.modules[__name__], driver.cupy)
-    _write("gpu_times.json", found)
-    print(f"{driver.name}\n\n{gpu_timing.table(found)}")
+    known: list[gpu_timing.Timing] = []
+
+    def note(found: list[gpu_timing.Timing]) -> None:
+        known[:] = found
+        _write("gpu_times.json", found)
+
+    def tell() -> None:
+        print(f"{driver.name}\n\n{gpu_timing.table(known)}", flush=True)
+
+    def give_up() -> None:
+        tell()
+        os._exit(1)
+
+    # A kernel that does not end must not take the other times with it.
+    watch = threading.Timer(LIMIT, give_up)
+    watch.daemon = True
+    watch.start()
+    gpu_timing.timings(sys.modules[__name__], driver.cupy, ENOUGH, note)
+    watch.cancel()
+    tell()
 
 
 def _write(name: str, rows: Sequence[Any]) -> None:

@@ -1,9 +1,11 @@
 """Times on a GPU, where there is one: pyrelay beside CuPy, JAX and PyTorch, as they are installed.
 
 In: the programs of `benchmarks.gpu`. Out: `Timing`s. Arguments lie on the device, and what is timed
-is a run of calls between two events of the stream, the least of several runs. CuPy runs the
-programs as they stand, JAX with its own numpy in the place of NumPy's, PyTorch a version of each
-under torch.compile.
+is a run of calls up to the end of the last one's work, the least of several runs. CuPy runs the
+programs as they stand, JAX with its own numpy in the place of NumPy's, PyTorch a version of each,
+as it is ("torch") and under torch.compile.
+
+What fails is noted beside the others, and so is what there was no time for.
 """
 
 from __future__ import annotations
@@ -11,38 +13,64 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 import pyrelay
 
 ROUNDS, CALLS, WARM = 7, 20, 5
+_ENOUGH = 0.5  # seconds for the runs of one program
+_COPIED = 1 << 29  # bytes
+
+#: The columns, in the order in which they are timed: what takes long to compile comes last.
+LIBRARIES = ("pyrelay", "cupy", "jax", "torch", "torch.compile")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Timing:
-    """A program, and microseconds of a call by library."""
+    """A program; microseconds of a call, or what went wrong, by library.
+
+    first: seconds of pyrelay's first call. compiled: seconds of that in NVRTC. kernels: how many it
+    compiled. rate: bytes that have to be moved in a second, over what a copy moves; 0 if unknown.
+    """
 
     program: str
     microseconds: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    first: float = 0.0
+    compiled: float = 0.0
+    kernels: int = 0
+    rate: float = 0.0
 
 
-def least(call: Callable[[], Any], cupy: Any) -> float:
-    """Microseconds of a call: the least of some runs, each between two events."""
+@dataclass(frozen=True)
+class Job:
+    """A program to be timed with one library: `make` gives the call, which waits for nothing;
+    `wait` waits for what it gave."""
+
+    make: Callable[[], Callable[[], Any]]
+    wait: Callable[[Any], None]
+
+
+def least(call: Callable[[], Any], wait: Callable[[Any], None]) -> float:
+    """Microseconds of a call: the least of some runs."""
     for _ in range(WARM):
-        call()
-    start, end = cupy.cuda.Event(), cupy.cuda.Event()
-    found = []
-    for _ in range(ROUNDS):
-        start.record()
+        wait(call())
+    found: list[float] = []
+    begun = time.perf_counter()
+    while len(found) < ROUNDS and (not found or time.perf_counter() - begun < _ENOUGH):
+        started = time.perf_counter()
         for _ in range(CALLS):
-            call()
-        end.record()
-        end.synchronize()
-        found.append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / CALLS)
-    return float(min(found))
+            given = call()
+        wait(given)
+        found.append((time.perf_counter() - started) * 1e6 / CALLS)
+    return min(found)
 
 
 def rebuilt(module: ModuleType, numpy: Any) -> dict[str, Any]:
@@ -54,47 +82,125 @@ def rebuilt(module: ModuleType, numpy: Any) -> dict[str, Any]:
     return space
 
 
-def timings(module: ModuleType, cupy: Any) -> list[Timing]:
-    """The times of the programs of a module, with what is installed beside CuPy."""
-    found = []
-    for name, (function, argnums, args) in module.TIMED.items():
-        given = [cupy.asarray(a) for a in args]
-        mine = pyrelay.jit(function) if argnums is None else pyrelay.grad(function, argnums)
-        times = {"pyrelay": least(functools.partial(mine, *given), cupy)}
-        if argnums is None:
-            times["cupy"] = least(functools.partial(function, *given), cupy)
-        for library, peer in (("jax", _jax), ("torch", _torch)):
-            if importlib.util.find_spec(library) is not None:
-                call = peer(module, function.__name__, argnums, given)
-                if call is not None:
-                    times[library] = least(call, cupy)
-        found.append(Timing(name, times))
+def timings(
+    module: ModuleType, cupy: Any, seconds: float, note: Callable[[list[Timing]], None]
+) -> list[Timing]:
+    """The times of the programs of a module. `note` is given what is known after each of them."""
+    # JAX would take most of the memory for itself.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    until = time.perf_counter() + seconds
+    found = [Timing(name) for name in module.TIMED]
+    rate = _attempt(lambda: copied(cupy), {}, "copy")
+    for library in LIBRARIES:
+        if library not in ("pyrelay", "cupy") and not _installed(library.partition(".")[0]):
+            continue
+        for timing, (function, argnums, args) in zip(found, module.TIMED.values(), strict=True):
+            if time.perf_counter() > until:
+                timing.errors[library] = "out of time"
+                continue
+            one = functools.partial(
+                _timed, library, module, cupy, function, argnums, args, timing
+            )
+            made = _attempt(one, timing.errors, library)
+            if made is not None:
+                timing.microseconds[library] = made
+                if library == "pyrelay" and rate and argnums is None:
+                    timing.rate = _least_bytes(timing.program, module) / (made * 1e-6) / rate
+            note(found)
     return found
 
 
-def _jax(
-    module: ModuleType, name: str, argnums: Any, given: list[Any]
-) -> Callable[[], Any] | None:
+def copied(cupy: Any) -> float:
+    """Bytes that a copy within the device reads and writes in a second."""
+    source, target = cupy.zeros(_COPIED, np.uint8), cupy.empty(_COPIED, np.uint8)
+    took = least(lambda: cupy.copyto(target, source), lambda _: _wait(cupy))
+    return 2 * _COPIED / (took * 1e-6)
+
+
+def _least_bytes(program: str, module: ModuleType) -> int:
+    counted: dict[str, int] = getattr(module, "LEAST", {})
+    return counted.get(program, 0)
+
+
+def _attempt(work: Callable[[], float], errors: dict[str, str], name: str) -> float | None:
+    try:
+        return work()
+    except Exception as error:  # a row that fails is told, the others go on
+        errors[name] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:200]
+        return None
+
+
+def _timed(
+    library: str, module: ModuleType, cupy: Any, function: Callable[..., Any], argnums: Any,
+    args: tuple[Any, ...], timing: Timing,
+) -> float:
+    given = [on_device(cupy, a) for a in args]
+    match library:
+        case "pyrelay":
+            call = _mine(function, argnums, given, timing, cupy)
+        case "cupy":
+            if argnums is not None:
+                raise NotImplementedError("CuPy has no gradients")
+            call = functools.partial(function, *given)
+        case "jax":
+            return _jax(module, function.__name__, argnums, given)
+        case _:
+            call = _torch(function.__name__, argnums, given, library == "torch.compile")
+    return least(call, lambda _: _wait(cupy))
+
+
+def _wait(cupy: Any) -> None:
+    cupy.cuda.Device().synchronize()
+
+
+def on_device(cupy: Any, array: Any) -> Any:
+    """An argument on the device: small random numbers for zeros, whose values nobody told."""
+    if array.dtype.kind != "f":
+        return cupy.asarray(array)
+    made = cupy.random.random(array.shape, dtype=np.float32)
+    return (made - np.float32(0.5)).astype(array.dtype)
+
+
+def _mine(
+    function: Callable[..., Any], argnums: Any, given: list[Any], timing: Timing, cupy: Any
+) -> Callable[[], Any]:
+    made = pyrelay.jit(function) if argnums is None else pyrelay.grad(function, argnums)
+    before = list(_compilations())
+    started = time.perf_counter()
+    made(*given)
+    _wait(cupy)
+    timing.first = time.perf_counter() - started
+    new = list(_compilations())[len(before) :]
+    timing.compiled, timing.kernels = sum(c.seconds for c in new), sum(c.kernels for c in new)
+    return functools.partial(made, *given)
+
+
+def _compilations() -> Iterator[Any]:
+    from pyrelay.devices import cuda
+
+    yield from cuda.driver().compiler.compilations
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def _jax(module: ModuleType, name: str, argnums: Any, given: list[Any]) -> float:
     jax = importlib.import_module("jax")
     function = rebuilt(module, importlib.import_module("jax.numpy"))[name]
     made = jax.jit(function if argnums is None else jax.grad(function, argnums))
     args = [jax.dlpack.from_dlpack(a) for a in given]
-    # Work of JAX is on a stream of its own, which the events do not see: wait for each call.
-    return lambda: jax.block_until_ready(made(*args))
+    return least(lambda: made(*args), jax.block_until_ready)
 
 
-def _torch(
-    module: ModuleType, name: str, argnums: Any, given: list[Any]
-) -> Callable[[], Any] | None:
+def _torch(name: str, argnums: Any, given: list[Any], compiled: bool) -> Callable[[], Any]:
     torch = importlib.import_module("torch")
-    versions = torch_versions(torch)
-    if name not in versions:
-        return None
+    function = torch_versions(torch).get(name)
+    if function is None:
+        raise NotImplementedError(f"no version of {name} for PyTorch")
     args = [torch.from_dlpack(a) for a in given]
-    if argnums is None:
-        made = torch.compile(versions[name])
-        return lambda: made(*args)
-    made = torch.compile(torch.func.grad(versions[name], argnums))
+    made = function if argnums is None else torch.func.grad(function, argnums)
+    made = torch.compile(made) if compiled else made
     return lambda: made(*args)
 
 
@@ -105,6 +211,20 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
     def perceptron(x: Any, w: Any, v: Any, y: Any) -> Any:
         error = torch.tanh(x @ w) @ v - y
         return (error * error).sum()
+
+    def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+        # cuDNN's order of the gates is another one, its work the same.
+        state = torch.zeros(1, 1, wh.shape[0], device=x.device, dtype=x.dtype)
+        weights = [wx.T.contiguous(), wh.T.contiguous(), b, torch.zeros_like(b)]
+        return torch._VF.lstm(
+            x[:, None], (state, state), weights, True, 1, 0.0, False, False, False
+        )[0][-1, 0]
+
+    def small_kernels(x: Any) -> Any:
+        for _ in range(17):
+            total = (x * x).sum()
+            x = torch.tanh(x) + x / total
+        return x
 
     return {
         "elementwise": lambda x, w, b: torch.tanh(x * w + b) * torch.exp(-x * x),
@@ -117,15 +237,25 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
         "attention": functional.scaled_dot_product_attention,
         "running_sum": lambda x: torch.cumsum(x, 0),
         "picked": lambda table, i: (table[i] * table[i]).sum(),
+        "lstm": lstm,
+        "small_kernels": small_kernels,
     }
 
 
 def table(found: list[Timing]) -> str:
-    """The times as a table of Markdown; cells of what is not installed are empty."""
-    names = list(dict.fromkeys(name for t in found for name in t.microseconds))
-    head = "| microseconds of a call | " + " | ".join(names) + " |"
-    lines = [head, "|---" * (len(names) + 1) + "|"]
+    """The times as a table of Markdown; cells of what is not installed are empty, those of what
+    failed hold a dash, and what failed is told below."""
+    names = [n for n in LIBRARIES if any(n in t.microseconds or n in t.errors for t in found)]
+    head = ["microseconds of a call", *names, "of a copy's rate", "first call s", "NVRTC s"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for timing in found:
-        cells = [f"{timing.microseconds[n]:.1f}" if n in timing.microseconds else "" for n in names]
+        cells = [
+            f"{timing.microseconds[n]:.1f}" if n in timing.microseconds
+            else "-" if n in timing.errors else ""
+            for n in names
+        ]
+        cells += [f"{timing.rate:.2f}" if timing.rate else ""]
+        cells += [f"{timing.first:.2f}", f"{timing.compiled:.2f}"] if timing.first else ["", ""]
         lines.append(f"| {timing.program} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    told = [f"{t.program}, {n}: {what}" for t in found for n, what in t.errors.items()]
+    return "\n".join([*lines, "", *told]) if told else "\n".join(lines)

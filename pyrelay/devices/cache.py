@@ -19,6 +19,7 @@ import hashlib
 import itertools
 import os
 import stat
+import sys
 import threading
 import time
 import warnings
@@ -188,9 +189,13 @@ def _open(directory: str | None, size: int, process: int) -> Cache:
 def _place(directory: str) -> Path:
     if directory:
         return Path(directory).expanduser().absolute()
-    import platformdirs  # here: only the default needs it
-
-    return Path(platformdirs.user_cache_dir("pyrelay", appauthor=False))
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser() / "pyrelay"
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches/pyrelay").expanduser()
+    # The XDG Base Directory Specification: a path that is not absolute is to be ignored.
+    told = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(told if os.path.isabs(told) else "~/.cache").expanduser() / "pyrelay"
 
 
 def _trusted(directory: Path) -> Path | None:

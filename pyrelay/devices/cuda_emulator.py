@@ -10,6 +10,7 @@ under a digest of everything that was compiled. `cuda_emulator_header` says how 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -264,11 +265,11 @@ class EmulatorDriver(Driver):
         if self.recorded is not None:
             raise InvariantError(f"a graph cannot hold {what}.")
 
-    def follow(self, stream: int) -> None:
-        raise InvariantError("the emulator has one stream.")
-
-    def beside(self, array: DeviceArray) -> AbstractContextManager[Any]:
+    def follow(self, array: DeviceArray) -> None:
         raise InvariantError("the emulator takes arrays of the host.")
+
+    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
+        return contextlib.nullcontext()
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         raise InvariantError("the emulator takes arrays of the host.")

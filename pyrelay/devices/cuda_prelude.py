@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from pyrelay.ops.cuda_prelude import CUDA_PRELUDE
 
+STACK = 16384
+"""Bytes of stack that threads with recursive routines have, the last frame's included."""
+
 RECORD = r"""
 // What launches report: kernels write it, the host reads it at the end of a call.
 struct pyrelay_record {
@@ -22,8 +25,11 @@ struct pyrelay_record {
 // Whether an earlier launch has failed: what follows it is not to happen. Programs that cannot fail
 // say so with launch 0, and read no memory. Status 3: the graph with the launch is over.
 __device__ bool pyrelay_over(pyrelay_record *record, i64 launch) {
-    return launch != 0 && record->status != 0 &&
-           (record->launch != launch || record->status == 3);
+    if (launch == 0) return false;
+    const i64 status = *(volatile i64 *)&record->status;
+    if (status == 0) return false;
+    __threadfence();  // what stands beside the status was written before it
+    return *(volatile i64 *)&record->launch != launch || status == 3;
 }
 // True for the thread that may write the values of its failure, and then has to release the record.
 __device__ bool pyrelay_claim(pyrelay_record *record, i64 launch, i64 position, i64 site) {
@@ -93,7 +99,14 @@ template <> struct pyrelay_words<c128> {
 
 // State of a kernel's recursive routines: how deep they are, how often they were entered.
 struct pyrelay_calls { int depth, rounds; i64 launch; };
-"""
+// Whether the routines that are running, whose kernel has its state on the same stack, have used up
+// most of it.
+__device__ bool pyrelay_deep(const pyrelay_calls &calls) {
+    volatile char here = 0;
+    const u64 low = (u64)&here, high = (u64)&calls;
+    return (low < high ? high - low : low - high) > MOST_STACK;
+}
+""".replace("MOST_STACK", str(STACK - 2048))
 
 DEVICE = r"""
 template <class T> using Buffer = T *;

@@ -1,12 +1,11 @@
 """A GPU through CuPy: the driver of `device="cuda"`.
 
 In: nothing. Out: `CupyDriver`. Memory is CuPy's pool's, work goes to the stream that is CuPy's
-current one, or PyTorch's for its arrays; kernels are compiled by NVRTC in one unit per program and
-kept on disk by CuPy.
+current one, or PyTorch's for its arrays; kernels are compiled in one unit per program
+(`cuda_compiler`), products are those of `cublas`.
 
-Used of CuPy are `RawModule`, `cuda.alloc`, `cuda.Stream` and its capture, `cuda.runtime`'s copies,
-and the bindings of cuBLAS. cuBLAS is column-major: a row-major product is that of the transposed
-operands in reverse order.
+Used of CuPy are `cuda.alloc`, `cuda.Stream` and its capture, `cuda.function`, and `cuda.runtime`'s
+copies.
 """
 
 from __future__ import annotations
@@ -14,17 +13,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import itertools
 import re
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from pyrelay import config
-from pyrelay.devices.cuda_prelude import BLOCKS, DEVICE, PRELUDE
+from pyrelay.devices import cublas
+from pyrelay.devices.cuda_compiler import Compiler
+from pyrelay.devices.cuda_prelude import BLOCKS, DEVICE, PRELUDE, STACK
 from pyrelay.devices.driver import (
     ADDRESS,
     UNDEFINED,
@@ -41,9 +42,6 @@ from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.ir.types import DTYPES
 from pyrelay.records import dataclass
 
-#: -fmad=false: products and sums round as in plain Python; what fuses them says so (`fma`).
-OPTIONS = ("-std=c++17", "-fmad=false")
-
 ELEMENT_THREADS = 256
 """Threads of a block whose items are computed one by one, at most."""
 
@@ -53,7 +51,9 @@ WAVES = 32
 _WARP = 32
 _SPINNING = 0.002  # seconds of looking at the stream without a pause
 _PAUSE = 0.0001
-_MOST_CALLS = 64  # of cuBLAS for one stack of products
+_NOT_READY = 600  # cudaErrorNotReady
+_STACK_LIMIT = 0  # cudaLimitStackSize
+_RECURSIVE = "__device__ int routine"
 _MODULE = re.compile(r"^[A-Za-z]\w*")
 
 
@@ -91,7 +91,8 @@ class CupyDriver(Driver):
 
     def __init__(self, cupy: Any) -> None:
         self.cupy, self.runtime = cupy, cupy.cuda.runtime
-        properties = self.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        self.number, self.several = int(cupy.cuda.Device().id), self.runtime.getDeviceCount() > 1
+        properties = self.runtime.getDeviceProperties(self.number)
         told = properties["name"]
         self.name = told.decode() if isinstance(told, bytes) else str(told)
         self.processors = int(properties["multiProcessorCount"])
@@ -100,6 +101,10 @@ class CupyDriver(Driver):
         self.pinned = cupy.cuda.alloc_pinned_memory(8)
         self.stop = np.frombuffer(self.pinned, np.int64, 1)
         self.stop[0] = 0
+        self.compiler = Compiler(cupy)
+        self.blas = _cublas()
+        self.workspaces: dict[int, tuple[int, Any]] = {}  # of captured products, by stream
+        self.capturing = _Capturing()
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -135,12 +140,16 @@ class CupyDriver(Driver):
     def load(self, texts: Sequence[Text]) -> list[Any]:
         if not texts:
             return []
-        module = self.cupy.RawModule(code=unit(texts), options=OPTIONS)
-        try:
-            kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
-        except self.cupy.cuda.compiler.CompileException as error:
-            raise DeviceError("NVRTC does not compile the kernels.", notes=(str(error),)) from error
+        if any(_RECURSIVE in text.source for text in texts):
+            self._deepen()
+        module = self.compiler.module(unit(texts), len(texts))
+        kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
         return [_function(k, text) for k, text in zip(kernels, texts, strict=True)]
+
+    def _deepen(self) -> None:
+        """Give threads the stack that recursion needs, for which no compiler can see the bytes."""
+        if self.runtime.deviceGetLimit(_STACK_LIMIT) < STACK:
+            self.runtime.deviceSetLimit(_STACK_LIMIT, STACK)
 
     def launch(self, function: Function, items: int, words: Sequence[int]) -> None:
         given = iter(words)
@@ -159,10 +168,11 @@ class CupyDriver(Driver):
         function.kernel((min(blocks, self.most_blocks),), (threads,), tuple(arguments))
 
     def wait(self) -> None:
-        stream = self.cupy.cuda.get_current_stream()
+        stream, query = self.cupy.cuda.get_current_stream(), self.runtime.streamQuery
         started = time.perf_counter()
         try:
-            while not stream.done:
+            # Any other answer is an error of the device, which `synchronize` raises.
+            while query(stream.ptr) == _NOT_READY:
                 if time.perf_counter() - started > _SPINNING:
                     time.sleep(_PAUSE)
         except BaseException:
@@ -173,6 +183,7 @@ class CupyDriver(Driver):
             finally:
                 self.stop[0] = 0
             raise
+        stream.synchronize()
 
     @property
     def stream(self) -> int:
@@ -185,59 +196,78 @@ class CupyDriver(Driver):
     # -- products of matrices ------------------------------------------------------------------
 
     def multiply(self, product: Product) -> bool:
-        cublas = _cublas()
-        pieces = list(batches(product))
-        if cublas is None or len(pieces) > _MOST_CALLS:
+        if self.blas is None:
             return False
-        p, dtype = product, product.dtype
-        of_type = {"f32": "R_32F", "f64": "R_64F", "c64": "C_32F", "c128": "C_64F"}[dtype.name]
-        kind = getattr(self.runtime, f"CUDA_{of_type}")
-        how = "64F" if dtype.name in ("f64", "c128") else _PRECISION[
-            config.current().matmul_precision
-        ]
-        compute = getattr(cublas, f"CUBLAS_COMPUTE_{how}")
-        one, zero = np.ones(1, dtype.numpy), np.zeros(1, dtype.numpy)
-        handle = self.cupy.cuda.device.get_cublas_handle()
-        for a, b, c, count, a_stride, b_stride, c_stride in pieces:
-            cublas.gemmStridedBatchedEx(
-                handle, int(p.b_turned), int(p.a_turned), p.n, p.m, p.k, one.ctypes.data,
-                p.b + dtype.size * b, kind, p.b_line, b_stride,
-                p.a + dtype.size * a, kind, p.a_line, a_stride, zero.ctypes.data,
-                p.c + dtype.size * c, kind, p.c_line, c_stride, count, compute,
-                cublas.CUBLAS_GEMM_DEFAULT,
-            )
-        return True
+        precision = config.current().matmul_precision
+        return self.blas.multiply(product, self.stream, precision, self.capturing.workspace)
 
     # -- graphs --------------------------------------------------------------------------------
 
     def capture(self, issue: Callable[[], None]) -> Any:
+        # Products of a graph work in memory of the stream that it is replayed in, where nothing
+        # else runs at the same time.
+        workspace = self._workspace()
         stream = self.cupy.cuda.Stream(non_blocking=True)
         try:
             with stream:
                 stream.begin_capture()
+                self.capturing.workspace = workspace
                 try:
                     issue()
                 except BaseException:
                     with contextlib.suppress(RuntimeError):
                         stream.end_capture()
                     raise
+                finally:
+                    self.capturing.workspace = 0
                 return stream.end_capture()
         except RuntimeError as error:  # the base of the errors of CUDA and cuBLAS
             raise CannotCaptureError from error
+
+    def _workspace(self) -> int:
+        if self.blas is None:
+            return 0
+        if self.stream not in self.workspaces:
+            self.blas.handle()  # made here, since it allocates
+            try:
+                self.workspaces[self.stream] = self.allocate(cublas.WORKSPACE)
+            except OutOfDeviceMemory as error:
+                raise CannotCaptureError from error
+        address, _ = self.workspaces[self.stream]
+        return address
 
     def replay(self, graph: Any) -> None:
         graph.launch()
 
     # -- arrays --------------------------------------------------------------------------------
 
-    def follow(self, stream: int) -> None:
+    def follow(self, array: DeviceArray) -> None:
+        if self.several and array.nbytes:
+            home = int(self.runtime.pointerGetAttributes(array.address).device)
+            if home != self.number:
+                raise DeviceError(
+                    f"an array lies on GPU {home}, and programs run on GPU {self.number}.",
+                    hints=(f"copy it to GPU {self.number}",),
+                )
+        ready = getattr(array.value, "block_until_ready", None)
+        if ready is not None:  # JAX tells no stream
+            ready()
+        stream = array.stream
         # 1 is what the interface calls the default stream, whose handle is 0 as well.
-        if stream in (self.stream, 1 if self.stream == 0 else self.stream):
+        if stream is None or stream in (self.stream, 1 if self.stream == 0 else self.stream):
             return
         event = self.cupy.cuda.ExternalStream(stream).record()
         self.cupy.cuda.get_current_stream().wait_event(event)
 
-    def beside(self, array: DeviceArray) -> AbstractContextManager[Any]:
+    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
+        if self.several and (current := self.runtime.getDevice()) != self.number:
+            raise DeviceError(
+                f"CuPy's current device is GPU {current}, and programs run on GPU {self.number}.",
+                notes=("a process uses the GPU that is current when the first program runs.",),
+                hints=(f"call it inside 'with cupy.cuda.Device({self.number})'",),
+            )
+        if array is None:
+            return contextlib.nullcontext()
         # PyTorch has a current stream of its own, which its arrays do not tell.
         if not type(array.value).__module__.startswith("torch"):
             return contextlib.nullcontext()
@@ -263,8 +293,6 @@ class CupyDriver(Driver):
         home, name = _IMPORTERS.get(found[0] if found else "", ("", ""))
         return getattr(importlib.import_module(home), name)(made) if home else made
 
-
-_PRECISION = {"highest": "32F", "tf32": "32F_FAST_TF32", "bf16": "32F_FAST_16BF"}
 
 #: How libraries other than CuPy take an array over without a copy.
 _IMPORTERS = {
@@ -294,34 +322,12 @@ def _function(kernel: Any, text: Text) -> Function:
     )
 
 
-def batches(product: Product) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-    """A stack of products as stacks along one axis: where each begins in a, b and c, how many
-    products it has, and how far apart they lie; all in elements."""
-    axes = [(extent, a, b) for extent, a, b in product.batch if extent != 1]
-    one = product.m * product.c_line
-    merged: list[tuple[int, int, int]] = []
-    for extent, a, b in reversed(axes):
-        if merged:
-            count, a_step, b_step = merged[-1]
-            if a == count * a_step and b == count * b_step:
-                merged[-1] = (count * extent, a_step, b_step)
-                continue
-        merged.append((extent, a, b))
-    (count, a_step, b_step), *outer = merged or [(1, 0, 0)]
-    places = itertools.product(*(range(extent) for extent, _, _ in reversed(outer)))
-    for number, place in enumerate(places):
-        at = list(zip(reversed(place), outer, strict=True))
-        a_start = sum(k * a for k, (_, a, _) in at)
-        b_start = sum(k * b for k, (_, _, b) in at)
-        yield a_start, b_start, number * count * one, count, a_step, b_step, one
+class _Capturing(threading.local):
+    """What a thread captures now: the address of the workspace of its products, 0 for nothing."""
+
+    workspace = 0
 
 
 @functools.cache
-def _cublas() -> Any:
-    """CuPy's bindings of cuBLAS, None where the library is not installed."""
-    try:
-        from cupy_backends.cuda.libs import cublas
-
-        return cublas if hasattr(cublas, "gemmStridedBatchedEx") else None
-    except ImportError:
-        return None
+def _cublas() -> cublas.Cublas | None:
+    return cublas.load()

@@ -160,12 +160,18 @@ class Driver(ABC):
     # -- arrays --------------------------------------------------------------------------------
 
     @abstractmethod
-    def follow(self, stream: int) -> None:
-        """What comes is to wait for the work that another stream has now."""
+    def follow(self, array: DeviceArray) -> None:
+        """What comes is to wait for the work on an array that its library has begun.
+
+        Raises DeviceError for an array of another device.
+        """
 
     @abstractmethod
-    def beside(self, array: DeviceArray) -> AbstractContextManager[Any]:
-        """Inside, work goes where the library of an array sends its own."""
+    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
+        """Inside, work goes where the library of an array sends its own.
+
+        Raises DeviceError where another device than this one is current.
+        """
 
     @abstractmethod
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:

@@ -99,8 +99,6 @@ class GpuExecutable:
     def call(self, *arguments: Any) -> Any:
         """Run the program."""
         own = next((a for a in arguments if isinstance(a, DeviceArray)), None)
-        if own is None:
-            return self._called(arguments)
         with self.driver.beside(own):
             return self._called(arguments)
 
@@ -178,8 +176,7 @@ class Run(CallMemory):
         for parameter, argument in zip(plan.parameters, arguments, strict=True):
             if isinstance(argument, DeviceArray):
                 like = argument.value if like is None else like
-                if argument.stream is not None:
-                    self.driver.follow(argument.stream)
+                self.driver.follow(argument)
             words += self._taken(parameter, argument, back)
         try:
             found = self.execute(words)

@@ -65,7 +65,8 @@ from pyrelay.lower.reductions import identity
 from pyrelay.ops.scalar import SCALARS
 
 DEEPEST_CALLS = 256
-"""Nested calls of routines; the stack of a GPU's thread is short, and the plan takes over."""
+"""Nested calls of routines; the stack of a GPU's thread is short, and the plan takes over. It takes
+over earlier where that much stack is used up (`cuda_prelude`)."""
 
 _LARGEST_EXPRESSION = 8  # operations in one statement
 
@@ -186,7 +187,7 @@ class _Printer:
         """The function's body, in braces."""
         if self.routine is None:
             return "{\n" + self._kernel() + "}\n"
-        self._line(f"if (++calls.depth > {DEEPEST_CALLS}) return -1;", 1)
+        self._line(f"if (++calls.depth > {DEEPEST_CALLS} || pyrelay_deep(calls)) return -1;", 1)
         self._line("if (pyrelay_stopped(record, calls.rounds)) return 1;", 1)
         for each in self.declared:
             self._line(each, 1)

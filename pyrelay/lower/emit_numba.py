@@ -57,7 +57,6 @@ from pyrelay.lower.kernel import (
     statements,
 )
 from pyrelay.lower.pending import Pending, readers
-from pyrelay.lower.printing import unparse
 from pyrelay.lower.spelling import binding, call, copied, literal, named, spelled
 from pyrelay.ops.scalar import SCALARS
 
@@ -101,7 +100,7 @@ def emit(kernel: Kernel) -> str:
         imports.append(_import("math", numbers))
     if words:
         imports.append(_import(VOCABULARY, words))
-    return unparse(ast.Module([*imports, *declared, *functions], []))
+    return ast.unparse(ast.Module([*imports, *declared, *functions], [])) + "\n"
 
 
 def header(kernel: Kernel) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -74,6 +74,8 @@ class Stream:
 
     def synchronize(self) -> None:
         self.machine.synchronized += 1
+        if self.machine.status:
+            raise RuntimeError("cudaErrorIllegalAddress")
 
     def record(self) -> Any:
         return ("event", self.ptr)
@@ -113,8 +115,8 @@ class ndarray:  # noqa: N801 -- CuPy's name
         return self.view().copy()
 
 
-class RawKernel:
-    """cupy.RawKernel: called with a grid, a block and arguments."""
+class Function:
+    """cupy.cuda.function.Function: called with a grid, a block and arguments."""
 
     def __init__(self, machine: Machine, name: str, source: str) -> None:
         self.machine, self.name, self.source = machine, name, source
@@ -150,10 +152,28 @@ class RawKernel:
         self.machine.do(run)
 
 
+class Module:
+    """cupy.cuda.function.Module."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.found = machine, {}  # type: ignore[var-annotated]
+
+    def load(self, cubin: bytes) -> None:
+        code = cubin.decode()
+        self.found = dict(re.findall(r"namespace unit(\d+) \{\n(.*?)\n\}\n#undef", code, re.DOTALL))
+
+    def get_function(self, name: str) -> Function:
+        source = self.found[name.removeprefix("kernel")].replace(f"void {name}(", "void kernel(")
+        return Function(self.machine, name, source)
+
+
 class Machine:
     """A GPU as CuPy shows it: `cupy` is the module."""
 
-    def __init__(self, memory_bytes: int = 2**62) -> None:
+    def __init__(self, memory_bytes: int = 2**62, devices: int = 1) -> None:
+        self.number_of, self.number, self.home = devices, 0, 0
+        self.status = 0  # of the stream, as cudaStreamQuery answers
+        self.limits = {0: 1024}
         self.memory = cuda_emulator.EmulatorDriver()
         self.limit = memory_bytes
         self.null = Stream(self, 0)
@@ -164,25 +184,30 @@ class Machine:
         self.units: list[str] = []
         self.waited: list[Any] = []  # a stream and the event that it waits for
         self.replays = self.synchronized = 0
-        device = SimpleNamespace(id=0)
+        device = SimpleNamespace(id=0, compute_capability="90")
         runtime = SimpleNamespace(
-            getDeviceCount=lambda: 1, memcpyHostToDevice=H2D, memcpyDeviceToHost=D2H,
+            getDeviceCount=lambda: self.number_of, memcpyHostToDevice=H2D, memcpyDeviceToHost=D2H,
             getDeviceProperties=lambda k: {"name": b"Fake GPU", "multiProcessorCount": 2},
             memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
             streamSynchronize=lambda stream: self.null.synchronize(),
-            CUDA_R_32F=0, CUDA_R_64F=1, CUDA_C_32F=4, CUDA_C_64F=5,
+            streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
+            deviceGetLimit=self.limits.get, deviceSetLimit=self.limits.__setitem__,
+            pointerGetAttributes=lambda address: SimpleNamespace(device=self.home),
         )  # fmt: skip
         self.cupy = SimpleNamespace(
             ndarray=ndarray, asarray=lambda array: array, copyto=self.copyto,
-            ascontiguousarray=lambda array: self.array(array.get()), RawModule=self.module,
+            ascontiguousarray=lambda array: self.array(array.get()), __version__="fake",
             cuda=SimpleNamespace(
                 runtime=runtime, alloc=self.alloc, Device=lambda: device,
+                function=SimpleNamespace(Module=lambda: Module(self)),
                 ExternalStream=lambda ptr: Stream(self, ptr),
                 alloc_pinned_memory=self.pinned, Stream=lambda non_blocking: Stream(self, 7),
                 get_current_stream=lambda: self.streams[-1],
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
-                compiler=SimpleNamespace(CompileException=CompileException),
-                device=SimpleNamespace(get_cublas_handle=lambda: 1234),
+                compiler=SimpleNamespace(
+                    CompileException=CompileException, compile_using_nvrtc=self.compile,
+                    nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
+                ),
             ),
         )
 
@@ -208,17 +233,13 @@ class Machine:
         pinned = type("Pinned", (type(made),), {"ptr": self.memory.stop_word})
         return pinned.from_buffer(made)
 
-    def module(self, code: str, options: Sequence[str] = ()) -> Any:
-        self.units.append(code)
-        assert code.startswith("\n".join((PRELUDE, DEVICE, BLOCKS)))
-        found = dict(re.findall(r"namespace unit(\d+) \{\n(.*?)\n\}\n#undef", code, re.DOTALL))
-
-        def get_function(name: str) -> RawKernel:
-            number = name.removeprefix("kernel")
-            source = found[number].replace(f"void {name}(", "void kernel(")
-            return RawKernel(self, name, source)
-
-        return SimpleNamespace(get_function=get_function)
+    def compile(
+        self, source: str, options: Any, arch: Any, filename: str, *, cache_in_memory: bool
+    ) -> tuple[bytes, None]:
+        """cupy.cuda.compiler.compile_using_nvrtc; machine code is the text itself."""
+        self.units.append(source)
+        assert source.startswith("\n".join((PRELUDE, DEVICE, BLOCKS)))
+        return source.encode(), None
 
     def do(self, work: Any) -> None:
         """Work of the current stream: done now, or captured."""
@@ -238,36 +259,71 @@ class Machine:
         self.do(lambda: ctypes.memset(address, value, nbytes))
 
 
+HANDLE = 1234
+TYPES = {0: "f4", 1: "f8", 2: "f2", 4: "c8", 5: "c16"}
+
+
 class Cublas:
-    """cuBLAS: column-major, as its manual says."""
+    """The library cuBLAS: column-major, as its manual says; every function answers 0."""
 
-    CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_64F = 68, 70
-    CUBLAS_COMPUTE_32F_FAST_16BF, CUBLAS_COMPUTE_32F_FAST_TF32 = 75, 77
-    CUBLAS_GEMM_DEFAULT = -1
-
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.stream, self.workspace = machine, None, 0  # type: ignore[var-annotated]
         self.calls: list[tuple[int, int]] = []  # products, kind of arithmetic
+        self.cublasGemmStridedBatchedEx = Foreign(self._gemm)
+        self.cublasCreate_v2 = Foreign(self._create)
+        self.cublasSetStream_v2 = Foreign(self._set_stream)
+        self.cublasSetWorkspace_v2 = Foreign(self._set_workspace)
 
-    def gemmStridedBatchedEx(  # noqa: N802 -- cuBLAS' name
+    def _create(self, place: Any) -> None:
+        assert self.machine.captured is None
+        place._obj.value = HANDLE
+
+    def _set_stream(self, handle: int, stream: int) -> None:
+        assert (handle, stream) == (HANDLE, self.machine.streams[-1].ptr)
+        self.workspace = 0  # as cublasSetStream does
+
+    def _set_workspace(self, handle: int, address: int, nbytes: int) -> None:
+        assert nbytes <= self.machine.memory.sizes[address]
+        self.workspace = address
+
+    def _gemm(
         self, handle: int, turn_a: int, turn_b: int, m: int, n: int, k: int, alpha: int, a: int,
         a_kind: int, lda: int, a_stride: int, b: int, b_kind: int, ldb: int, b_stride: int,
         beta: int, c: int, c_kind: int, ldc: int, c_stride: int, count: int, compute: int,
         algorithm: int,
     ) -> None:
-        assert handle == 1234
+        assert handle == HANDLE
         assert a_kind == b_kind == c_kind
-        dtype = np.dtype({0: "f4", 1: "f8", 4: "c8", 5: "c16"}[a_kind])
-        assert np.frombuffer(ctypes.string_at(alpha, dtype.itemsize), dtype)[0] == 1
-        assert np.frombuffer(ctypes.string_at(beta, dtype.itemsize), dtype)[0] == 0
+        dtype = np.dtype(TYPES[a_kind])
+        scale = np.dtype("f4") if dtype.itemsize == 2 else dtype
+        assert np.frombuffer(ctypes.string_at(alpha, scale.itemsize), scale)[0] == 1
+        assert np.frombuffer(ctypes.string_at(beta, scale.itemsize), scale)[0] == 0
         assert lda >= (k if turn_a else m)
         assert ldb >= (n if turn_b else k)
         assert ldc >= m
+        assert (self.workspace != 0) == (self.machine.captured is not None)
         self.calls.append((count, compute))
-        for number in range(count):
-            x = _columns(a, number * a_stride, (k, m) if turn_a else (m, k), lda, dtype)
-            y = _columns(b, number * b_stride, (n, k) if turn_b else (k, n), ldb, dtype)
-            z = _columns(c, number * c_stride, (m, n), ldc, dtype)
-            z[...] = (x.T if turn_a else x) @ (y.T if turn_b else y)
+
+        def run() -> None:
+            for number in range(count):
+                x = _columns(a, number * a_stride, (k, m) if turn_a else (m, k), lda, dtype)
+                y = _columns(b, number * b_stride, (n, k) if turn_b else (k, n), ldb, dtype)
+                z = _columns(c, number * c_stride, (m, n), ldc, dtype)
+                z[...] = (x.T if turn_a else x) @ (y.T if turn_b else y)
+
+        self.machine.do(run)
+
+
+class Foreign:
+    """A function of a library, as ctypes has it."""
+
+    def __init__(self, meaning: Any) -> None:
+        self.meaning, self.argtypes = meaning, ()  # type: ignore[var-annotated]
+
+    def __call__(self, *arguments: Any) -> int:
+        assert len(self.argtypes) in (0, len(arguments))
+        self.meaning(*arguments)
+        return 0
 
 
 def _columns(address: int, start: int, shape: tuple[int, int], line: int, dtype: Any) -> Any:

@@ -25,8 +25,9 @@ from pyrelay.devices import (
     cuda_scans,
     cuda_scatters,
 )
+from pyrelay.devices.cuda_compiler import OPTIONS
 from pyrelay.devices.cuda_library import TARGET
-from pyrelay.devices.cupy_driver import OPTIONS, unit
+from pyrelay.devices.cupy_driver import unit
 from pyrelay.devices.driver import Text
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.errors import PyrelayError

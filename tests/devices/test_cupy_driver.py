@@ -13,7 +13,7 @@ import pytest
 
 import pyrelay
 from pyrelay import config
-from pyrelay.devices import cuda, cupy_driver
+from pyrelay.devices import cublas, cuda, cupy_driver
 from pyrelay.devices.driver import Product
 from pyrelay.errors import AliasError, DeviceError, InvalidValueError
 from pyrelay.ir.types import DTYPES, f32
@@ -32,9 +32,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 @pytest.fixture
-def cublas(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Cublas:
-    made = Cublas()
-    monkeypatch.setattr(cupy_driver, "_cublas", lambda: made)
+def library(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Cublas:
+    made = Cublas(machine)
+    monkeypatch.setattr(cuda.driver(), "blas", cublas.Cublas(made))
     return made
 
 
@@ -269,16 +269,82 @@ def test_out_of_memory_says_what_was_asked_and_what_is_held(
 def test_kernels_that_run_long_are_stopped_by_a_signal(machine: Machine) -> None:
     driver = cupy_driver.CupyDriver(machine.cupy)
 
-    def interrupted() -> bool:
+    def interrupted() -> int:
         raise KeyboardInterrupt
 
-    machine.null.__class__ = type("Busy", (type(machine.null),), {
-        "done": property(lambda self: interrupted(), lambda self, value: None),
-    })
+    machine.cupy.cuda.runtime.streamQuery = lambda stream: interrupted()
     with pytest.raises(KeyboardInterrupt):
         driver.wait()
     assert machine.synchronized == 1  # after the word that stops it is set
     assert driver.stop[0] == 0
+
+
+@needs_compiler
+def test_an_error_of_the_device_is_raised_where_the_host_waits(machine: Machine) -> None:
+    machine.status = 700  # and for ever: no work of the stream will be done
+    with pytest.raises(RuntimeError, match="IllegalAddress"):
+        pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
+
+
+@needs_compiler
+def test_machine_code_is_kept_on_disk_for_other_processes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shifted(x: Any) -> Any:
+        return x * 0.5 + 3.25
+
+    x = np.arange(4.0)
+    assert pyrelay.jit(shifted, device="cuda")(x).tolist() == shifted(x).tolist()
+    assert len(machine.units) == 1
+    again = Machine()
+    with installed(again, monkeypatch):
+        assert pyrelay.jit(shifted, device="cuda")(x).tolist() == shifted(x).tolist()
+        assert [c.seconds for c in cuda.driver().compiler.compilations] == [0.0]
+    assert again.units == []
+
+
+@needs_compiler
+def test_recursion_has_the_stack_that_it_needs(machine: Machine) -> None:
+    def climbed(n: Any) -> Any:
+        return n if n < 2 else climbed(n - 1) + climbed(n - 2)
+
+    assert machine.limits == {0: 1024}
+    found = pyrelay.jit(lambda x: climbed(x[0]) * x, device="cuda")(np.array([7, 2]))
+    assert found.tolist() == [91, 26]
+    assert machine.limits == {0: 16384}
+
+
+@needs_compiler
+def test_programs_stay_on_the_gpu_that_they_began_on(
+    monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None]
+) -> None:
+    machine = Machine(devices=2)
+    with installed(machine, monkeypatch):
+        function = pyrelay.jit(lambda x: x + 1.0, device="cuda")
+        assert function(machine.array(np.ones(2))).get().tolist() == [2.0, 2.0]
+        machine.home = 1
+        with pytest.raises(DeviceError) as elsewhere:
+            function(machine.array(np.ones(2)))
+        golden("errors/device_array_of_another_gpu.txt", str(elsewhere.value))
+        machine.home, machine.number = 0, 1
+        with pytest.raises(DeviceError) as other:
+            function(np.ones(2))
+        golden("errors/device_another_is_current.txt", str(other.value))
+
+
+@needs_compiler
+def test_arrays_of_jax_are_waited_for_since_they_tell_no_stream(machine: Machine) -> None:
+    waited: list[bool] = []
+
+    class Array(ndarray):
+        def block_until_ready(self) -> None:
+            waited.append(True)
+
+    given = machine.array(np.ones(3))
+    made = Array(given.shape, given.dtype, given.data)
+    made.stream = None
+    assert pyrelay.jit(lambda x: x + 1.0)(made).get().tolist() == [2.0] * 3
+    assert waited == [True]
 
 
 # -- products of matrices ------------------------------------------------------------------------
@@ -288,7 +354,7 @@ def test_kernels_that_run_long_are_stopped_by_a_signal(machine: Machine) -> None
 @pytest.mark.parametrize(
     "dtype", [np.float32, pytest.param(np.complex128, marks=pytest.mark.slow)]
 )
-def test_products_are_cublas_without_copies(cublas: Cublas, machine: Machine, dtype: Any) -> None:
+def test_products_are_cublas_without_copies(library: Cublas, machine: Machine, dtype: Any) -> None:
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(5, 7)).astype(dtype), rng.normal(size=(7, 3)).astype(dtype)
 
@@ -299,38 +365,70 @@ def test_products_are_cublas_without_copies(cublas: Cublas, machine: Machine, dt
     close = 1e-5 if np.finfo(dtype).bits == 32 else 1e-13
     for mine, theirs in zip(found, products(a, b), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=close)
-    assert len(cublas.calls) >= 4
+    assert len(library.calls) >= 4
 
 
 @needs_compiler
 def test_stacks_of_products_are_one_call_where_they_lie_evenly(
-    cublas: Cublas, machine: Machine
+    library: Cublas, machine: Machine
 ) -> None:
     rng = np.random.default_rng(2)
     a, b, c = rng.normal(size=(2, 3, 4, 5)), rng.normal(size=(2, 3, 5, 6)), rng.normal(size=(5, 6))
     function = pyrelay.jit(lambda a, b: a @ b, device="cuda")
     np.testing.assert_allclose(function(a, b), a @ b)
-    assert [count for count, _ in cublas.calls] == [6]
+    assert [count for count, _ in library.calls] == [6]
     np.testing.assert_allclose(function(a, c), a @ c)
-    assert [count for count, _ in cublas.calls[1:]] == [6]
+    assert [count for count, _ in library.calls[1:]] == [6]
     np.testing.assert_allclose(function(a, b[:, :1]), a @ b[:, :1])
-    assert [count for count, _ in cublas.calls[2:]] == [3, 3]
+    assert [count for count, _ in library.calls[2:]] == [3, 3]
 
 
 @needs_compiler
 @pytest.mark.parametrize(("precision", "kind"), [("highest", 68), ("tf32", 77), ("bf16", 75)])
 def test_the_precision_of_products_is_a_setting(
-    cublas: Cublas, machine: Machine, precision: str, kind: int
+    library: Cublas, machine: Machine, precision: str, kind: int
 ) -> None:
     with config.override(matmul_precision=precision):
         pyrelay.jit(lambda a: a @ a, device="cuda")(np.ones((2, 2), np.float32))
         pyrelay.jit(lambda a: a @ a, device="cuda")(np.ones((2, 2)))
-    assert [how for _, how in cublas.calls] == [kind, 70]
+    assert [how for _, how in library.calls] == [kind, 70]
+
+
+@needs_compiler
+def test_graphs_hold_products_too(library: Cublas, machine: Machine) -> None:
+    def layers(x: Any, w: Any) -> Any:
+        return np.tanh(np.tanh(x @ w) @ w) @ w
+
+    x, w = np.linspace(-1, 1, 6).reshape(2, 3), np.linspace(0, 1, 9).reshape(3, 3)
+    function = pyrelay.jit(layers)
+    given = machine.array(x), machine.array(w)
+    issued = []
+    for _ in range(4):
+        np.testing.assert_allclose(function(*given).get(), layers(x, w), rtol=1e-13)
+        issued.append(len(library.calls))
+    assert issued[0] == 3
+    assert issued[-1] == issued[-2]  # nothing is issued by a replay
+    assert machine.replays >= 2
+    assert all(count == 1 for count, _ in library.calls)
+
+
+@needs_compiler
+def test_lines_are_told_as_cublas_wants_them(library: Cublas, machine: Machine) -> None:
+    blas = cuda.driver().blas
+    assert blas is not None
+    address = machine.array(np.ones(8, np.float32)).data.ptr
+    broadcast = Product(f32, address, address, address, 2, 2, 2, False, False, 0, 2, 2, ())
+    assert not blas.multiply(broadcast, 0, "highest", 0)
+    assert not blas.multiply(
+        Product(f32, address, address, address, 2**31, 1, 1, False, False, 1, 1, 1, ()),
+        0, "highest", 0,
+    )
+    assert library.calls == []
 
 
 def test_stacks_that_lie_unevenly_are_taken_apart() -> None:
     def pieces(*batch: tuple[int, int, int]) -> list[tuple[int, ...]]:
-        return list(cupy_driver.batches(
+        return list(cublas.batches(
             Product(f32, 0, 0, 0, 2, 3, 4, False, False, 4, 3, 3, batch)
         ))  # fmt: skip
 

@@ -29,14 +29,19 @@ from tests.programs import PROGRAMS, Program
 def _missing() -> str:
     """Why there is no GPU; empty if there is one."""
     try:
-        cuda.driver()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of CuPy, when it is imported
+            cuda.driver()
     except DeviceError as error:
         return str(error.message)
     return ""
 
 
 MISSING = _missing()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
+pytestmark = [
+    pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING),
+    pytest.mark.filterwarnings("default"),  # of CuPy, PyTorch, JAX
+]
 CALLS = [pytest.param(p, k, id=f"{p.name}-{k}") for p in PROGRAMS for k in range(len(p.inputs))]
 
 
@@ -120,3 +125,93 @@ def test_arrays_of_torch_go_in_and_come_out_without_copies() -> None:
 def test_out_of_memory_is_a_memory_error() -> None:
     with pytest.raises(MemoryError, match="for an array of"):
         pyrelay.jit(lambda n: np.zeros(n * 10**9), device="cuda")(4000)
+
+
+def test_arrays_of_jax_go_in_and_come_out_without_copies() -> None:
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.arange(6, dtype="float32").reshape(2, 3)
+    y = pyrelay.jit(lambda x: 2.0 * x + x.sum())(x)
+    assert isinstance(y, jax.Array)
+    np.testing.assert_array_equal(np.asarray(y), 2 * np.arange(6.0).reshape(2, 3) + 15)
+
+
+def test_graphs_with_products_are_replayed() -> None:
+    import cupy
+
+    def layers(x: Any, w: Any) -> Any:
+        return np.tanh(np.tanh(x @ w) @ w) @ w
+
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(8, 16)), rng.normal(size=(16, 16))
+    function, given = pyrelay.jit(layers), (cupy.asarray(x), cupy.asarray(w))
+    for _ in range(4):
+        np.testing.assert_allclose(function(*given).get(), layers(x, w), rtol=1e-10)
+
+
+def test_numbers_below_the_normal_ones_are_kept() -> None:
+    x = np.array([1e-40, 3e-45, -2e-39], np.float32)
+    found = pyrelay.jit(lambda x: x * np.float32(0.5) + x, device="cuda")(x)
+    np.testing.assert_array_equal(found, x * np.float32(0.5) + x)
+
+
+def test_recursion_of_one_thread_is_as_deep_as_pythons() -> None:
+    def depth(n: Any) -> Any:
+        return 0 if n == 0 else 1 + depth(n - 1)
+
+    found = pyrelay.jit(lambda x: depth(x[0]) + x, device="cuda")(np.array([600, 1]))
+    assert found.tolist() == [1200, 601]
+
+
+def test_ctrl_c_ends_a_kernel_that_loops() -> None:
+    import _thread
+    import threading
+
+    def endless(x: Any) -> Any:
+        k = 0
+        while x[k % 2] > 0:
+            k += 2
+        return k
+
+    function = pyrelay.jit(endless, device="cuda")
+    assert function(np.array([-1.0, 1.0])) == 0
+    threading.Timer(1.0, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        function(np.array([1.0, 1.0]))
+    assert function(np.array([-1.0, 1.0])) == 0
+
+
+def test_two_threads_run_programs_at_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def layers(x: Any, w: Any) -> Any:
+        return np.tanh(np.tanh(x @ w) @ w).sum(axis=1)
+
+    function = pyrelay.jit(layers, device="cuda")
+    rng = np.random.default_rng(0)
+    w, xs = rng.normal(size=(16, 16)), rng.normal(size=(40, 8, 16))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: function(x, w), xs))
+    for x, mine in zip(xs, found, strict=True):
+        np.testing.assert_allclose(mine, layers(x, w), rtol=1e-10)
+
+
+def test_arrays_without_elements_and_without_axes() -> None:
+    function = pyrelay.jit(lambda x: (x * 2.0, x.sum()), device="cuda")
+    for x in (np.zeros((0, 3)), np.zeros(0), np.array(1.5), np.ones((3, 1))):
+        doubled, total = function(x)
+        np.testing.assert_array_equal(doubled, x * 2.0)
+        assert total == x.sum()
+    for x, y in ((np.zeros((3, 0)), np.zeros((0, 2))), (np.zeros((0, 3)), np.zeros((3, 2)))):
+        np.testing.assert_array_equal(pyrelay.jit(lambda a, b: a @ b, device="cuda")(x, y), x @ y)
+
+
+def test_arrays_that_do_not_begin_at_whole_packs() -> None:
+    import cupy
+
+    flat = cupy.arange(103, dtype=cupy.float32)
+    function = pyrelay.jit(lambda x, y: x * 2 + y)
+    for start in range(5):
+        x, y = flat[start : start + 97], flat[5 - start : 102 - start]
+        np.testing.assert_array_equal(function(x, y).get(), (x * 2 + y).get())
+    gaps = flat[::2]
+    np.testing.assert_array_equal(function(gaps, gaps).get(), (gaps * 3).get())
