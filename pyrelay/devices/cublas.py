@@ -30,7 +30,7 @@ _DEFAULT_ALGORITHM = -1
 _TYPES = {"f16": 2, "bf16": 14, "f32": 0, "f64": 1, "c64": 4, "c128": 5}
 _COMPUTE_32F, _COMPUTE_64F = 68, 70
 _FAST = {"highest": _COMPUTE_32F, "tf32": 77, "bf16": 75}
-_SCALES = {
+_SCALES: dict[str, Any] = {
     "f32": (ctypes.c_float * 2)(1.0, 0.0), "f64": (ctypes.c_double * 2)(1.0, 0.0),
     "c64": (ctypes.c_float * 4)(1.0, 0.0, 0.0, 0.0),
     "c128": (ctypes.c_double * 4)(1.0, 0.0, 0.0, 0.0),

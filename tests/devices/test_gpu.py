@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import copy
+import os
+import signal
+import subprocess
+import sys
+import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,22 +168,41 @@ def test_recursion_of_one_thread_is_as_deep_as_pythons() -> None:
     assert found.tolist() == [1200, 601]
 
 
-def test_ctrl_c_ends_a_kernel_that_loops() -> None:
-    import _thread
-    import threading
+ENDLESS = """\
+import numpy as np, pyrelay
 
-    def endless(x: Any) -> Any:
-        k = 0
-        while x[k % 2] > 0:
-            k += 2
-        return k
+def endless(x):
+    k = 0
+    while x[k % 2] > 0:
+        k += 2
+    return k
 
-    function = pyrelay.jit(endless, device="cuda")
+function = pyrelay.jit(endless, device="cuda")
+assert function(np.array([-1.0, 1.0])) == 0
+print("ready", flush=True)
+try:
+    function(np.array([1.0, 1.0]))
+except KeyboardInterrupt:
     assert function(np.array([-1.0, 1.0])) == 0
-    threading.Timer(1.0, _thread.interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt):
-        function(np.array([1.0, 1.0]))
-    assert function(np.array([-1.0, 1.0])) == 0
+    print("stopped", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_kernel_that_loops(tmp_path: Path) -> None:
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, str(script)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    with process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(2)
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=60)[0] == "stopped\n"
+        finally:
+            process.kill()
 
 
 def test_two_threads_run_programs_at_once() -> None:
