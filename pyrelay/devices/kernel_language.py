@@ -63,11 +63,13 @@ SHORT_NAMES: dict[str, types.Type] = {
 class Intrinsic(types.Callable, types.Opaque):
     """A function of the kernel language: a rule that types it and a function that emits it.
 
-    It is its own numba type, so that neither typing nor lowering has anything to search.
+    It is its own numba type, so that neither typing nor lowering has anything to search. `apart`:
+    it gives the address of memory that nothing else of the kernel gives an address of.
     """
 
-    def __init__(self, name: str, rule: Rule, emit: Emit) -> None:
+    def __init__(self, name: str, rule: Rule, emit: Emit, apart: bool = False) -> None:
         self.rule = rule
+        self.apart = apart
         self.emit = emit
         self.spelling = name
         super().__init__(f"intrinsic {name}")
@@ -88,13 +90,13 @@ class Intrinsic(types.Callable, types.Opaque):
         return self
 
 
-def define(name: str, rule: Rule, emit: Emit) -> Intrinsic:
+def define(name: str, rule: Rule, emit: Emit, apart: bool = False) -> Intrinsic:
     """A new intrinsic called ``name``.
 
     ``rule(argument types) -> result type or None``; ``emit(builder, type of the first argument,
     *llvm values) -> llvm value`` (``None`` where the result is ``void``).
     """
-    return Intrinsic(name, rule, emit)
+    return Intrinsic(name, rule, emit, apart)
 
 
 def fixed(result: types.Type, *arguments: types.Type) -> Rule:
@@ -124,10 +126,29 @@ class _Distinct(llvm_values.MDValue):
         operands = ", ".join(each.get_reference() for each in self.operands)
         buf += (f"distinct !{{ {operands} }}", "\n")
 
+    # It may be among its own operands.
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
 
 def distinct_metadata(module: llvm.Module) -> _Distinct:
     """A new, empty, distinct metadata node."""
     return _Distinct(module, [], str(len(module.metadata)))
+
+
+def alias_scopes(module: llvm.Module, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+    """For each of some arrays that share no memory: the metadata `alias.scope` and `noalias`."""
+    domain = distinct_metadata(module)
+    domain.operands = (domain,)
+    scopes = {}
+    for name in names:
+        scopes[name] = scope = distinct_metadata(module)
+        scope.operands = (scope, domain)
+    found = {}
+    for name in names:
+        others = [scopes[other] for other in names if other != name]
+        found[name] = module.add_metadata([scopes[name]]), module.add_metadata(others)
+    return found
 
 
 #: The loops that an access promises to be parallel in: all, those without a loop inside.

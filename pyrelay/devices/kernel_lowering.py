@@ -5,10 +5,11 @@ bytecode analysis, type inference and lowering of control flow; its two contexts
 ones that know intrinsics and operators only, and its pass manager, wrappers and code libraries,
 which cost more than the kernel, are left out.
 
-Every loop's back edge carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the
-access groups of ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers
-whose addresses are plain integers, the same buffer read and written included. Loops around
-other loops leave out those that are parallel in innermost loops only.
+Accesses of arrays that lie apart carry ``alias.scope`` and ``noalias``. Every loop's back edge
+carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the access groups of
+``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers whose addresses
+are plain integers, the same buffer read and written included. Loops around other loops leave out
+those that are parallel in innermost loops only.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from pyrelay.devices.kernel_language import (
     WORD,
     Intrinsic,
     access_group,
+    alias_scopes,
     distinct_metadata,
 )
 from pyrelay.devices.kernel_operators import OPERATORS
@@ -148,11 +150,49 @@ class _Lower(lowering.Lower):
 
     def pre_lower(self) -> None:
         super().pre_lower()
+        self._find_arrays()
         self._offsets = {block: offset for offset, block in self.blocks.items()}
         loops = compute_cfg_from_blocks(self.blocks).loops().values()
         around = {other.header for each in loops for other in loops
                   if each is not other and each.header in other.body}  # fmt: skip
         self._innermost = {each.header for each in loops} - around
+
+    def _find_arrays(self) -> None:
+        """The names of addresses of arrays that lie apart, and what accesses of them carry."""
+        self._sources: dict[str, Any] = {}
+        for block in self.blocks.values():
+            for each in block.find_insts(ir.Assign):
+                name = each.target.name
+                self._sources[name] = None if name in self._sources else each.value
+        origins = {name: self._origin(name) for name in self._sources}
+        calls = {
+            name: value for name, value in self._sources.items()
+            if isinstance(value, ir.Expr) and value.op == "call"
+        }
+        apart = [
+            name for name, value in calls.items()
+            if getattr(self.typeof(value.func.name), "apart", False)
+        ]
+        scopes = alias_scopes(self.module, apart) if len(apart) > 1 else {}
+        self._scopes = {name: scopes[o] for name, o in origins.items() if o in scopes}
+
+    def _origin(self, name: str) -> str:
+        """The name that one is a copy of."""
+        while isinstance(value := self._sources.get(name), ir.Var):
+            name = value.name
+        return name
+
+    def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
+        scope = self._scopes.get(expr.args[0].name) if expr.args else None
+        if scope is None:
+            return super()._lower_call_normal(fnty, expr, signature)
+        block, before = self.builder.block, len(self.builder.block.instructions)
+        result = super()._lower_call_normal(fnty, expr, signature)
+        for made in block.instructions[before:]:
+            if isinstance(made, (llvm.LoadInstr, llvm.StoreInstr)):
+                made.set_metadata("alias.scope", scope[0])
+                made.set_metadata("noalias", scope[1])
+        return result
 
     def lower_inst(self, inst: Any) -> None:
         super().lower_inst(inst)

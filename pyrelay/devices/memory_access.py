@@ -5,6 +5,8 @@ dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
 
     param_T(block, k)             parameter k of the kernel's block, from its bit pattern
     param_extent(block, k)        the same for an i64 that is not negative
+    param_apart(block, k)         the same for the address of an array that shares no memory with
+                                  the other arrays that are so called, or with local ones
     load_T(address, i)            element i, where no other iteration of any loop around the load
     store_T(address, i, value)    writes it: the promise by which loops are vectorised
     load_inner_T, store_inner_T   the same promise for the innermost loops only
@@ -155,6 +157,10 @@ def _emit_extent(b: llvm.IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
 
 
 param_extent = define("param_extent", fixed(_I64, _I64, _I64), _emit_extent)
+param_apart = define(
+    "param_apart", fixed(_I64, _I64, _I64), lambda b, _, block, k: _parameter(b, block, k),
+    apart=True,
+)
 
 
 def _from_word(b: llvm.IRBuilder, ty: types.Type, word: Any) -> Any:
@@ -211,7 +217,7 @@ def _local(name: str, ty: types.Type) -> Intrinsic:
             array.align = 64
         return b.ptrtoint(array, WORD)
 
-    return define(name, fixed(_I64, _I64), emit)
+    return define(name, fixed(_I64, _I64), emit, apart=True)
 
 
 # -- casts ---------------------------------------------------------------------------------------

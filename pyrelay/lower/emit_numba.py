@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pyrelay.ir.types import DType, i64
+from pyrelay.ir.types import DType
 from pyrelay.lower import call_spelling
 from pyrelay.lower.cold_paths import with_cold_paths
 from pyrelay.lower.kernel import (
@@ -250,7 +250,7 @@ class _Printer:
         for parameter in self.kernel.parameters:
             if parameter.role not in (SCALAR, EXTENT, BOUND):
                 name = self._named(parameter, _PREFIX[parameter.role])
-                out.append(binding(name, self._parameter(parameter, i64)))
+                out.append(binding(name, self._address(parameter)))
         if self.kernel.routines:
             out += call_spelling.prepared(self.kernel)
         out += self._whole(self.kernel.body)
@@ -278,6 +278,10 @@ class _Printer:
         if any(map(_counts_rounds, statements(body))):
             out.append(binding("rounds", _period()))
         return out + self._body(body)
+
+    def _address(self, parameter: Parameter) -> ast.expr:
+        word = "param_apart" if self.kernel.apart and parameter.role != SLOT else "param_i64"
+        return call(word, named("block"), ast.Constant(self.places[parameter]))
 
     def _parameter(self, parameter: Parameter, dtype: DType) -> ast.expr:
         place = ast.Constant(self.places[parameter])

@@ -239,6 +239,7 @@ class Kernel:
     `begin` and `end` are i64 locals that hold the range over the parallel axis, which is `extent`
     long; an iteration takes about `cost` picoseconds. Both are polynomials of the function's dims.
     `spans` are the user's lines it came from; they and `sites` are not part of its text.
+    Where its arrays are `apart`, one that it writes shares no memory with another one.
     """
 
     parameters: tuple[Parameter, ...]
@@ -250,6 +251,7 @@ class Kernel:
     sites: tuple[RaiseSite, ...] = ()
     spans: tuple[Span, ...] = ()
     routines: tuple[Routine, ...] = ()
+    apart: bool = False
 
     def split(self, words: Sequence[Word]) -> list[tuple[Parameter, Sequence[Word]]]:
         """The words of a launch by the parameters that they belong to."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core.errors import NumbaError
 
-from pyrelay.devices.kernel_compiler import kernel_object
+from pyrelay.devices.kernel_compiler import kernel_object, optimised_module
 from tests.devices.running_kernels import (
     SHORT_NAMES,
     elementwise,
@@ -115,6 +115,24 @@ def test_ordered_accesses_keep_a_recurrence() -> None:
     ]
     run(kernel(*body, parameters=1), x, ranges=[(0, 1000)])
     np.testing.assert_array_equal(x, np.arange(1, 1001))
+
+
+STENCIL = (
+    "a, b = param_{0}(block, 1), param_{0}(block, 2)",
+    "for i in range(end):",
+    "    for k in range(begin, end):",
+    "        store_ordered_f64(b, k, load_ordered_f64(a, i) + load_ordered_f64(a, i + k))",
+)
+
+
+@pytest.mark.parametrize(("word", "checked"), [("i64", True), ("apart", False)])
+def test_arrays_that_lie_apart_are_not_compared(word: str, checked: bool) -> None:
+    source = kernel(*(line.format(word) for line in STENCIL))
+    x, y = np.arange(16.0), np.zeros(8)
+    run(source, x, y, ranges=[(0, 8)])
+    np.testing.assert_array_equal(y, 7 + np.arange(7, 15))
+    assert widest(kernel_assembly(source))
+    assert ("conflict" in str(optimised_module(source, "test"))) is checked
 
 
 REDUCTION = (
