@@ -47,13 +47,15 @@ os.register_at_fork(after_in_child=_after_fork)
 class CacheInfo(NamedTuple):
     """How often a function was called and compiled, and for how many structures of arguments.
 
-    seconds: what compiling took in all; `f.explain()` says where it went.
+    compilations: programs made, `loaded` of them from disk, as an earlier process had compiled
+    them. seconds: what that took in all; `f.explain()` says where it went.
     """
 
     signatures: int
     compilations: int
     hits: int
     seconds: float
+    loaded: int = 0
 
 
 class Compiled:
@@ -76,7 +78,7 @@ class Compiled:
         self._table: dict[Any, tuple[_Entry, ...]] = {}
         #: for structures whose lists the program needs as structures of their items: up to where
         self._apart: dict[Key, int] = {}
-        self._compilations, self._seconds = 0, 0.0
+        self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = [0]
         self._warned = False
         self._direct: Callable[..., Any] = self._dispatch
@@ -131,7 +133,12 @@ class Compiled:
         ordered = {name: rest.pop(name) for name in self._names[len(args):] if name in rest}
         return tuple(found), {**ordered, **rest}
 
-    def _key(self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened) -> Key:
+    def _key(
+        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened, *,
+        first: bool = False,
+    ) -> Key:
+        """The key of some arguments; `first`, whatever is known of how far lists are taken apart.
+        """
         names = self._argument_names(len(args))
         pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
         settings = config.current()
@@ -141,7 +148,7 @@ class Compiled:
                 found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
                 settings.unroll_limit, self._place(settings, flat),
             )
-            if not self._apart or self._apart.get(key, 0) <= flat.apart:
+            if first or not self._apart or self._apart.get(key, 0) <= flat.apart:
                 return key
             forget(flat, (0, 0, 0, 0))
             flat.apart = self._apart[key]
@@ -218,17 +225,40 @@ class Compiled:
         return made
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
-        """The program for these arguments, by another thread or now."""
+        """The program for these arguments, by another thread, from disk, or now."""
+        with _compiling:
+            entry = self._on_disk(args, keywords)
+        if entry is not None:
+            return entry
         entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
         if crowded:
             self._warn(entry.program.binding)
         return entry
 
+    def _on_disk(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry | None:
+        """The program for these arguments as another process left it."""
+        from pyrelay import store
+
+        flat = Flattened()
+        first = self._key(args, keywords, flat, first=True)
+        if self._found(self._key(args, keywords, again := Flattened()), again) is not None:
+            return None  # another thread was faster
+
+        def apart(length: int) -> tuple[Key, Flattened]:
+            flat = Flattened(apart=length)
+            return self._key(args, keywords, flat, first=True), flat
+
+        found = store.find(store.Called(self.__pyrelay__, first), flat, apart)
+        if found is None:
+            return None
+        program, key, _ = found
+        return self._entered(first, key, program)[0]
+
     def _found_or_made(
         self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[_Entry, bool]:
         """The program, and whether it is one of too many."""
-        from pyrelay import boundary, direct, pipeline
+        from pyrelay import boundary, pipeline, store
 
         with _compiling:
             again = Flattened()
@@ -239,18 +269,28 @@ class Compiled:
             spec = self._specialised(args, keywords)
             spent = time.perf_counter() - started
             binding = spec.binding
+            first = self._key(args, keywords, Flattened(), first=True)
             if binding.apart > again.apart:
-                self._apart[key] = binding.apart
-                key = self._key(args, keywords, Flattened())
+                key = self._key(args, keywords, Flattened(apart=binding.apart), first=True)
             signature = self._call_text(args, keywords)
             build = pipeline.compiled(spec, key[-1])
             program = boundary.Program(binding, build, signature, spec, spent)
-            entry = _Entry(program, program.caller())
-            crowded = self._keep(key, entry)
-            order = [n if n not in self._positional_only else None for n in self._names]
-            short = direct.direct_call(program, key, order, self._dispatch, self._hits)
-            if short is not None:
-                self._direct = short
+            entry, crowded = self._entered(first, key, program)
+            store.keep(store.Called(self.__pyrelay__, first), program, key)
+        return entry, crowded
+
+    def _entered(self, first: Key, key: Key, program: Any) -> tuple[_Entry, bool]:
+        """A program entered into the table, and whether it is one of too many."""
+        from pyrelay import direct
+
+        if key != first:
+            self._apart[first] = program.binding.apart
+        entry = _Entry(program, program.caller())
+        crowded = self._keep(key, entry)
+        order = [n if n not in self._positional_only else None for n in self._names]
+        short = direct.direct_call(program, key, order, self._dispatch, self._hits)
+        if short is not None:
+            self._direct = short
         return entry, crowded
 
     def _keep(self, key: Key, entry: _Entry) -> bool:
@@ -263,6 +303,7 @@ class Compiled:
             del self._table[next(iter(self._table))]
         self._table[key] = (entry, *known[: _MOST_PROGRAMS - 1])
         self._compilations += 1
+        self._loaded += entry.program.spec is None
         self._seconds += sum(entry.program.seconds.values())
         return len(known) >= _MOST_PROGRAMS
 
@@ -312,10 +353,17 @@ class Compiled:
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """Compile for these arguments without running anything; a later call finds the program."""
         args, keywords = self._in_order(args, keywords)
+        key, entry = self._entry_for(args, keywords)
+        spec = entry.program.spec or self._specialised(args, keywords)
+        return Lowered(self.__qualname__, entry.program, spec, key[-1])
+
+    def _entry_for(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Key, _Entry]:
+        """The program for these arguments, known or made now, and their key."""
         flat = Flattened()
         key = self._key(args, keywords, flat)
-        entry = self._found(key, flat) or self._compiled(key, args, keywords)
-        return Lowered(self.__qualname__, entry.program, key[-1])
+        return key, self._found(key, flat) or self._compiled(key, args, keywords)
 
     @user_facing
     def explain(self, *args: Any, **keywords: Any) -> Any:
@@ -323,10 +371,11 @@ class Compiled:
 
         With arguments: for the program of these arguments, compiled if it is new.
         """
-        if args or keywords:
-            return self.lower(*args, **keywords).explain()
         from pyrelay.inspection import explanation
 
+        if args or keywords:
+            _, entry = self._entry_for(*self._in_order(args, keywords))
+            return explanation(self.__qualname__, [entry.program])
         entries = [entry for found in tuple(self._table.values()) for entry in found]
         return explanation(self.__qualname__, [entry.program for entry in entries])
 
@@ -348,9 +397,11 @@ class Compiled:
         return compare(self.py, self, args, keywords)
 
     def cache_info(self) -> CacheInfo:
-        """Structures of arguments seen, programs compiled, calls served by one compiled before, and
-        the seconds that compiling took."""
-        return CacheInfo(len(self._table), self._compilations, self._hits[0], self._seconds)
+        """Structures of arguments seen, programs compiled, calls served by one compiled before, the
+        seconds that compiling took, and how many programs were found on disk."""
+        return CacheInfo(
+            len(self._table), self._compilations, self._hits[0], self._seconds, self._loaded
+        )
 
     # -- being a function --------------------------------------------------------------------------
 
@@ -430,20 +481,20 @@ class _Entry(NamedTuple):
 class Lowered:
     """A program compiled for certain arguments, to look at."""
 
-    def __init__(self, name: str, program: Any, device: str | None) -> None:
-        self._name, self._program, self._device = name, program, device
+    def __init__(self, name: str, program: Any, spec: Any, device: str | None) -> None:
+        self._name, self._program, self._spec, self._device = name, program, spec, device
 
     def ir(self, stage: str = "fuse") -> Any:
         """The program as text at the end of a stage, `infer` or a later one."""
         from pyrelay.inspection import program_text
 
-        return program_text(self._program.spec, stage, self._device)
+        return program_text(self._spec, stage, self._device)
 
     def code(self) -> Any:
         """The source of the kernels, and the plan that launches them."""
         from pyrelay.inspection import program_code
 
-        return program_code(self._program.spec, self._device)
+        return program_code(self._spec, self._device)
 
     def explain(self) -> Any:
         """Where the time of the compilation went, and what the program depends on."""

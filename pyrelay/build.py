@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pyrelay.lower.encode import EncodedPlan
 from pyrelay.records import dataclass
 
 
@@ -32,7 +33,8 @@ class Build:
     run: takes the program's flat parameters, gives its results as a tuple, those left out that
     hold the content of a written argument (such arguments are written in place). native: `run`
     checks its arguments itself. kernels: number in the program; compiled: by numba and LLVM now,
-    the others were on disk or in memory. place: the device, or "interpreter".
+    the others were on disk or in memory. place: the device, or "interpreter". encoded: the plan
+    that runs, where it can be kept on disk.
     """
 
     run: Callable[..., Any]
@@ -42,3 +44,4 @@ class Build:
     launches: int
     compiled: int
     place: str
+    encoded: EncodedPlan | None = None

@@ -120,7 +120,8 @@ def explanation(name: str, programs: Iterable[Program]) -> Text:
 def _explained(program: Program) -> str:
     build, binding = program.build, program.binding
     total = sum(program.seconds.values())
-    lines = [program.signature, f"  compiled in {total * 1e3:.1f} ms"]
+    how = "compiled" if program.spec is not None else "found on disk, loaded"
+    lines = [program.signature, f"  {how} in {total * 1e3:.1f} ms"]
     for stage, seconds in program.seconds.items():
         passes = [s for s in build.steps if s.stage == stage and s.name != stage]
         slowest = max(passes, key=lambda s: s.seconds, default=None)

@@ -174,7 +174,7 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
     started, before = time.perf_counter(), replace(native.counts)
     place = _device_for(module, on)
-    run = place.load(made)
+    loaded = place.load(made)
     spent, compiling = time.perf_counter() - started, native.counts.compile_seconds
     compiling -= before.compile_seconds
     if compiling:
@@ -182,7 +182,8 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     _timed(Step("load", "load", spent - compiling), steps)
     new = native.counts.compiled - before.compiled
     return Build(
-        run, place.native, tuple(steps), len(made.kernels), launches(made), new, place.name
+        loaded.run, place.native, tuple(steps), len(made.kernels), launches(made), new, place.name,
+        loaded.encoded,
     )
 
 

@@ -9,23 +9,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pyrelay.lower.encode import EncodedPlan
 from pyrelay.lower.instructions import Plan
 from pyrelay.lower.target import Target
 from pyrelay.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """A plan on a device.
+
+    run: takes the plan's parameters and gives its results, or `entry.MISMATCH`. encoded: what the
+    device runs, where that can be kept and loaded again.
+    """
+
+    run: Callable[..., Any]
+    encoded: EncodedPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """A place where programs run.
 
-    target: what the planner asks of it. load: a plan -> a callable that takes the plan's parameters
-    and gives its results, or `entry.MISMATCH`. Raises DeviceError where that cannot be done.
-    native: whether the callable checks its arguments itself, in machine code.
+    target: what the planner asks of it. load: a plan -> what runs it. Raises DeviceError where that
+    cannot be done. native: whether the callable checks its arguments itself, in machine code.
     """
 
     name: str
     target: Target
-    load: Callable[[Plan], Callable[..., Any]]
+    load: Callable[[Plan], Loaded]
     native: bool = False
 
 

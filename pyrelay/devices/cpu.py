@@ -5,11 +5,8 @@ In: nothing. Out: `DEVICE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from pyrelay.devices import attention, convolution, convolution_first, matmul
-from pyrelay.devices.base import Device
+from pyrelay.devices.base import Device, Loaded
 from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.devices.entry import Executable
 from pyrelay.ir.types import DType
@@ -59,8 +56,9 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
     )
 
 
-def _load(plan: Plan) -> Callable[..., Any]:
-    return Executable(encode(plan)).call
+def _load(plan: Plan) -> Loaded:
+    encoded = encode(plan)
+    return Loaded(Executable(encoded).call, encoded)
 
 
 TARGET = target()

@@ -21,6 +21,7 @@ import numpy as np
 
 from pyrelay import config, errors
 from pyrelay.devices import cuda_library, native
+from pyrelay.devices.base import Loaded
 from pyrelay.devices.cuda_convolution import MODES
 from pyrelay.devices.driver import ADDRESS, Driver, Product
 from pyrelay.devices.entry import MISMATCH, site_error
@@ -112,9 +113,9 @@ class GpuExecutable:
             run.end()
 
 
-def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Callable[..., Any]]:
+def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Loaded]:
     """How a device loads plans (`base.Device.load`)."""
-    return lambda plan: GpuExecutable(plan, driver()).call
+    return lambda plan: Loaded(GpuExecutable(plan, driver()).call)
 
 
 @functools.lru_cache(maxsize=256)

@@ -291,6 +291,19 @@ def test_what_is_read_may_change(name: str) -> None:
         assert compiled.cache_info().compilations == count
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_programs_on_disk_serve_as_long_as_what_they_read_is_the_same(name: str) -> None:
+    function, changes = CASES[name]
+    with pyrelay.config.override(verify=False):
+        for change in (None, *changes):
+            if change is not None:
+                change()
+            pyrelay.jit(function)(2.0)
+            found = pyrelay.jit(function).again()
+            assert_same(found(2.0), function(2.0))
+            assert found.cache_info().loaded == 1
+
+
 def test_a_gradient_sees_changes_too() -> None:
     slope = pyrelay.grad(lambda x: x * rate * weights[0] * helper(1.0))
     assert slope(1.0) == 2.0 * 3.0

@@ -107,7 +107,7 @@ def compare(found: tuple[Any, Any, Any], expected: tuple[Any, Any, Any], written
 def stages(compiled: Any, args: tuple[Any, ...]) -> Any:
     """The program after `infer` and after each stage, as functions."""
     with config.override(interpret=True):
-        spec = compiled.lower(*copy.deepcopy(args))._program.spec
+        spec = compiled.lower(*copy.deepcopy(args))._spec
     module = spec.module
     yield lambda *mine: run(spec, spec.module, mine, {})
     for stage in pipeline.STAGES:

@@ -1,0 +1,144 @@
+"""Objects by the way that leads to them, so that another process finds its own.
+
+In: objects that a program was compiled for: what was called, the key of its arguments, what was
+read under names. Out: for each object within them a path, and by a path the object of this process.
+
+A path is a tuple: where it begins (`"callee"`, `"key"`, `"module"`, `"import"`, the number of a
+read), then steps into the object found so far. It says where an object is; what it is tell
+`descriptions`.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from pyrelay.infer.structure import Identity
+from pyrelay.store.descriptions import importable, imported, is_versioned
+
+Path = tuple[Any, ...]
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...))
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """The objects that one leads to, with the step that leads there."""
+    if isinstance(value, tuple):
+        yield from enumerate(value)
+    elif isinstance(value, Identity):
+        yield "value", value.value
+    elif isinstance(value, types.FunctionType):
+        yield "__globals__", value.__globals__
+        for number, cell in enumerate(value.__closure__ or ()):
+            yield ("cell", number), cell
+        if hasattr(value, "__wrapped__"):
+            yield "__wrapped__", value.__wrapped__
+    elif isinstance(value, type):
+        yield from ((("base", k), cls) for k, cls in enumerate(value.__mro__) if k)
+        if not is_versioned(value.__module__):
+            yield from _members(value)
+    else:
+        for name in _ATTRIBUTES.get(type(value), ()):
+            yield name, getattr(value, name)
+        if type(value).__module__.startswith("pyrelay") and hasattr(value, "__pyrelay__"):
+            yield "__pyrelay__", value.__pyrelay__
+        if not isinstance(value, (types.ModuleType, dict, types.CellType)):
+            yield "__class__", type(value)
+
+
+def _members(cls: type) -> Iterator[tuple[Any, Any]]:
+    """What a class leads to: what it has itself, and what makes the fields of a dataclass."""
+    yield from ((("own", name), each) for name, each in vars(cls).items() if callable(each)
+                or isinstance(each, (property, staticmethod, classmethod, enum.Enum)))  # fmt: skip
+    for name, each in vars(cls).get("__dataclass_fields__", {}).items():
+        yield ("field", name), each.default_factory
+
+
+_ATTRIBUTES: dict[type, tuple[str, ...]] = {
+    types.MethodType: ("__func__", "__self__"),
+    functools.partial: ("func", "args"),
+    property: ("fget", "fset"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    functools.cached_property: ("func",),
+    type(functools.lru_cache(len)): ("__wrapped__",),
+}
+
+
+def _step(value: Any, step: Any) -> Any:
+    match step:
+        case int():
+            return value[step]
+        case ("cell", number):
+            return value.__closure__[number]
+        case ("base", number):
+            return value.__mro__[number]
+        case ("own", name):
+            return vars(value)[name]
+        case ("field", name):
+            return value.__dataclass_fields__[name].default_factory
+    return getattr(value, step)
+
+
+class Places:
+    """The objects of this process by path, and their paths."""
+
+    def __init__(self) -> None:
+        self._paths: dict[int, Path] = {}
+        self._found: dict[Any, Any] = {}  # by name: where paths begin
+        self._keep: list[Any] = []  # what has a path stays, so that its id stays its own
+
+    def enter(self, start: Any, value: Any) -> None:
+        """Let paths begin at an object, under a name."""
+        self._found[start] = value
+        pending: list[tuple[Path, Any]] = [((start,), value)]
+        while pending:
+            path, each = pending.pop()
+            if isinstance(each, _ATOMS) or id(each) in self._paths:
+                continue
+            self._paths[id(each)] = path
+            self._keep.append(each)
+            pending += [((*path, step), part) for step, part in _parts(each)]
+
+    def path(self, value: Any) -> Path | None:
+        """The path of an object that paths lead to; of a module, or the namespace of one."""
+        found = self._paths.get(id(value))
+        if found is not None:
+            return found
+        if isinstance(value, types.ModuleType):
+            known = sys.modules.get(value.__name__) is value
+            return ("module", value.__name__) if known else None
+        place = importable(value) if isinstance(value, type) else None
+        if place is not None and is_versioned(place[0]):
+            return "import", *place
+        if isinstance(value, dict):
+            name = value.get("__name__")
+            home = sys.modules.get(name) if isinstance(name, str) else None
+            if home is not None and vars(home) is value:
+                return ("module", name, "__dict__")
+        return None
+
+    def at(self, path: Path) -> Any:
+        """The object at a path. Raises LookupError or AttributeError where there is none."""
+        start, *steps = path
+        if start == "module":
+            value, steps = sys.modules[steps[0]], steps[1:]
+        elif start == "import":
+            value, steps = imported(steps[0], steps[1]), steps[2:]
+        else:
+            value = self._found[start]
+        for step in steps:
+            value = _step(value, step)
+        return value
+
+
+def constant(value: Any) -> bool:
+    """Whether an object needs no path: a number, a text, None."""
+    return isinstance(value, _ATOMS)
+
+
+__all__ = ["Path", "Places", "constant"]

@@ -1,0 +1,340 @@
+"""Keeping compiled programs, and finding one for a call.
+
+In: what is called, the key of its arguments, a compiled program. Out: `keep` writes it to the disk
+cache; `find` gives a program that serves a call, or None.
+
+A file has the programs for one thing called with one key: its name is a digest of both, of the
+settings, of the versions and files that decide what a compiler makes, and of the processor. Each
+program in it lists what was read under names while it was compiled: where, and a digest of all
+that was found. It serves where the same is found now: what changes a guard in one process changes
+a digest in the next. What has no description, or no place, is not kept. Files that cannot be read
+count as missing.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from pyrelay import config
+from pyrelay.boundary import Program
+from pyrelay.build import Build, Step
+from pyrelay.devices import cache, native
+from pyrelay.infer.guards import NameGuard
+from pyrelay.infer.specialised import Binding, HiddenArgument
+from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
+from pyrelay.records import dataclass
+from pyrelay.store.descriptions import Description, NoDescriptionError
+from pyrelay.store.places import Path, Places, constant
+from pyrelay.store.records import NotStorableError, from_bytes, to_bytes
+
+KIND = "programs"
+"""The cache's name for programs."""
+
+_MOST_KEPT = 16
+"""Programs in one file; the one made first goes."""
+
+_MOST_BYTES = 8 << 20
+"""Bytes of one file."""
+
+#: Settings that do not change what is compiled.
+_OTHER_SETTINGS = frozenset((
+    "dump", "dump_dir", "time", "cache", "cache_dir", "cache_size", "traceback", "verify",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What was called: the triple of a transform (`__pyrelay__`), and the key of the arguments."""
+
+    transform: tuple[str, Any, dict[str, Any]]
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Something that was read under a name, or (without one) found among what others led to.
+
+    hidden: the name of the argument that it became, None for a guard.
+    """
+
+    guard: NameGuard | None
+    value: Any
+    hidden: str | None = None
+
+
+def keep(called: Called, program: Program, key: Key) -> None:
+    """Write a program to the disk cache, if the settings allow it and all it refers to has a place.
+
+    key: that of its arguments; `called` has the one that calls begin with (see `find`).
+    """
+    if program.build.encoded is None or not _is_wanted():
+        return
+    name = _name(called)
+    if name is None:
+        return
+    try:
+        entry = _entry(replace(called, key=key), program)
+    except (NotStorableError, NoDescriptionError):
+        return
+    store = cache.current()
+    known = [e for e in _entries(store, name) if e[0] != entry[0]]
+    kept, size = [entry], 0
+    for each in known[: _MOST_KEPT - 1]:
+        size += sum(map(len, each))
+        if size < _MOST_BYTES:
+            kept.append(each)
+    store.put(KIND, name, pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
+
+
+def find(
+    called: Called, flat: Flattened, again: Callable[[int], tuple[Key, Flattened]]
+) -> tuple[Program, Key, Flattened] | None:
+    """A kept program that serves a call, its key and leaves; None if there is none.
+
+    flat: the arguments. again: key and arguments with lists up to a length taken apart, which the
+    program may need. The leaves are those of the arguments and of captured objects.
+    """
+    if not _is_wanted():
+        return None
+    name = _name(called)
+    if name is None:
+        return None
+    store = cache.current()
+    before = mark(flat)
+    for head, rest, plan in _entries(store, name):
+        started = time.perf_counter()
+        try:
+            found = _loaded(called, flat, again, head, rest, plan, started)
+        except Exception:  # a name is gone; and what pickle raises on foreign bytes has no class
+            found = None
+        if found is not None:
+            return found
+        forget(flat, before)
+    return None
+
+
+_Entry = tuple[bytes, bytes, bytes]
+"""What a program was compiled for (equal heads, equal programs), its binding, its plan."""
+
+
+def _entries(store: cache.Cache, name: str) -> list[_Entry]:
+    data = store.get(KIND, name)
+    if data is None:
+        return []
+    try:
+        return [(head, rest, plan) for head, rest, plan in pickle.loads(data)]
+    except Exception:  # what pickle raises on foreign bytes has no common class
+        return []
+
+
+def _is_wanted() -> bool:
+    """Whether the settings of the moment let programs come from disk: not if stages are to be
+    checked or shown."""
+    settings = config.current()
+    return settings.cache and not (settings.verify or settings.dump or settings.interpret)
+
+
+# -- names of files --------------------------------------------------------------------------------
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """A digest of what decides how programs are compiled: versions, pyrelay's files, the processor.
+
+    Files count by size and time of change, as Python's own byte code does.
+    """
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    parts = [
+        sys.version, np.__version__, llvmlite.__version__, llvm.get_process_triple(),
+        llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(),
+    ]  # fmt: skip
+    for path in sorted(_own_files(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))):
+        status = os.stat(path)
+        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _own_files(folder: str) -> Iterator[str]:
+    for entry in os.scandir(folder):
+        if entry.is_dir():
+            yield from _own_files(entry.path)
+        elif entry.name.endswith(".py"):
+            yield entry.path
+
+
+def _name(called: Called) -> str | None:
+    """The name of the file for a call; None if what is called has no description."""
+    settings = config.current()
+    chosen = cache.current().path("choices", "")
+    tuned = chosen is not None and chosen.exists() and chosen.stat().st_mtime_ns
+    made = Description()
+    try:
+        made.text(_fingerprint(), tuned, *(
+            f"{f.name}={getattr(settings, f.name)}" for f in fields(settings)
+            if f.name not in _OTHER_SETTINGS
+        ))  # fmt: skip
+        _describe_call(made, called)
+    except (NoDescriptionError, OSError):
+        return None
+    return made.digest()
+
+
+def _describe_call(made: Description, called: Called) -> None:
+    kind, function, options = called.transform
+    made.text(kind, *sorted(options))
+    made.add_all(options[name] for name in sorted(options))
+    made.add(function)
+    made.add(called.key)
+
+
+# -- one program -----------------------------------------------------------------------------------
+
+
+def _entry(called: Called, program: Program) -> _Entry:
+    binding, build = program.binding, program.build
+    if binding.columns or binding.trees:
+        raise NotStorableError("trees")
+    places = _start(called)
+    order = _in_order(places, [
+        *(_Read(guard, guard.value) for guard in binding.names),
+        *(_Read(h.source, h.read(), h.name) for h in binding.hidden),
+    ])  # fmt: skip
+    made = Description()
+    _describe_call(made, called)
+    reads = []
+    for number, (read, path) in enumerate(order):
+        guard = read.guard
+        told = None if guard is None else (guard.kind, guard.name, guard.by_value)
+        reads.append((path, told, read.hidden))
+        _describe(made, places, number, guard, read.value, read.hidden)
+    hidden = {h.name: h for h in binding.hidden}
+    if len(hidden) < len(binding.hidden):
+        raise NotStorableError("two captured objects of one name")
+    rest = replace(binding, names=(), hidden=())
+    only_for = repr((binding.extents, binding.static))
+    head = (binding.apart, made.digest(), reads, [h.name for h in binding.hidden], only_for)
+    files = tuple(made.files)
+    facts = (program.signature, build.kernels, build.launches)
+    return (
+        pickle.dumps(head, pickle.HIGHEST_PROTOCOL),
+        to_bytes((rest, facts), places, files),
+        to_bytes(build.encoded, places, files),
+    )
+
+
+def _start(called: Called) -> Places:
+    places = Places()
+    places.enter("callee", called.transform[1])
+    places.enter("key", called.key)
+    return places
+
+
+def _in_order(places: Places, reads: Sequence[_Read]) -> list[tuple[_Read, Path]]:
+    """The reads, each behind those that lead to where it reads, with the path of that place."""
+    order: list[tuple[_Read, Path]] = []
+    waiting = list(reads)
+    while waiting:
+        left = []
+        for read in waiting:
+            path = places.path(read.value if read.guard is None else read.guard.container)
+            if path is None:
+                left.append(read)
+                continue
+            number = len(order)
+            order.append((read, path))
+            _enter(places, number, read.value, read.hidden)
+        if len(left) == len(waiting):
+            raise NotStorableError(f"nothing leads to {left[0]}")
+        waiting = left
+    return order
+
+
+def _enter(places: Places, number: int, value: Any, hidden: str | None) -> None:
+    """Let paths begin at what a read gave."""
+    if not constant(value):
+        places.enter(number, value)
+    if hidden is not None:
+        places.enter(("key", number), flatten([(value, hidden)], Flattened(), captured=True))
+
+
+def _describe(
+    made: Description, places: Places, number: int, guard: NameGuard | None, value: Any,
+    hidden: str | None,
+) -> None:
+    if hidden is not None:
+        made.text("hidden")
+        made.add(places.at((("key", number),)))
+    elif guard is not None:
+        if isinstance(guard.container, type):
+            made.add(guard.container)
+        made.text(guard.kind, guard.name)
+        made.member(guard.container, guard.name, value)
+
+
+def _loaded(
+    called: Called, flat: Flattened, again: Callable[[int], tuple[Key, Flattened]], head: bytes,
+    rest: bytes, plan: bytes, started: float,
+) -> tuple[Program, Key, Flattened] | None:
+    apart, digest, reads, hidden_names, _ = pickle.loads(head)
+    if apart > flat.apart:
+        key, flat = again(apart)
+        called = replace(called, key=key)
+    places = _start(called)
+    made = Description()
+    _describe_call(made, called)
+    names: list[NameGuard] = []
+    captured: dict[str, HiddenArgument] = {}
+    for number, (path, told, hidden) in enumerate(reads):
+        place = places.at(path)
+        guard, value = None, place
+        if told is not None:
+            kind, name, by_value = told
+            guard = NameGuard(kind, place, name, None, by_value)
+            value = guard.read()
+            guard = replace(guard, value=value)
+        _enter(places, number, value, hidden)
+        _describe(made, places, number, guard, value, hidden)
+        if hidden is not None:
+            key = places.at((("key", number),))
+            captured[hidden] = HiddenArgument(guard, value, key, hidden)
+        elif guard is not None:
+            names.append(guard)
+    if made.digest() != digest:
+        return None
+    files = tuple(made.files)
+    binding: Binding
+    binding, (signature, kernels, launches) = from_bytes(rest, places, files)
+    binding = replace(
+        binding, names=tuple(names), hidden=tuple(captured[n] for n in hidden_names)
+    )
+    program = Program(binding, _NOTHING, signature)
+    if not program.accepts(flat):
+        return None
+    from pyrelay.devices.entry import Executable
+
+    before = native.counts.compiled
+    encoded = from_bytes(plan, places, files)
+    run = Executable(encoded).call
+    step = Step("load", "load", time.perf_counter() - started)
+    build = Build(
+        run, True, (step,), kernels, launches, native.counts.compiled - before, "cpu", encoded
+    )
+    return replace(program, build=build), called.key, flat
+
+
+_NOTHING = Build(lambda *_: None, False, (), 0, 0, 0, "cpu")
+
+
+__all__ = ["KIND", "Called", "find", "keep"]

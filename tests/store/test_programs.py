@@ -1,0 +1,282 @@
+"""A later process runs what an earlier one compiled, as long as it would compile the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay import config
+from pyrelay.devices import cache
+from pyrelay.store import programs
+
+MODEL = """
+import numpy as np
+import pyrelay
+import helping
+
+K = 2.0
+
+@pyrelay.jit
+def model(x, n):
+    total = 0.0
+    for row in range(n):
+        total += np.sum(helping.layer(x)) * K
+    return x[n] * total
+"""
+
+HELPING = """
+import numpy as np
+
+def layer(x):
+    return np.tanh(x) + 1.0
+"""
+
+MAIN = """
+import sys
+import numpy as np
+from model import model
+import pyrelay
+got, wanted = model(np.ones(5), 2), model.py(np.ones(5), 2)
+assert abs(got - wanted) < 1e-12, (got, wanted)
+try:
+    model(np.ones(5), 7)
+except IndexError as error:
+    print("".join(error.__notes__).count("return x[n] * total"))
+print(model.cache_info().loaded, "pyrelay.infer.interpreter" in sys.modules, *sys.argv[1:])
+"""
+
+
+def run(folder: Path) -> str:
+    """What the program prints in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "main.py"], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYRELAY_CACHE_DIR": str(folder / "cache"), "PYRELAY_VERIFY": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (("main", MAIN), ("model", MODEL), ("helping", HELPING)):
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+def test_a_second_process_loads_the_program_and_no_part_of_the_compiler(folder: Path) -> None:
+    assert run(folder) == "1\n0 True\n"
+    assert run(folder) == "1\n1 False\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("model", "K = 2.0", "K = 3.25"),
+        ("model", "K = 2.0", "K = 2"),
+        ("model", "* K", "* K * 2"),
+        ("model", "import helping", "import helping\n\nhelping.layer = lambda x: x * 5"),
+        ("model", "range(n)", "range(n)  # rows"),
+        ("helping", "import numpy as np", "import numpy as np\nnp.tanh = np.cos"),
+    ],
+)
+def test_each_change_of_what_is_read_is_noticed(
+    folder: Path, name: str, old: str, new: str
+) -> None:
+    run(folder)
+    path = folder / f"{name}.py"
+    path.write_text(path.read_text().replace(old, new))
+    assert run(folder) == "1\n0 True\n"
+    assert run(folder) == "1\n1 False\n"
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_leave_programs_that_load(folder: Path) -> None:
+    many = [
+        subprocess.Popen(
+            [sys.executable, "main.py"], cwd=folder, stdout=subprocess.PIPE,
+            env={**os.environ, "PYRELAY_CACHE_DIR": str(folder / "cache"), "PYRELAY_VERIFY": "0"},
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    for each in many:
+        out, _ = each.communicate()
+        assert each.returncode == 0, out
+    assert run(folder) == "1\n1 False\n"
+
+
+# -- in one process: `again` has nothing in memory -------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Path]:
+    """A cache of this test's own, which takes programs."""
+    with config.override(verify=False, cache_dir=str(tmp_path / "cache")):
+        yield tmp_path / "cache" / programs.KIND
+
+
+def files(store: Path) -> list[Path]:
+    return sorted(store.iterdir()) if store.exists() else []
+
+
+def scaled(x: Any, n: Any) -> Any:
+    return x * n + 1.0
+
+
+def test_files_that_cannot_be_read_are_written_again(store: Path) -> None:
+    for spoiled in (b"", b"not ours", b"half"):
+        pyrelay.jit(scaled).again()(np.ones(2), 2)
+        (file,) = files(store)
+        data = file.read_bytes()
+        file.write_bytes(data[: len(data) // 2] if spoiled == b"half" else spoiled)
+        found = pyrelay.jit(scaled).again()
+        assert found(np.ones(2), 2).tolist() == [3.0, 3.0]
+        assert found.cache_info().loaded == 0
+        found = pyrelay.jit(scaled).again()
+        assert found(np.ones(2), 2).tolist() == [3.0, 3.0]
+        assert found.cache_info().loaded == 1
+
+
+def test_what_the_checksum_lets_pass_but_is_no_program_counts_as_missing(store: Path) -> None:
+    pyrelay.jit(scaled).again()(np.ones(2), 2)
+    (file,) = files(store)
+    for foreign in (b"no pickle", b"\x80\x05N.", b"\x80\x05](X\x01\x00\x00\x00aK\x01e."):
+        cache.current().put(programs.KIND, file.name, foreign)
+        found = pyrelay.jit(scaled).again()
+        assert found(np.ones(2), 2).tolist() == [3.0, 3.0]
+        assert found.cache_info().loaded == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root writes anywhere")
+def test_a_folder_that_cannot_be_written_is_read(store: Path) -> None:
+    pyrelay.jit(scaled).again()(np.ones(2), 2)
+    store.chmod(0o500)
+    try:
+        found = pyrelay.jit(scaled).again()
+        found(np.ones(2), 2)
+        assert found.cache_info().loaded == 1
+    finally:
+        store.chmod(0o700)
+
+
+
+def test_several_programs_for_one_structure_are_kept_up_to_a_bound(store: Path) -> None:
+    def row(x: Any, k: Any) -> Any:
+        return x[:, k] if x.shape[0] > k else x[k, :]
+
+    compiled = pyrelay.jit(row).again()
+    shapes = [(4, 4), (2, 4)]
+    for shape in shapes:
+        compiled(np.ones(shape), 3 if shape == (4, 4) else 1)
+    again = pyrelay.jit(row).again()
+    for shape in shapes:
+        again(np.ones(shape), 3 if shape == (4, 4) else 1)
+    assert again.cache_info().loaded == again.cache_info().compilations > 0
+
+
+SETTINGS = ({"verify": True}, {"interpret": True}, {"cache": False}, {"dump": ("fuse",)})
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_what_is_to_be_checked_or_shown_is_compiled(
+    store: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyrelay.jit(scaled).again()(np.ones(2), 2)
+    with config.override(**settings):
+        found = pyrelay.jit(scaled).again()
+        found(np.ones(2), 2)
+    assert found.cache_info().loaded == 0
+
+
+def test_settings_that_change_programs_have_programs_of_their_own(store: Path) -> None:
+    pyrelay.jit(scaled).again()(np.ones(2), 2)
+    with config.override(unroll_limit=7):
+        found = pyrelay.jit(scaled).again()
+        found(np.ones(2), 2)
+        assert found.cache_info().loaded == 0
+    assert len(files(store)) == 2
+
+
+def test_a_program_found_on_disk_shows_and_explains_itself(store: Path) -> None:
+    pyrelay.jit(scaled).again()(np.ones(2), 2)
+    found = pyrelay.jit(scaled).again()
+    found(np.ones(2), 2)
+    assert "found on disk, loaded in" in found.explain()
+    assert "1 kernels: 0 compiled" in found.explain(np.ones(2), 2)
+    assert "kernel" in found.lower(np.ones(2), 2).ir()
+    assert "multiply_add_kernel" in found.lower(np.ones(2), 2).code()
+    assert found.cache_info().compilations == found.cache_info().loaded == 1
+
+
+def listed(values: list[Any]) -> Any:
+    total = 0.0
+    for value in values:
+        total += value
+    values.append(total)
+    return values, {"total": total}
+
+
+def test_lists_that_enter_as_arrays_or_apart_are_found_again(store: Path) -> None:
+    for values in ([1.0, 2.0], [float(k) for k in range(40)]):
+        mine, theirs = list(values), list(values)
+        pyrelay.jit(listed).again()(list(values))
+        found = pyrelay.jit(listed).again()
+        assert found(mine) == listed(theirs)
+        assert mine == theirs
+        assert found.cache_info().loaded == 1
+
+
+def drawn(generator: Any, x: Any) -> Any:
+    print("drawing", x.shape)
+    return x + generator.normal(size=x.shape) + np.linalg.solve(np.eye(2), x)
+
+
+def test_programs_that_call_python_are_found_again(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyrelay.jit(drawn).again()(np.random.default_rng(0), np.ones(2))
+    found = pyrelay.jit(drawn).again()
+    got = found(np.random.default_rng(0), np.ones(2))
+    np.testing.assert_allclose(got, drawn(np.random.default_rng(0), np.ones(2)))
+    assert capsys.readouterr().out == "drawing (2,)\n" * 3
+    assert found.cache_info().loaded == 1
+
+
+class TooBigError(Exception):
+    pass
+
+
+def checked(x: Any, limit: Any) -> Any:
+    if x > limit:
+        raise TooBigError(f"{x} is over {limit}")
+    return x
+
+
+def test_exceptions_of_the_users_are_raised_at_their_line(store: Path) -> None:
+    pyrelay.jit(checked).again()(1.0, 2.0)
+    found = pyrelay.jit(checked).again()
+    with pytest.raises(TooBigError, match=r"3.0 is over 2.0") as caught:
+        found(3.0, 2.0)
+    assert "raise TooBigError" in "".join(caught.value.__notes__)
+    assert found.cache_info().loaded == 1
+
+
+def factory(k: Any) -> Callable[[Any], Any]:
+    return lambda x: x * k
+
+
+def test_functions_of_one_factory_have_programs_of_their_own(store: Path) -> None:
+    for k in (2.0, 3.0, np.ones(3)):
+        pyrelay.jit(factory(k))(1.0)
+        found = pyrelay.jit(factory(k))
+        np.testing.assert_array_equal(found(1.0), factory(k)(1.0))
+        assert found.cache_info().loaded == 1
