@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import calls, specialisation
+from pyrelay.infer import calls, handing_over, specialisation
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.gradients import Gradients
@@ -33,8 +33,9 @@ def call_derivative(
     """
     closure = as_closure(it, request.callee, args, keywords)
     bound = calls.bind_arguments(it, closure, args, keywords)
-    chosen, single = _positions(it, request, closure, args, bound)
-    arguments = [*bound, *closure.cells, *specialisation.captured_values(it)]
+    positions, single = _positions(it, request, closure, args, bound)
+    chosen = [p + len(it.pools) for p in positions]
+    arguments = specialisation.arguments_of(it, closure, bound)
     spec = _specialised(it, closure, arguments, chosen)
     if spec.result is None:
         raise V.Diverges
@@ -145,12 +146,12 @@ def _request(
         seeded = (0,)  # the differentiated value is the first leaf of the result
     gradients = Gradients(it, it.heap.copy(), spec.layouts)
     wrt = gradients.leaves(chosen)
-    atoms, extents, places = specialisation.encode_arguments(it, spec, arguments)
+    atoms, extents, places = handing_over.encode_arguments(it, spec, arguments)
     node = Vjp(spec.name, tuple(atoms), seeds, seeded, tuple(wrt), extents)
     extra = [atoms[i].type for i in wrt]
     if not extra:
         raise it.failure(errors.GradientError, "there is nothing to differentiate")
-    result, cotangents = specialisation.decode_call(it, spec, node, extents, places, extra)
+    result, cotangents = handing_over.decode_call(it, spec, node, extents, places, extra)
     found = gradients.of(chosen, arguments, dict(zip(wrt, cotangents, strict=True)))
     grads: V.Value = found[0] if single else V.Tuple(tuple(found))
     if request.kind == "value_and_grad":
@@ -194,7 +195,7 @@ def _check_argument(
     it: Interpreter, spec: specialisation.Specialisation, position: int
 ) -> None:
     layout = spec.layouts[position]
-    name = spec.closure.function.signature[position].name
+    name = spec.closure.function.signature[position - len(it.pools)].name
     ty = (
         layout.type if isinstance(layout, L.LScalar)
         else layout.content if isinstance(layout, L.LPlace) and layout.kind == "array"

@@ -227,6 +227,8 @@ class Joiner:
     def _alone(self, layout: Layout, left: bool) -> Layout:
         """A layout that only one path has, in the numbers of the join."""
         match layout:
+            case LPlace(_, "pool") if (known := self._pool(layout.key, left)) is not None:
+                return replace(layout, key=known, content=None)
             case LPlace(_, kind, cls, content, may_be, _, exact, stored, made):
                 key, rivals = self._key(layout, None) if left else self._key(None, layout)
                 if isinstance(content, LNode):
@@ -239,6 +241,11 @@ class Joiner:
             case LView(base):
                 return replace(layout, base=self._alone(base, left))
         return layout
+
+    def _pool(self, key: int, left: bool) -> int | None:
+        """The number of a pool of one path among the places joined already."""
+        found = (k for (i, j), k in self.keys.items() if (i if left else j) == key)
+        return next(found, None)
 
     def array_type(self, a: LPlace, b: LPlace) -> TensorType:
         """The common type of two arrays: extents that differ become a new symbol."""

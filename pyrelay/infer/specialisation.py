@@ -10,23 +10,22 @@ fixpoint: a call whose result is not known yet diverges, so the base case settle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import coding, growing, handling, lists
+from pyrelay.infer import coding, growing, handling
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.identity import Numberer, Numbers, identity, numbered
+from pyrelay.infer.identity import Numberer, Numbers
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder, constant
+from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import Atom, FnCall, Function, Let, Var
-from pyrelay.ir.op import OPS
+from pyrelay.ir.nodes import Function, Var
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
@@ -49,8 +48,8 @@ class Result:
 class Specialisation:
     """One Core function. `layouts` are those of its arguments, which may widen.
 
-    The arguments are the Python function's, then its cells, then the objects the program captures,
-    then the pools of new nodes.
+    The arguments are the pools of new nodes, the Python function's, its cells, then the objects the
+    program captures. Pools come first, so that what mentions them afterwards has no contents.
     """
 
     name: str
@@ -141,7 +140,9 @@ def describe_arguments(
 
 def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -> V.Value:
     """Call a recursive function: specialise it for these arguments, or reuse."""
-    arguments = [*bound, *closure.cells, *captured_values(it)]
+    from pyrelay.infer.handing_over import emit_call
+
+    arguments = arguments_of(it, closure, bound)
     while True:
         spec = _find(it, closure, arguments)
         if spec.result is None and not spec.in_progress:
@@ -167,6 +168,13 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
         value, raised = found.items  # type: ignore[union-attr]
         handling.send_on(it, raised)
         return value
+
+
+def arguments_of(
+    it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]
+) -> list[V.Value]:
+    """Everything that a function of its own is handed."""
+    return [*it.pools.values(), *bound, *closure.cells, *captured_values(it)]
 
 
 def check_known(it: Interpreter, arguments: Sequence[V.Value], need: NeedsKnown) -> None:
@@ -277,7 +285,8 @@ def _choices(layouts: Sequence[L.Layout]) -> int:
 
 def _growing(it: Interpreter, closure: V.Closure, entries: list[Specialisation]) -> str:
     last, before = entries[-1].layouts, entries[-2].layouts
-    for p, a, b in zip(closure.function.signature, last, before, strict=False):
+    own = slice(len(it.pools), None)
+    for p, a, b in zip(closure.function.signature, last[own], before[own], strict=False):
         if a != b:
             return repr(p.name)
     return "a captured variable"
@@ -410,7 +419,7 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
             f"{error.what}",
             span=spec.closure.function.span,
         ) from None
-    own = {s for t in _argument_types(spec) for s in types.type_symbols(t)}
+    own = {s for t in argument_types(spec) for s in types.type_symbols(t)}
     found = [s for s in coding.layout_symbols([value, *contents], -1) if s not in own]
     return Result(value, old.changed, contents, tuple(found), old.stored)
 
@@ -428,7 +437,8 @@ def _mentions_parameter(*layouts: L.Layout) -> bool:
     return False
 
 
-def _argument_types(spec: Specialisation) -> list[Any]:
+def argument_types(spec: Specialisation) -> list[Any]:
+    """The types of its parameters."""
     return coding.shared_leaf_types(spec.layouts)
 
 
@@ -438,7 +448,7 @@ def interpret_function(
     """One pass over the body with fresh parameters."""
     from pyrelay.infer import calls
 
-    leaf_types = _argument_types(spec)
+    leaf_types = argument_types(spec)
     params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaf_types)
     heap = Heap(items=it.heap.items)
     decoder = coding.Decoder(iter(params), heap, numbers=spec.taken)
@@ -450,17 +460,17 @@ def interpret_function(
         it.program, Builder(spec.closure.function.span), heap, [], list(it.calls), it.let,
         [*it.active, spec.closure.function], conditional=1, rolling=1,
     )
-    shared = len(values) - len(it.pools)
-    inner.pools = dict(zip(it.pools, values[shared:], strict=True))  # type: ignore[arg-type]
-    end = shared - len(it.program.captured)
+    first = len(it.pools)
+    inner.pools = dict(zip(it.pools, values[:first], strict=True))  # type: ignore[arg-type]
+    end = len(values) - len(it.program.captured)
     inner.before = entry
     inner.captured = _numbered(it, captured_values(it), inner, values[end:])
     split = end - len(spec.closure.cells)
     closure = replace(spec.closure, cells=tuple(values[split:end]))
-    symbols = _own_symbols(spec, leaf_types)
+    symbols = own_symbols(spec, leaf_types)
 
     def run() -> V.Value:
-        return calls.run_body(inner, closure, values[:split], closure.function.body)
+        return calls.run_body(inner, closure, values[first:split], closure.function.body)
 
     try:
         value = handling.with_raised(inner, run, spec.follows) if spec.follows else run()
@@ -474,11 +484,9 @@ def interpret_function(
 
 
 def captured_values(it: Interpreter) -> list[V.Value]:
-    """What the program hands to every function of its own: captured objects, pools of new nodes."""
-    numbers = it.program.captured
-    if it.captured is None:
-        return [*(it.program.objects[n] for n in numbers), *it.pools.values()]
-    return [*(it.captured[n] for n in numbers), *it.pools.values()]
+    """The captured objects, which the program hands to every function of its own."""
+    known = it.program.objects if it.captured is None else it.captured
+    return [known[n] for n in it.program.captured]
 
 
 def _numbered(
@@ -515,7 +523,8 @@ def _from_parameter(value: V.Value, spec: Specialisation, position: int) -> V.Va
     return value
 
 
-def _own_symbols(spec: Specialisation, leaf_types: Sequence[Any]) -> tuple[Symbol, ...]:
+def own_symbols(spec: Specialisation, leaf_types: Sequence[Any]) -> tuple[Symbol, ...]:
+    """The symbols in the types of its parameters."""
     found: dict[Symbol, None] = {}
     for ty in leaf_types:
         for symbol in types.type_symbols(ty):
@@ -555,7 +564,8 @@ def _close(
     result = Result(layout, tuple(keys[r] for r in changed), contents, tuple(found), stored)
     if spec.result is not None and _same_result(inner, spec.result, result):
         result = spec.result  # what callers were told, where this pass knows more
-        layout, contents, found = result.value, result.contents, list(result.symbols)
+        layout, *rest = (_with_roots(x, roots) for x in (result.value, *result.contents))
+        contents, found = tuple(rest), list(result.symbols)
     encoder = coding.Encoder(
         inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given),
         bound=found,
@@ -569,6 +579,20 @@ def _close(
         spec.name, params, body, symbols, span=spec.closure.function.span
     )
     return function, result
+
+
+def _with_roots(layout: Any, roots: Mapping[int, V.Root]) -> Any:
+    """A layout of an earlier pass, with the objects that the parameters are in this one."""
+    match layout:
+        case L.LParam(key):
+            return L.LParam(key, roots[key])
+        case L.LNode(_, parts):
+            return replace(layout, children=tuple(_with_roots(p, roots) for p in parts))
+        case L.LUnion(cases):
+            return L.LUnion(tuple(_with_roots(c, roots) for c in cases))
+        case L.LPlace(content=L.LNode() as content):
+            return replace(layout, content=_with_roots(content, roots))
+    return layout
 
 
 @dataclass
@@ -605,146 +629,3 @@ class _ResultDescriber(L.Describer):
     def renamed_symbols(self) -> set[Symbol]:
         """The symbols made for extents that are not visible."""
         return {s for e in self.renamed.values() for s in dims.symbols(e)}
-
-
-# -- calling it ------------------------------------------------------------------------------------
-
-
-def encode_arguments(
-    it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]
-) -> tuple[list[Atom], tuple[Extent, ...], dict[int, V.Value]]:
-    """Atoms, extents, and which value each place of the layouts is."""
-    symbols = _own_symbols(spec, _argument_types(spec))
-    encoder = coding.Encoder(
-        it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken), bound=symbols
-    )
-    places: dict[int, V.Value] = {}
-    for value, layout in zip(arguments, spec.layouts, strict=True):
-        encoder(value, layout)
-        _note_places(it, value, layout, places)
-    extents = tuple(encoder.extents.get(s, dims.of(s)) for s in symbols)
-    return encoder.atoms, extents, places
-
-
-def _note_places(
-    it: Interpreter, value: V.Value, layout: L.Layout, places: dict[int, V.Value]
-) -> None:
-    pending: list[tuple[V.Value, Any]] = [(value, layout)]
-    while pending:
-        v, x = pending.pop()
-        inner: list[tuple[V.Value, Any]] = []
-        if isinstance(x, L.LPlace):
-            if x.key in places:
-                continue
-            places[x.key] = v
-            if x.kind != "array" and isinstance(v, V.Ref):
-                content = L.content_children(it.heap.contents[v.root])
-                if isinstance(x.content, L.LNode) and x.content.head != ("lost",):
-                    inner = list(zip(content, x.content.children, strict=True))
-        elif isinstance(x, L.LNode):
-            inner = list(zip(L.children_of(v), x.children, strict=True))
-        pending.extend(reversed(inner))  # in order: only the first mention has the content
-
-
-def emit_call(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Value]) -> V.Value:
-    """Emit the call; its result, and the changes of arguments, decoded in the caller."""
-    atoms, extents, places = encode_arguments(it, spec, arguments)
-    result = spec.result
-    assert result is not None
-    node = FnCall(spec.name, tuple(atoms), extents)
-    value: V.Value = decode_call(it, spec, node, extents, places)
-    return value
-
-
-def decode_call(
-    it: Interpreter, spec: Specialisation, node: Any, extents: tuple[Extent, ...],
-    places: dict[int, V.Value], extra: Sequence[Any] = (),
-) -> Any:
-    """Bind the outputs of a call (and of `extra` leaf types after them) and decode the result.
-
-    Gives the value, or (value, extra handles) if there are extra types.
-    """
-    result = spec.result
-    assert result is not None
-    symbols = _own_symbols(spec, _argument_types(spec))
-    mapping: dict[Symbol, Extent] = dict(zip(symbols, extents, strict=True))
-    bound = {s: Symbol(s.name, Origin.RUNTIME) for s in result.symbols}
-    mapping.update({s: dims.of(t) for s, t in bound.items()})
-    leaf_types = coding.shared_leaf_types([result.value, *result.contents])
-    outs = tuple(
-        Var("v", types.substitute(t, mapping), span=it.builder.span)
-        for t in [*leaf_types, *extra]
-    )
-    it.builder.lets.append(Let(outs, node, tuple(bound.values()), span=it.builder.span))
-    return _decode(it, spec, result, outs, places, len(leaf_types), mapping)
-
-
-def _decode(
-    it: Interpreter, spec: Specialisation, result: Result, outs: tuple[Var, ...],
-    places: dict[int, V.Value], count: int, mapping: dict[Symbol, Extent],
-) -> Any:
-    decoder = _CallDecoder(
-        iter(outs[:count]), it.heap, numbers=spec.given, places=places, mapping=mapping,
-        builder=it.builder,
-    )
-    value = decoder(result.value)
-    for key, layout in zip(result.changed, result.contents, strict=True):
-        target = places[key]
-        root_kind = "array" if isinstance(target, V.ArrayRef) else target.root.kind  # type: ignore[union-attr]
-        content = decoder.content(root_kind, layout)
-        if isinstance(target, V.ArrayRef):
-            from pyrelay.infer.storing import write_whole
-
-            write_whole(it, target, content)
-        else:
-            span = it.let.span if it.let else None
-            if isinstance(it.heap.contents[target.root], V.Part):  # type: ignore[union-attr]
-                lists.write_content(it, target.root, content)  # type: ignore[union-attr]
-            else:
-                it.heap.write(target.root, content, span)  # type: ignore[union-attr]
-    for key in result.stored:
-        given = places[key]
-        if isinstance(given, V.Ref):
-            it.heap.lend(given.root, it.let.span if it.let else None)
-    extra = outs[count:]
-    return value if not extra else (value, extra)
-
-
-@dataclass
-class _CallDecoder(coding.Decoder):
-    """Decodes a result in the caller: a parameter's object is the caller's argument."""
-
-    places: dict[int, V.Value] = field(default_factory=dict)
-    mapping: dict[Symbol, Extent] = field(default_factory=dict)
-    builder: Builder = field(default_factory=Builder)
-
-    def _identify(self, root: V.Root, key: int, number: Atom, may_be: frozenset[Any]) -> None:
-        """The number of a result: an argument's is that of the caller's array, if it is one."""
-        assert self.numbers is not None
-        given = {k: self.places[k] for k in may_be}
-        if any(not isinstance(v, V.ArrayRef) or v.view or not numbered(v.root)
-               for v in given.values()):
-            return
-        known = {-1 - k: identity(v.root) for k, v in given.items()}  # type: ignore[union-attr]
-        known.update(
-            (self.numbers.of(k), constant(r.serial)) for k, r in self.roots.items() if r is not root
-        )
-        result: Atom = constant(root.serial)
-        for own, theirs in known.items():
-            same = self.builder.call(OPS["equal"], number, own)
-            result = self.builder.call(OPS["where"], same, theirs, result).atom
-        root.number = result
-
-    def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
-        given = [self.places[k].root for k in may_be]  # type: ignore[union-attr]
-        older = frozenset(r for root in given for r in (root, *root.may_be))
-        return coding.Decoder._root(self, kind, older, rivals)
-
-    def __call__(self, layout: L.Layout) -> V.Value:
-        if isinstance(layout, L.LParam):
-            return self.places[layout.key]
-        if isinstance(layout, L.LScalar) and layout.extent is not None:
-            return V.Scalar.of_extent(dims.substitute(layout.extent, self.mapping))
-        return coding.Decoder.__call__(self, layout)
-
-
