@@ -160,3 +160,101 @@ def arrays_replaced(layer):
     layer.w = layer.w - 0.5
     for k in layer.kids:
         arrays_replaced(k)
+
+
+class Knot:  # nothing tells what its fields hold
+    def __init__(self, key, rank):
+        self.key, self.rank = key, rank
+        self.left = self.right = None
+        self.size = 1
+
+
+def sized(knot):
+    return knot.size if knot is not None else 0
+
+
+def resized(knot):
+    knot.size = 1 + sized(knot.left) + sized(knot.right)
+
+
+def split_at(knot, key):
+    if knot is None:
+        return None, None
+    if knot.key < key:
+        a, b = split_at(knot.right, key)
+        knot.right = a
+        resized(knot)
+        return knot, b
+    a, b = split_at(knot.left, key)
+    knot.left = b
+    resized(knot)
+    return a, knot
+
+
+def put_together(a, b):
+    if a is None:
+        return b
+    if b is None:
+        return a
+    if a.rank > b.rank:
+        a.right = put_together(a.right, b)
+        resized(a)
+        return a
+    b.left = put_together(a, b.left)
+    resized(b)
+    return b
+
+
+KEYS, RANKS = np.array([5.0, 3.0, 8.0, 1.0]), np.array([0.3, 0.9, 0.1, 0.5])
+
+
+@use((KEYS, RANKS), slow=True)
+def treap_of_classes_without_annotations(keys, ranks):
+    root = None
+    for k, r in zip(keys, ranks):
+        a, b = split_at(root, k)
+        root = put_together(put_together(a, Knot(k, r)), b)
+    return root
+
+
+def inserted(knot, key):
+    if knot is None:
+        return Knot(key, key * 0.5)
+    if key < knot.key:
+        knot.left = inserted(knot.left, key)
+    else:
+        knot.right = inserted(knot.right, key)
+    return knot
+
+
+def keys_in_order(knot):
+    if knot is None:
+        return []
+    return keys_in_order(knot.left) + [knot.key] + keys_in_order(knot.right)
+
+
+@use(([5.0, 3.0, 8.0, 1.0],))
+def search_tree_of_classes_without_annotations(keys):
+    root = None
+    for k in keys:
+        root = inserted(root, k)
+    found = keys_in_order(root)
+    return found[0] * 2 + found[3]
+
+
+def _all_reset(knot):
+    if knot is None:
+        return None
+    knot.left = _all_reset(knot.left)
+    knot.rank = knot.rank * 0.5
+    return knot
+
+
+@use((np.array([5.0, 3.0]),))
+def node_that_may_be_none_changed_by_recursion(keys):
+    top = None
+    for k in keys:
+        below, top = _all_reset(top), Knot(k, k)
+        if below is not None:
+            top.left = below
+    return top
