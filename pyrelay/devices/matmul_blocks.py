@@ -30,12 +30,18 @@ from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
-from pyrelay.devices.matmul_tiles import Code, Shape, dots, lines, pack, tile, turn
+from pyrelay.devices.matmul_lines import lines, sweep, unload
+from pyrelay.devices.matmul_tiles import Code, Shape, dots, pack, tile, turn
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
 # most 32 KiB) stays in the first cache, a band of a (a multiple of the tiles' 8, 6 or 4 rows) and
 # what fits of a group of panels in the second.
 _NARROW_LINE = 2048  # bytes from one row of a to the next, up to which bands are not packed
+_FEW_ROWS = 8  # of a, for which lines of b that are far apart stream through the cache
+_FAR_LINE = 1024  # bytes from one row of b to the next, beyond which stripes of it are read slowly
+LOW = 4
+"""Rows of a lower tile, for the last few."""
+_LINES_AT_ONCE = 8  # of b that are packed together
 _PACKED_ROWS = 8  # rows of a that are packed at a time, of which the next overwrite what is extra
 
 Sizes = tuple[int, int, int]
@@ -232,7 +238,7 @@ class Product:
                         self._few_rows()
                         self._finish(self.i0, self.i1, self.j0, self.j1)
                     with no:
-                        self._blocked(self.b_turned | ((rows > 32) & (self.n >= 4 * self.lanes)))
+                        self._of_lines(rows)
 
     def _vector_dots(
         self, vector: Word, matrix: Word, line: Word, out: Word, length: Word
@@ -293,6 +299,42 @@ class Product:
                 self.k, f.smaller(self.i1 - i, rows), f.smaller(self.j1 - j, 4), self.added,
             )  # fmt: skip
 
+    def _of_lines(self, rows: Word) -> None:
+        """A part of which neither operand is read as dot products."""
+        f = self.f
+        far = ~self.b_turned & (self.b_line > _FAR_LINE // self.size) & (self.k > 0)
+        with f.either(far & (rows <= _FEW_ROWS)) as (yes, no):
+            with yes:
+                self._swept_rows(rows)
+            with no:
+                many = (rows > _FEW_ROWS * 2) & (self.n >= 4 * self.lanes)
+                self._blocked(self.b_turned | many)
+
+    def _swept_rows(self, rows: Word) -> None:
+        """Few rows: ``b`` streams through the cache, a few lines at a time; sums stay in it, in
+        lines that are not a power of two apart."""
+        f, sums, line = self.f, self.packed_a, self.group + 2 * self.lanes
+        with self.over(self.j0, self.j1, self.group) as g0:
+            g1 = f.smaller(self.j1, g0 + self.group)
+
+            def swept(start: Word | int, stop: Word, count: int) -> None:
+                with self.over(start, stop, count) as k0:
+                    a = self.at(self.a, self.i0 * self.a_row + k0 * self.a_step)
+                    right = self.at(self.b, k0 * self.b_line + g0)
+                    self.write(
+                        sweep, self.shape(count, 2), a, self.a_row, self.a_step, right,
+                        self.b_line, sums, line, rows, g1 - g0, (k0 > 0).word(),
+                    )  # fmt: skip
+
+            whole = self.k.unsigned_div(4) * 4
+            swept(0, whole, 4)
+            swept(whole, self.k, 1)
+            out = self.at(self.c, self.i0 * self.c_line + g0)
+            self.write(
+                unload, self.shape(1, 1), sums, line, out, self.c_line, rows, g1 - g0, self.added
+            )
+            self._finish(self.i0, self.i1, g0, g1)
+
     def _blocked(self, packs: Flag) -> None:
         """The general case: both operands packed, ``b`` into panels two vectors wide, ``a`` into
         bands, unless its rows lie near each other; or, where packing would not pay, read in place.
@@ -345,11 +387,14 @@ class Product:
         with self.over(g0, g1, wide) as j, self.over(h0, h1, self.rows) as i:
             a = self.at(self.a, i * self.a_row + k0 * self.a_step)
             out = self.at(self.c, i * self.c_line + j)
-            self.write(
-                tile, self.shape(self.rows, 2), a, self.a_row, self.a_step, self._panel(j - g0),
-                wide, out, self.c_line, depth, f.smaller(h1 - i, self.rows),
-                f.smaller(g1 - j, wide), keep, padded=True,
-            )  # fmt: skip
+            with f.either(h1 - i <= LOW) as (few, many):
+                for tall, branch in ((LOW, few), (self.rows, many)):
+                    with branch:
+                        self.write(
+                            tile, self.shape(tall, 2), a, self.a_row, self.a_step,
+                            self._panel(j - g0), wide, out, self.c_line, depth,
+                            f.smaller(h1 - i, tall), f.smaller(g1 - j, wide), keep, padded=True,
+                        )  # fmt: skip
 
     def _tile(
         self, packed: bool, tall: int, i: Word, j: Word, a: tuple[Word | int, ...],
@@ -376,15 +421,19 @@ class Product:
         return self.packed_a + row * (self.depth * self.size)
 
     def _pack_b(self, g0: Word, g1: Word, k0: Word, depth: Word) -> None:
-        shape = self.shape(1, 2)
-        with self.over(g0, g1, 2 * self.lanes) as j:
-            source = self.at(self.b, k0 * self.b_step + j * self.b_column)
-            target, columns = self._panel(j - g0), self.f.smaller(g1 - j, 2 * self.lanes)
-            with self.f.either(self.b_turned) as (yes, no):
-                with yes:
-                    self.write(turn, shape, source, self.b_line, target, depth, columns)
-                with no:
-                    self.write(pack, shape, source, self.b_line, target, depth, columns)
+        f, shape, wide = self.f, self.shape(1, 2), 2 * self.lanes
+        source = self.at(self.b, k0 * self.b_step + g0 * self.b_column)
+        with f.either(self.b_turned) as (yes, no):
+            with yes, self.over(g0, g1, wide) as j:
+                column = self.at(source, (j - g0) * self.b_column)
+                columns = f.smaller(g1 - j, wide)
+                self.write(turn, shape, column, self.b_line, self._panel(j - g0), depth, columns)
+            # A few lines at a time, for all panels: so lines are read as they lie.
+            with no, self.over(0, depth, _LINES_AT_ONCE) as k, self.over(g0, g1, wide) as j:
+                lines = self.at(source, k * self.b_line + (j - g0))
+                target = self.at(self._panel(j - g0), k * wide)
+                columns, count = f.smaller(g1 - j, wide), f.smaller(depth - k, _LINES_AT_ONCE)
+                self.write(pack, shape, lines, self.b_line, target, count, columns)
 
     def _pack_a(self, h0: Word, h1: Word, k0: Word, depth: Word) -> None:
         shape = self.shape(1, 1, _PACKED_ROWS)

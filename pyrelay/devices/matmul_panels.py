@@ -32,13 +32,11 @@ from numba.core import types
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import Function, Variable, Word
-from pyrelay.devices.matmul_blocks import Product, Sizes
+from pyrelay.devices.matmul_blocks import LOW, Product, Sizes
 from pyrelay.devices.matmul_tiles import Code, Shape, pack, tile, turn
 
 GATES = 8
 """The word of a product's parameters that says how many matrices stand side by side."""
-_LOW = 4
-"""Rows of the lower tile."""
 _FEW_ROWS = 32
 """Up to so many rows of a transposed left operand are read where they lie: packing them would not
 pay. Lines of one that is not transposed are read in order anyway."""
@@ -90,7 +88,7 @@ class _PanelProduct(Product):
         depth: Word, keep: Word,
     ) -> None:  # fmt: skip
         """The next rows, read where they lie: as tall or low a tile as leaves the least over."""
-        f, tall, low = self.f, self.rows, _LOW
+        f, tall, low = self.f, self.rows, LOW
         i = row.now
         left = h1 - i
         a = self.at(self.a, i * self.a_row + k0 * self.a_step), self.a_row, self.a_step

@@ -121,16 +121,12 @@ class _Product:
         """The tile at row ``i`` and column ``j``; ``columns``: how many, unless all of them."""
         f, b, lanes = self.f, self.f.b, self.lanes
         code = Code(b, Shape(self.element, lanes, tall, across))
-        masks = [
-            None if columns is None else code.below(columns.raw, v * lanes) for v in range(across)
-        ]
+        width = f.number(across * lanes) if columns is None else columns
+        masks = [code.below(width.raw, v * lanes) for v in range(across)]
         a = code.pointer(self._at(self.a, i * self.a_row).raw)
         row_pointers = code.clamped_rows(a, self.a_row.raw, tall, rows.raw)
         line = code.pointer(self._at(self.b, j).raw)
         table = b.inttoptr(self.table.raw, WORD.as_pointer())
-
-        def load(place: Any, mask: Any) -> Any:
-            return code.load(place) if mask is None else code.load_masked(place, mask)
 
         def body(k: Any, sums: list[Any]) -> list[Any]:
             source = code.at(line, b.load(b.gep(table, [k], source_etype=WORD), typ=WORD))
@@ -144,31 +140,9 @@ class _Product:
 
         zero = llvm.Constant(code.shape.vector, None)
         sums = code.loop(self.k.raw, 1, [zero] * (tall * across), body)
-        stored = code.stored(sums)
         first = code.pointer(self._at(self.c, i * self.c_row + j).raw)
-
-        def finish(added: bool) -> None:
-            def finish_row(row: Any, _carried: list[Any]) -> list[Any]:
-                to = code.at(first, b.mul(row, self.c_row.raw))
-                for v, mask in enumerate(masks):
-                    number = b.add(b.mul(row, code.word(across)), code.word(v))
-                    total = b.load(b.gep(stored, [number], source_etype=code.shape.vector))
-                    place = code.at(to, code.word(v * lanes))
-                    if added:
-                        total = b.fadd(total, load(place, mask))
-                    if mask is None:
-                        code.store(total, place)
-                    else:
-                        code.store_masked(total, place, mask)
-                return []
-
-            code.loop(rows.raw, 1, [], finish_row)
-
-        with f.either(self.keep.equals(0)) as (fresh, kept):
-            with fresh:
-                finish(added=False)
-            with kept:
-                finish(added=True)
+        kept = self.keep.differs(0).raw
+        code.finish(sums, first, self.c_row.raw, rows.raw, width.raw, masks, kept)
 
     def _dots(self, start: Word, end: Word, j: Word, columns: Word) -> None:
         """Rows ``start`` to ``end`` of the columns from ``j`` on, less than a vector of them."""

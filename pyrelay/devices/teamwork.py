@@ -38,7 +38,9 @@ LARGEST_BLOCK = 512
 ALIGNED = 64
 """Long ranges are cut at multiples of this, so that chunks share no cache line."""
 
-WORKER_SPINS = 1000
+WORKER_SPINS = 8000
+"""Rounds, some 0.2 ms: shorter than what programs do between two kernels that pay to be shared, a
+sleeping worker costs each such kernel a wake-up, and shorter ones the help."""
 CALLER_SPINS = 4000
 POLL_SPINS = 1 << 15
 """Rounds of waiting for the others, some milliseconds, between two looks for Ctrl-C."""

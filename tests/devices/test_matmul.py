@@ -21,7 +21,8 @@ FORMS = pytest.mark.parametrize(
 SIZES = [
     (1, 1, 1), (1, 5, 7), (5, 1, 7), (1, 130, 300), (3, 70, 40), (4, 64, 0), (8, 8, 8), (9, 33, 17),
     (31, 257, 65), (33, 100, 600), (300, 1, 520), (270, 300, 257), (2, 31, 1000), (40, 16, 16),
-    (40, 10, 3), (7, 1, 0), (600, 65, 9), (257, 550, 3),
+    (40, 10, 3), (7, 1, 0), (600, 65, 9), (257, 550, 3), (2, 300, 0), (5, 531, 11), (8, 1100, 13),
+    (20, 600, 41),
 ]  # fmt: skip
 GUARD = 32
 
@@ -122,7 +123,7 @@ def test_an_accumulating_product_adds_to_what_is_there(
 ) -> None:
     rng = np.random.default_rng(0)
     form = (transpose_a, transpose_b)
-    for m, n, k in [(1, 20, 5), (20, 1, 5), (40, 100, 300), (6, 6, 0)]:
+    for m, n, k in [(1, 20, 5), (20, 1, 5), (40, 100, 300), (6, 6, 0), (7, 600, 6)]:
         a, b, start = (numbers(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
         computed = product(
             dtype, form, stored(a, transpose_a), stored(b, transpose_b), (m, n, k), start=start
