@@ -6,6 +6,7 @@ for their symbols; from such variables a `Decoder` makes the values again, with 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -125,6 +126,7 @@ class Encoder:
     seen: set[int] = field(default_factory=set)
     number: Callable[[int, V.Root], Atom] | None = None  # of the object in a place
     bound: Collection[Symbol] = ()
+    same: Callable[[Extent, Extent], bool] = operator.eq  # whether two extents are equal
     missing: dict[int, Atom | None] = field(default_factory=dict)
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
@@ -213,9 +215,10 @@ class Encoder:
             content = growing.plain(self.builder, inner)
             content = growing.cast_rows(self.builder, content, layout.template, self.bound)
         else:
-            content = growing.fitted(
-                self.builder, self.heap, self.read, root, layout.template, self.bound
-            )
+            with dims.decided_by(self.same):
+                content = growing.fitted(
+                    self.builder, self.heap, self.read, root, layout.template, self.bound
+                )
         self.atoms.append(self.builder.cast(self.read(content.count), types.i64, weak=True))
         for row, ty in zip(content.rows, layout.leaves[1:], strict=True):
             self._tensor(row, ty)

@@ -300,6 +300,7 @@ class _Merge:
             encoder = coding.Encoder(
                 path.builder, path.heap, it.atom,
                 number=identity.Numberer(path.builder, self.numbers), bound=symbols,
+                same=it.program.guards.same,
             )
             for value, layout in zip(path.results, results, strict=True):
                 encoder(value, layout)

@@ -439,7 +439,10 @@ class Fixpoint:
         self, builder: Builder, heap: Heap, symbols: Sequence[Symbol]
     ) -> coding.Encoder:
         numberer = identity.Numberer(builder, self.numbers)
-        return coding.Encoder(builder, heap, self.it.atom, number=numberer, bound=symbols)
+        return coding.Encoder(
+            builder, heap, self.it.atom, number=numberer, bound=symbols,
+            same=self.it.program.guards.same,
+        )
 
     def _encode(self, encoder: coding.Encoder, carried: list[V.Value]) -> None:
         for value, layout in zip(carried, self.layouts, strict=True):

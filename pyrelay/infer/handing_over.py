@@ -32,7 +32,8 @@ def encode_arguments(
     """Atoms, extents, and which value each place of the layouts is."""
     symbols = own_symbols(spec, argument_types(spec))
     encoder = coding.Encoder(
-        it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken), bound=symbols
+        it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken), bound=symbols,
+        same=it.program.guards.same,
     )
     places = Places()
     for value, layout in zip(arguments, spec.layouts, strict=True):

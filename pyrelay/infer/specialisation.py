@@ -568,7 +568,7 @@ def _close(
         contents, found = tuple(rest), list(result.symbols)
     encoder = coding.Encoder(
         inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given),
-        bound=found,
+        bound=found, same=inner.program.guards.same,
     )
     encoder(value, layout)
     for root, content in zip(changed, contents, strict=True):

@@ -378,3 +378,17 @@ def convex_hull(points):
     for k in range(len(hull)):
         area += hull[k - 1][0] * hull[k][1] - hull[k][0] * hull[k - 1][1]
     return area / 2
+
+
+@use((np.ones(3), 0.5), wrt=(0,))
+def states_of_a_known_width(start, until):
+    t, y = 0.0, start.copy()
+    times, states = [t], [y.copy()]
+    while t < until:
+        slope = np.array([y[1] - y[0], y[0] * y[2], y[2]])
+        if np.max(np.abs(slope)) < 10:
+            t += 0.1
+            y = y + 0.1 * slope
+            times.append(t)
+            states.append(y.copy())
+    return np.array(times), np.array(states)
