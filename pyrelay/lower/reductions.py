@@ -247,25 +247,32 @@ def index_of_extreme(
     """The flat index of the first largest ("max") or smallest element; the first NaN wins.
 
     Of many, in two passes, since both become vector code: the extreme, then the first place where
-    it stands. Of few, in one.
+    it stands. Of few, in one, unless there is a NaN.
     """
     if not s.often_short:
         return _place_of_extreme(s, kind, extents, element, dtype)
-    count = s.extent(dims.product(extents))
-    few = s.primitive("less_equal", count, _FEW)
-    return s.choose(
-        few, lambda: _first_extreme(s, kind, extents, element, dtype),
-        lambda: _place_of_extreme(s, kind, extents, element, dtype),
-    )  # fmt: skip
+    few = s.primitive("less_equal", s.extent(dims.product(extents)), _FEW)
+    place, unsure = s.variable(s.const(0, i64)), s.variable(s.primitive("logical_not", few))
+    with s.body() as quick:
+        found, is_nan = _first_extreme(s, kind, extents, element, dtype)
+        s.assign(place, found)
+        if is_nan is not None:
+            s.assign(unsure, is_nan)
+    with s.body() as thorough:
+        s.assign(place, _place_of_extreme(s, kind, extents, element, dtype))
+    s.emit(If(few.operand, tuple(quick)))
+    s.emit(If(s.now(unsure).operand, tuple(thorough)))
+    return place
 
 
 def _first_extreme(
     s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
-) -> Value:
-    """The index of the first extreme, kept beside the extreme so far."""
-    op, beyond = ("maximum", "less_equal") if kind == "max" else ("minimum", "greater_equal")
+) -> tuple[Value, Value | None]:
+    """The index of the first extreme among numbers, kept beside it; whether there was a NaN."""
+    op, beyond = ("maximum", "greater") if kind == "max" else ("minimum", "less")
     best = s.variable(s.const(identity(op, dtype), dtype))
     place = s.variable(s.const(0, i64))
+    is_nan = s.variable(s.const(False, bool_)) if dtype.kind == "f" else None
 
     def look(index: tuple[Value, ...]) -> None:
         if len(index) < len(extents):
@@ -274,15 +281,14 @@ def _first_extreme(
                 look((*index, s.bounded(k, extent)))
             return
         value, held = s.cast(element(index), dtype), s.now(best)
-        # A NaN is beyond any number, and no number is beyond a NaN.
-        better = s.primitive("logical_not", s.primitive(beyond, value, held))
-        if dtype.kind == "f":
-            better = better & s.primitive("equal", held, held)
+        better = s.primitive(beyond, value, held)
         s.assign(place, s.where(better, s.ravel(index, extents), s.now(place)))
         s.assign(best, s.where(better, value, held))
+        if is_nan is not None:
+            s.assign(is_nan, s.now(is_nan) | s.primitive("not_equal", value, value))
 
     look(())
-    return place
+    return place, is_nan
 
 
 def _place_of_extreme(
