@@ -16,7 +16,8 @@ dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
     T(x)                          x as a T: constants and NumPy's casts; c64(re, im), c128(re, im)
 
 and besides ``add_overflows subtract_overflows multiply_overflows(a, b)`` for i64,
-``outside(k, n)``, which is not 0 <= k < n (n is not negative), and
+``outside(k, n)``, which is not 0 <= k < n (n is not negative); ``truncated(x)``, a float as an i64,
+the least one where none holds it; and
 ``call_address(function, block, begin, end)``; ``unlikely(b)``, which is b, where a branch on it is
 to keep what the other way leads to in registers; and ``poll(block)``, which looks for Ctrl-C: what
 it gives, if not 0, is the status with which the kernel has to return.
@@ -246,6 +247,26 @@ def _float_to_signed(b: llvm.IRBuilder, x: Any, wide: llvm.IntType) -> Any:
     below = b.fcmp_ordered("<", x, llvm.Constant(x.type, limit))
     lowest = llvm.Constant(wide, -(2 ** (wide.width - 1)))
     return b.select(b.and_(above, below), b.fptosi(x, wide), lowest)
+
+
+def _emit_truncated(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
+    """The machine's own conversion where that is defined for all floats, and is not of vectors."""
+    if not b.module.triple.startswith("x86_64"):
+        return _float_to_signed(b, x, WORD)
+    short = source == types.float32
+    kind = llvm.VectorType(x.type, 4 if short else 2)
+    name = f"llvm.x86.sse{'.cvttss' if short else '2.cvttsd'}2si64"
+    native = b.module.globals.get(name)
+    if native is None:
+        native = llvm.Function(b.module, llvm.FunctionType(WORD, [kind]), name)
+    first = llvm.Constant(llvm.IntType(32), 0)
+    return b.call(native, [b.insert_element(llvm.Constant(kind, llvm.Undefined), x, first)])
+
+
+truncated = define(
+    "truncated", lambda given: _I64 if len(given) == 1 and given[0] in FLOATS else None,
+    _emit_truncated,
+)
 
 
 def _float_to_u64(b: llvm.IRBuilder, x: Any) -> Any:

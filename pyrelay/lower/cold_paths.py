@@ -5,19 +5,19 @@ In: the body of a kernel. Out: the same, in which
 * a check of an index `k` against an extent `n` and what wraps a negative one, `where(k < 0, k + n,
   k)`, are one unsigned comparison: if `k` is in 0..n-1 it is the position, else an unlikely branch
   adds `n`, checks again and fails. So a load does not wait for its check.
-* neighbouring checks of one float, as those of `int(x)` for NaN, infinities and range, stand in an
-  unlikely branch under the one condition that holds if any of them does.
+* neighbouring checks of one float stand in an unlikely branch (`cold_floats`); where they are those
+  of `int(x)`, which is an index, the index lies outside if one fails, so that they stand there.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from pyrelay.ir.types import bool_, i64
 from pyrelay.lower.cleaning import without_unused
+from pyrelay.lower.cold_floats import LOST, with_cold_floats
 from pyrelay.lower.kernel import (
     Assign,
     Body,
@@ -34,20 +34,17 @@ from pyrelay.lower.kernel import (
     Statement,
     Store,
     While,
-    replace_bodies,
     statements,
 )
 from pyrelay.lower.values import operand_key
 
 _EITHER = frozenset(["logical_or", "bitwise_or"])
-_BOTH = frozenset(["logical_and", "bitwise_and"])
-Makers: TypeAlias = Mapping[Local, Compute]
 _Place: TypeAlias = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 def with_cold_paths(body: Body, results: Sequence[Operand] = ()) -> Body:
     """The body with its checks in unlikely branches; `results` are read after it."""
-    return without_unused(_Rewriter().body(_together(body)), results)
+    return without_unused(_Rewriter().body(with_cold_floats(body)), results)
 
 
 # -- indices -------------------------------------------------------------------------------------
@@ -71,12 +68,12 @@ class _Rewriter:
         out: list[Statement] = []
         known = set(self.places)
         for statement in body:
-            out += self._statement(self._renamed(statement))
+            out += self._statement(self._renamed(statement), out)
         for place in self.places.keys() - known:
             del self.places[place]
         return tuple(out)
 
-    def _statement(self, s: Statement) -> list[Statement]:
+    def _statement(self, s: Statement, before: list[Statement]) -> list[Statement]:
         match s:
             case Compute(out=out, primitive="where", args=(Local() as cond, a, b)):
                 place = self._wraps(cond, a, b)
@@ -89,7 +86,8 @@ class _Rewriter:
             case Fail(cond=Local() as cond):
                 checked = self._checks(cond)
                 if checked is not None:
-                    return self._position(s, *checked)
+                    first = self._taken_from(before, checked[0])
+                    return self._position(s, *checked, first)
             case Assign(variable=variable):
                 self._forget(variable)
             case For() | While():
@@ -168,7 +166,28 @@ class _Rewriter:
         first, n = total.args
         return (operand_key(k), operand_key(n)) if first is k else None
 
-    def _position(self, fail: Fail, k: Operand, n: Operand) -> list[Statement]:
+    def _taken_from(self, before: list[Statement], k: Operand) -> Body:
+        """The checks of the float that an index is made of, if nothing else happens after them.
+
+        They are taken out: if one fails, the index is the least integer.
+        """
+        for number in range(len(before) - 1, -1, -1):
+            match before[number]:
+                case Compute():
+                    continue
+                case If(cond=cond, then=then):
+                    maker = self._maker(cond)
+                    if maker is not None and maker.primitive == "equal" and (
+                        maker.args[0] is k and maker.args[1] is LOST
+                    ):
+                        del before[number]
+                        return then
+            break
+        return ()
+
+    def _position(
+        self, fail: Fail, k: Operand, n: Operand, first: Body
+    ) -> list[Statement]:
         position, outside, wrapped, beyond = (
             Local(i64, variable=True), Local(bool_), Local(i64), Local(bool_)
         )  # fmt: skip
@@ -178,7 +197,7 @@ class _Rewriter:
             if isinstance(operand, Local) and operand.variable:
                 self.readers.setdefault(operand, []).append(place)
         again: Body = (
-            Compute(wrapped, "add", (k, n)), Compute(beyond, "outside", (wrapped, n)),
+            *first, Compute(wrapped, "add", (k, n)), Compute(beyond, "outside", (wrapped, n)),
             replace(fail, cond=beyond), Assign(position, wrapped),
         )  # fmt: skip
         return [
@@ -211,95 +230,3 @@ class _Rewriter:
             case Fail(cond=cond, values=values):
                 return replace(s, cond=at(cond), values=tuple(map(at, values)))
         return s
-
-
-# -- floats --------------------------------------------------------------------------------------
-
-
-def _together(body: Body) -> Body:
-    """The body with neighbouring checks of one float in one branch."""
-    makers = {s.out: s for s in statements(body) if isinstance(s, Compute)}
-    return _gathered(body, makers)
-
-
-def _gathered(body: Body, makers: Makers) -> Body:
-    out: list[Statement] = []
-    place = 0
-    while place < len(body):
-        x, end = _neighbours(body, place, makers)
-        part = body[place:end]
-        if x is not None and sum(isinstance(s, Fail) for s in part) > 1:
-            out += [s for s in part if not isinstance(s, Fail)]
-            out += _guarded(x, [s for s in part if isinstance(s, Fail)], makers)
-            place = end
-        else:
-            out.append(replace_bodies(body[place], lambda inner: _gathered(inner, makers)))
-            place += 1
-    return tuple(out)
-
-
-def _neighbours(body: Body, place: int, makers: Makers) -> tuple[Local | None, int]:
-    """The float that a check looks at, and the end of its checks from there on.
-
-    Between them stand computations that no assignment changes.
-    """
-    first = body[place]
-    x = _float_checked(first.cond, makers) if isinstance(first, Fail) else None
-    end = place + 1
-    for number in range(end, len(body) if x is not None else 0):
-        match body[number]:
-            case Fail(cond=cond) if _float_checked(cond, makers) is x:
-                end = number + 1
-            case Compute(args=args) if not any(isinstance(a, Local) and a.variable for a in args):
-                pass
-            case _:
-                break
-    return x, end
-
-
-def _maker(operand: Operand, makers: Makers) -> Compute | None:
-    return makers.get(operand) if isinstance(operand, Local) else None
-
-
-def _float_checked(cond: Operand, makers: Makers) -> Local | None:
-    """The float that is NaN, infinite or out of a range if a condition holds."""
-    maker = _maker(cond, makers)
-    if maker is None:
-        return None
-    parts = [_maker(a, makers) for a in maker.args] if maker.primitive in _BOTH else [maker]
-    for part in parts:
-        if part is not None and part.primitive in ("isnan", "isinf"):
-            return _fixed_float(part.args[0])
-    return _ranged(maker, makers)
-
-
-def _fixed_float(x: Operand) -> Local | None:
-    fits = isinstance(x, Local) and not x.variable and x.dtype.kind == "f"
-    return x if fits else None  # type: ignore[return-value]
-
-
-def _ranged(maker: Compute, makers: Makers) -> Local | None:
-    """The float of `not (x >= low and x < high)`, which holds of NaN and infinities too."""
-    both = _maker(maker.args[0], makers) if maker.primitive == "logical_not" else None
-    if both is None or both.primitive not in _BOTH:
-        return None
-    low, high = (_maker(a, makers) for a in both.args)
-    if low is None or high is None or (low.primitive, high.primitive) != ("greater_equal", "less"):
-        return None
-    (x, least), (again, limit) = low.args, high.args
-    finite = all(isinstance(o, Literal) and math.isfinite(o.value) for o in (least, limit))
-    return _fixed_float(x) if x is again and finite else None
-
-
-def _guarded(x: Local, checks: Sequence[Fail], makers: Makers) -> list[Statement]:
-    """Checks of `x` under a condition that holds if any of theirs does."""
-    ranges = [c.cond for c in checks if _ranged(makers[c.cond], makers) is x]  # type: ignore[index]
-    if len(ranges) > 1:
-        return list(checks)
-    if ranges:
-        return [If(ranges[0], tuple(checks), (), unlikely=True)]
-    finite, doubt = Local(bool_), Local(bool_)
-    return [
-        Compute(finite, "isfinite", (x,)), Compute(doubt, "logical_not", (finite,)),
-        If(doubt, tuple(checks), (), unlikely=True),
-    ]  # fmt: skip

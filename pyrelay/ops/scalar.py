@@ -22,6 +22,7 @@ from pyrelay.records import dataclass
 # What `result` may be.
 SAME = "same"  # the operands' dtype
 BOOL = "bool"
+WORD = "word"  # i64
 REAL = "real"  # the part's dtype for complex operands, else the operands' dtype
 COMPLEX = "complex"  # the complex dtype whose parts the operands are
 
@@ -35,7 +36,7 @@ class Scalar:
     name    the key in `SCALARS`.
     arity   number of operands.
     kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
-    result  SAME, BOOL, REAL or COMPLEX.
+    result  SAME, BOOL, WORD, REAL or COMPLEX.
     numba, cuda   the template for operands of a dtype. `cast` is asked with the target dtype and
             `where` with that of its last two operands (its first is a bool).
     """
@@ -55,6 +56,8 @@ class Scalar:
         """The result's dtype for operands of `dtype`."""
         if self.result == BOOL:
             return t.bool_
+        if self.result == WORD:
+            return t.i64
         if self.result == REAL and dtype.kind == "c":
             return t.f32 if dtype.size == 8 else t.f64
         if self.result == COMPLEX:
@@ -251,6 +254,11 @@ _CONVERSIONS = (
         "cast", 1, "biufc", SAME,
         lambda dtype: f"{_cast_name(dtype)}({{0}})",
         lambda dtype: f"pyrelay_to<{dtype.name}>::of({{0}})",
+    ),
+    # Towards zero, or the least i64 where no i64 holds that: x86's conversion.
+    _plain(
+        "truncated", 1, "f",
+        _always("({0} >= -0x1p63 && {0} < 0x1p63 ? i64({0}) : i64(u64(1) << 63))"), WORD,
     ),
     _plain("real", 1, "biufc", _kinds(_always("{0}"), c=_always("({0}).re")), REAL),
     _plain(

@@ -92,6 +92,36 @@ def test_checks_of_one_float_have_one_condition() -> None:
     assert with_cold_paths((*body[:2], *either)) == (*body[:2], *either)
 
 
+def int_of(x: Local, out: Local) -> Body:
+    """`int(x)`: for NaN and for what no int64 holds there is no such number."""
+    nan, low, high, both, beyond = (Local(bool_) for _ in range(5))
+    least, limit = Literal(-(2.0**63), f64), Literal(2.0**63, f64)
+    return (
+        Compute(nan, "isnan", (x,)), Fail(nan, 0), Compute(low, "greater_equal", (x, least)),
+        Compute(high, "less", (x, limit)), Compute(both, "logical_and", (low, high)),
+        Compute(beyond, "logical_not", (both,)), Fail(beyond, 1), Compute(out, "cast", (x,)),
+    )  # fmt: skip
+
+
+def test_an_int_of_a_float_is_checked_by_its_result() -> None:
+    x, k = Local(f64), Local(i64)
+    body = with_cold_paths((*int_of(x, k), store(k)))
+    (branch,) = (s for s in body if isinstance(s, If))
+    assert branch.unlikely
+    assert [s.site for s in branch.then if isinstance(s, Fail)] == [0, 1]
+    (test,) = (s for s in body if isinstance(s, Compute) and s.out is branch.cond)
+    assert (test.primitive, test.args[0]) == ("equal", k)
+
+
+def test_an_int_that_is_an_index_is_checked_as_such() -> None:
+    x, k, n, out = Local(f64), Local(i64), Local(i64), Local(i64)
+    body = with_cold_paths((*int_of(x, k), *element(k, n, out), store(out)))
+    (branch,) = (s for s in body if isinstance(s, If))
+    assert [s.site for s in statements(branch.then) if isinstance(s, Fail)] == [0, 1, 0]
+    between = with_cold_paths((*int_of(x, k), store(k), *element(k, n, out), store(out)))
+    assert sum(isinstance(s, If) for s in between) == 2
+
+
 # -- as programs ---------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "subtract_overflows": lambda a, b: _overflows(a, b, int.__sub__),
     "multiply_overflows": lambda a, b: _overflows(a, b, int.__mul__),
     "outside": lambda a, b: (a < 0) | (a >= b),
+    "truncated": lambda a: np.where(abs(a) < 2**63, a, -(2.0**63)).astype(np.int64),
 }
 DTYPE = pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 
