@@ -415,7 +415,7 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
             if not (isinstance(value, V.Ref) and value.root.kind == kind and value.cls is cls):
                 return False
             if isinstance(content, LGrown):
-                return True
+                return not isinstance(heap.contents[value.root], (V.Part, V.Lost))
             own = fitted_to(heap.contents[value.root], content)
             return content is None or (content_head(own) == content.head and all(
                 fits(v, c, heap)

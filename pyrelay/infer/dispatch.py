@@ -30,7 +30,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.handling import certain
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
-from pyrelay.infer.open_keys import note
+from pyrelay.infer.open_keys import is_open, note
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute, distribute_all, sample
 from pyrelay.ir.nodes import UNSET
@@ -196,15 +196,19 @@ def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     content: dict[Any, V.Value] = {}
     merged = attrs.get("merged", (False,) * (len(args) // 2))
-    if it.let in it.program.tables and not any(merged):
+    pairs = list(zip(merged, args[::2], args[1::2], strict=True))
+    if it.let in it.program.tables:
         from pyrelay.infer.names_containers import table
 
-        return table(it, list(zip(args[::2], args[1::2], strict=True)))
-    for k, is_merged in enumerate(merged):
-        key, value = args[2 * k], args[2 * k + 1]
+        return table(it, pairs)
+    for is_merged, key, value in pairs:
         if not is_merged:
+            if is_open(key) and it.let is not None:
+                it.program.open_keys.add(it.let)
             content[it.static(key, "the key of a dict")] = value
             continue
+        if isinstance(value, V.Ref) and value.cls is not None and it.let is not None:
+            it.program.open_keys.add(it.let)  # of a table, the keys are not known
         for each in sequence_of(it, value):
             content[it.static(each, "the key of a dict")] = subscripts.get_item(it, value, each)
     return it.new_ref("dict", content)

@@ -206,6 +206,20 @@ def taken(it: Interpreter, value: V.Value, *, whole: bool = True) -> V.Value:
     return lazy
 
 
+def listed_view(it: Interpreter, value: V.Value) -> V.Value:
+    """The items of a view of a table's keys or values, in a list; anything else unchanged."""
+    from pyrelay.infer.in_python.tables import Values
+    from pyrelay.infer.protocols import special
+
+    if not (isinstance(value, V.Ref) and isinstance(value.cls, type)) or not (
+        issubclass(value.cls, Values)
+    ):
+        return value
+    items = special(it, value, "__iter__")
+    assert items is not None
+    return collected(it, items)
+
+
 def iterator_as_items(it: Interpreter, value: V.Ref) -> V.Ref:
     """The iterator over the items of what `zip` and its kin gave, which stands for it from now."""
     from pyrelay.infer.calls import call

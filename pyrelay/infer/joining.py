@@ -29,6 +29,7 @@ from pyrelay.infer.layout import (
     as_template,
     inner_list,
     same_structure,
+    template_types,
     varying,
 )
 from pyrelay.infer.windows import whole
@@ -63,6 +64,8 @@ class Joiner:
         if is_unread(a) or is_unread(b):
             return self._alone(b, False) if is_unread(a) else self._alone(a, True)
         if isinstance(a, LUnion) or isinstance(b, LUnion):
+            return self._union(a, b)
+        if self.lenient and _one_is_an_item(a, b):
             return self._union(a, b)
         alike = self._case(a, b) if self.lenient else self._alike(a, b)
         if alike is not None:
@@ -184,7 +187,9 @@ class Joiner:
         kept = slots[0] if slots else object()
         if any(s is not kept for s in slots):
             kept = "moved"
-        if isinstance(a, LGrown) and isinstance(b, LGrown):
+        if next(template_types(joined), None) is None:
+            capacity: Extent = 0  # there are no rows
+        elif isinstance(a, LGrown) and isinstance(b, LGrown):
             capacity = Joiner._extent(self, a.capacity, b.capacity)
         elif isinstance(a, LGrown) and a.capacity in self.bound:
             capacity = a.capacity
@@ -290,6 +295,8 @@ class Joiner:
 
     def _case(self, old: Layout, new: Layout) -> Layout | None:
         """The join of two layouts of one structure; None if they are different cases."""
+        if _one_is_an_item(old, new):
+            return None
         saved = dict(self.keys), set(self.left), set(self.right), dict(self.pairs)
         try:
             joined = replace(self, lenient=False)._alike(old, new)
@@ -352,6 +359,17 @@ def _as_view(layout: Layout) -> LView | None:
             everything = whole(ty.shape)
             return LView(layout, everything.form, everything.starts, everything.sizes, ty)
     return None
+
+
+def _one_is_an_item(a: Layout, b: Layout) -> bool:
+    """Whether one of two lists is an item of another list, and the other one is none."""
+    if not (isinstance(a, LPlace) and isinstance(b, LPlace) and a.kind == b.kind == "list"):
+        return False
+    return _is_item(a.content) != _is_item(b.content)
+
+
+def _is_item(content: Any) -> bool:
+    return isinstance(content, LNode) and content.head[0] == "part"
 
 
 def is_unread(layout: Layout) -> bool:

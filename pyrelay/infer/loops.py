@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import growing, handling, progress
+from pyrelay.infer import growing, handling, progress, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.generators import consume, is_generator, taken
@@ -38,7 +38,7 @@ def run_loop(it: Interpreter, let: Let) -> None:
 
     def over(iterable: V.Value | None) -> list[V.Value]:
         if iterable is not None:
-            iterable = taken(it, iterable, whole=not node.exits)
+            iterable = _generated(it, taken(it, iterable, whole=not node.exits))
         if iterable is not None and is_generator(iterable):
             return _over_generator(it, let, node, init, iterable)
         iteration = None if iterable is None else iterate(it, iterable)
@@ -53,6 +53,17 @@ def run_loop(it: Interpreter, let: Let) -> None:
         it.bind(let.outs, distribute_all(it, iterable, over, iter, names))
     else:
         it.bind(let.outs, over(iterable))
+
+
+def _generated(it: Interpreter, iterable: V.Value) -> V.Value:
+    """The generator that the `__iter__` of an object gives; any other iterable unchanged."""
+    if isinstance(iterable, V.Ref) and isinstance(iterable.cls, type) and (
+        "__iter__" in dir(iterable.cls)
+    ):
+        own = protocols.special(it, iterable, "__iter__")
+        if own is not None and is_generator(own):
+            return own
+    return iterable
 
 
 class _LengthChanges(Exception):

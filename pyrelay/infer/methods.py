@@ -505,6 +505,8 @@ def _dict_update(
     if isinstance(other, V.Ref) and other.root.kind == "dict":
         content.update(it.content(other.root))
     elif other != V.NONE:
+        if x.root.made is not None:
+            it.program.open_keys.add(x.root.made)
         for pair in sequence_of(it, other):
             key, value = sequence_of(it, pair)
             content[key_of(it, x, key, "the key of a dict")] = value

@@ -17,7 +17,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.generators import taken
+from pyrelay.infer.generators import listed_view, taken
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.narrowing import narrowed
 from pyrelay.infer.unions import distribute, sample
@@ -161,6 +161,8 @@ def apply(
     """Call a handler; arguments that it does not take are the user's error."""
     if fn not in _TAKE_ITERATORS:
         args = [taken(it, a) for a in args]
+        if fn is not len:
+            args = [listed_view(it, a) for a in args]
     if handler not in _TAKES_UNIONS:
         args = [narrowed(it, a) for a in args]
         for k, value in enumerate(args):

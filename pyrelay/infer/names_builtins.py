@@ -15,7 +15,7 @@ from pyrelay.infer.calls import call, unsupported
 from pyrelay.infer.effects import raise_where
 from pyrelay.infer.generators import collected, is_generator, iterator
 from pyrelay.infer.handling import certain
-from pyrelay.infer.in_python import containers, iteration, python_math
+from pyrelay.infer.in_python import containers, iteration, python_math, tables
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import iterate, sequence_of
@@ -230,6 +230,10 @@ def frozenset_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
 @handles(dict.fromkeys)
 def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -> V.Value:
     """dict.fromkeys(iterable, value)."""
+    if it.let in it.program.tables:
+        return call(it, V.Known(tables.from_keys), (iterable, value), {})
+    if it.let is not None:
+        it.program.open_keys.add(it.let)
     keys = (it.static(k, "the key of a dict") for k in sequence_of(it, iterable))
     return it.new_ref("dict", dict.fromkeys(keys, value))
 
@@ -239,12 +243,15 @@ def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value
     """dict(mapping or pairs, **named)."""
     content: dict[Any, V.Value] = {}
     standing = isinstance(pairs, V.Ref) and pairs.cls in containers.standing_for
-    if not named and (standing or it.let in it.program.tables):
-        given = V.Tuple(()) if pairs == V.NONE else pairs
-        return call(it, V.Known(containers.Table), (given,), {})
+    if standing or it.let in it.program.tables:
+        made = call(it, V.Known(tables.Table), (V.Tuple(()) if pairs == V.NONE else pairs,), {})
+        call(it, V.Known(tables.Table.update), (made,), named)
+        return made
     if isinstance(pairs, V.Ref) and pairs.root.kind == "dict":
         content.update(it.content(pairs.root))
     elif pairs != V.NONE:
+        if it.let is not None:
+            it.program.open_keys.add(it.let)
         for pair in sequence_of(it, pairs):
             key, value = sequence_of(it, pair)
             content[it.static(key, "the key of a dict")] = value
@@ -482,7 +489,7 @@ def lookup_of(iterable: V.Value, key: V.Value) -> V.Value:
     of_itself = (
         isinstance(key, V.Method) and isinstance(key.receiver, V.Ref)
         and isinstance(iterable, V.Ref) and key.receiver.root is iterable.root
-        and iterable.cls in containers.standing_for and key.function is containers.Table.get
+        and iterable.cls in containers.standing_for and key.function is tables.Table.get
     )
     if not of_itself:
         return key

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.in_python import containers, heaps
+from pyrelay.infer.in_python import containers, counting, heaps, tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_builtins import dict_
@@ -41,33 +41,40 @@ def defaultdict(
 ) -> V.Value:
     """collections.defaultdict(default_factory, mapping or pairs, **named)."""
     entries = dict_(it, pairs, **named)
-    return call(it, V.Known(containers.Defaults), (default_factory, entries), {})
+    return call(it, V.Known(counting.Defaults), (default_factory, entries), {})
 
 
 @handles(collections.Counter)
 def counter(it: Interpreter, iterable: V.Value = V.Tuple(()), **named: V.Value) -> V.Value:
     """collections.Counter(iterable or mapping, **named)."""
-    counted = call(it, V.Known(containers.Counts), (iterable, dict_(it)), {})
+    counted = call(it, V.Known(counting.Counts), (iterable, dict_(it)), {})
     if named:
         given = dict_(it, **named)
-        call(it, V.Known(containers.Counts.update), (counted, given), {})
+        call(it, V.Known(counting.Counts.update), (counted, given), {})
     return counted
 
 
-def table(it: Interpreter, pairs: Sequence[tuple[V.Value, V.Value]]) -> V.Value:
-    """A dict with these entries and others to come."""
-    return call(it, V.Known(containers.Table), (V.Tuple(tuple(map(V.Tuple, pairs))),), {})
+def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()) -> V.Value:
+    """A dict with these entries and others to come: keys and values, or, where it says so, a dict.
+    """
+    made = call(it, V.Known(tables.Table), (), {})
+    for is_merged, key, value in entries:
+        if is_merged:
+            call(it, V.Known(tables.Table.update), (made, value), {})
+        else:
+            call(it, V.Known(tables.Table.__setitem__), (made, key, value), {})
+    return made
 
 
 def members(it: Interpreter, items: V.Value) -> V.Value:
     """A set with these items and others to come."""
-    return call(it, V.Known(containers.Members), (items,), {})
+    return call(it, V.Known(tables.Members), (items,), {})
 
 
 def without_order(it: Interpreter, iterable: V.Value) -> V.Value:
     """The items of a set in a list, for what does not depend on their order; else the iterable."""
-    if isinstance(iterable, V.Ref) and iterable.cls is containers.Members:
-        return call(it, V.Known(containers.items_of), (iterable,), {})
+    if isinstance(iterable, V.Ref) and iterable.cls is tables.Members:
+        return call(it, V.Known(tables.items_of), (iterable,), {})
     return iterable
 
 

@@ -1,4 +1,4 @@
-"""Hash numbers of the keys of tables (in_python/containers.py).
+"""Hash numbers of the keys of tables (in_python/tables.py).
 
 In: a key: a number, a character, a constant, one of several of these, a tuple of keys. Out: an int;
 keys that Python takes for equal (1 and 1.0, an `IntEnum`'s member and its number) have the same.
@@ -14,11 +14,11 @@ from pyrelay import errors
 from pyrelay.infer import constants
 from pyrelay.infer import values as V
 from pyrelay.infer.characters import code_of
-from pyrelay.infer.in_python import containers
+from pyrelay.infer.in_python import tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.infer.open_keys import is_int, is_number
-from pyrelay.infer.operators import binary, number
+from pyrelay.infer.operators import binary, compare, number
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
 
@@ -27,7 +27,7 @@ _LARGEST = 2.0**62
 
 
 @keeps_unions
-@handles(containers.hash_of)
+@handles(tables.hash_of)
 def hash_of(it: Interpreter, key: V.Value) -> V.Value:
     """A number for a key; its low bits differ for keys of any stride."""
     mixed = V.Scalar(
@@ -35,6 +35,16 @@ def hash_of(it: Interpreter, key: V.Value) -> V.Value:
     )
     folded = binary(it, "^", mixed, binary(it, ">>", mixed, V.Known(17)))
     return binary(it, "^", folded, binary(it, ">>", folded, V.Known(8)))
+
+
+@handles(tables.differ)
+def differ(it: Interpreter, now: V.Value, before: V.Value) -> V.Value:
+    """now != before of two ints; false where they are one variable, without asking at run time."""
+    if isinstance(now, V.Scalar) and isinstance(before, V.Scalar) and now.atom is not None and (
+        now.atom is before.atom
+    ):
+        return V.Known(False)
+    return compare(it, "!=", now, before)
 
 
 def _number(it: Interpreter, key: V.Value) -> V.Value:

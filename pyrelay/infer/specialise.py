@@ -130,7 +130,7 @@ class Attempt:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
         for memo in self.memos:
-            program.memos[memo] = number = self._enter(memo, names_containers.table(it, ()))
+            program.memos[memo] = number = self._enter(memo, names_containers.table(it))
             program.captured.append(number)
         before = it.heap.copy()
         callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)

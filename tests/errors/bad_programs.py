@@ -256,6 +256,8 @@ def f(x, n):
     for i in range(n):
         if x[i] > 1.0:
             found["first"] = x[i]
+        elif x[i] > 0.0:
+            found["second"] = (i, x[i])
     return found
 """,
         (X, 3),

@@ -1,0 +1,458 @@
+"""Dicts and sets whose keys only the running program knows, as classes in plain Python.
+
+In and out: what the methods of `dict` and `set` take and give. Keys are what `hash_of` takes.
+Derivatives follow from the bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def hash_of(key: Any) -> Any:
+    """A number for a key; a handler says that of a program, and refuses other keys."""
+    return hash(key)
+
+
+def differ(now: Any, before: Any) -> bool:
+    """Whether two ints differ; known not to where nothing has changed what they were read from."""
+    return bool(now != before)
+
+
+class Table:
+    """dict: the entries in order of insertion, and a table of their places by open addressing.
+
+    Source: Knuth, The Art of Computer Programming 3, 6.4, algorithm L. An entry that was deleted
+    keeps its place, so that probing goes on behind it.
+    """
+
+    def __init__(self, pairs: Any = ()) -> None:
+        self.names: list[Any] = []
+        self.held: list[Any] = []
+        self.alive: list[bool] = []
+        self.slots = [-1] * 8  # one list for ever: it grows in place
+        self.size = 0
+        self.update(pairs)
+
+    def find(self, key: Any) -> Any:
+        """The place of the entry; of none, -1 - the free slot."""
+        last = len(self.slots) - 1
+        at = hash_of(key) & last
+        while self.slots[at] >= 0:
+            place = self.slots[at]
+            if self.alive[place] and self.names[place] == key:
+                return place
+            at = (at + 1) & last
+        return -1 - at
+
+    def _make_room(self) -> None:
+        for at in range(len(self.slots)):
+            self.slots[at] = -1
+        self.slots.extend([-1] * len(self.slots))
+        last = len(self.slots) - 1
+        for place in range(len(self.names)):
+            at = hash_of(self.names[place]) & last
+            while self.slots[at] >= 0:
+                at = (at + 1) & last
+            self.slots[at] = place
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __contains__(self, key: Any) -> bool:
+        place: int = self.find(key)
+        return place >= 0
+
+    def __getitem__(self, key: Any) -> Any:
+        place = self.find(key)
+        if place < 0:
+            raise KeyError(key)
+        return self.held[place]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        place = self.find(key)
+        if place >= 0:
+            self.held[place] = value
+            return
+        if 2 * len(self.names) + 2 > len(self.slots):
+            self._make_room()
+            place = self.find(key)
+        self.slots[-1 - place] = len(self.names)
+        self.names.append(key)
+        self.held.append(value)
+        self.alive.append(True)
+        self.size += 1
+
+    def __delitem__(self, key: Any) -> None:
+        place = self.find(key)
+        if place < 0:
+            raise KeyError(key)
+        self.alive[place] = False
+        self.size -= 1
+
+    def places(self) -> Iterator[Any]:
+        """Where the entries are, in order. Raises RuntimeError where one comes or goes meanwhile.
+        """
+        size, count = self.size, len(self.names)
+        for place in range(count):
+            if differ(self.size, size):
+                raise RuntimeError("dictionary changed size during iteration")
+            if self.alive[place]:
+                yield place
+        if differ(self.size, size):
+            raise RuntimeError("dictionary changed size during iteration")
+        if differ(len(self.names), count):
+            raise RuntimeError("dictionary keys changed during iteration")
+
+    def __iter__(self) -> Iterator[Any]:
+        for place in self.places():
+            yield self.names[place]
+
+    def __reversed__(self) -> Any:
+        return reversed(list(self))
+
+    def keys(self) -> Any:
+        return Keys(self)
+
+    def values(self) -> Any:
+        return Values(self)
+
+    def items(self) -> Any:
+        return Pairs(self)
+
+    def popitem(self) -> Any:
+        if self.size == 0:
+            raise KeyError("popitem(): dictionary is empty")
+        place = len(self.names) - 1
+        while not self.alive[place]:
+            place -= 1
+        self.alive[place] = False
+        self.size -= 1
+        return self.names[place], self.held[place]
+
+    def __or__(self, other: Any) -> Any:
+        made = Table(self)
+        made.update(other)
+        return made
+
+    def __ror__(self, other: Any) -> Any:
+        made = Table(other)
+        made.update(self)
+        return made
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        place = self.find(key)
+        if place < 0:
+            return default
+        return self.held[place]
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        place = self.find(key)
+        if place < 0:
+            self[key] = default
+            place = len(self.names) - 1
+        return self.held[place]
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        place = self.find(key)
+        if place < 0:
+            if len(default) == 1:
+                return default[0]
+            raise KeyError(key)
+        self.alive[place] = False
+        self.size -= 1
+        return self.held[place]
+
+    def update(self, pairs: Any = (), **named: Any) -> None:
+        if isinstance(pairs, dict):
+            for key in pairs:
+                self[key] = pairs[key]
+        else:
+            for key, value in pairs:
+                self[key] = value
+        for name in named:
+            self[name] = named[name]
+
+    def clear(self) -> None:
+        self.names.clear()
+        self.held.clear()
+        self.alive.clear()
+        for at in range(len(self.slots)):
+            self.slots[at] = -1
+        self.size = 0
+
+    def copy(self) -> Any:
+        return Table(self)
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, dict) or len(self) != len(other):
+            return False
+        for key in self:  # noqa: SIM110
+            if key not in other or self[key] != other[key]:
+                return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def from_keys(iterable: Any, value: Any) -> Table:
+    """dict.fromkeys(iterable, value)."""
+    made = Table()
+    for key in iterable:
+        made[key] = value
+    return made
+
+
+# -- sets ----------------------------------------------------------------------------------------
+
+
+def items_of(iterable: Any) -> Any:
+    """What an iterable has; of a set in order of insertion, for what does not depend on it."""
+    return list(iterable.table) if hasattr(iterable, "table") else iterable
+
+
+def _with_membership(iterable: Any) -> Any:
+    """A set with the items of an iterable."""
+    return iterable if isinstance(iterable, (set, frozenset)) else Members(iterable)
+
+
+def _set_for(operator: str, other: Any) -> Any:
+    """The right operand of an operator of sets."""
+    if not isinstance(other, (set, frozenset)):
+        raise TypeError(
+            f"unsupported operand type(s) for {operator}: 'set' and '{type(other).__name__}'"
+        )
+    return other
+
+
+class Members:
+    """set: the keys of a table."""
+
+    def __init__(self, iterable: Any = ()) -> None:
+        self.table = Table()
+        self.update(iterable)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.table
+
+    def add(self, item: Any) -> None:
+        if item not in self.table:
+            self.table[item] = True
+
+    def update(self, *iterables: Any) -> None:
+        for iterable in iterables:
+            for item in items_of(iterable):
+                self.add(item)
+
+    def discard(self, item: Any) -> None:
+        if item in self.table:
+            del self.table[item]
+
+    def remove(self, item: Any) -> None:
+        del self.table[item]
+
+    def clear(self) -> None:
+        self.table.clear()
+
+    def copy(self) -> Any:
+        return Members(self)
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, (set, frozenset)) or len(self) != len(other):
+            return False
+        return self.issubset(other)
+
+    def issubset(self, other: Any) -> Any:
+        members = _with_membership(other)
+        for item in self.table:  # noqa: SIM110
+            if item not in members:
+                return False
+        return True
+
+    def issuperset(self, other: Any) -> Any:
+        for item in items_of(other):  # noqa: SIM110
+            if item not in self.table:
+                return False
+        return True
+
+    def isdisjoint(self, other: Any) -> Any:
+        for item in items_of(other):  # noqa: SIM110
+            if item in self.table:
+                return False
+        return True
+
+    def union(self, *others: Any) -> Any:
+        made = self.copy()
+        made.update(*others)
+        return made
+
+    def intersection(self, *others: Any) -> Any:
+        made = self.copy()
+        made.intersection_update(*others)
+        return made
+
+    def difference(self, *others: Any) -> Any:
+        made = self.copy()
+        made.difference_update(*others)
+        return made
+
+    def symmetric_difference(self, other: Any) -> Any:
+        made = self.copy()
+        made.symmetric_difference_update(other)
+        return made
+
+    def intersection_update(self, *others: Any) -> None:
+        for other in others:
+            members = _with_membership(other)
+            for item in items_of(self):
+                if item not in members:
+                    del self.table[item]
+
+    def difference_update(self, *others: Any) -> None:
+        for other in others:
+            for item in items_of(other):
+                self.discard(item)
+
+    def symmetric_difference_update(self, other: Any) -> None:
+        for item in items_of(_with_membership(other)):
+            if item in self.table:
+                del self.table[item]
+            else:
+                self.add(item)
+
+    def __or__(self, other: Any) -> Any:
+        return self.union(_set_for("|", other))
+
+    def __and__(self, other: Any) -> Any:
+        return self.intersection(_set_for("&", other))
+
+    def __sub__(self, other: Any) -> Any:
+        return self.difference(_set_for("-", other))
+
+    def __xor__(self, other: Any) -> Any:
+        return self.symmetric_difference(_set_for("^", other))
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
+
+    def __rsub__(self, other: Any) -> Any:
+        return Members(other).difference(self)
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(_set_for("|=", other))
+        return self
+
+    def __iand__(self, other: Any) -> Any:
+        self.intersection_update(_set_for("&=", other))
+        return self
+
+    def __isub__(self, other: Any) -> Any:
+        self.difference_update(_set_for("-=", other))
+        return self
+
+    def __ixor__(self, other: Any) -> Any:
+        self.symmetric_difference_update(_set_for("^=", other))
+        return self
+
+    def __le__(self, other: Any) -> Any:
+        return self.issubset(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return len(self) < len(other) and self.issubset(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.issuperset(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return len(self) > len(other) and self.issuperset(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# -- views ---------------------------------------------------------------------------------------
+
+
+class Values:
+    """dict.values()."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __iter__(self) -> Iterator[Any]:
+        for place in self.of.places():
+            yield self.of.held[place]
+
+    def __reversed__(self) -> Any:
+        return reversed(list(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Keys(Values):
+    """dict.keys(): in operators, the set of them."""
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.of
+
+    def __iter__(self) -> Iterator[Any]:
+        for place in self.of.places():
+            yield self.of.names[place]
+
+    def __eq__(self, other: Any) -> Any:
+        return Members(self) == Members(other)
+
+    __hash__ = None
+
+    def isdisjoint(self, other: Any) -> Any:
+        return Members(self).isdisjoint(other)
+
+    def __or__(self, other: Any) -> Any:
+        return Members(self).union(other)
+
+    def __and__(self, other: Any) -> Any:
+        return Members(self).intersection(other)
+
+    def __sub__(self, other: Any) -> Any:
+        return Members(self).difference(other)
+
+    def __xor__(self, other: Any) -> Any:
+        return Members(self).symmetric_difference(other)
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
+
+    def __rsub__(self, other: Any) -> Any:
+        return Members(other).difference(self)
+
+    def __le__(self, other: Any) -> Any:
+        return Members(self) <= Members(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return Members(self) < Members(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return Members(self) >= Members(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return Members(self) > Members(other)
+
+
+class Pairs(Keys):
+    """dict.items(): in operators, the set of them."""
+
+    def __contains__(self, item: Any) -> bool:
+        place = self.of.find(item[0])
+        return place >= 0 and bool(self.of.held[place] == item[1])
+
+    def __iter__(self) -> Iterator[Any]:
+        for place in self.of.places():
+            yield self.of.names[place], self.of.held[place]
