@@ -45,6 +45,7 @@ class _Fields:
         namespace: dict[str, Any] = {each.name: each.spec for each in own}
         namespace["__annotations__"] = {each.name: each.annotation for each in own}
         namespace["__module__"] = self.cls.__module__
+        namespace["__doc__"] = "Without one, `dataclasses` would spell the signature."
         twin: Any = type(self.cls.__name__, (), namespace)
         dataclasses.dataclass(init=False, repr=False, eq=False)(twin)
         found: dict[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(twin)}

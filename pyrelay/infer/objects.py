@@ -10,7 +10,6 @@ import dataclasses
 import enum
 import functools
 import io
-import logging
 import sys
 import types as python_types
 from typing import Any
@@ -44,7 +43,27 @@ def is_constant_object(value: Any) -> bool:
 def is_writer(value: Any) -> bool:
     """True for objects that output goes to: streams and loggers."""
     streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
-    return isinstance(value, (io.IOBase, logging.Logger)) or any(value is s for s in streams)
+    classes = (io.IOBase, *loaded_classes("logging", "Logger"))
+    return isinstance(value, classes) or any(value is s for s in streams)
+
+
+def is_generator(value: Any) -> bool:
+    """True for generators of random numbers, whose state programs carry (`random_state`)."""
+    return isinstance(value, generator_classes())
+
+
+def generator_classes() -> tuple[type, ...]:
+    """The classes of generators of random numbers of which there can be instances."""
+    return (
+        *loaded_classes("numpy.random", "Generator", "RandomState"),
+        *loaded_classes("random", "Random"),
+    )
+
+
+def loaded_classes(module: str, *names: str) -> tuple[type, ...]:
+    """Classes of a module, none if it is not loaded: nothing is an instance of them then."""
+    found = sys.modules.get(module)
+    return tuple(getattr(found, name) for name in names if hasattr(found, name))
 
 
 def is_plain_object(value: Any) -> bool:

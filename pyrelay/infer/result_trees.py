@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import Span, locate
-from pyrelay.infer import columns, random_state
+from pyrelay.infer import columns
 from pyrelay.infer.datatypes import Schema
 from pyrelay.infer.device_arrays import DeviceArray
-from pyrelay.infer.objects import CAUSE
+from pyrelay.infer.objects import CAUSE, generator_classes, is_generator
 from pyrelay.infer.pools import Unpacker
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import types
@@ -315,7 +315,9 @@ def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any
         return slice(*parts)
     if kind == "range":
         return range(*parts)
-    if cls in random_state.CLASSES:
+    if cls in generator_classes():
+        from pyrelay.infer import random_state
+
         return random_state.made(parts[0])
     made = cls.__new__(cls)
     for name, part in zip(names, parts, strict=True):
@@ -336,7 +338,9 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
     elif kind == "dict":
         container.clear()
         container.update(zip(names, parts, strict=True))
-    elif isinstance(container, random_state.CLASSES):
+    elif is_generator(container):
+        from pyrelay.infer import random_state
+
         random_state.store(container, parts[0])
     else:
         for name, part in zip(names, parts, strict=True):

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
-from pyrelay.infer import columns, random_state
+from pyrelay.infer import columns
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.device_arrays import device_array, is_device_array
-from pyrelay.infer.objects import is_constant_object
+from pyrelay.infer.objects import is_constant_object, is_generator
 from pyrelay.infer.packing import Packer
 from pyrelay.infer.pools import Packed, PackedTree, Place
 from pyrelay.ir import types
@@ -373,7 +373,9 @@ def _inside(cls: type, into: Flattened) -> Iterator[None]:
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The attributes of a dataclass instance or plain object, in order; a generator's state."""
-    if isinstance(value, random_state.CLASSES):
+    if is_generator(value):
+        from pyrelay.infer import random_state  # imports both libraries of random numbers
+
         return {"words": random_state.words_of(value)}
     if hasattr(value, "__dict__"):
         return dict(vars(value))

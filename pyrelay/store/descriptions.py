@@ -18,7 +18,6 @@ import enum
 import functools
 import hashlib
 import linecache
-import logging
 import os
 import sys
 import types
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.infer.guards import ABSENT
-from pyrelay.infer.objects import is_constant_object
+from pyrelay.infer.objects import is_constant_object, loaded_classes
 from pyrelay.infer.structure import Identity
 
 
@@ -222,8 +221,6 @@ class Description:
                 self.text("field", value.name, value.init, value.kw_only)
                 self.inner(value.default)
                 self.inner(value.default_factory)
-            case logging.Logger():
-                self.text("logger", value.name)
             case _:
                 self._unlike(value)
 
@@ -235,6 +232,8 @@ class Description:
         owner = getattr(value, "__self__", None)
         if stream is not None:
             self.text("stream", stream)
+        elif isinstance(value, loaded_classes("logging", "Logger")):
+            self.text("logger", getattr(value, "name", ""))
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
             self.text("namedtuple", len(value))
             self.add(type(value))
@@ -244,8 +243,8 @@ class Description:
             self.add(value.__wrapped__)
         elif place is not None and is_versioned(place[0]):
             self.text("imported", *place)
-        elif isinstance(value, np.ufunc) and hasattr(np, value.__name__):
-            self.text("ufunc", value.__name__, getattr(np, value.__name__) is value)
+        elif isinstance(value, np.ufunc) and (home := _home_of(value)) is not None:
+            self.text("ufunc", value.__name__, home.__name__)
         elif isinstance(value, _DESCRIPTORS):
             self.text("descriptor", getattr(value, "__name__", ""))
             self.add(value.__objclass__)
@@ -333,6 +332,12 @@ def described(values: Sequence[Any]) -> str:
 
 def _pyrelay(value: Any) -> bool:
     return hasattr(type(value), "__pyrelay__") or "__pyrelay__" in getattr(value, "__dict__", ())
+
+
+def _home_of(ufunc: np.ufunc) -> types.ModuleType | None:
+    """The module that has a ufunc under its name: ufuncs themselves do not tell."""
+    homes = (np, sys.modules.get("scipy.special"))
+    return next((m for m in homes if getattr(m, ufunc.__name__, None) is ufunc), None)
 
 
 def _lines(function: types.FunctionType) -> list[str]:
