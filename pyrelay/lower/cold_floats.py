@@ -44,7 +44,7 @@ def _gathered(body: Body, makers: _Makers) -> Body:
     while place < len(body):
         x, end = _neighbours(body, place, makers)
         part = body[place:end]
-        if x is not None and sum(isinstance(s, Fail) for s in part) > 1:
+        if x is not None and _is_long([s for s in part if isinstance(s, Fail)], makers):
             out += [s for s in part if not isinstance(s, Fail)]
             checks = [s for s in part if isinstance(s, Fail)]
             cast = _cast(body, end, x)
@@ -58,6 +58,11 @@ def _gathered(body: Body, makers: _Makers) -> Body:
             out.append(replace_bodies(body[place], lambda inner: _gathered(inner, makers)))
             place += 1
     return tuple(out)
+
+
+def _is_long(checks: Sequence[Fail], makers: _Makers) -> bool:
+    """Whether checks ask more than one question."""
+    return len(checks) > 1 or makers[checks[0].cond].primitive in _BOTH  # type: ignore[index]
 
 
 def _neighbours(body: Body, place: int, makers: _Makers) -> tuple[Local | None, int]:

@@ -32,6 +32,7 @@ from pyrelay.lower.elements import Elements
 from pyrelay.lower.kernel import (
     SLOT,
     Assign,
+    Body,
     Call,
     Local,
     Lowering,
@@ -43,6 +44,7 @@ from pyrelay.lower.kernel import If as KernelIf
 from pyrelay.lower.loop_versions import with_versions
 from pyrelay.lower.program_arrays import ProgramArrays
 from pyrelay.lower.reductions import RuleEmitter
+from pyrelay.lower.signs import without_certain_checks
 from pyrelay.lower.values import Value
 from pyrelay.ops.program import pieces
 from pyrelay.opt import places
@@ -80,7 +82,7 @@ def scalar_program(function: Function) -> Lowering:
             s.store(slot, s.const(0, i64), program.scalar(atom))
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
-    body = with_versions(without_counter_checks(kernel.body))
+    body = with_versions(_without_idle_checks(kernel.body))
     kernel = replace(kernel, body=without_unused(body), apart=True)
     arrays = program.arrays
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
@@ -104,9 +106,14 @@ def routine(function: Function, numbers: Mapping[str, int], sites: list[RaiseSit
         program.bind(param, Value(program.s, params[-1], params[-1].dtype, program.s.scope))
     program.block(function.body)
     results = tuple(program.scalar(a).operand for a in function.body.results)
-    body = with_versions(without_counter_checks(tuple(program.s.scope.statements)))
+    body = with_versions(_without_idle_checks(tuple(program.s.scope.statements)))
     body = without_unused(body, results)
     return Routine(tuple(params), body, results)
+
+
+def _without_idle_checks(body: Body) -> Body:
+    """The body without checks that are known never to fail."""
+    return without_certain_checks(without_counter_checks(body))
 
 
 class _Program:
