@@ -32,6 +32,7 @@ from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
 from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
 from pyrelay.opt.attention import attention
+from pyrelay.opt.commits import commits, in_place
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
 from pyrelay.opt.dots import dots
@@ -70,9 +71,15 @@ def derivatives(module: Module) -> Module:
 
 #: What follows `infer`.
 STAGES = (
-    Stage("grad", (inline, ranges, *CLEAN, recognise, hoist, levels, derivatives), "infer", "grad"),
-    Stage("optimise", (plain, inline, ranges, *CLEAN, hoist, rows, *CLEAN), "grad", "optimise"),
-    Stage("fuse", (attention, dots, stacks, fuse), "fuse", "fuse"),
+    Stage(
+        "grad", (inline, ranges, commits, *CLEAN, recognise, hoist, levels, derivatives),
+        "infer", "grad",
+    ),
+    Stage(
+        "optimise", (plain, inline, ranges, commits, *CLEAN, hoist, rows, *CLEAN),
+        "grad", "optimise",
+    ),
+    Stage("fuse", (in_place, attention, dots, stacks, fuse), "fuse", "fuse"),
 )
 
 

@@ -10,12 +10,13 @@ the number of the item.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.revisits import reachable
 from pyrelay.ir.nodes import Function, Loop, PyCall
 from pyrelay.ir.walk import nested_lets
 
@@ -39,7 +40,11 @@ def is_generator_function(it: Interpreter, function: Function) -> bool:
 
 def make(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.Value:
     """The generator that a call of a generator function gives."""
-    return it.new_ref("generator", (_FRESH, closure, *bound))
+    ref = it.new_ref("generator", (_FRESH, closure, *bound))
+    ref.root.made = it.let
+    if it.let in it.program.ahead and not never_ends(it, ref):
+        list_as_iterator(it, ref)
+    return ref
 
 
 def is_generator(value: V.Value) -> bool:
@@ -47,6 +52,15 @@ def is_generator(value: V.Value) -> bool:
     if isinstance(value, V.Lazy):
         return any(map(is_generator, value.sources))
     return isinstance(value, V.Ref) and value.root.kind == "generator"
+
+
+def is_iterator(value: V.Value) -> bool:
+    """True for what is used up by going through it: generators, and what `iter` and `zip` give."""
+    from pyrelay.infer.in_python.iteration import Items
+
+    if is_generator(value) or isinstance(value, V.Lazy):
+        return True
+    return isinstance(value, V.Ref) and (value.root.kind == "iterator" or value.cls is Items)
 
 
 def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = False) -> None:
@@ -59,6 +73,7 @@ def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = Fals
     ref = as_generator(it, value)
     state, closure, *bound = it.content(ref.root)
     if isinstance(state, V.Ref):  # an iterator over its items stands for it by now
+        _check_sources(it, ref)
         rest = special(it, state, "__iter__")
         assert rest is not None
         consume(it, rest, each)
@@ -66,16 +81,45 @@ def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = Fals
     if state == _DONE:
         return
     if state != _FRESH:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "this generator may have been left before its end, and going on with it is not "
-            "compiled",
-            hints=("do all that needs its items in one loop, or make the generator anew",),
-        )
+        raise _left(it, ref, "this generator may have been left before its end, and going on with "
+                    "it is not compiled")
     span = it.let.span if it.let else None
     it.heap.write(ref.root, (_STARTED, closure, *bound), span)
     if _run(it, closure, bound, each, managed):
         it.heap.write(ref.root, (_DONE, closure, *bound), span)
+
+
+def _left(it: Interpreter, ref: V.Ref, problem: str) -> Exception:
+    """What to raise where a generator or iterator that may have been left is gone on with."""
+    error = it.failure(
+        errors.UnsupportedOperationError, problem,
+        hints=("do all that needs its items in one loop, or make it anew",),
+    )
+    made = ref.root.made
+    ends = ref.root.kind == "iterator" or not never_ends(it, ref)
+    if made is None or made in it.program.ahead or not ends:
+        return error
+    return V.NeedsListing(made, error)
+
+
+def _check_sources(it: Interpreter, ref: V.Ref) -> None:
+    """Refuse to go on with a generator whose items were computed, from what has changed since."""
+    contents = it.heap.contents
+    for root, content in it.program.sources.get(ref.root, {}).items():
+        if root in contents and contents[root] is not content:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "what this generator goes through may have changed since it was made, and going on "
+                "with it after it was left is not compiled",
+                hints=("make a list of its items where it is made: items = iter(list(...))",),
+            )
+
+
+def _note_sources(it: Interpreter, ref: V.Ref, values: Sequence[V.Value]) -> None:
+    contents = it.heap.contents
+    it.program.sources[ref.root] = {
+        root: contents[root] for v in values for root in reachable(v, it.heap) if root in contents
+    }
 
 
 def _run(
@@ -144,9 +188,14 @@ def list_as_iterator(it: Interpreter, value: V.Value) -> V.Ref:
     ref = as_generator(it, value)
     state, closure, *bound = it.content(ref.root)
     if not isinstance(state, V.Ref):
-        items = by_number(it, ref) or listed(it, ref)
+        numbered = by_number(it, ref)
+        items = numbered or listed(it, ref)
+        if numbered is None:
+            _note_sources(it, ref, (closure, *bound))
         state = call(it, V.Known(iteration.Items), (items,), {})
         it.heap.write(ref.root, (state, closure, *bound), it.let.span if it.let else None)
+    else:
+        _check_sources(it, ref)
     assert isinstance(state, V.Ref)
     return state
 
@@ -173,7 +222,11 @@ def listed(it: Interpreter, value: V.Value) -> V.Ref:
 
 def iterator(it: Interpreter, lazy: V.Lazy) -> V.Ref:
     """The object that `zip` and its kin give."""
-    return it.new_ref("iterator", (_FRESH, lazy))
+    ref = it.new_ref("iterator", (_FRESH, lazy))
+    ref.root.made = it.let
+    if it.let in it.program.ahead:
+        iterator_as_items(it, ref)
+    return ref
 
 
 def taken(it: Interpreter, value: V.Value, *, whole: bool = True) -> V.Value:
@@ -191,15 +244,13 @@ def taken(it: Interpreter, value: V.Value, *, whole: bool = True) -> V.Value:
         return value
     state, lazy = it.content(value.root)
     if isinstance(state, V.Ref):
+        _check_sources(it, value)
         return taken(it, state)
     if state == _DONE:
         return V.Tuple(())
     if state != _FRESH:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "this iterator may have been left before its end, and going on with it is not compiled",
-            hints=("do all that needs its items in one loop, or make the iterator anew",),
-        )
+        raise _left(it, value, "this iterator may have been left before its end, and going on with "
+                    "it is not compiled")
     left = _DONE if whole else _STARTED
     it.heap.write(value.root, (left, lazy), it.let.span if it.let else None)
     assert isinstance(lazy, V.Lazy)
@@ -228,8 +279,10 @@ def iterator_as_items(it: Interpreter, value: V.Ref) -> V.Ref:
 
     state, lazy = it.content(value.root)
     if isinstance(state, V.Ref):
+        _check_sources(it, value)
         return state
     source = taken(it, value)
+    _note_sources(it, value, (lazy,))
     items = listed(it, lazy) if is_generator(lazy) else V.Tuple(sequence_of(it, source))
     state = call(it, V.Known(iteration.Items), (items,), {})
     assert isinstance(state, V.Ref)

@@ -95,8 +95,8 @@ class Heap:
             raise lent_and_changed(_span(self.items.inner_written), self.items.lent)
 
     def lendings(self) -> int:
-        """How many of these lists became items of others."""
-        return sum(bool(root.stored) for root in self.contents if root.kind == "list")
+        """How many of these lists and arrays became items of growing lists."""
+        return sum(bool(root.stored) for root in self.contents)
 
     def write_inner(self, span: Span | None) -> None:
         """Note that a list was changed where it is an item of another one."""

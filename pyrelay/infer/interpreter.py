@@ -95,6 +95,9 @@ class Program:
     following: set[str] = field(default_factory=set)  # functions that give what they raise
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
+    ahead: frozenset[Let] = frozenset()  # makers of generators whose items are computed at once
+    #: What generators whose items were computed at once depend on: the contents of objects then.
+    sources: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     splits: int = 0  # branches that what follows was put into
     unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one

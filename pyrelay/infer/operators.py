@@ -439,7 +439,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
             from pyrelay.infer.choice import has_key
 
             return has_key(it, container, item)
-    from pyrelay.infer.generators import taken
+    from pyrelay.infer.generators import is_iterator
     from pyrelay.infer.iteration import iterate
     from pyrelay.infer.truth import truth
 
@@ -452,8 +452,8 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     own = protocols.special(it, container, "__contains__", item)
     if own is not None:
         return truth(it, own)
-    items = iterate(it, taken(it, container))
-    if not isinstance(items.count, V.Known):
+    items = None if is_iterator(container) else iterate(it, container)
+    if items is None or not isinstance(items.count, V.Known):
         from pyrelay.infer.calls import call
         from pyrelay.infer.in_python.lists import contains
 

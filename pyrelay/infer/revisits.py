@@ -64,11 +64,12 @@ def objects(wanted: set[Place], starts: Sequence[V.Value], heap: Heap) -> list[V
 
 def _objects(starts: Sequence[V.Value], heap: Heap) -> Iterator[tuple[Place, V.Root]]:
     for start, value in enumerate(starts):
-        for number, root in enumerate(_reachable(value, heap)):
+        for number, root in enumerate(reachable(value, heap)):
             yield (start, number), root
 
 
-def _reachable(value: V.Value, heap: Heap) -> Iterator[V.Root]:
+def reachable(value: V.Value, heap: Heap) -> Iterator[V.Root]:
+    """The objects that are reached from a value, each once."""
     seen: set[V.Root] = set()
     pending = [value]
     while pending:

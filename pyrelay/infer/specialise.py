@@ -59,6 +59,7 @@ class Attempt:
     exact: int = 0
     unrolled: frozenset[Let] = frozenset()
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
+    ahead: frozenset[Let] = frozenset()  # see Program
     plans: dict[Any, building.Plan] = field(default_factory=dict)
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
     raises: int = 0
@@ -102,7 +103,8 @@ class Attempt:
         """Interpret the call and close the module."""
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
-            unrolled=self.unrolled, families=self.families, plans=self.plans, tables=self.tables,
+            unrolled=self.unrolled, families=self.families, ahead=self.ahead,
+            plans=self.plans, tables=self.tables,
             open_keys=self.open_keys, remembers=self.remembers, lends=self.lends,
             follows_ops=self.raises > 1, containers=self.containers, keys_known=self.keys_known,
         )
@@ -455,6 +457,7 @@ def _specialised(
     raises = 0
     unrolled: frozenset[Let] = frozenset()
     families = Families(EVERYWHERE)
+    ahead: frozenset[Let] = frozenset()
     plans: dict[Any, building.Plan] = {}
     tables: frozenset[Let] = frozenset()
     open_keys: frozenset[Let] = frozenset()
@@ -466,7 +469,7 @@ def _specialised(
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
         attempt = Attempt(
-            parse, known, captured, exact, unrolled, families, plans, raises, tables,
+            parse, known, captured, exact, unrolled, families, ahead, plans, raises, tables,
             flat=Flattened(apart=apart), entered=entered, lends=lends, memos=memos,
             remembers=remembers, keys_known=keys_known,
         )
@@ -484,6 +487,10 @@ def _specialised(
             failure: Exception = errors.StaticValueError(
                 f"{need.why} must be known when the function is compiled."
             )
+        except V.NeedsListing as need:
+            ahead |= {need.made}
+            needs += 1
+            continue
         except V.NeedsCapture as need:
             if any(need.value is other.value for other in captured):
                 raise errors.InvariantError("a captured object is not handed on") from need

@@ -16,7 +16,7 @@ from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom
+from pyrelay.ir.nodes import Atom, OpCall
 from pyrelay.ir.types import TensorType
 
 _INTO_A_PART = "could not broadcast input array from shape ({0},) into shape ({1},)"
@@ -96,17 +96,38 @@ def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> Non
 def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:
     """Give every element of an array or view a new value; the root sees it."""
     span = it.let.span if it.let else None
-    if not target.view:
-        if not lists.write_through(it, target.root, value):
-            it.heap.write(target.root, value, span)
-        return
-    parents = [it.builder.handle(it.content(target.root))]
-    for step in target.view[:-1]:
-        parents.append(it.emit(step.kind, parents[-1], *step.atoms, **step.keywords))
-    for step, parent in zip(reversed(target.view), reversed(parents), strict=True):
-        value = _updated(it, parent, step, value)
+    if target.view:
+        parents = [it.builder.handle(it.content(target.root))]
+        for step in target.view[:-1]:
+            parents.append(it.emit(step.kind, parents[-1], *step.atoms, **step.keywords))
+        for step, parent in zip(reversed(target.view), reversed(parents), strict=True):
+            value = _updated(it, parent, step, value)
     if not lists.write_through(it, target.root, value):
-        it.heap.write(target.root, value, span)
+        it.heap.write(target.root, _committed(it, target.root, value), span)
+
+
+def _committed(it: Interpreter, root: V.Root, value: Atom) -> Atom:
+    """The new content of an array, said to be it from here on where the caller sees the array.
+
+    An update of a part of the present content is made where the array lies anyway.
+    """
+    present, ty = it.heap.contents[root], value.type
+    assert isinstance(ty, TensorType)
+    if root.leaf is None or not ty.shape or root in it.heap.stale:
+        return value
+    maker = it.builder.lets[-1].rhs if it.builder.lets else None
+    if isinstance(maker, OpCall) and maker.op.name in _IN_PLACE and maker.args[0] is present and (
+        maker.attrs.get("sizes") != ty.shape
+    ):
+        return value
+    none = (0,) * ty.rank
+    committed = it.emit(
+        "commit", present, value, starts=none, sizes=ty.shape, steps=(1,) * ty.rank
+    )
+    return committed.atom  # type: ignore[no-any-return]
+
+
+_IN_PLACE = frozenset(["slice_update", "index_update", "scatter_update", "scatter_add"])
 
 
 def _updated(it: Interpreter, parent: Any, step: V.ViewStep, value: Atom) -> Atom:

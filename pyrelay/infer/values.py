@@ -428,6 +428,17 @@ class NeedsIdentity(Exception):
 
 
 @dataclass(eq=False)
+class NeedsListing(Exception):
+    """A generator is left before its end and gone on with: its items are computed when it is made.
+
+    `made` is what makes it, `error` says why that is needed.
+    """
+
+    made: Let
+    error: Exception
+
+
+@dataclass(eq=False)
 class NeedsUnrolling(Exception):
     """A loop body uses its loop variable or a carried value as only an unrolled loop allows.
 

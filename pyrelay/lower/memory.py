@@ -152,6 +152,8 @@ def _wanted(
             case OpCall(op=op, args=args) if op.name in ALIASES | TAPE_OPS:
                 source[let.outs[0]] = args[0]
                 wanted.update(args[1:])  # what is pushed on a tape is handed over
+            case OpCall(op=op, args=args) if op.name == "commit":
+                wanted.add(args[0])
             case OpCall(args=args) | KernelCall(args=args):
                 wanted.update(args[k] for k in written(let))
             case FnCall(function=callee, args=args):

@@ -27,7 +27,14 @@ from pyrelay.ir.nodes import (
     Var,
 )
 from pyrelay.ir.types import TapeType, TensorType, Type
-from pyrelay.lower import plan_control, plan_kernels, plan_ops, plan_panels, plan_rows
+from pyrelay.lower import (
+    plan_commits,
+    plan_control,
+    plan_kernels,
+    plan_ops,
+    plan_panels,
+    plan_rows,
+)
 from pyrelay.lower.frame import Frame, Words, constant_words, word_count
 from pyrelay.lower.instructions import (
     Alloc,
@@ -73,6 +80,7 @@ class FunctionPlanner:
         self.panels: dict[plan_panels.Key, plan_panels.Panels] = {}  # laid for loops around here
         self.rows: dict[Var, plan_rows.Row] = {}  # where results lie in rows of arrays
         self.kept: set[Let] = set()  # copies into such rows
+        self.commits: dict[Var, plan_commits.Commit] = {}  # of values that are to lie in an array
         self.gone: set[Buffer] = set()  # freed or handed over on the way to here
         self._journal: list[Buffer] = []  # what entered `gone`, in order
         self.scope = Scope(self.last(function.body), 0)
@@ -157,6 +165,7 @@ class FunctionPlanner:
         """Plan the Lets of the current scope's block; then its results are what is read next."""
         scope = self.scope
         plan_rows.find(self, block)
+        plan_commits.find(self, block)
         for k, let in enumerate(block.lets):
             scope.at = k
             self.let(let)
@@ -226,10 +235,11 @@ class FunctionPlanner:
             elif isinstance(atom.type, TapeType):
                 raise InvariantError("a tape is used twice", span=_span(atom))
             else:
-                words.append(self._copy(buffer, atom.type))
+                words.append(self.copied(buffer, atom.type))
         return tuple(words)
 
-    def _copy(self, buffer: Buffer, ty: Type | None) -> Slot:
+    def copied(self, buffer: Buffer, ty: Type | None) -> Slot:
+        """The slot of a copy of a buffer."""
         slot = self.allocate(ty)
         self.frame.emit(Copy(Slot(slot), Slot(buffer.slot), self.bytes_of(ty)))
         return Slot(slot)

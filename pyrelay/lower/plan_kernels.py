@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyrelay.ir.nodes import Atom, KernelCall, Let, Var
 from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower import plan_attention, plan_finishing, plan_scalars
+from pyrelay.lower import plan_attention, plan_commits, plan_finishing, plan_scalars
 from pyrelay.lower.instructions import (
     AddressOf,
     Alloc,
@@ -41,7 +41,7 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
         plan_attention.attention(p, let, call, group)
         return
     lowering, extents = group.lowering, dict(zip(group.dims, call.dims, strict=True))
-    arrays = _arguments(p, call.args, lowering)
+    arrays, copies = _arguments(p, call.args, lowering)
     outputs = _outputs(p, let, call, lowering, arrays)
     scratch: list[Value] = []
     for size in lowering.scratch:
@@ -59,7 +59,7 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
                 first_site=p.program.sites_of(kernel),
             )
         )
-    for address in scratch:
+    for address in (*scratch, *copies):
         p.frame.emit(Free(address))
     for position in lowering.written - set(lowering.aliases):
         p.frame.emit(Free(arrays[position]))
@@ -91,18 +91,28 @@ def operands_of(
 
 def _arguments(
     p: FunctionPlanner, args: Sequence[Atom], lowering: kernel_ir.Lowering
-) -> dict[int, Value]:
-    """The address of each array argument; those that are written are ours alone."""
+) -> tuple[dict[int, Value], list[Value]]:
+    """The address of each array argument, those that are written ours alone; and what to free.
+
+    What is read in its old state while it is written is read from a copy: an array of the caller's
+    keeps its place.
+    """
     buffers = {k: p.buffer(a) for k, a in enumerate(args) if is_array(a)}
     uses = Counter(buffers.values())
     addresses: dict[int, Value] = {}
-    for k, buffer in buffers.items():
-        if k in lowering.written:
+    copies: dict[Buffer, Value] = {}
+    for k in sorted(lowering.written):
+        buffer = buffers[k]
+        if uses[buffer] > 1 and buffer not in copies and p.is_free_to_take(buffer):
+            copies[buffer] = p.copied(buffer, args[k].type)
+            p.take(buffer)
+            addresses[k] = Slot(buffer.slot)
+        else:
             shared = (buffer,) if uses[buffer] > 1 else ()
             (addresses[k],) = p.hand_over((args[k],), shared)
-        else:
-            addresses[k] = Slot(buffer.slot)
-    return addresses
+    for k, buffer in buffers.items():
+        addresses.setdefault(k, copies.get(buffer, Slot(buffer.slot)))
+    return addresses, list(copies.values())
 
 
 def _outputs(
@@ -131,8 +141,16 @@ def _outputs(
 def made_or_reused(
     p: FunctionPlanner, call: KernelCall, out: Var, allowed: Iterable[int], uses: Counter[Buffer]
 ) -> int:
-    """The slot of a result's buffer, that of an argument where it may be; the result is defined."""
-    reused = None if out in p.rows else _reused_buffer(p, call, allowed, uses)
+    """The slot of a result's buffer, that of an argument where it may be; the result is defined.
+
+    A result that is committed to an array of the caller's is made there.
+    """
+    if out in p.rows:
+        return p.make(out)
+    allowed = tuple(allowed)
+    reused = plan_commits.place(p, call, out, allowed, uses) if out in p.commits else None
+    if reused is None:
+        reused = _reused_buffer(p, call, allowed, uses)
     if reused is None:
         return p.make(out)
     p.define(out, (reused,))

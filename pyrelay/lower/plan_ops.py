@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyrelay.errors import InvariantError
 from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import TapeType, TensorType, i64
-from pyrelay.lower import plan_library
+from pyrelay.lower import plan_commits, plan_library
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
     Binary,
@@ -165,6 +165,7 @@ def _continue_tape(p: FunctionPlanner, let: Let, handle: object) -> None:
 
 
 _PLANS: dict[str, Plan] = {
+    "commit": plan_commits.commit,
     "extent": _extent,
     "as_extent": _as_extent,
     "check_equal": _check_equal,

@@ -234,6 +234,21 @@ slice_update: Op = define(
     vjp=_cotangents_of_slice_update,
     element=_slice_update_element, samples=_PARTS, doc="x with v (broadcast) in a slice",
 )
+def _cotangents_of_commit(
+    y: Handle, g: Handle, x: Handle, v: Handle, **part: Any
+) -> tuple[Any, ...]:
+    return None, g
+
+
+commit: Op = define(
+    "commit", relation=_slice_written, numpy=lambda x, v, **part: np.array(v),
+    fusion=Fusion.INJECTIVE, vjp=_cotangents_of_commit, element=_slice_update_element,
+    samples=(
+        floats((7,), (7,), attrs={"starts": (0,), "sizes": (7,), "steps": (1,)}),
+        floats((5, 4), (5, 4), attrs={"starts": (0, 0), "sizes": (5, 4), "steps": (1, 1)}),
+    ),
+    doc="v, from here on what the array x of the caller contains, where it looks at it",
+)
 slice_add = define(
     "slice_add", relation=_slice_written,
     numpy=lambda x, v, **part: _stored(x, index_of_slice(**part), v, add=True),

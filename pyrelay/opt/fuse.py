@@ -24,13 +24,14 @@ from pyrelay.opt import places
 from pyrelay.opt.grouping import Grouping
 from pyrelay.opt.scalars import scalar_lets
 from pyrelay.opt.storage import uses_linearly, with_copies
-from pyrelay.opt.stores import stores_of
+from pyrelay.opt.stores import Stores
 
 
 def fuse(module: Module) -> Module:
     """The module with its computations grouped into kernel calls."""
+    stores = Stores(module)
     functions = {
-        name: replace(f, body=_fuse_body(f.body, stores_of(f)))
+        name: replace(f, body=_fuse_body(f.body, stores.lets(f)))
         for name, f in module.functions.items()
     }
     return Module(functions, module.entry)

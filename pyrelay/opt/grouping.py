@@ -40,7 +40,7 @@ from pyrelay.opt.stores import Order
 from pyrelay.records import dataclass
 
 #: Instructions of the plan, unless they stand inside a loop or branch that becomes a kernel.
-_PLAN_OPS = frozenset(["extent", "undef", "raise"])
+_PLAN_OPS = frozenset(["extent", "undef", "raise", "commit"])
 _LARGEST_GROUP = 200
 _MOST_EVALUATIONS = 4  # of a cheap element per element of the result
 _DEEPEST_MOVES = 12  # moving ops behind each other: each may be a branch in the next

@@ -12,8 +12,9 @@ from pyrelay.ir.nodes import Atom, Const, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType
 
-#: Ops that replace or add to a part of their first operand, and leave the rest.
-UPDATES = frozenset(["index_update", "index_add", "slice_update", "slice_add"])
+#: Ops that replace or add to a part of their first operand, and leave the rest; `commit` replaces
+#: all of it.
+UPDATES = frozenset(["index_update", "index_add", "slice_update", "slice_add", "commit"])
 
 #: Views: on an array in memory they cost nothing.
 VIEWS = frozenset(["reshape", "expand_dims", "squeeze", "refine"])

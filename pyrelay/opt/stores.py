@@ -1,18 +1,18 @@
 """Which nodes write arrays of the caller, which the caller looks at when the program raises.
 
-In: a function of Core. Out: its Lets that may store in place into an array that it was given, and
-so have to keep their order with all that may raise. What stores into arrays that the function made
+In: a module of Core. Out: the Lets that may store in place into an array of the caller's, and so
+have to keep their order with all that may raise. What stores into arrays that the program made
 itself is free to move: nobody sees those when it raises.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
-from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, OpCall
+from pyrelay.ir.nodes import Atom, Block, FnCall, Function, If, Let, Loop, Module, OpCall
 from pyrelay.ir.op import Effect
 from pyrelay.opt import places
 from pyrelay.opt.shapes import is_array
@@ -58,25 +58,112 @@ def _holds(places: Sequence[int], k: int) -> bool:
     return at < len(places) and places[at] == k
 
 
-def stores_of(function: Function) -> frozenset[Let]:
-    """The Lets, in nested blocks too, that write what the caller may see; none where nothing in
-    the function raises."""
+class Stores:
+    """Which arrays of the functions of a module are the caller's, and what stores into them.
+
+    given: per function, the parameters in which it may be handed an array of the caller's; the
+    entry has them all. taken: the parameters whose arrays it stores into.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.taken: dict[str, frozenset[int]] = dict.fromkeys(module.functions, frozenset())
+        self.given: dict[str, frozenset[int]] = dict.fromkeys(module.functions, frozenset())
+        while any(self._takes(f) for n, f in module.functions.items() if n != module.entry):
+            pass
+        self.given[module.entry] = frozenset(range(len(module.main.params)))
+        pending = [module.entry]
+        while pending:
+            pending += self._gives(module.functions[pending.pop()])
+
+    def shown(self, function: Function) -> set[Atom]:
+        """Variables of a function whose array may lie in the memory of one of the caller's."""
+        return self._reached(function, self.given[function.name])
+
+    def lets(self, function: Function) -> frozenset[Let]:
+        """The Lets, in nested blocks too, that write what the caller may see; none where nothing in
+        the function raises."""
+        if not raises(function):
+            return frozenset()
+        shown = self.shown(function)
+        found: set[Let] = set()
+        for let in reversed(list(walk.nested_lets(function.body))):  # inner ones first
+            rhs = let.rhs
+            if isinstance(rhs, (OpCall, FnCall)):
+                writes = any(a in shown for a in self.stored(rhs))
+            else:
+                writes = any(inner in found for b in walk.blocks(rhs) for inner in b.lets)
+            if writes:
+                found.add(let)
+        return frozenset(found)
+
+    def stored(self, rhs: OpCall | FnCall) -> tuple[Atom, ...]:
+        """The arrays that an op or a call stores into."""
+        if isinstance(rhs, FnCall):
+            return tuple(rhs.args[k] for k in self.taken[rhs.function])
+        return rhs.args[:1] if is_update(rhs) else ()
+
+    def _takes(self, function: Function) -> bool:
+        """Notes what a function stores into; whether it is more than before."""
+        found = {
+            k for k, param in enumerate(function.params)
+            if is_array(param) and k not in self.taken[function.name]
+            and not self._stored_inside(function).isdisjoint(self._reached(function, (k,)))
+        }
+        self.taken[function.name] |= found
+        return bool(found)
+
+    def _stored_inside(self, function: Function) -> set[Atom]:
+        nodes = (let.rhs for let in walk.nested_lets(function.body))
+        return {a for n in nodes if isinstance(n, (OpCall, FnCall)) for a in self.stored(n)}
+
+    def _gives(self, function: Function) -> list[str]:
+        """Notes what a function hands to others; those that are handed more than before."""
+        shown, more = self.shown(function), []
+        for let in walk.nested_lets(function.body):
+            if isinstance(let.rhs, FnCall):
+                name = let.rhs.function
+                given = self.given[name] | {k for k, a in enumerate(let.rhs.args) if a in shown}
+                if given != self.given[name]:
+                    self.given[name] = given
+                    more.append(name)
+        return more
+
+    def _reached(self, function: Function, params: Iterable[int]) -> set[Atom]:
+        """The parameters at these positions, and what may lie in their memory."""
+        found: set[Atom] = {function.params[k] for k in params if is_array(function.params[k])}
+        size = -1
+        while size != len(found):  # what loops carry may change places
+            size = len(found)
+            for let in _outer_first(function.body):
+                self._follow(let, found)
+        return found
+
+    def _follow(self, let: Let, shown: set[Atom]) -> None:
+        match let.rhs:
+            case OpCall() as rhs:
+                same = is_update(rhs) or places.is_view(rhs)
+                if same and rhs.args[0] in shown:
+                    shown.update(filter(is_array, let.outs))
+            case FnCall() as rhs:
+                if any(a in shown for a in self.stored(rhs)):
+                    shown.update(filter(is_array, let.outs))
+            case If() as rhs:
+                arms = zip(rhs.then.results, rhs.orelse.results, strict=True)
+                for out, results in zip(let.outs, arms, strict=True):
+                    if any(r in shown for r in results):
+                        shown.add(out)
+            case Loop() as rhs:
+                ends = rhs.body.results[rhs.exits :]
+                for k, (carried, init) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
+                    if init in shown or ends[k] in shown:
+                        shown.update((carried, let.outs[k]))
+
+
+def raises(function: Function) -> bool:
+    """Whether anything in a function may raise."""
     contents = Contents()
-    if all(contents.effect(let.rhs) is Effect.PURE for let in function.body.lets):
-        return frozenset()
-    shown = _shown(function)
-    found: set[Let] = set()
-    for let in reversed(list(walk.nested_lets(function.body))):  # inner ones first
-        rhs = let.rhs
-        if isinstance(rhs, OpCall):
-            writes = is_update(rhs) and rhs.args[0] in shown
-        elif isinstance(rhs, FnCall):
-            writes = any(a in shown for a in rhs.args) and any(map(is_array, let.outs))
-        else:
-            writes = any(inner in found for b in walk.blocks(rhs) for inner in b.lets)
-        if writes:
-            found.add(let)
-    return frozenset(found)
+    return any(contents.effect(let.rhs) is not Effect.PURE for let in function.body.lets)
 
 
 def is_update(rhs: OpCall) -> bool:
@@ -84,36 +171,11 @@ def is_update(rhs: OpCall) -> bool:
     return rhs.op.name in places.UPDATES or rhs.op.name.startswith("scatter")
 
 
-def _shown(function: Function) -> set[Atom]:
-    """Variables whose array may lie in the memory of one that the function was given."""
-    shown: set[Atom] = {p for p in function.params if is_array(p)}
-    size = -1
-    while size != len(shown):  # what loops carry may change places
-        size = len(shown)
-        pending: list[Block] = [function.body]
-        while pending:
-            block = pending.pop()
-            for let in block.lets:
-                _follow(let, shown)
-                pending += walk.blocks(let.rhs)
-    return shown
-
-
-def _follow(let: Let, shown: set[Atom]) -> None:
-    rhs = let.rhs
-    match rhs:
-        case OpCall():
-            if rhs.args and rhs.args[0] in shown and (is_update(rhs) or places.is_view(rhs)):
-                shown.update(filter(is_array, let.outs))
-        case FnCall():
-            if any(a in shown for a in rhs.args):
-                shown.update(filter(is_array, let.outs))
-        case If():
-            for out, *results in zip(let.outs, rhs.then.results, rhs.orelse.results, strict=True):
-                if any(r in shown for r in results):
-                    shown.add(out)
-        case Loop():
-            ends = rhs.body.results[rhs.exits :]
-            for k, (carried, init) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
-                if init in shown or ends[k] in shown:
-                    shown.update((carried, let.outs[k]))
+def _outer_first(block: Block) -> Iterator[Let]:
+    """The Lets of a block and of those inside, each before what its blocks hold."""
+    pending = [block]
+    while pending:
+        here = pending.pop()
+        for let in here.lets:
+            yield let
+            pending += walk.blocks(let.rhs)

@@ -402,3 +402,63 @@ def memo_grid(n):
         return paths(i - 1, j) + paths(i, j - 1)
 
     return paths(3, 4)
+
+
+def below(n):
+    k = 0
+    while k < n:
+        yield k
+        k += 1
+
+
+@use((6,), (2,), (3,), long=True)
+def going_on_after_break(n):
+    numbers = below(n)
+    head = 0
+    for k in numbers:
+        head += k
+        if k == 2:
+            break
+    tail = 0
+    for k in numbers:
+        tail += 10 * k
+    return head, tail, next(numbers, -1)
+
+
+@use((5,), long=True)
+def until_there_is_none(n):
+    numbers, out = below(n), []
+    while True:
+        k = next(numbers, None)
+        if k is None:
+            break
+        out.append(k)
+    return out
+
+
+@use((10,), long=True)
+def loop_in_a_loop_over_one(n):
+    numbers, total = below(n), 0
+    for k in numbers:
+        for m in numbers:
+            total += k * m
+            if m % 3 == 0:
+                break
+    return total
+
+
+@use((6,), (2,))
+def looking_for_one(n):
+    numbers = below(n)
+    return 3 in numbers, list(numbers), 4 in below(n), 1 in iter([3, 1, 2])
+
+
+@use((X,), wrt=(0,))
+def halves_of_a_generator(x):
+    values = doubled(x)
+    t = 0.0
+    for v in values:
+        t += v
+        if v > 2.0:
+            break
+    return t + 3.0 * sum(values)

@@ -128,3 +128,23 @@ def totalled(value):
 def an_array_passed_twice_once_perhaps(x, k):
     either = x if k else 2.0
     return totalled((either, x))
+
+
+@refuse((3,), "would have to show in both", "items.append(x.copy())")
+def one_array_again_and_again(n):
+    state, history = np.zeros(2), []
+    for k in range(n):
+        state[0] = k
+        history.append(state)
+    return history
+
+
+@refuse((3,), "may have changed since it was made", "iter(list(...))")
+def generator_over_what_changes(n):
+    items = [1.0, 2.0, 3.0]
+    squares = (item * item for item in items)
+    for first in squares:
+        if first > 0.0:
+            break
+    items[1] = float(n)
+    return first + sum(squares)

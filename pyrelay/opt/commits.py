@@ -1,0 +1,233 @@
+"""What a caller's array contains at each place where the program may raise.
+
+In: Core in which `commit(array, value)` says that the array, which is the caller's, contains the
+value from here on. Out: of `commits`, Core without those commits that nobody can see: nothing may
+raise before the next one, or before the program ends, which writes what is new into the caller's
+array anyway. `in_place`, which runs before fusion, leaves the commits of what really lies in the
+caller's memory, and lets nothing read such an array in its old state after a store: what does,
+reads a copy instead. So each store is made in that memory where it stands (`stores.py` keeps it in
+order), and what the caller finds there when the program raises is what Python leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import field, replace
+
+from pyrelay.ir import walk
+from pyrelay.ir.build import Builder
+from pyrelay.ir.contents import Contents
+from pyrelay.ir.nodes import (
+    Atom,
+    Block,
+    FnCall,
+    Function,
+    If,
+    Let,
+    Loop,
+    Module,
+    OpCall,
+    Rhs,
+    Var,
+)
+from pyrelay.ir.op import OPS, Effect
+from pyrelay.opt import places
+from pyrelay.opt.rewrite import Replacement, Scope, rewrite
+from pyrelay.opt.stores import Stores, is_update, raises
+from pyrelay.records import dataclass
+
+
+def commits(module: Module) -> Module:
+    """The module without the commits that nobody can see."""
+    again = {callee for f in module.functions.values() for callee in walk.called(f)}
+    functions = {
+        name: _without(f, name in again, frozenset()) for name, f in module.functions.items()
+    }
+    return module.holding(functions)
+
+
+def in_place(module: Module) -> Module:
+    """The module whose stores in arrays of the caller's can all be made in their memory."""
+    again = {callee for f in module.functions.values() for callee in walk.called(f)}
+    functions, stores = {}, Stores(module)
+    for name, function in module.functions.items():
+        shown = stores.shown(function) if raises(function) else set()
+        kept = _without(function, name in again, {
+            let.outs[0] for let in _commits_of(function.body)
+            if let.rhs.args[0] not in shown  # type: ignore[union-attr]
+        })
+        if shown:
+            body = _Linear(stores, frozenset(stores.shown(kept))).block(kept.body)
+            kept = kept if body is kept.body else replace(kept, body=body)
+        functions[name] = kept
+    return module.holding(functions)
+
+
+def _is_commit(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "commit"
+
+
+def _commits_of(block: Block) -> Iterable[Let]:
+    return (let for let in walk.nested_lets(block) if _is_commit(let))
+
+
+# -- commits that nobody sees ----------------------------------------------------------------------
+
+
+def _without(function: Function, raises_behind: bool, unseen: Set[Var]) -> Function:
+    """The function without unseen commits; `raises_behind`: something may raise after it ends."""
+    if next(iter(_commits_of(function.body)), None) is None:
+        return function
+    search = _Search()
+    search.block(function.body, raises_behind)
+    dropped = search.dropped | unseen
+    bases = {out: search.base(out, dropped) for out in search.commits if out not in dropped}
+
+    def rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+        if not _is_commit(let):
+            return None
+        out, call = let.outs[0], let.rhs
+        assert isinstance(call, OpCall)
+        if out in dropped:
+            return (call.args[1],)
+        if bases[out] is call.args[0]:
+            return None
+        return (builder.call(call.op, bases[out], call.args[1], **call.attrs).atom,)
+
+    return rewrite(function, rule)
+
+
+@dataclass
+class _Search:
+    """Looks through a function from its end for commits after which nothing may raise."""
+
+    contents: Contents = field(default_factory=Contents)
+    commits: dict[Var, OpCall] = field(default_factory=dict)
+    dropped: set[Var] = field(default_factory=set)
+
+    def block(self, block: Block, behind: bool) -> None:
+        """`behind`: whether something may raise after the block."""
+        makers = {out: let.rhs for let in block.lets for out in let.outs}
+        following: dict[Atom, int] = {}  # committed array -> how much may raise behind the next one
+        count = 0
+        for let in reversed(block.lets):
+            if _is_commit(let):
+                call, out = let.rhs, let.outs[0]
+                assert isinstance(call, OpCall)
+                self.commits[out] = call
+                unseen = following[out] == count if out in following else not (behind or count)
+                if unseen or _updates(call.args[1], call.args[0], makers):
+                    self.dropped.add(out)
+                following[call.args[0]] = count
+                continue
+            effect = self.contents.effect(let.rhs) is not Effect.PURE
+            again = effect and isinstance(let.rhs, Loop)
+            for inner in walk.blocks(let.rhs):
+                self.block(inner, behind or bool(count) or again)
+            count += effect
+
+    def base(self, out: Var, dropped: set[Var]) -> Atom:
+        """The array that a commit replaces once others are dropped."""
+        array = self.commits[out].args[0]
+        while array in dropped:
+            array = self.commits[array].args[0]
+        return array
+
+
+def _updates(value: Atom, array: Atom, makers: Mapping[Var, object]) -> bool:
+    """Whether a value is the array after updates of its parts."""
+    while value is not array:
+        call = makers.get(value) if isinstance(value, Var) else None
+        if not isinstance(call, OpCall) or not (is_update(call) or places.is_view(call)):
+            return False
+        if call.attrs.get("sizes") == getattr(array.type, "shape", None):
+            return False  # of the whole array, which other passes know to be the value
+        value = call.args[0]
+    return True
+
+
+# -- arrays that are stored into -------------------------------------------------------------------
+
+
+@dataclass
+class _Linear:
+    """Gives copies of arrays of the caller's to what reads them after they are stored into."""
+
+    stores: Stores
+    shown: frozenset[Atom]
+    found: dict[Block, frozenset[Atom]] = field(default_factory=dict)
+
+    def block(self, block: Block) -> Block:
+        """The block with copies."""
+        if not self._inside(block):
+            return block
+        last: dict[Atom, int] = {}  # where a variable is read last
+        views: dict[Atom, list[Atom]] = {}  # array -> itself and its views
+        for k, let in enumerate(block.lets):
+            last.update(dict.fromkeys((*walk.operands(let.rhs), *_free(let.rhs)), k))
+            if isinstance(let.rhs, OpCall) and places.is_view(let.rhs):
+                for those in (views.setdefault(let.rhs.args[0], []), *views.values()):
+                    if let.rhs.args[0] in those or those is views[let.rhs.args[0]]:
+                        those.append(let.outs[0])
+        last.update(dict.fromkeys(block.results, len(block.lets)))
+        names: dict[Var, Atom] = {}
+        lets: list[Let] = []
+        for k, let in enumerate(block.lets):
+            copied: dict[Var, Atom] = {}
+            for array in self._consumed(let.rhs):
+                for var in (array, *views.get(array, ())):
+                    late = last.get(var, -1) > k
+                    if isinstance(var, Var) and (late or var in _free_in_loop(let.rhs)):
+                        copy = _copied(names.get(var, var), let)
+                        lets.append(copy)
+                        copied[var] = copy.outs[0]
+            if isinstance(let.rhs, Loop):
+                lets.append(self._renamed(let, {**names, **copied}, names))
+            else:
+                lets.append(self._renamed(let, names, names))
+            names.update(copied)
+        results = tuple(names.get(a, a) if isinstance(a, Var) else a for a in block.results)
+        return Block(tuple(lets), results, block.dims)
+
+    def _renamed(self, let: Let, inner: Mapping[Var, Atom], own: Mapping[Var, Atom]) -> Let:
+        """A Let with copies in it: `own` are those for its operands, `inner` for its blocks."""
+        rhs = walk.replace_blocks(let.rhs, self.block)
+        if any(v in inner for v in (*walk.operands(rhs), *_free(rhs))):
+            init = tuple(map(walk.Renaming(dict(own)).atom, getattr(rhs, "init", ())))
+            rhs = walk.copy_rhs(rhs, walk.Renaming(dict(inner)))
+            if isinstance(rhs, Loop):
+                rhs = replace(rhs, init=init)
+        return let if rhs is let.rhs else replace(let, rhs=rhs)
+
+    def _inside(self, block: Block) -> frozenset[Atom]:
+        """Arrays that a block stores into, in their own memory."""
+        if block not in self.found:
+            self.found[block] = frozenset(a for let in block.lets for a in self._consumed(let.rhs))
+        return self.found[block]
+
+    def _consumed(self, rhs: Rhs) -> Iterable[Atom]:
+        """Arrays that a node stores into, in their own memory."""
+        match rhs:
+            case OpCall() | FnCall():
+                return [a for a in dict.fromkeys(self.stores.stored(rhs)) if a in self.shown]
+            case If():
+                return dict.fromkeys((*self._inside(rhs.then), *self._inside(rhs.orelse)))
+            case Loop():
+                inside = {a for block in walk.blocks(rhs) for a in self._inside(block)}
+                pairs = zip(rhs.carried, rhs.init, strict=True)
+                return dict.fromkeys(init for carried, init in pairs if carried in inside)
+        return ()
+
+
+def _free(rhs: Rhs) -> Iterable[Var]:
+    return (v for block in walk.blocks(rhs) for v in walk.free_vars(block))
+
+
+def _free_in_loop(rhs: Rhs) -> Iterable[Var]:
+    return set(_free(rhs)) if isinstance(rhs, Loop) else ()
+
+
+def _copied(atom: Atom, beside: Let) -> Let:
+    assert isinstance(atom, Var)
+    copy = Var(atom.name, atom.type, span=atom.span)
+    return Let((copy,), OpCall(OPS["stop_gradient"], (atom,)), span=beside.span)

@@ -1,0 +1,141 @@
+"""New contents of whole arrays of the caller's are there when the program raises."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from passes import after, core, ops
+from test_stores import ended
+
+import pyrelay
+from pyrelay.ir.verify import verify
+from pyrelay.opt.commits import commits, in_place
+from pyrelay.opt.inline import inline
+
+X = np.arange(1.0, 7.0)
+
+
+def filled(x: Any, k: int) -> Any:
+    x[:] = 0
+    x += 1 // k
+
+
+def scaled_in_rounds(x: Any, k: int) -> Any:
+    for i in range(5):
+        x *= 2
+        x += 10 // (k - i)
+
+
+def normalised(x: Any, k: int) -> Any:
+    s = x.sum()
+    x /= s
+    q = 5 // k
+    x *= s
+    return q
+
+
+def a_copy_read_later(x: Any, k: int) -> Any:
+    y = x.copy()
+    x[0] = 100
+    return y + x + 5 // k
+
+
+def a_value_read_later(x: Any, k: int) -> Any:
+    y = x * 2
+    x[:] = y
+    q = 5 // k
+    x += 1
+    return y, q
+
+
+def a_stencil(x: Any, k: int) -> Any:
+    for i in range(4):
+        x[1:-1] = x[1:-1] + 0.1 * (x[:-2] - 2 * x[1:-1] + x[2:])
+        x[0] += 5 // (k - i)
+
+
+def by_its_transpose(x: Any, k: int) -> Any:
+    a = x.reshape(2, 3).T
+    for i in range(3):
+        a[i, 0] = 5 // (k - i)
+        a *= 2
+
+
+def sorted_then_turned(x: Any, k: int) -> Any:
+    x[::-1].sort()
+    q = 1 // k
+    x[:] = x[::-1]
+    return q
+
+
+def on_one_path(x: Any, k: int) -> Any:
+    if k > 1:
+        x *= 2
+    else:
+        x[:] = np.where(x > 2, 0, x)
+        x += 1 // k
+    return 2 // (k - 1)
+
+
+def _halved(x: Any) -> None:
+    x /= 2
+
+
+def by_a_helper(x: Any, k: int) -> Any:
+    _halved(x)
+    q = 1 // k
+    _halved(x)
+    return q // (k - 1)
+
+
+def of_two(x: Any, k: int) -> Any:
+    x[:3], x[3:] = x[3:].copy(), x[:3].copy()
+    q = 1 // k
+    x.fill(2.0)
+    return np.ones(3)[k - 3 + q]
+
+
+PROGRAMS = (
+    filled, scaled_in_rounds, normalised, a_copy_read_later, a_value_read_later, a_stencil,
+    by_its_transpose, sorted_then_turned, on_one_path, by_a_helper, of_two,
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_an_array_is_as_python_leaves_it(program: Any) -> None:
+    jitted = pyrelay.jit(program)
+    for k in (0, 1, 2, 9):
+        plain = X.copy()
+        given = copy.deepcopy(plain)
+        mine, theirs = ended(jitted, (given, k)), ended(program, (plain, k))
+        assert mine[0] == theirs[0]
+        np.testing.assert_allclose(given, plain, rtol=1e-12)
+        if mine[0] == "given":
+            assert repr(mine) == repr(theirs)
+
+
+def chain(x: Any) -> None:
+    x *= 2
+    x += 1
+    x[:] = x / 3
+
+
+def in_between(x: Any, k: int) -> None:
+    x *= 2
+    x += 1
+    x /= 3 // k
+
+
+def committed(program: Any, *args: Any) -> int:
+    """How many contents of arrays a program's Core commits after the pass."""
+    module = after(core(program, *args), inline, commits)
+    verify(in_place(module), "optimise")
+    return ops(module)["commit"]
+
+
+def test_what_nobody_can_see_is_not_committed() -> None:
+    assert committed(chain, X) == 0
+    assert committed(in_between, X, 2) == 1
