@@ -31,6 +31,9 @@ _MOST_PROGRAMS = 64
 _MOST_STRUCTURES = 256
 """Structures of arguments that programs are kept for."""
 
+_MOST_CHAINED = 8
+"""Programs that calls try the short way, before they go through the table."""
+
 _compiling = threading.RLock()
 """One thread compiles at a time: the others find what it made."""
 
@@ -82,6 +85,7 @@ class Compiled:
         self._hits = [0]
         self._warned = False
         self._direct: Callable[..., Any] = self._dispatch
+        self._chained = 0  # programs that `_direct` tries one after the other
         self._function = _function_of(self.py)
         self._read: tuple[Any, tuple[str, ...], frozenset[str]] | None = None
         _keep_source(self._function)
@@ -115,7 +119,7 @@ class Compiled:
     def forget(self) -> None:
         """Drop the programs, so that calls compile them again."""
         self._table.clear()
-        self._direct = self._dispatch
+        self._direct, self._chained = self._dispatch, 0
 
     # -- finding a program -------------------------------------------------------------------------
 
@@ -288,7 +292,10 @@ class Compiled:
         entry = _Entry(program, program.caller())
         crowded = self._keep(key, entry)
         order = [n if n not in self._positional_only else None for n in self._names]
-        short = direct.direct_call(program, key, order, self._dispatch, self._hits)
+        # What does not fit the latest program is tried with those before it.
+        self._chained = (self._chained + 1) % _MOST_CHAINED
+        otherwise = self._direct if self._chained else self._dispatch
+        short = direct.direct_call(program, key, order, otherwise, self._hits)
         if short is not None:
             self._direct = short
         return entry, crowded

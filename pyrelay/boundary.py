@@ -71,7 +71,7 @@ class Program:
         """A function that runs the program on leaves it accepts, and gives the Python result."""
         binding, kept, run = self.binding, self.binding.kept, self.build.run
         names = [binding.leaf_names[k] for k in binding.parameters]
-        place = {binding.parameters[k]: k for k in binding.placed}
+        place = binding.placed_leaves
         numbers = {leaf: r for leaf, r in binding.mutated.items() if leaf not in place}
         columns = [binding.columns[leaf] for leaf in binding.mutated if leaf in binding.columns]
         place_name = self.build.place

@@ -14,15 +14,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from numpy import ascontiguousarray, ndarray
+
 from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.infer.guards import ABSENT, NameGuard
+from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.result_trees import (
     ArgumentResult,
     CaseResult,
     ConstantResult,
+    ContainerResult,
     LeafResult,
     NodeResult,
+    built,
 )
 from pyrelay.infer.structure import Identity, Key
 from pyrelay.records import dataclass
@@ -45,6 +50,11 @@ class _Text:
     lines: list[str] = field(default_factory=list)
     depth: int = 0
     made: set[int] = field(default_factory=set)  # numbers of the mutable results it makes
+    leaves: list[str] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)  # of the leaves
+    objects: list[str] = field(default_factory=list)  # mutable ones, in the order they are met
+    containers: list[str] = field(default_factory=list)  # those of them that are no arrays
+    variables: int = 0
 
     def name(self, value: Any) -> str:
         """A name that stands for an object."""
@@ -52,8 +62,20 @@ class _Text:
         self.known[name] = value
         return name
 
+    def fresh(self, count: int) -> list[str]:
+        """Names of new variables."""
+        self.variables += count
+        return [f"a{k}" for k in range(self.variables - count, self.variables)]
+
     def line(self, text: str) -> None:
         self.lines.append("    " * (3 + self.depth) + text)
+
+    def test(self, condition: str) -> None:
+        """What follows is done where a condition holds."""
+        if self.depth > _MOST_STRUCTURES:
+            raise _NeedsMore
+        self.line(f"if {condition}:")
+        self.depth += 1
 
 
 def direct_call(
@@ -78,36 +100,35 @@ def _written(
 ) -> Callable[..., Any]:
     binding = program.binding
     positional, named, pools = key[:3]
-    count = len(binding.leaf_names)
-    more = binding.hidden or binding.static or binding.identity
+    names, keys = named[: len(named) // 2], named[len(named) // 2 :]
     written = binding.changes or binding.trees
-    if not program.build.native or more or written or named or pools:
+    if not program.build.native or written or pools or binding.identity:
         raise _NeedsMore
-    # Leaf numbers are numbers of parameters. Arrays with axes are written where they are.
-    if binding.parameters != tuple(range(count)) or not set(binding.mutated) <= set(binding.placed):
-        raise _NeedsMore
-    if any(g.kind == "defaults" and g.value for g in binding.names):
+    if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
         raise _NeedsMore
     from pyrelay.devices.entry import MISMATCH
 
     text = _Text({
         "native": program.build.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
-        "order": tuple(order[: len(positional)]),
+        "order": (*order[: len(positional)], *names), "taken": _taken,
         "overriding": config.overriding, "settings": config.overriding(),
     })  # fmt: skip
-    tests = [f"len(args) + len(keywords) == {len(positional)}", "overriding() is settings"]
-    tests += [_identity_test(g, text.name(g.container), text.name(g.value)) for g in binding.names]
-    text.line(f"if {' and '.join(tests)}:")
-    text.depth += 1
+    tests = [f"len(args) + len(keywords) == {len(positional) + len(names)}"]
+    tests += [f"len(args) <= {len(positional)}"] if names else []
+    tests += ["overriding() is settings"]
+    tests += [_identity_test(text, g) for g in binding.names]
+    text.test(" and ".join(tests))
     text.line("if keywords:")
     text.line("    given = (*args, *[keywords[name] for name in order[len(args):]])")
-    if all(k[0] in _LEAVES for k in positional):
-        leaves, handed = [f"given[{k}]" for k in range(count)], "*given"
+    everything = (*positional, *keys)
+    plain = all(k[0] in _LEAVES for k in everything) and not (binding.hidden or binding.static)
+    if plain and binding.parameters == tuple(range(len(everything))):
+        text.leaves, handed = [f"given[{k}]" for k in range(len(everything))], "given"
     else:
-        leaves = _taken_apart(text, positional)
-        handed = ", ".join(leaves)
+        _arguments(text, program, everything)
+        handed = f"({''.join(f'{text.leaves[k]}, ' for k in binding.parameters)})"
     text.line("same = True")
-    shape = _result(text, binding.result, binding.kept, leaves)
+    shape = _result(text, binding.result, binding.kept)
     source = [
         f"def make({', '.join(text.known)}):",
         "    def call(*args, **keywords):",
@@ -117,7 +138,8 @@ def _written(
         "        except (AttributeError, KeyError, ValueError):",
         "            pass",
         "        if same:",
-        f"            result = native({handed})",
+        f"            result = native({'*' + handed if handed == 'given' else handed[1:-1]})",
+        *_with_copies(handed if not binding.mutated else None),
         "            if result is not MISMATCH:",
         "                hits[0] += 1",
         f"                return {shape}",
@@ -130,32 +152,88 @@ def _written(
     return call
 
 
+def _with_copies(handed: str | None) -> list[str]:
+    """Lines that try once more with what can be read only in a copy."""
+    if handed is None:  # copies would have to be written back
+        return []
+    return [
+        "            if result is MISMATCH:",
+        f"                copied = taken({handed})",
+        "                if copied is not None:",
+        "                    result = native(*copied)",
+    ]
+
+
+def _taken(given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Arguments whose arrays are contiguous, and numbers where they have no axes; None if all were
+    so before."""
+    if all(type(v) is not ndarray or (v.flags.c_contiguous and v.ndim) for v in given):
+        return None
+    return tuple(
+        v if type(v) is not ndarray else ascontiguousarray(v) if v.ndim else v[()] for v in given
+    )
+
+
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def _taken_apart(text: _Text, positional: Key) -> list[str]:
-    """Lines that take the arguments apart; the names of their leaves in order."""
-    leaves: list[str] = []
-    names = [f"a{k}" for k in range(len(positional))]
-    text.line(_unpacking(names, "given"))
-    waiting = list(zip(names, positional, strict=True))[::-1]
-    number = len(names)
+def _arguments(text: _Text, program: Program, keys: Key) -> None:
+    """Lines that take the arguments and captured objects apart into the program's leaves."""
+    binding = program.binding
+    names = text.fresh(len(keys))
+    if names:
+        text.line(_unpacking(names, "given"))
+    _taken_apart(text, names, keys)
+    for hidden in binding.hidden:
+        (key,), pools = hidden.key
+        if pools:
+            raise _NeedsMore
+        (name,) = text.fresh(1)
+        source = hidden.source
+        value = text.name(hidden.value) if source is None else _reading(text, source)
+        text.line(f"{name} = {value}")
+        _taken_apart(text, [name], (key,))
+    handed = set(binding.parameters)
+    for leaf, key in enumerate(text.keys):
+        if leaf not in handed or leaf in binding.static:
+            _known_number(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))
+
+
+_ANY = object()
+
+
+def _known_number(text: _Text, name: str, key: Key, value: Any) -> None:
+    """A test of a number that does not enter the program, which may have been made for its value.
+    """
+    if key[0] != "number":
+        raise _NeedsMore
+    condition = f"type({name}) is {key[1]}"
+    if value is not _ANY:
+        if type(value) is not int and not (type(value) is float and 0 < abs(value) < float("inf")):
+            raise _NeedsMore  # zeros have signs, and NaN is no NaN
+        condition += f" and {name} == {value!r}"
+    text.test(condition)
+
+
+def _taken_apart(text: _Text, names: list[str], keys: Key) -> None:
+    """Lines that take values apart, and test their structures."""
+    waiting = list(zip(names, keys, strict=True))[::-1]
     while waiting:
         name, key = waiting.pop()
         if key[0] in _LEAVES:
-            leaves.append(name)
+            text.leaves.append(name)
+            text.keys.append(key)
+            text.objects += [name] * (key[0] == "array")
             continue
         test, parts, items = _structure(text, name, key)
-        if text.depth > _MOST_STRUCTURES:
-            raise _NeedsMore
-        text.line(f"if {test}:")
-        text.depth += 1
-        inner = [f"a{number + k}" for k in range(len(parts))]
-        number += len(parts)
+        if key[0] in ("dict", "list", "record"):
+            text.objects.append(name)
+            text.containers.append(name)
+        text.test(test)
+        inner = text.fresh(len(parts))
         if inner:
             text.line(_unpacking(inner, items))
         waiting += list(zip(inner, parts, strict=True))[::-1]
-    return leaves
 
 
 def _unpacking(names: list[str], value: str) -> str:
@@ -174,9 +252,13 @@ def _structure(text: _Text, name: str, key: Key) -> tuple[str, Key, str]:
             own = "tuple" if cls is None else text.name(cls)
             return f"type({name}) is {own} and len({name}) == {len(parts)}", tuple(parts), name
         case ("record", cls, names, *parts):
+            if issubclass(cls, generator_classes()):  # its state is no attribute
+                raise _NeedsMore
             fields = f"tuple({name}.__dict__) == {text.name(names)}"
             test = f"type({name}) is {text.name(cls)} and {fields}"
             return test, tuple(parts), f"{name}.__dict__.values()"
+        case ("again", number):
+            return f"{name} is {text.objects[number]}", (), name
         case ("object", Identity(value)):
             return f"{name} is {text.name(value)}", (), name
         case ("constant", _, bool() | None as value):
@@ -189,8 +271,22 @@ def _structure(text: _Text, name: str, key: Key) -> tuple[str, Key, str]:
 # -- names -----------------------------------------------------------------------------------------
 
 
-def _identity_test(guard: NameGuard, place: str, value: str) -> str:
+def _reading(text: _Text, guard: NameGuard) -> str:
+    """Python text that reads a name again."""
+    place = text.name(guard.container)
+    match guard.kind:
+        case "item":
+            return f"{place}[{guard.name!r}]"
+        case "cell":
+            return f"{place}.cell_contents"
+        case "attribute" if guard.value is not ABSENT:
+            return f"{place}.{guard.name}"
+    raise _NeedsMore
+
+
+def _identity_test(text: _Text, guard: NameGuard) -> str:
     """Python text that is true if a name still means the very same object."""
+    place, value = text.name(guard.container), text.name(guard.value)
     match guard.kind:
         case "item":
             return f"{place}.get({guard.name!r}) is {value}"
@@ -206,36 +302,43 @@ def _identity_test(guard: NameGuard, place: str, value: str) -> str:
             return f"{place}.{guard.name} is {value}"
         case "defaults" if not guard.value:
             return f"not {place}.__kwdefaults__"
+        case "defaults":
+            pairs = list(zip(guard.value[::2], guard.value[1::2], strict=True))
+            tests = [f"len({place}.__kwdefaults__) == {len(pairs)}"]
+            tests += [f"{place}.__kwdefaults__[{k!r}] is {text.name(v)}" for k, v in pairs]
+            return " and ".join(tests)
     raise AssertionError(guard.kind)
 
 
 # -- results ---------------------------------------------------------------------------------------
 
 
-def _result(text: _Text, tree: Any, kept: Mapping[int, int], leaves: list[str]) -> str:
+def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
     """How the result is made from the native tuple and the arguments' leaves, as Python text."""
     match tree:
         case LeafResult(index):
             return f"result[{kept[index]}]"
         case ArgumentResult(leaf):
-            return leaves[leaf]
+            return text.leaves[leaf]
+        case ContainerResult(number):
+            return text.containers[number]
         case ConstantResult(value):
             return text.name(value)
         case CaseResult(tag, cases):
-            made = [_result(text, case, kept, leaves) for case in cases]
+            made = [_result(text, case, kept) for case in cases]
             tests = [f"{each} if result[{kept[tag]}] == {k} else" for k, each in enumerate(made)]
             return f"({' '.join(tests[:-1])} {made[-1]})"
         case NodeResult(key=key) if key in text.made:
             raise _NeedsMore  # one object in two places
-        case NodeResult("tuple" | "list" | "dict" as kind, None, names, children, key):
+        case NodeResult(kind, cls, names, children, key):
             text.made.update((key,) if key >= 0 else ())
-            parts = [_result(text, child, kept, leaves) for child in children]
+            parts = [_result(text, child, kept) for child in children]
             if kind == "dict":
                 pairs = zip(map(text.name, names), parts, strict=True)
                 return "{" + ", ".join(f"{key}: {part}" for key, part in pairs) + "}"
-            begin, end = "()" if kind == "tuple" else "[]"
-            return begin + "".join(f"{part}, " for part in parts) + end
-        case NodeResult("tuple", cls, _, children) if cls is not None:
-            parts = [_result(text, child, kept, leaves) for child in children]
-            return f"{text.name(cls)}({', '.join(parts)})"
+            items = "".join(f"{part}, " for part in parts)
+            if kind == "list" or (kind == "tuple" and cls is None):
+                return f"[{items}]" if kind == "list" else f"({items})"
+            given = ", ".join(map(text.name, (kind, cls, names)))
+            return f"{text.name(built)}({given}, [{items}])"
     raise _NeedsMore

@@ -232,3 +232,149 @@ def test_an_argument_in_a_structure_comes_back_itself() -> None:
     p = {"a": A, "b": B}
     for n in (2, 2, 0, 3):
         assert (compiled(p, n) is A) == (n > 1)
+
+
+# -- what lies outside, what is known, what is copied ----------------------------------------------
+
+outside = np.linspace(0.0, 1.0, 3)
+settings: dict[str, Any] = {"scale": 2.0, "shift": outside}
+layer = Layer(A, 2.0)
+
+
+def reading(x):
+    return x * outside + settings["shift"] * settings["scale"] + layer.w * layer.b
+
+
+def known(x, axis, times):
+    for _ in range(times):
+        x = np.stack([x, x]).sum(axis=axis)
+    return x
+
+
+def named(x, *, scale=2.0, shift):
+    return x * scale + shift
+
+
+def moved(p, step):
+    return Layer(p.w - step * p.b, p.b), p, [p.w]
+
+
+def counted(x, n):
+    return {"x": {x.shape[0]}, "range": range(n)}
+
+
+FEW = [
+    (reading, (B,), {}),
+    (known, (np.ones((2, 2)), 1, 2), {}),
+    (named, (A,), {"shift": 1.0}),
+    (named, (A,), {"shift": B, "scale": 3.0}),
+    (lambda x, k=3, *, y=B: x * k + y, (A,), {}),
+    (lambda x, y: x @ y, (A, A), {}),
+    (lambda p, x: p["a"] + x, ({"a": A}, A), {}),
+    (lambda p, q: p[0] + q[0], ([A], [A]), {}),
+    (moved, (Layer(A, B), 0.5), {}),
+    (counted, (A, 4), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "args", "keywords"), FEW)
+def test_what_a_program_knows_or_reads_outside_takes_the_short_way(
+    function: Any, args: Any, keywords: Any
+) -> None:
+    compiled = pyrelay.jit(function)
+    compiled(*args, **keywords)
+    compiled._dispatch = None
+    got, wanted = compiled(*args, **keywords), function(*args, **keywords)
+    if function is moved:
+        assert got[1] is args[0]
+        got, wanted = (vars(got[0]), *got[2]), (vars(wanted[0]), *wanted[2])
+    if function is counted:
+        assert got == wanted
+    else:
+        same(got, wanted)
+    assert compiled.cache_info().hits == 1
+
+
+def test_what_is_read_outside_is_read_at_each_call() -> None:
+    global outside
+    compiled = pyrelay.jit(reading)
+    before, given = outside, dict(settings)
+    try:
+        for change in (
+            lambda: None, lambda: outside.__setitem__(0, 5.0), lambda: settings.update(scale=3.0),
+            lambda: settings.update(shift=C), lambda: settings.update(scale=2),
+            lambda: setattr(layer, "b", 7.0), lambda: setattr(layer, "w", 1.5),
+        ):  # fmt: skip
+            change()
+            same(compiled(B), reading(B))
+        outside = A[None] * 2.0
+        same(compiled(B), reading(B))
+        outside = A[::-1]
+        same(compiled(B), reading(B))
+    finally:
+        before[0] = 0.0
+        outside, layer.w, layer.b = before, A, 2.0
+        settings.update(given)
+
+
+def test_known_numbers_are_compared_with_their_kind() -> None:
+    compiled = pyrelay.jit(lambda x, n: np.concatenate([x] * n if n else [x * n]))
+    for n in (2, 3, 2, 0, 2):
+        same(compiled(A, n), compiled.py(A, n))
+    with pytest.raises(TypeError):
+        compiled(A, 2.0)
+
+
+def test_arguments_by_name_only_are_not_taken_by_position() -> None:
+    compiled = pyrelay.jit(named)
+    compiled(A, shift=1.0)
+    for args, keywords in (((A, 1.0), {}), ((A,), {}), ((A,), {"shift": 1.0, "other": 2.0})):
+        with pytest.raises(TypeError):
+            compiled(*args, **keywords)
+    same(compiled(shift=B, x=A, scale=1.0), named(shift=B, x=A, scale=1.0))
+
+
+def test_keyword_defaults_may_change() -> None:
+    def function(x, *, k=2.0):
+        return x * k
+
+    compiled = pyrelay.jit(function)
+    for k in (2.0, 3.0, 3, B):
+        function.__kwdefaults__ = {"k": k}
+        same(compiled(A), function(A))
+        same(compiled(A), function(A))
+
+
+def test_arrays_that_are_not_contiguous_are_copied_on_the_short_way() -> None:
+    table = np.arange(12.0).reshape(3, 4)
+    compiled = pyrelay.jit(lambda x, y: x * 2.0 + y)
+    compiled(A, B)
+    compiled._dispatch = None
+    for x, y in ((table[:, 0], table[:, 1]), (table[:, 2], A), (A[::-1], B)):
+        same(compiled(x, y), compiled.py(x, y))
+    scalars = pyrelay.jit(lambda x, y: x * y)
+    scalars(np.array(2.0), np.array(3.0))
+    scalars._dispatch = None
+    same(scalars(np.array(4.0), np.array(3.0)), np.float64(12.0))
+
+
+def test_arrays_that_are_written_are_not_copied_on_the_short_way() -> None:
+    @pyrelay.jit
+    def doubled(x):
+        x *= 2.0
+
+    table = np.ones((3, 4))
+    doubled(np.ones(3))
+    doubled(table[:, 1])
+    np.testing.assert_array_equal(table, np.ones((3, 4)) + np.eye(4)[1])
+
+
+def test_calls_of_several_kinds_take_the_short_way_each() -> None:
+    compiled = pyrelay.jit(lambda x: x * 2)
+    kinds = [A, A.astype(np.float32), np.ones((2, 2)), 3, 2.5, np.arange(3)]
+    for each in kinds:
+        compiled(each)
+    compiled._dispatch = None
+    for each in kinds:
+        same(compiled(each), each * 2)
+    assert compiled.cache_info().hits == len(kinds)

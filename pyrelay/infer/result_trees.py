@@ -198,10 +198,10 @@ def assemble(
             return items
         case NodeResult(kind, cls, names, children, key):
             parts = [assemble(c, results, flat, made) for c in children]
-            built = _built(kind, cls, names, parts)
+            node = built(kind, cls, names, parts)
             if key >= 0:
-                made[key] = built
-            return built
+                made[key] = node
+            return node
         case RaisedResult():
             raise locate(_exception(tree, results, flat, made), span=tree.span)
     raise AssertionError(tree)
@@ -300,7 +300,8 @@ def _slice_of(start: int, size: int, step: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step)
 
 
-def _built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
+def built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
+    """The structure of a `NodeResult`, from its parts."""
     if kind == "tuple":
         return cls(*parts) if cls is not None else tuple(parts)
     if kind == "call":

@@ -84,6 +84,11 @@ class Binding:
     has_arrays: bool
 
     @property
+    def placed_leaves(self) -> Mapping[int, int]:
+        """Leaf of each parameter that is stored to -> position of the parameter."""
+        return {self.parameters[k]: k for k in self.placed}
+
+    @property
     def kept(self) -> Mapping[int, int]:
         """Result number of the module -> position among what the compiled program gives."""
         written = set(self.placed.values())
