@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from pyrelay import config, errors
 from pyrelay.autoreload import follow_autoreload
 from pyrelay.deep_stack import deep, on_deep_stack
+from pyrelay.infer.datatypes import EVERYWHERE, Families
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
@@ -79,8 +80,9 @@ class Compiled:
         self.__name__ = getattr(self.py, "__name__", self.__qualname__)
         self.__pyrelay__ = (kind, function, options)
         self._table: dict[Any, tuple[_Entry, ...]] = {}
-        #: for structures whose lists the program needs as structures of their items: up to where
-        self._apart: dict[Key, int] = {}
+        #: for structures whose lists the program needs as structures of their items, or their
+        #: objects as nodes: up to where, and of which data types
+        self._needs: dict[Key, tuple[int, Families]] = {}
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = [0]
         self._warned = False
@@ -152,10 +154,13 @@ class Compiled:
                 found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
                 settings.unroll_limit, self._place(settings, flat),
             )
-            if first or not self._apart or self._apart.get(key, 0) <= flat.apart:
+            if first or not self._needs:
+                return key
+            apart, families = self._needs.get(key, (0, flat.families))
+            if apart <= flat.apart and families is flat.families:
                 return key
             forget(flat, (0, 0, 0, 0))
-            flat.apart = self._apart[key]
+            flat.apart, flat.families = max(apart, flat.apart), families
 
     def _place(self, settings: config.Config, flat: Flattened) -> str:
         """The device: arrays of a GPU are worked on there, unless another one is asked for."""
@@ -274,13 +279,15 @@ class Compiled:
             spent = time.perf_counter() - started
             binding = spec.binding
             first = self._key(args, keywords, Flattened(), first=True)
-            if binding.apart > again.apart:
-                key = self._key(args, keywords, Flattened(apart=binding.apart), first=True)
+            if binding.apart > again.apart or binding.families is not None:
+                needed = Flattened(apart=binding.apart, families=binding.families or EVERYWHERE)
+                key = self._key(args, keywords, needed, first=True)
             signature = self._call_text(args, keywords)
             build = pipeline.compiled(spec, key[-1])
             program = boundary.Program(binding, build, signature, spec, spent)
             entry, crowded = self._entered(first, key, program)
-            store.keep(store.Called(self.__pyrelay__, first), program, key)
+            if binding.families is None:
+                store.keep(store.Called(self.__pyrelay__, first), program, key)
         return entry, crowded
 
     def _entered(self, first: Key, key: Key, program: Any) -> tuple[_Entry, bool]:
@@ -288,7 +295,8 @@ class Compiled:
         from pyrelay import direct
 
         if key != first:
-            self._apart[first] = program.binding.apart
+            binding = program.binding
+            self._needs[first] = binding.apart, binding.families or EVERYWHERE
         entry = _Entry(program, program.caller())
         crowded = self._keep(key, entry)
         order = [n if n not in self._positional_only else None for n in self._names]

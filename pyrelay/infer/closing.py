@@ -117,6 +117,7 @@ class Close:
             tuple(attempt.parameters), tree, mutated, tuple(changes),
             tuple(attempt.guards.extents), tuple(attempt.guards.names.values()),
             tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
+            attempt.own_families(),
             self._writes(mutated, changes, trees), attempt.guards.identity, False,
             len(body.results), {k: r for k, r in stored.items() if with_axes[k]}, any(with_axes),
         )
@@ -159,7 +160,8 @@ class Close:
                 if content.slots is not self.attempt.slots[root]:
                     raise NeedsApart
                 kind = "lists"
-            return ContainerChange(number, kind, (), (grown_tree(self.it, content, self._result),))
+            items = grown_tree(self.it, content, self._result, self._pool)
+            return ContainerChange(number, kind, (), (items,))
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())
@@ -254,14 +256,13 @@ class Close:
         """A node of an argument, or of a tree whose columns the program made."""
         it, parts = self.it, V.node_of(value)
         assert parts is not None
-        pool, root = parts[0], parts[0].root
         kind, row = (LeafResult(self._result(it.atom(v)), types.PY_INT) for v in parts[2:])
-        if root in self.attempt.pools and not building.is_growing(it, pool):
-            return TreeResult(PoolResult(-1, self.attempt.pools.index(root), None, ()), kind, row)
-        return TreeResult(self._pool(pool), kind, row)
+        return TreeResult(self._pool(parts[0]), kind, row)
 
     def _pool(self, pool: V.Ref) -> PoolResult:
         root = pool.root
+        if root in self.attempt.pools and not building.is_growing(self.it, pool):
+            return PoolResult(-1, self.attempt.pools.index(root), None, ())
         known = self.attempt.pools.index(root) if root in self.attempt.pools else None
         if root not in self.keys:
             self.keys[root] = len(self.keys)
@@ -329,7 +330,7 @@ class Close:
             return NodeResult("call", made, (), tuple(map(self._tree, arguments)), key)
         content = self.it.content(root)
         if isinstance(content, V.Growing):
-            return grown_tree(self.it, content, self._result, key)
+            return grown_tree(self.it, content, self._result, self._pool, key)
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = tuple(self._tree(v) for v in content.values())

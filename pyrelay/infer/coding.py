@@ -33,9 +33,11 @@ from pyrelay.infer.layout import (
     content_head,
     fitted_to,
     head_of,
+    pools_of,
     rebuild,
     rebuild_content,
     retyped,
+    with_pools,
 )
 from pyrelay.infer.windows import Window, steps_of, window_of
 from pyrelay.ir import dims, types
@@ -72,7 +74,7 @@ def leaf_types(layout: Layout) -> Iterator[Type]:
                 yield types.PY_INT
                 pending.extend(reversed(cases))
             case LGrown():
-                yield from here.leaves
+                pending.extend(reversed((*here.pools, *here.leaves)))
             case TensorType():
                 yield here
 
@@ -104,7 +106,7 @@ def shared_leaf_types(layouts: Sequence[Any], before: Collection[int] = ()) -> l
                 found.append(types.PY_INT)
                 pending.extend(reversed(cases))
             case LGrown():
-                found.extend(here.leaves)
+                pending.extend(reversed((*here.pools, *here.leaves)))
             case types.TensorType():
                 found.append(here)
     return found
@@ -213,8 +215,10 @@ class Encoder:
             position = self.read(content.position)
             inner = growing.inner_content(self.builder, owner, content.path, position)
             content = growing.plain(self.builder, inner)
+            layout = self._with_pools(content, layout)
             content = growing.cast_rows(self.builder, content, layout.template, self.bound)
         else:
+            layout = self._with_pools(content, layout)
             with dims.decided_by(self.same):
                 content = growing.fitted(
                     self.builder, self.heap, self.read, root, layout.template, self.bound
@@ -225,6 +229,15 @@ class Encoder:
         capacity = None if content.rows else dims.plain_symbol(layout.capacity)
         if capacity is not None:
             self.extents[capacity] = 0
+
+    def _with_pools(self, content: Any, layout: LGrown) -> LGrown:
+        """The layout with the pools of this list, which are written."""
+        if not layout.pools:
+            return layout
+        own = pools_of(content.template)
+        for pool, place in zip(own, layout.pools, strict=True):
+            self(pool, place)
+        return replace(layout, template=with_pools(layout.template, own.__getitem__))
 
     def _node(self, value: V.Value, layout: LNode) -> None:
         """A node of a data type: its pool, kind and row."""
@@ -378,7 +391,7 @@ def _keys(layout: Layout) -> Iterator[int]:
                 yield key
                 if kind != "array" and content is not None:
                     pending.append(content)
-            case LNode(_, children) | LUnion(children):
+            case LNode(_, children) | LUnion(children) | LGrown(pools=children):
                 pending.extend(children)
             case LView(base):
                 pending.append(base)
@@ -473,6 +486,8 @@ class Decoder:
                 if root is None:
                     root = self.roots[key] = self._root(kind, may_be, rivals)
                     root.stored, root.made = stored, made
+                    if kind == "object" and may_be:
+                        self.heap.items.classes.add(cls)
                     if numbered:
                         self._identify(root, key, next(self.outs), may_be)
                     self.heap.contents[root] = self.content(kind, content)
@@ -512,9 +527,13 @@ class Decoder:
         if kind == "array":
             return next(self.outs)
         if isinstance(layout, LGrown):
+            pools = [self(pool) for pool in layout.pools]
+            template = with_pools(
+                layout.template, lambda pool: pools[pool] if isinstance(pool, int) else pool
+            )
             count, *rows = (next(self.outs) for _ in layout.leaves)
             return V.Growing(
-                V.Scalar(types.PY_INT, count), tuple(rows), typed_by_rows(layout.template, rows),
+                V.Scalar(types.PY_INT, count), tuple(rows), typed_by_rows(template, rows),
                 layout.loops, (), object() if layout.slots == "moved" else layout.slots,
             )
         return rebuild_content(layout.head, [self(c) for c in layout.children])

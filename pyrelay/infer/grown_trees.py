@@ -6,7 +6,7 @@ what leaves the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pyrelay.infer import growing, lists
 from pyrelay.infer import layout as L
@@ -18,41 +18,57 @@ from pyrelay.infer.result_trees import (
     GrownResult,
     LeafResult,
     NodeResult,
+    PoolResult,
     ResultTree,
+    TreeResult,
 )
+from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 
 
 def grown_tree(
-    it: Interpreter, content: V.Growing, number: Callable[[Atom], int], key: int = -1
+    it: Interpreter, content: V.Growing, number: Callable[[Atom], int],
+    pool: Callable[[V.Ref], PoolResult], key: int = -1,
 ) -> GrownResult:
-    """The items of a growing list: its rows without the room to spare."""
+    """The items of a growing list: its rows without the room to spare.
+
+    number: enters a result. pool: enters the pool of nodes among the items.
+    """
     content = growing.plain(it.builder, content)
     size = lists.count_extent(it, content)
     rows = tuple(
         number(growing.items_array(it.builder, row, size).atom) for row in content.rows
     )
     count = number(it.atom(content.count))
-    tree = _item_tree(content.template, iter(range(len(rows))))
+    tree = _item_tree(content.template, iter(range(len(rows))), pool)
     return GrownResult(rows, count, tree, key)
 
 
-def _item_tree(template: L.Layout, leaves: Iterator[int]) -> ResultTree:
+def _item_tree(
+    template: L.Layout, leaves: Iterator[int], pool: Callable[[V.Ref], PoolResult]
+) -> ResultTree:
     """The tree of one item of a growing list, whose leaves have these numbers."""
+
+    def several(templates: Iterable[L.Layout]) -> tuple[ResultTree, ...]:
+        return tuple(_item_tree(t, leaves, pool) for t in templates)
+
     match template:
         case L.LKnown(v):
             return ConstantResult(v)
         case L.LPlace(_, "list", _, L.LGrown(inner)):
             number = next(leaves)
             mine = tuple(next(leaves) for _ in L.template_types(inner))
-            return GrownResult(mine, number, _item_tree(inner, iter(range(len(mine)))))
+            return GrownResult(mine, number, _item_tree(inner, iter(range(len(mine))), pool))
         case L.LScalar(ty) | L.LPlace(_, _, _, ty):
             return LeafResult(next(leaves), ty)
         case L.LNode(("tuple", cls, _), children):
-            return NodeResult("tuple", cls, (), tuple(_item_tree(c, leaves) for c in children))
+            return NodeResult("tuple", cls, (), several(children))
+        case L.LNode(("data", *_), (L.LFixed(V.Ref() as ref), *_)):
+            kind, row = (LeafResult(next(leaves), types.PY_INT) for _ in range(2))
+            return TreeResult(pool(ref), kind, row)
         case L.LNode(("text", function, *_), children):
-            return NodeResult("call", function, (), tuple(_item_tree(c, leaves) for c in children))
+            return NodeResult("call", function, (), several(children))
         case L.LUnion(cases):
             tag = next(leaves)
-            return CaseResult(tag, tuple(_item_tree(c, leaves) for c in cases))
+            return CaseResult(tag, several(cases))
     raise AssertionError(template)

@@ -70,9 +70,11 @@ def _note_places(
                 continue
             places[x.key], places.tests[x.key] = v, tests
             if x.kind != "array" and isinstance(v, V.Ref):
-                content = L.content_children(it.heap.contents[v.root])
+                there = it.heap.contents[v.root]
                 if isinstance(x.content, L.LNode) and x.content.head != ("lost",):
-                    inner = list(zip(content, x.content.children, strict=True))
+                    inner = list(zip(L.content_children(there), x.content.children, strict=True))
+                elif isinstance(x.content, L.LGrown) and x.content.pools:
+                    inner = list(zip(L.pools_of(there.template), x.content.pools, strict=True))
         elif isinstance(x, L.LUnion):
             several = len(v.alive) > 1 if isinstance(v, V.Union) else False
             for number, case in _numbered_cases(v):

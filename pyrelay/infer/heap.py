@@ -24,7 +24,8 @@ class Items:
     shared: bool = False  # one may be an item in two places
     lent: Span | bool = False  # where a list became an item as a copy
     inner_written: Span | bool = False  # where a list in a list was changed
-    classes: set[type] = field(default_factory=set)  # of objects that are items of lists
+    #: of objects that are items of lists, or one of several that a name may mean
+    classes: set[type] = field(default_factory=set)
 
 
 @dataclass(slots=True)

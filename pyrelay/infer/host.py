@@ -135,15 +135,18 @@ class Operands:
         parts = V.node_of(value)
         assert parts is not None
         pool, _, *place = parts
-        key = self.keys.setdefault(pool.root, len(self.keys))
-        from pyrelay.infer.building import columns
-
         kind, row = (
             result_trees.LeafResult(self.operand(self.it.atom(v)), types.PY_INT) for v in place
         )
+        return result_trees.TreeResult(self.pool(pool), kind, row)
+
+    def pool(self, pool: V.Ref) -> result_trees.PoolResult:
+        """The columns of a pool that nodes lie in."""
+        from pyrelay.infer.building import columns
+
+        key = self.keys.setdefault(pool.root, len(self.keys))
         leaves = tuple((name, self.tree(column)) for name, column in columns(self.it, pool).items())
-        nodes = result_trees.PoolResult(key, None, pool.cls, leaves)
-        return result_trees.TreeResult(nodes, kind, row)
+        return result_trees.PoolResult(key, None, pool.cls, leaves)
 
     def case(self, case: V.Value) -> ResultTree:
         """One case of a union: what only this case has may have to be made by others too."""
@@ -176,7 +179,7 @@ class Operands:
                 )
             return result_trees.NodeResult("call", made, (), self.trees(args))
         if isinstance(content, V.Growing):
-            return grown_tree(self.it, content, self.operand, key)
+            return grown_tree(self.it, content, self.operand, self.pool, key)
         kind = "record" if root.kind == "object" else root.kind
         if isinstance(content, dict):
             parts = self.trees(tuple(content.values()))

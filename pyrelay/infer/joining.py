@@ -182,6 +182,7 @@ class Joiner:
         for side in (a, b):
             if isinstance(side, LGrown) and not same_structure(side.template, joined):
                 raise JoinError(side.template, joined, "the items of a list differ in structure")
+        pools = self._pools(a, b)
         loops = getattr(a, "loops", frozenset()) | getattr(b, "loops", frozenset())
         slots = [x.slots for x in (a, b) if isinstance(x, LGrown)]
         kept = slots[0] if slots else object()
@@ -195,7 +196,14 @@ class Joiner:
             capacity = a.capacity
         else:
             capacity = dims.fresh("d", Origin.RUNTIME)
-        return LGrown(joined, capacity, loops, kept)
+        return LGrown(joined, capacity, loops, kept, pools)
+
+    def _pools(self, a: Any, b: Any) -> tuple[Layout, ...]:
+        """The pools of the nodes in two lists, which must be the same ones."""
+        mine, theirs = (side.pools if isinstance(side, LGrown) else () for side in (a, b))
+        if len(mine) != len(theirs):
+            raise JoinError(a, b, "the items of the lists are nodes of different pools")
+        return tuple(self(x, y) for x, y in zip(mine, theirs, strict=True))
 
     def _view(self, a: Layout, b: Layout) -> Layout | None:
         """The join of two views, one of which may be a whole array; None if they differ in form."""
@@ -387,6 +395,8 @@ def same_value(x: Any, y: Any) -> bool:
 
 
 def same_reference(x: Any, y: Any) -> bool:
+    if isinstance(x, int) or isinstance(y, int):
+        return bool(x == y)
     if type(x) is not type(y) or x.root is not y.root:
         return False
     return not isinstance(x, V.ArrayRef) or x.view == y.view

@@ -45,7 +45,7 @@ class LScalar:
 class LFixed:
     """The same mutable object (and, for arrays, the same view) on all paths: no leaf at all."""
 
-    value: Any  # ArrayRef or Ref
+    value: Any  # ArrayRef or Ref; of a pool in an `LGrown` its number there
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,17 @@ class LParam:
 
 @dataclass(frozen=True, slots=True)
 class LGrown:
-    """The content of a list whose length is known only at run time: a count and rows of leaves."""
+    """The content of a list whose length is known only at run time: a count and rows of leaves.
+
+    pools: those of the nodes among its items that are not known outside; the template has their
+    numbers.
+    """
 
     template: Layout  # of one item
     capacity: Extent
     loops: frozenset[Any] = field(default=frozenset(), compare=False)  # as of a `Growing`
     slots: Any = None
+    pools: tuple[Layout, ...] = ()
 
     @property
     def leaves(self) -> tuple[TensorType, ...]:
@@ -360,6 +365,32 @@ def retyped(template: Layout, leaves: Iterator[TensorType]) -> Layout:
     return template
 
 
+def with_pools(template: Layout, pool: Callable[[Any], Any]) -> Layout:
+    """The template with other pools of its nodes: `pool` of what is there, a pool or its number."""
+    match template:
+        case LNode(("data", *_) as head, (LFixed(there), *place)):
+            return LNode(head, (LFixed(pool(there)), *place))
+        case LNode(head, children):
+            return LNode(head, tuple(with_pools(c, pool) for c in children))
+        case LUnion(cases):
+            return LUnion(tuple(with_pools(c, pool) for c in cases))
+        case LPlace(_, "list", _, LGrown(item) as inner):
+            return replace(template, content=replace(inner, template=with_pools(item, pool)))
+    return template
+
+
+def pools_of(template: Layout) -> tuple[V.Ref, ...]:
+    """The pools of the nodes in an item, each once."""
+    found: dict[V.Root, V.Ref] = {}
+
+    def note(pool: V.Ref) -> V.Ref:
+        found.setdefault(pool.root, pool)
+        return pool
+
+    with_pools(template, note)
+    return tuple(found.values())
+
+
 def as_template(layout: Layout) -> Layout:
     """The layout of a value as an item of a growing list, which holds copies of arrays.
 
@@ -387,7 +418,7 @@ def as_template(layout: Layout) -> Layout:
                 return LNode(head, tuple(map(convert, children)))
             case LNode(("text", function, *_) as head, children) if function is chr:
                 return LNode(head, tuple(map(convert, children)))
-            case LFixed(V.Ref(root)) if root.kind == "pool":
+            case LFixed(pool) if isinstance(pool, int) or pool.root.kind == "pool":
                 return here
             case LUnion(cases) if not _holds_lists(here):
                 return LUnion(tuple(
@@ -581,8 +612,14 @@ class Describer:
             if content.prefix:
                 raise AssertionError("an inner list is described where its owner is")
             template = retyped(content.template, leaves)
+            described = {ref.root: self(ref) for ref in pools_of(template)}
+            order = [r for r, pool in described.items() if not isinstance(pool, LFixed)]
+            template = with_pools(
+                template, lambda ref: order.index(ref.root) if ref.root in order else ref
+            )
             return LGrown(
-                template, self._extent(content.capacity), content.loops, content.slots
+                template, self._extent(content.capacity), content.loops, content.slots,
+                tuple(described[r] for r in order),
             )
         if isinstance(content, V.Part):
             return self._part(content)

@@ -453,7 +453,7 @@ def _add_at(it: Interpreter, a: V.Value, indices: V.Value, b: V.Value) -> V.Valu
 def fields(it: Interpreter, class_or_instance: V.Value) -> V.Value:
     """dataclasses.fields of a dataclass or of an object of one."""
     match class_or_instance:
-        case V.Known(cls) | V.Ref(_, cls) if dataclasses.is_dataclass(cls):
+        case V.Known(cls) | V.Ref(_, cls) | V.Data(cls=cls) if dataclasses.is_dataclass(cls):
             return V.Tuple(tuple(map(V.Known, dataclasses.fields(cls))))
     raise it.failure(
         errors.TypeMismatchError,

@@ -6,6 +6,7 @@ Python objects; the caller's own where a program gives them back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,7 @@ def assemble(
         case GrownResult(key=key) | NodeResult(key=key) if key in made:
             return made[key]
         case GrownResult(_, _, _, key):
-            items = grown_items(tree, results, flat)
+            items = grown_items(tree, results, flat, made)
             if key >= 0:
                 made[key] = items
             return items
@@ -243,12 +244,29 @@ def _nowhere(place: tuple[int, int]) -> None:
     return None
 
 
-def grown_items(tree: GrownResult, results: Any, flat: Flattened) -> list[Any]:
+def grown_items(
+    tree: GrownResult, results: Any, flat: Flattened, made: dict[Any, Any]
+) -> list[Any]:
     """The items of a list of run-time length, as a new list."""
+    for pool in _pools(tree.item):
+        nodes_of(pool, results, flat, made)
+    nodes = {key: known for key, known in made.items() if isinstance(known, Unpacker)}
     count = int(results[tree.count])
     columns = _columns(tree.item, [results[k][:count] for k in tree.rows])
     rows = zip(*columns, strict=True) if columns else [()] * count
-    return [assemble(tree.item, leaves, flat, {}) for leaves in rows]
+    return [assemble(tree.item, leaves, flat, dict(nodes)) for leaves in rows]
+
+
+def _pools(item: ResultTree) -> Iterator[PoolResult]:
+    """The pools of the nodes in an item of a list."""
+    match item:
+        case TreeResult(pool):
+            yield pool
+        case NodeResult(_, _, _, children) | CaseResult(_, children):
+            for child in children:
+                yield from _pools(child)
+        case GrownResult(item=inner):
+            yield from _pools(inner)
 
 
 def _columns(item: ResultTree, rows: list[Any]) -> list[Any]:

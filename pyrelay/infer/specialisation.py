@@ -548,7 +548,7 @@ def _close(
     mark = _everything_visible() if spec.transparent else 0
     keys = {root: key for key, root in roots.items()}
     if spec.copies:
-        copied |= outer
+        copied |= {r for r in outer if r.kind != "pool"}
     describer = _ResultDescriber(
         inner.heap, outer.__contains__, mark, place_roots=copied, own=visible,
         open=spec.transparent, parameters=keys, exact=min(inner.program.exact, 1),
@@ -590,8 +590,10 @@ def _with_roots(layout: Any, roots: Mapping[int, V.Root]) -> Any:
             return replace(layout, children=tuple(_with_roots(p, roots) for p in parts))
         case L.LUnion(cases):
             return L.LUnion(tuple(_with_roots(c, roots) for c in cases))
-        case L.LPlace(content=L.LNode() as content):
+        case L.LPlace(content=L.LNode() | L.LGrown() as content):
             return replace(layout, content=_with_roots(content, roots))
+        case L.LGrown(pools=pools):
+            return replace(layout, pools=tuple(_with_roots(p, roots) for p in pools))
     return layout
 
 

@@ -97,6 +97,12 @@ class Attempt:
         users = [c for c in found if is_record_class(c) and c.__module__.split(".")[0] != "pyrelay"]
         return [c for c in sorted(users, key=repr) if self.families.of(c) is None]
 
+    def own_families(self) -> Families | None:
+        """The data types of this program alone, if objects of the caller are nodes of any."""
+        own = self.families.entered.keys()
+        entered = (cls for packed in self.flat.pools for cls in packed.schema.classes)
+        return self.families if any(cls in own for cls in entered) else None
+
     def run(
         self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
@@ -470,8 +476,8 @@ def _specialised(
         open_keys |= attempt.open_keys if attempt else frozenset()
         attempt = Attempt(
             parse, known, captured, exact, unrolled, families, ahead, plans, raises, tables,
-            flat=Flattened(apart=apart), entered=entered, lends=lends, memos=memos,
-            remembers=remembers, keys_known=keys_known,
+            flat=Flattened(apart=apart, families=families), entered=entered, lends=lends,
+            memos=memos, remembers=remembers, keys_known=keys_known,
         )
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer.datatypes import Families
 from pyrelay.infer.guards import ExtentGuard, NameGuard
 from pyrelay.infer.result_trees import PoolResult, ResultTree
 from pyrelay.infer.structure import Key
@@ -73,6 +74,7 @@ class Binding:
     columns: Mapping[int, tuple[int, str]]  # leaf number -> the pool and column that it is
     trees: tuple[TreeChange, ...]
     apart: int  # lists up to this length are structures of their items
+    families: Families | None  # where objects of the caller are nodes for this program alone
     #: what it writes of the caller's, and where
     writes: tuple[tuple[str, errors.Span | None], ...]
     #: whether it asks if two objects are one, so that passing one twice is another program

@@ -22,7 +22,7 @@ from pyrelay.errors import TypeMismatchError
 from pyrelay.infer import columns
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.code_points import MOST_KNOWN, codes_of
-from pyrelay.infer.datatypes import EVERYWHERE
+from pyrelay.infer.datatypes import EVERYWHERE, Families
 from pyrelay.infer.device_arrays import device_array, is_device_array
 from pyrelay.infer.objects import is_constant_object, is_generator
 from pyrelay.infer.packing import Packer
@@ -61,6 +61,7 @@ class Flattened:
     pools: list[Packed] = field(default_factory=list)
     open: list[type] = field(default_factory=list)  # classes of the objects that lead here
     apart: int = columns.MOST_APART  # lists up to this length are structures of their items
+    families: Families = EVERYWHERE  # the data types that objects may be nodes of
     inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
     on_device: bool = False  # whether any leaf is an array in the memory of a GPU
 
@@ -135,13 +136,13 @@ def _finish(into: Flattened) -> Key:
     while True:  # a data type may turn out to contain another
         groups: dict[Any, list[tuple[Any, str]]] = {}
         for root, name in fresh:
-            groups.setdefault(EVERYWHERE.of(type(root)), []).append((root, name))
+            groups.setdefault(into.families.of(type(root)), []).append((root, name))
         packers = {family: Packer(family) for family in groups}
         for family, packer in packers.items():
             trees, names = zip(*groups[family], strict=True)
             for root, place in zip(trees, packer.add(trees, names), strict=True):
                 places[id(root)] = packer, place
-        if all(EVERYWHERE.of(cls) in packers for cls in {type(root) for root, _ in fresh}):
+        if all(into.families.of(cls) in packers for cls in {type(root) for root, _ in fresh}):
             break
     first = len(into.pools)
     numbers: dict[Any, int] = {}
@@ -219,10 +220,10 @@ def _tree(value: Any, into: Flattened, name: str) -> Key:
     return ("tree", len(into.roots) - 1)
 
 
-def _are_trees(items: list[Any]) -> bool:
+def _are_trees(items: list[Any], families: Families) -> bool:
     """True for nodes of one data type, all packed together or none."""
     if PackedTree not in map(type, items):
-        found = set(map(EVERYWHERE.of, set(map(type, items))))
+        found = set(map(families.of, set(map(type, items))))
         return len(found) == 1 and None not in found
     together = {id(item.packed) for item in items if type(item) is PackedTree}
     return len(together) == 1 and all(type(item) is PackedTree for item in items)
@@ -255,7 +256,7 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)
-    if isinstance(value, PackedTree) or EVERYWHERE.of(type(value)) is not None:
+    if isinstance(value, PackedTree) or into.families.of(type(value)) is not None:
         return _tree(value, into, name)
     if isinstance(value, tuple):
         if hasattr(value, "_fields"):
@@ -329,7 +330,7 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
             f"{name} is a {type(value).__name__}, which a compiled function cannot take.",
             hints=(f"pass frozenset({name}) or a tuple",),
         )
-    if type(value) is list and len(value) > into.apart and _are_trees(value):
+    if type(value) is list and len(value) > into.apart and _are_trees(value, into.families):
         return _trees(value, into, name)
     into.containers.append(value)
     if type(value) is list and len(value) > into.apart:

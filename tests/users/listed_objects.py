@@ -256,3 +256,75 @@ def swarm_of_arguments(swarm, steps):
             s.velocity = 0.5 * s.velocity + (s.best - s.position)
             s.position = s.position + s.velocity
     return swarm
+
+
+def _boxes(count):
+    draws = np.random.default_rng(5)
+    return [Box(float(draws.normal()), i) for i in range(count)]
+
+
+@use((_boxes(5), 0.0), (_boxes(40), 0.5), wrt=(0,), slow=True)
+def kept_arguments(boxes, threshold):
+    kept = [b for b in boxes if b.x > threshold]
+    for b in kept:
+        b.n += 100
+    return kept
+
+
+@use((_boxes(5),), wrt=(0,))
+def best_argument(boxes):
+    best = boxes[0]
+    for b in boxes:
+        if b.x > best.x:
+            best = b
+    best.n = -1
+    return best
+
+
+@use((Box(1.0), Box(2.0), 1), (Box(1.0), Box(2.0), 0), wrt=(0, 1), slow=True)
+def one_of_two_objects(a, b, first):
+    chosen = a if first else b
+    chosen.x += 1.0
+    return a.x + 2 * b.x
+
+
+def _sorted_by_merging(boxes):
+    if len(boxes) <= 1:
+        return boxes
+    half = len(boxes) // 2
+    left, right = _sorted_by_merging(boxes[:half]), _sorted_by_merging(boxes[half:])
+    out = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i].x <= right[j].x:
+            out.append(left[i])
+            i += 1
+        else:
+            out.append(right[j])
+            j += 1
+    return out + left[i:] + right[j:]
+
+
+@use((_boxes(6),), wrt=(0,), slow=True)
+def objects_sorted_by_recursion(boxes):
+    ordered = _sorted_by_merging(boxes)
+    ordered[0].x = 99.0
+    return [b.x for b in boxes]
+
+
+def _best_load(items, i, room):
+    if i == len(items):
+        return 0.0
+    best = _best_load(items, i + 1, room)
+    if items[i].n <= room:
+        best = max(best, items[i].x + _best_load(items, i + 1, room - items[i].n))
+    return best
+
+
+@use((FIVE, 5), wrt=(0,), slow=True)
+def recursion_over_a_list_of_objects(a, room):
+    items = []
+    for i, t in enumerate(a):
+        if t > 0:
+            items.append(Box(t, i + 1))
+    return _best_load(items, 0, room)
