@@ -94,8 +94,8 @@ def program_text(spec: Specialised, stage: str, on: str | None = None) -> Text:
     stage: infer, grad, optimise, fuse, kernelise, plan or emit. Raises ValueError for another name.
     """
     if stage not in ("kernelise", "plan", "emit"):
-        return Text(show(pipeline.lowered(spec.module, stage)))
-    module = pipeline.lowered(spec.module, "fuse")
+        return Text(show(pipeline.lowered(spec.module, stage, on=on)))
+    module = pipeline.lowered(spec.module, "fuse", on=on)
     if stage == "kernelise":
         return Text(show_kernel_ir(module))
     made = pipeline.planned(spec, module, on)
@@ -104,7 +104,7 @@ def program_text(spec: Specialised, stage: str, on: str | None = None) -> Text:
 
 def program_code(spec: Specialised, on: str | None = None) -> Text:
     """The kernels of a specialised program, and the plan that launches them as comments."""
-    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"), on)
+    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse", on=on), on)
     listing = "\n".join("# " + line for line in show_plan(made).splitlines())
     return Text(f"{show_kernels(made)}\n\n\n{listing}\n")
 

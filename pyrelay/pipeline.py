@@ -32,6 +32,7 @@ from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
 from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
 from pyrelay.opt.attention import attention
+from pyrelay.opt.attention_gradient import attention_gradient
 from pyrelay.opt.commits import commits, in_place
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
@@ -79,7 +80,7 @@ STAGES = (
         "optimise", (plain, inline, ranges, commits, *CLEAN, hoist, rows, *CLEAN),
         "grad", "optimise",
     ),
-    Stage("fuse", (in_place, attention, dots, stacks, fuse), "fuse", "fuse"),
+    Stage("fuse", (in_place, attention_gradient, attention, dots, stacks, fuse), "fuse", "fuse"),
 )
 
 
@@ -150,8 +151,15 @@ def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
         file.write(text(program))
 
 
-def lowered(module: Module, stage: str, steps: list[Step] | None = None) -> Module:
-    """The module of `infer` brought to the end of a later stage.
+#: Passes that write what only some devices have a kernel for, and the field of their target.
+_FOR_SOME: dict[Pass, str] = {attention_gradient: "attention_gradient"}
+
+
+def lowered(
+    module: Module, stage: str, steps: list[Step] | None = None, on: str | None = None
+) -> Module:
+    """The module of `infer` brought to the end of a later stage, for a device or that of the
+    settings.
 
     Raises ValueError for a name that is no stage of a module.
     """
@@ -161,9 +169,15 @@ def lowered(module: Module, stage: str, steps: list[Step] | None = None) -> Modu
     dump("infer", show, module)
     progress = Progress()
     for each in STAGES[: names.index(stage)]:
-        module = run_passes(module, each, steps, progress)
+        passes = tuple(x for x in each.passes if x not in _FOR_SOME or _is_for(x, on))
+        module = run_passes(module, replace(each, passes=passes), steps, progress)
         dump(each.name, show, module)
     return module
+
+
+def _is_for(wanted: Pass, on: str | None) -> bool:
+    target = device(on or config.current().device).target
+    return getattr(target, _FOR_SOME[wanted]) is not None
 
 
 def compiled(program: Specialised, on: str | None = None) -> Build:
@@ -175,7 +189,7 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     if config.current().interpret:
         run = _interpreted(lowered(program.module, "grad", steps), program.binding.placed)
         return Build(run, False, tuple(steps), 0, 0, 0, "interpreter")
-    module = lowered(program.module, "fuse", steps)
+    module = lowered(program.module, "fuse", steps, on)
     started = time.perf_counter()
     made = planned(program, module, on)
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)

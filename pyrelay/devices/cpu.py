@@ -5,7 +5,7 @@ In: nothing. Out: `DEVICE`.
 
 from __future__ import annotations
 
-from pyrelay.devices import attention, convolution, convolution_first, matmul
+from pyrelay.devices import attention, attention_gradient, convolution, convolution_first, matmul
 from pyrelay.devices.base import Device, Loaded
 from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.devices.entry import Executable
@@ -15,6 +15,7 @@ from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import Plan
 from pyrelay.lower.target import (
     FORWARD,
+    AttentionGradientKernel,
     AttentionKernel,
     ConvolutionKernel,
     MatmulKernel,
@@ -40,10 +41,20 @@ def target(choices: Choices = DEFAULT) -> Target:
     def attended(dtype: DType) -> AttentionKernel:
         return AttentionKernel(
             attention.attention_kernel(dtype, None, choices), choices.targets,
+            round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS, keeps=True,
+        )
+
+    def attended_gradient(dtype: DType) -> AttentionGradientKernel:
+        return AttentionGradientKernel(
+            attention_gradient.attention_gradient_kernel(dtype, None, choices),
+            attention_gradient.ROWS, attention_gradient.COLUMNS,
             round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS,
         )
 
-    return Target(emit, product, _convolution, attended, points_inside=True)
+    return Target(
+        emit, product, _convolution, attended, points_inside=True,
+        attention_gradient=attended_gradient,
+    )
 
 
 def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:

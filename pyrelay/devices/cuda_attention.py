@@ -29,15 +29,15 @@ ROWS = KEYS = 32
 
 _MOST_OPERANDS = 64  # of the kernel that makes scores
 _PICOSECONDS = 1000  # nobody shares this work
-_SHAPING, _AXES, _BATCH = 15, 17, 18  # places among the operands
+_STATISTICS, _SIZES, _SHAPING, _AXES, _BATCH = 4, 8, 19, 21, 22  # places among the operands
 
 _KERNEL = """\
 {shaping}#define BLOCK_THREADS 128
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> q,
-    Buffer<const {t}> k, Buffer<const {t}> v, Buffer<{t}> y, i64 targets, i64 sources, i64 depth,
-    i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line, i64 v_line,
-    i64 guarded, i64 no_address, i64 no_operands, i64 axes{parameters}
+    Buffer<const {t}> k, Buffer<const {t}> v, Buffer<{t}> y{rows_of}, i64 targets, i64 sources,
+    i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
+    i64 v_line, i64 guarded, i64 no_address, i64 no_operands, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED({t}, left, {square});
@@ -141,7 +141,7 @@ extern "C" __global__ void kernel(
 #pragma unroll
             for (int r = 0; r < 2; r++) {{
                 const i64 row = i0 + r0 + r;
-                const {t} total = guarded && totals[r] == 0 ? {t}(1) : totals[r];
+{kept}                const {t} total = guarded && totals[r] == 0 ? {t}(1) : totals[r];
 #pragma unroll
                 for (int e = 0; e < {columns}; e++) {{
                     const i64 column = e0 + c0 + 8 * e;
@@ -169,13 +169,20 @@ _SHAPED = """\
                         }}
 """
 
+_KEPT = """\
+                if (e0 == 0 && c0 == 0 && row < targets) {{
+                    tops[entry * targets + row] = largest[r];
+                    sums_of_rows[entry * targets + row] = totals[r];
+                }}
+"""
+
 _made: dict[str, DType] = {}
 
 
 def attention(dtype: DType) -> AttentionKernel:
     """The kernel for floats of this type. Its text is one without batch axes and a kernel that
     makes scores: `for_launch` gives what a launch needs."""
-    text = _text(dtype, 0, None)
+    text = _text(dtype, 0, None, statistics=False)
     _made[text] = dtype
     return AttentionKernel(text, ROWS, _PICOSECONDS, _MOST_OPERANDS)
 
@@ -195,17 +202,21 @@ def for_launch(
 ) -> tuple[Text, list[Any]]:
     """The text of a launch whose plan has this source and these operands, and those of the operands
     that its parameters take."""
-    axes = operands[_AXES].word
-    text = _text(_made[source], axes, shaping)
-    kinds = (ADDRESS,) * 4 + ("i64",) * (_BATCH - 4 + 4 * axes)
+    axes, statistics = operands[_AXES].word, operands[_STATISTICS] != ZERO
+    text = _text(_made[source], axes, shaping, statistics=statistics)
+    arrays = [*operands[:_STATISTICS]]
+    if statistics:
+        arrays += operands[_STATISTICS : _STATISTICS + 2]
+    sizes = operands[_SIZES:_SHAPING]
+    kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 3 + 4 * axes)
     if shaping is not None:
         kinds += tuple(
             p.dtype.name if p.role in BY_VALUE else ADDRESS for p in _own_parameters(shaping)
         )
-    return Text(text, kinds), [*operands[:_SHAPING], ZERO, ZERO, *operands[_AXES:]]
+    return Text(text, kinds), [*arrays, *sizes, ZERO, ZERO, *operands[_AXES:]]
 
 
-def _text(dtype: DType, axes: int, shaping: Kernel | None) -> str:
+def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
     t, width = dtype.name, width_of(dtype)
     strides = ("extent", "q_stride", "k_stride", "v_stride")
     parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
@@ -218,6 +229,8 @@ def _text(dtype: DType, axes: int, shaping: Kernel | None) -> str:
     return _KERNEL.format(
         t=t, rows=ROWS, keys=KEYS, square=33 * 32, width=width, values=KEYS * width,
         columns=width // 8, shaping=function, shaped=shaped, parameters=parameters,
+        rows_of=f", Buffer<{t}> tops, Buffer<{t}> sums_of_rows" if statistics else "",
+        kept=_KEPT.format() if statistics else "",
         batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
     )
 

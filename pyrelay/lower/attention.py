@@ -27,7 +27,10 @@ def attended(function: Function, attention: Attention) -> Lowering:
     operands = tuple(
         places[a] for a in (*scores.args, product.args[1]) if isinstance(a, Var)
     )
-    named = Attended(attention.scores, attention.product, operands, attention.guarded)
+    named = Attended(
+        attention.scores, attention.product, operands, attention.guarded,
+        len(function.body.results) > 1, bool(attention.kept),
+    )
     if not attention.shaping:
         return Lowering((), attention=named)
     body = Block((attention.scores, *attention.shaping), (attention.scored,))

@@ -282,12 +282,36 @@ class Product:
 @dataclass(frozen=True, slots=True, eq=False)
 class Attended:
     """Attention in a fused group: the Lets of its products; the positions of q, k and v among the
-    group's parameters; whether a row without a finite score gives zeros."""
+    group's parameters; whether a row without a finite score gives zeros; whether the maxima and the
+    sums of rows are results after the product, and scores that are kept one after those."""
 
     scores: Let
     product: Let
     operands: tuple[int, ...]
     guarded: bool
+    statistics: bool
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttendedGradient:
+    """The derivative of attention in a fused group: the Lets of the products that give scores and
+    their slopes, and of its results; the positions among the group's parameters of q, k, v, the
+    result's cotangent, the rows' maxima, their sums and the means of the slopes; whether a row
+    without a finite score gives zeros. The first kernel makes scores of products, if `shaped`; the
+    last makes cotangents of products of those of scores, if `turned_back`. `kept`: the position of
+    the scores that are kept, if any are."""
+
+    scores: Let
+    slopes: Let
+    of_q: Let | None
+    of_k: Let | None
+    of_v: Let | None
+    operands: tuple[int, ...]
+    guarded: bool
+    shaped: bool
+    turned_back: bool
+    kept: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,6 +326,7 @@ class Lowering:
              argument dies: every element is read before the one in its place is written.
     product  a product of matrices that the one kernel finishes, part by part.
     attention  what the device's kernel for attention computes, with the one kernel, if any.
+    attention_gradient  the same for its derivative, with up to two kernels.
     """
 
     kernels: tuple[Kernel, ...]
@@ -311,6 +336,7 @@ class Lowering:
     shares: tuple[frozenset[int], ...] = field(default=())
     product: Product | None = None
     attention: Attended | None = None
+    attention_gradient: AttendedGradient | None = None
 
 
 def bodies(statement: Statement) -> tuple[Body, ...]:

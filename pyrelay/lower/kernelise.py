@@ -21,6 +21,7 @@ from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.lower.attention import attended
+from pyrelay.lower.attention_gradient import attended_gradient
 from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.column_schedule import ColumnSchedule, own_size
 from pyrelay.lower.elements import Elements
@@ -43,6 +44,7 @@ from pyrelay.lower.schedule import (
 from pyrelay.lower.slice_phases import Phase, SlicePlan, slice_plan
 from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
 from pyrelay.opt.attention import attention_of
+from pyrelay.opt.attention_gradient import gradient_of
 from pyrelay.opt.finishing import product_of
 from pyrelay.opt.places import updated_part
 
@@ -54,6 +56,9 @@ def kernelise(function: Function) -> Lowering:
     """The kernels of a fused group, see `Lowering`."""
     if is_scalar_program(function):
         return scalar_program(function)
+    gradient = gradient_of(function.body)
+    if gradient is not None:
+        return attended_gradient(function, gradient)
     attention = attention_of(function.body)
     if attention is not None:
         return attended(function, attention)

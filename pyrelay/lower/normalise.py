@@ -23,13 +23,14 @@ from pyrelay.ir.nodes import (
     OpCall,
     Var,
 )
-from pyrelay.ir.types import TensorType, i64
+from pyrelay.ir.types import DType, TensorType, i64
 from pyrelay.lower.finishing import without_product
 from pyrelay.lower.frame import word_count
 from pyrelay.lower.library import expanded
 from pyrelay.lower.plan_ops import PLAN_OPS
-from pyrelay.lower.target import FORWARD, Target
+from pyrelay.lower.target import FORWARD, AttentionGradientKernel, AttentionKernel, Target
 from pyrelay.opt.attention import attention_of
+from pyrelay.opt.attention_gradient import gradient_of
 from pyrelay.opt.finishing import gates, product_of
 from pyrelay.opt.grouping import Grouping
 from pyrelay.opt.shapes import shape_of
@@ -52,8 +53,9 @@ def kernels_only(module: Module, target: Target) -> Module:
 def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Let, ...]:
     rhs = let.rhs
     if isinstance(rhs, KernelCall):
-        if attention_of(rhs.function.body) is not None:
-            if _attends(target, let, rhs):
+        gradient = gradient_of(rhs.function.body) is not None
+        if gradient or attention_of(rhs.function.body) is not None:
+            if _attends(target.attention_gradient if gradient else target.attention, let, rhs):
                 return (let,)
             return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
         product = product_of(rhs.function.body)
@@ -116,14 +118,25 @@ def _is_wider(product: Let, call: KernelCall) -> bool:
     return bool(others) and gates(product, call.function.body.lets, shape_of(others[0])) > 1
 
 
-def _attends(target: Target, let: Let, call: KernelCall) -> bool:
-    """Whether the device has a kernel for attention that takes so many operands."""
+_STATISTICS = 3
+"""Results of attention without scores that are kept."""
+
+
+def _attends(
+    kernel: Callable[[DType], AttentionKernel | AttentionGradientKernel] | None, let: Let,
+    call: KernelCall,
+) -> bool:
+    """Whether the device has a kernel for attention, or its derivative, that takes so many
+    operands."""
     ty = let.outs[0].type
     assert isinstance(ty, TensorType)
-    if target.attention is None:
+    if kernel is None:
         return False
     words = sum(word_count(a.type) for a in call.args) + len(call.dims)
-    return words <= target.attention(ty.dtype).finishes
+    found = kernel(ty.dtype)
+    if isinstance(found, AttentionKernel) and len(let.outs) > _STATISTICS and not found.keeps:
+        return False
+    return words <= found.finishes
 
 
 def _regrouped(let: Let, call: KernelCall) -> tuple[Let, ...]:

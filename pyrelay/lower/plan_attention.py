@@ -1,4 +1,6 @@
-"""Launches of attention (`attention.py`): one, with no more memory than its result."""
+"""Launches of attention (`attention.py`) and of its derivative (`attention_gradient.py`): one each,
+with no more memory than their results.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.lower import plan_kernels
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import AddressOf, KernelAddress, Launch, Slot, Value, immediate
+from pyrelay.lower.kernel import Kernel
 from pyrelay.lower.memory import is_array
 from pyrelay.lower.plan_library import batch_strides
 from pyrelay.lower.program import Group, name_of
@@ -45,13 +48,17 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
     batch = out.shape[:-2]
     kernel = target(out.dtype)
     places = [Slot(p.buffer(call.args[place]).slot) for place in found.operands]
-    address = p.allocate(let.outs[0].type)
-    operands: list[Value] = [*places, Slot(address)]
+    addresses = [p.allocate(each.type) for each in let.outs]
+    operands: list[Value] = [*places, *map(Slot, addresses)]
+    if not found.statistics:
+        operands += [ZERO, ZERO]
+    operands += [p.sizes.value(_rows(let.outs[-1]))] if found.kept else [ZERO] * 2
     lines = (each.shape[-1] for each in (q, k, v))
     operands += p.sizes.values(
         (targets, sources, depth, width, *map(int, turned), *lines, int(found.guarded))
     )
-    shaping, shape_cost = _shaping(p, call, group)
+    kernels = group.lowering.kernels
+    shaping, shape_cost = _shaping(p, call, kernels[0] if kernels else None)
     operands += [*shaping[:1], immediate(len(shaping) - 1), immediate(len(batch))]
     strides = (batch_strides(each, batch) for each in (q, k, v))
     for along in zip(batch, *strides, strict=True):
@@ -69,14 +76,103 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
             p.sizes.value(dims.product((dims.minimum(targets, kernel.rows), sources, each))),
         )
     )
-    p.define(let.outs[0], (address,))
+    for made_here, address in zip(let.outs, addresses, strict=True):
+        p.define(made_here, (address,))
 
 
-def _shaping(p: FunctionPlanner, call: KernelCall, group: Group) -> tuple[list[Value], Extent]:
-    """The kernel that makes scores of products: its address (or 0) and its operands; its cost."""
-    if not group.lowering.kernels:
+def _rows(atom: Atom) -> Extent:
+    """How many rows of a matrix there are."""
+    assert isinstance(atom.type, TensorType)
+    return atom.type.shape[0]
+
+
+_ENOUGH = 4  # entries of a batch, so that they are shared as a whole
+
+
+def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> None:
+    """Plan a group that computes the derivative of attention: parameters as
+    `target.AttentionGradientKernel` says."""
+    found, target = group.lowering.attention_gradient, p.program.target.attention_gradient
+    assert found is not None
+    assert target is not None
+    extents = dict(zip(group.dims, call.dims, strict=True))
+
+    def type_of(atom: Atom) -> TensorType:
+        assert atom.type is not None
+        ty = types.substitute(atom.type, extents)
+        assert isinstance(ty, TensorType)
+        return ty
+
+    scores, slopes = found.scores.rhs, found.slopes.rhs
+    assert isinstance(scores, OpCall)
+    assert isinstance(slopes, OpCall)
+    q, k, v = map(type_of, (*scores.args, slopes.args[1]))
+    made, out = type_of(found.scores.outs[0]), type_of(slopes.args[0])
+    turned = scores.attrs["transpose_a"], scores.attrs["transpose_b"], not (
+        slopes.attrs["transpose_b"]
+    )
+    targets, sources = made.shape[-2:]
+    width, depth = out.shape[-1], q.shape[-2] if turned[0] else q.shape[-1]
+    batch = made.shape[:-2]
+    kernel = target(out.dtype)
+    operands: list[Value] = [Slot(p.buffer(call.args[place]).slot) for place in found.operands]
+    addresses = [p.allocate(each.type) for each in let.outs]
+    left = iter(addresses)
+    for wanted in (found.of_q, found.of_k, found.of_v):
+        operands.append(ZERO if wanted is None else Slot(next(left)))
+    if found.kept is None:
+        operands += [ZERO, ZERO]
+    else:
+        kept = call.args[found.kept]
+        operands += [Slot(p.buffer(kept).slot), p.sizes.value(_rows(kept))]
+    lines = (each.shape[-1] for each in (q, k, v))
+    operands += p.sizes.values(
+        (targets, sources, depth, width, *map(int, turned), *lines, int(found.guarded))
+    )
+    kernels = iter(group.lowering.kernels)
+    beside: list[Value] = []
+    cost: Extent = 0
+    for there in (found.shaped, found.turned_back):
+        words, more = _shaping(p, call, next(kernels) if there else None)
+        operands += [*words[:1], immediate(len(words) - 1)]
+        beside += words[1:]
+        cost = dims.add(cost, dims.substitute(more, extents))
+    entries = dims.product(batch)
+    whole = dims.minimum(dims.quotient(entries, _ENOUGH), 1)
+    operands += [p.sizes.value(whole), immediate(len(batch))]
+    strides = (batch_strides(each, batch) for each in (q, k, v))
+    for along in zip(batch, *strides, strict=True):
+        operands += p.sizes.values(along)
+    operands += beside
+    blocks = dims.add(
+        dims.quotient(dims.add(targets, kernel.rows - 1), kernel.rows),
+        dims.quotient(dims.add(sources, kernel.columns - 1), kernel.columns),
+    )
+    # 1 where entries are shared as a whole, else the blocks of rows and of columns of each.
+    items = dims.add(blocks, dims.multiply(whole, dims.add(1, dims.multiply(-1, blocks))))
+    products = dims.multiply(kernel.picoseconds, dims.add(
+        dims.multiply(3, depth), dims.multiply(2, width)
+    ))
+    each = dims.add(products, dims.add(_PICOSECONDS_PER_SCORE, cost))
+    p.frame.emit(
+        Launch(
+            p.program.source(kernel.source, "attention_gradient"), tuple(operands),
+            p.sizes.value(dims.multiply(entries, items)),
+            p.sizes.value(dims.quotient(
+                dims.product((targets, sources, each)), dims.maximum(items, 1)
+            )),
+        )
+    )
+    for variable, address in zip(let.outs, addresses, strict=True):
+        p.define(variable, (address,))
+
+
+def _shaping(
+    p: FunctionPlanner, call: KernelCall, kernel: Kernel | None
+) -> tuple[list[Value], Extent]:
+    """A kernel that changes products where they lie: its address (or 0), its operands; its cost."""
+    if kernel is None:
         return [ZERO], 0
-    (kernel,) = group.lowering.kernels
     arrays: dict[int, Value] = {
         k: Slot(p.buffer(a).slot) for k, a in enumerate(call.args) if is_array(a)
     }

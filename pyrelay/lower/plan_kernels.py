@@ -40,6 +40,9 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     if group.lowering.attention is not None:
         plan_attention.attention(p, let, call, group)
         return
+    if group.lowering.attention_gradient is not None:
+        plan_attention.gradient(p, let, call, group)
+        return
     lowering, extents = group.lowering, dict(zip(group.dims, call.dims, strict=True))
     arrays, copies = _arguments(p, call.args, lowering)
     outputs = _outputs(p, let, call, lowering, arrays)

@@ -85,12 +85,14 @@ class ConvolutionKernel:
 
 @dataclass(frozen=True, slots=True)
 class AttentionKernel:
-    """Attention. Parameters in order: addresses of q, k, v and the result; rows and columns of the
-    scores, depth of q and k, width of v; 1 or 0 for whether q, k and v are transposed; elements
-    from one line of q, k and v to the next; 1 or 0 for whether a row without a finite score gives
-    zeros; the address of a kernel that makes scores of products (`lower/attention.py`) or 0, and
-    how many operands it has; the number of batch axes; for each of them its extent and the strides
-    of q, k and v along it, in elements; those operands, at most `finishes`.
+    """Attention. Parameters in order: addresses of q, k, v, the result, the maxima and the sums of
+    rows (both 0 where they are not wanted), of the scores, if they are kept, and how many rows of
+    them are (none or all; 0 where `keeps` is false); rows and columns of the scores, depth of q and
+    k, width of v; 1 or 0 for whether q, k and v are transposed; elements from one line of q, k and
+    v to the next; 1 or 0 for whether a row without a finite score gives zeros; the address of a
+    kernel that makes scores of products (`lower/attention.py`) or 0, and how many operands it has;
+    the number of batch axes; for each of them its extent and the strides of q, k and v along it, in
+    elements; those operands, at most `finishes`.
 
     The parallel axis counts blocks of `rows` rows of each entry. One multiplication with its
     addition takes about `picoseconds` on a core.
@@ -98,6 +100,29 @@ class AttentionKernel:
 
     source: str
     rows: int
+    picoseconds: int
+    finishes: int
+    keeps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionGradientKernel:
+    """The derivative of attention. Parameters in order: addresses of q, k, v and the cotangent of
+    the result; of the maxima and the sums of rows and the means of their slopes; of the cotangents
+    of q, k and v, which are 0 where they are not wanted; of scores that are kept and how many rows
+    of them are, as there; then those of `AttentionKernel` from the
+    rows of the scores to how many operands the kernel has that makes scores; the same two for one
+    that makes cotangents of products of those of scores, in place; 1 if an item is a whole entry, 0
+    if it is a part of one; the batch axes; the operands of both kernels, at most `finishes` each.
+
+    Cotangents are transposed where what they are of is, and dense. The parallel axis counts
+    entries, or, for each entry, blocks of `rows` rows and then blocks of `columns` columns. One
+    multiplication with its addition takes about `picoseconds` on a core.
+    """
+
+    source: str
+    rows: int
+    columns: int
     picoseconds: int
     finishes: int
 
@@ -148,6 +173,7 @@ class Target:
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
+    attention_gradient  element type -> the kernel for the derivative of attention; None as above.
     """
 
     emit: Callable[[Kernel], str]
@@ -157,3 +183,4 @@ class Target:
     scan: Callable[[str, DType, bool], ScanKernels] | None = None
     scatter: Callable[[str, DType, int], ScatterKernel] | None = None
     points_inside: bool = False
+    attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None

@@ -6,9 +6,10 @@ In: Core before fusion. Out: Core in which
     e = exp(s - max(s))          over the last axis
     o = (e / sum(e)) v
 
-stands in one `KernelCall` where nothing else reads what lies between, over any leading axes. Its
-matrices of scores never exist as a whole (`lower/attending.py`). A program that needs them for its
-derivative keeps them.
+stands in one `KernelCall` where nothing else reads what lies between, over any leading axes, but
+for the maxima and the sums of the rows, which are results of it where they are read. Its matrices
+of scores never exist as a whole (`lower/attention.py`). What a derivative needs of them is computed
+again (`attention_gradient.py`), unless they are small: then they are kept, as `kept_rows` says.
 
 `attention_of` finds the same in the body of such a group.
 """
@@ -19,9 +20,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyrelay.ir import walk
+from pyrelay.ir import dims, walk
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.effects import is_pure
-from pyrelay.ir.nodes import Atom, Block, Const, Let, Module, OpCall
+from pyrelay.ir.nodes import Atom, Block, Const, Let, Module, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.finishing import finishes
@@ -37,20 +39,51 @@ class Attention:
 
     scores   the product of q and k'; `shaping` makes `scored` of it, and of what it reads beside.
     product  the product of the probabilities and v.
-    inner    all Lets between the products that are neither.
+    inner    all Lets between the products that are neither, `largest` and `total`, the maxima and
+             sums of rows, among them.
     guarded  whether a row of zeros, where every score is -inf, stays one.
+    kept     what lays the scores in rows and takes those that are kept, if anything reads them.
     """
 
     scores: Let
     shaping: tuple[Let, ...]
     scored: Atom
     inner: tuple[Let, ...]
+    largest: Let
+    total: Let
     product: Let
     guarded: bool
+    kept: tuple[Let, ...]
 
     def members(self) -> tuple[Let, ...]:
         """All Lets, each before those that read it."""
-        return (self.scores, *self.shaping, *self.inner, self.product)
+        return (self.scores, *self.shaping, *self.inner, self.product, *self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """The softmax whose rows a product takes: what it is of, its result, its Lets in any order."""
+
+    scored: Atom
+    powers: Atom
+    probabilities: Atom
+    largest: Let
+    total: Let
+    inner: tuple[Let, ...]
+    guarded: bool
+
+
+_MOST_KEPT = 16 << 20
+"""Bytes of scores that are kept for a derivative: reading them takes about as long as making them
+where they do not fit the last cache."""
+
+
+def kept_rows(scored: Atom) -> Extent:
+    """How many rows of scores are kept: all, or none where they take more memory than that."""
+    ty = scored.type
+    assert isinstance(ty, TensorType)
+    size = dims.maximum(dims.multiply(ty.size, ty.dtype.size), _MOST_KEPT)
+    return dims.multiply(dims.product(ty.shape[:-1]), dims.quotient(_MOST_KEPT, size))
 
 
 def attention(module: Module) -> Module:
@@ -71,8 +104,9 @@ def _grouped(body: Block) -> Block:
     if not found:
         return body
     gone = {let for each in found for let in each.members()}
+    finder = Finder(body)
     calls = {
-        each.product: kernel_call(each.members(), each.product.outs, {}) for each in found
+        each.product: kernel_call(each.members(), finder.results(each), {}) for each in found
     }
     kept = tuple(
         calls.get(let, let) for let in lets if let in calls or let not in gone
@@ -90,7 +124,7 @@ def _in_block(body: Block) -> list[Attention]:
     products = [let for let in body.lets if _is(let, "matmul")]
     if len(products) < 2:
         return []
-    finder = _Finder(body)
+    finder = Finder(body)
     found = []
     for let in products:
         each = finder.attention(let)
@@ -103,7 +137,7 @@ def _is(let: Let | None, name: str) -> bool:
     return let is not None and isinstance(let.rhs, OpCall) and let.rhs.op.name == name
 
 
-class _Finder:
+class Finder:
     """Matches backwards from a product, through the Lets of one block."""
 
     def __init__(self, body: Block) -> None:
@@ -119,31 +153,51 @@ class _Finder:
 
     def attention(self, product: Let) -> Attention | None:
         """The attention that ends with a product."""
+        found = self.softmax(product)
+        return None if found is None else self._whole(product, found)
+
+    def softmax(self, product: Let) -> Softmax | None:
+        """The softmax of the last axis that a product multiplies from the left."""
         assert isinstance(product.rhs, OpCall)
         if product.rhs.attrs["transpose_a"] or not _floats(product):
             return None
         inner: list[Let] = []
-        share = self._made(product.rhs.args[0], "divide", inner)
+        probabilities = product.rhs.args[0]
+        share = self._made(probabilities, "divide", inner)
         if share is None:
             return None
         powers, below = share.args
         top = self._made(powers, "exp", inner)
         total, guarded = self._total(below, inner)
-        if top is None or total is None or total.args[0] is not powers:
+        if top is None or total is None or _call(total).args[0] is not powers:
             return None
         shifted = self._made(top.args[0], "subtract", inner)
         if shifted is None:
             return None
         scored, shift = shifted.args
         largest = self._shift(shift, inner)
-        if largest is None or self._plain(largest.args[0], inner) is not scored:
+        if largest is None or self._plain(_call(largest).args[0], inner) is not scored:
             return None
-        if not _of_rows(largest, scored) or not _of_rows(total, powers):
+        if not _of_rows(_call(largest), scored) or not _of_rows(_call(total), powers):
             return None
         space = shape_of(scored)
-        if any(shape_of(x) != space for x in (powers, product.rhs.args[0])):
+        if any(shape_of(x) != space for x in (powers, probabilities)):
             return None
-        return self._whole(product, scored, inner, guarded)
+        return Softmax(scored, powers, probabilities, largest, total, tuple(inner), guarded)
+
+    def results(self, found: Attention) -> tuple[Var, ...]:
+        """What a group that computes attention gives: its product; the maxima and the sums of rows
+        if one of them is read."""
+        inside, of_rows = set(found.members()), (found.largest, found.total)
+        if not found.kept and not any(self._is_read(let, inside) for let in of_rows):
+            return found.product.outs
+        more = (*of_rows, *found.kept[-1:])
+        return (*found.product.outs, *(let.outs[0] for let in more))
+
+    def _is_read(self, let: Let, inside: set[Let]) -> bool:
+        """Whether anything but some Lets reads the result of a Let."""
+        readers = self.read_by.get(let.outs[0], [])
+        return self.readers[let.outs[0]] != len(readers) or not inside.issuperset(readers)
 
     def _made(self, atom: Atom, name: str, inner: list[Let]) -> OpCall | None:
         """The call of an op that makes an atom, noted as a part of the attention."""
@@ -165,12 +219,12 @@ class _Finder:
             let = self.makers.get(atom)
         return atom
 
-    def _total(self, atom: Atom, inner: list[Let]) -> tuple[OpCall | None, bool]:
+    def _total(self, atom: Atom, inner: list[Let]) -> tuple[Let | None, bool]:
         """The sum that a divisor is, and whether 1 stands in its place where it is 0."""
         atom = self._plain(atom, inner)
         chosen = self.makers.get(atom)
         if chosen is None or not _is(chosen, "where"):
-            return self._made(atom, "sum", inner), False
+            return self._reduction(atom, "sum", inner), False
         assert isinstance(chosen.rhs, OpCall)
         test, one, other = chosen.rhs.args
         zero = self.makers.get(test)
@@ -180,9 +234,13 @@ class _Finder:
         if zero.rhs.args[0] is not other or not _number(zero.rhs.args[1], 0):
             return None, False
         inner += [chosen, zero]
-        return self._made(self._plain(other, inner), "sum", inner), True
+        return self._reduction(self._plain(other, inner), "sum", inner), True
 
-    def _shift(self, atom: Atom, inner: list[Let]) -> OpCall | None:
+    def _reduction(self, atom: Atom, name: str, inner: list[Let]) -> Let | None:
+        """The Let of a reduction, noted as a part of the attention."""
+        return None if self._made(atom, name, inner) is None else self.makers[atom]
+
+    def _shift(self, atom: Atom, inner: list[Let]) -> Let | None:
         """The maximum that a shift is, or is where it is finite."""
         atom = self._plain(atom, inner)
         chosen = self.makers.get(atom)
@@ -196,25 +254,28 @@ class _Finder:
             if finite.rhs.args[0] is not atom:
                 return None
             inner += [chosen, finite]
-        return self._made(self._plain(atom, inner), "max", inner)
+        return self._reduction(self._plain(atom, inner), "max", inner)
 
-    def _whole(
-        self, product: Let, scored: Atom, inner: list[Let], guarded: bool
-    ) -> Attention | None:
+    def _whole(self, product: Let, found: Softmax) -> Attention | None:
         """The attention with its scores, if nobody else reads what lies in between."""
+        scored, inner = found.scored, found.inner
         taken = {product, *inner}
+        kept = self._kept(scored, taken)
+        if kept and self._is_read_before(kept[-1], product, taken):
+            return None
+        taken.update(kept)
         shaping = self._only_for(scored, taken)
         scores = [let for let in shaping if _is(let, "matmul")]
         rest = [let for let in shaping if not _is(let, "matmul")]
         ordered = sorted(dict.fromkeys(inner), key=self.position.__getitem__)
-        outs = [v for let in (*shaping, *ordered) for v in let.outs]
         taken.update(shaping)
         if len(scores) != 1 or not _floats(scores[0]) or product in shaping:
             return None
-        if any(r not in taken for v in outs for r in self.read_by.get(v, ())):
-            return None
-        if any(self.readers[v] != len(self.read_by.get(v, ())) for v in outs):
-            return None
+        for let in (*shaping, *ordered):
+            if not self._is_read(let, taken):
+                continue
+            if let not in (found.largest, found.total) or self._is_read_before(let, product, taken):
+                return None
         if not _same_type(scores[0].outs[0], scored) or not _same_type(scored, product.outs[0]):
             return None
         if rest and not finishes(scores[0], [scores[0], *rest], shape_of(scored)):
@@ -222,7 +283,30 @@ class _Finder:
         if not rest and scored is not scores[0].outs[0]:
             return None
         return Attention(
-            scores[0], tuple(rest), scored, tuple(ordered), product, guarded
+            scores[0], tuple(rest), scored, tuple(ordered), found.largest, found.total, product,
+            found.guarded, kept,
+        )
+
+    def _kept(self, scored: Atom, taken: set[Let]) -> tuple[Let, ...]:
+        """What reads the scores to keep them: a view as a matrix, and a slice of that."""
+        views = [let for let in self.read_by.get(scored, ()) if let not in taken]
+        view = next((let for let in views if _is(let, "reshape")), None)
+        if view is None:
+            return ()
+        readers = self.read_by.get(view.outs[0], [])
+        if len(readers) != 1 or not _is(readers[0], "slice"):
+            return ()
+        wanted, attrs = (kept_rows(scored), shape_of(scored)[-1]), _call(readers[0]).attrs
+        whole = len(shape_of(view.outs[0])) == 2 and shape_of(view.outs[0])[-1] == wanted[1]
+        if not whole or tuple(attrs["sizes"]) != wanted or tuple(attrs["starts"]) != (0, 0):
+            return ()
+        return (view, readers[0]) if tuple(attrs["steps"]) == (1, 1) else ()
+
+    def _is_read_before(self, let: Let, product: Let, taken: set[Let]) -> bool:
+        """Whether a Let outside of the attention reads a part of it before the product is made."""
+        return any(
+            self.position[reader] < self.position[product]
+            for reader in self.read_by.get(let.outs[0], ()) if reader not in taken
         )
 
     def _only_for(self, scored: Atom, taken: set[Let]) -> list[Let]:
@@ -255,6 +339,11 @@ class _Finder:
             rhs.op.element is not None and rhs.op.fusion is not Fusion.REDUCTION
             and is_pure(let)
         )
+
+
+def _call(let: Let) -> OpCall:
+    assert isinstance(let.rhs, OpCall)
+    return let.rhs
 
 
 def _of_rows(call: OpCall, operand: Atom) -> bool:

@@ -147,6 +147,22 @@ def test_scores_that_somebody_reads_exist() -> None:
         assert launches(fast, *args) > 1
 
 
+def test_sums_of_rows_that_are_read_are_results_too() -> None:
+    def with_sums(q, k, v):
+        s = q @ np.swapaxes(k, -1, -2) * np.float32(0.2)
+        top = np.max(s, axis=-1, keepdims=True)
+        e = np.exp(s - top)
+        total = np.sum(e, axis=-1, keepdims=True)
+        return (e / total) @ v, top, total
+
+    args = normal(2, 70, 16), normal(2, 600, 16), normal(2, 600, 5)
+    for device in ("cpu", "cuda_emulator"):
+        fast = pyrelay.jit(with_sums, device=device)
+        for got, wanted in zip(fast(*args), with_sums(*args), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=2e-5)
+    assert launches(pyrelay.jit(with_sums), *args) == 1
+
+
 def test_what_is_not_a_softmax_of_rows_is_left_alone() -> None:
     def columns(q, k, v):
         s = q @ k.T
@@ -194,8 +210,8 @@ def test_every_vector_width(dtype: Any, bits: int) -> None:
         )
         out = np.full((batch, targets, width), 7, dtype.numpy)
         blocks = batch * -(-targets // DEFAULT.targets)
-        run(source, q, k, v, out, targets, sources, depth, width, 0, 1, 0, depth, depth, width,
-            0, 0, 0, 1, batch, targets * depth, sources * depth, sources * width,
+        run(source, q, k, v, out, 0, 0, 0, 0, targets, sources, depth, width, 0, 1, 0, depth, depth,
+            width, 0, 0, 0, 1, batch, targets * depth, sources * depth, sources * width,
             ranges=[(n, n + 1) for n in range(blocks)])  # fmt: skip
         wanted = softmax(q.astype(float) @ k.astype(float).swapaxes(1, 2)) @ v
         np.testing.assert_allclose(out, wanted, rtol=2e-4, atol=2e-5)
