@@ -19,6 +19,7 @@ from __future__ import annotations
 from pyrelay.devices.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.convolution_single import SINGLE
 from pyrelay.devices.kernel_text import filled
+from pyrelay.devices.line_sums import HELD
 from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
 
@@ -27,6 +28,8 @@ OUTPUTS = 16  # of a unit of work; units of the same positions are done together
 _DEPTH = 160  # values of k at a time
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
+_NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
+_FEWEST_ROWS = 8  # as many as these, at a time
 _STRIDES = 16  # longest that channels by themselves have lines for
 _FINISHED = 2048  # outputs of such channels that are finished together
 SHORT = 64  # positions of rows that are copied as a whole
@@ -182,20 +185,21 @@ _WINOGRAD = """\
             low, stop = before2, before2 + extent2
             low = 0 if low < 0 else (across * 4 + 2 if low > across * 4 + 2 else low)
             stop = low if stop < low else (across * 4 + 2 if stop > across * 4 + 2 else stop)
+            t0_first = first * 4 - before0
+            first_line = -t0_first if t0_first < 0 else 0
+            last_line = extent0 - t0_first if extent0 - t0_first < high * 4 + 2 else high * 4 + 2
+            first_line = high * 4 + 2 if first_line > high * 4 + 2 else first_line
+            last_line = first_line if last_line < first_line else last_line
             c0 = 0
             while c0 < channels and high > 0:
                 c_count = channels - c0 if channels - c0 < {block} else {block}
                 for n in range(c_count * entries):
                     c, which = n // entries, n % entries
                     plane = ((entry + which) * groups + group) * channels + c0 + c
-                    for r in range(high * 4 + 2):
-                        t0 = first * 4 + r - before0
-                        low_here = 0 if t0 < 0 or t0 >= extent0 else low
-                        stop_here = 0 if t0 < 0 or t0 >= extent0 else stop
-                        copy_run_{vectors}(
-                            lines + r * image_line * 4,
-                            x + (plane * image + t0 * extent2 - before2) * 4,
-                            low_here, stop_here, across * 4 + 2, 1)
+                    copy_lines_{vectors}(
+                        lines, image_line,
+                        x + (plane * image + t0_first * extent2 - before2) * 4, extent2,
+                        high * 4 + 2, first_line, last_line, low, stop, across * 4 + 2, 1)
                     for r in range(high):
                         winograd_image_{vectors}(
                             lines + r * 4 * image_line * 4, image_line,
@@ -287,6 +291,7 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
     single = SINGLE.format(
         vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes, lanes_most=lanes - 1,
         scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES, finished=_FINISHED,
+        held=HELD, near=_NEAR // dtype.size, fewest=_FEWEST_ROWS,
     )
     return filled(_FORWARD, dict(
         NEXT, sizes=SIZES, copies=LINES, single=single, winograd=winograd, transforms=transforms,

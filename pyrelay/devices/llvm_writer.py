@@ -308,3 +308,13 @@ class Function:
             self.b.call(self.symbol("llvm.x86.sse2.pause", [], VOID), [])
         elif self.module.triple.startswith(("aarch64", "arm64")):
             self.b.call(self.symbol("llvm.aarch64.hint", [INT32], VOID), [INT32(1)])
+
+
+@contextmanager
+def over(f: Function, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
+    """``for index in range(start, stop, step)``."""
+    index = f.variable(start)
+    with f.while_(lambda: index.now < stop):
+        now = index.now
+        yield now
+        index.set(now + step)

@@ -24,6 +24,7 @@ kernel's text. Names are made on demand, for vectors of so many elements:
         words[2..3]  address of c, elements from one row of it to the next
         words[4..5]  addresses of the weights and of the offsets, a word each
         words[6..8]  rows, columns, how many k; reads and ends as the product does
+        words[9]     1, or 2 where ``b[i, offset[k] + 2 * j]`` is meant: of ``HELD`` k only
 
 ``copy_run_f32x8(target, source, low, high, count, stride)``
     ``target[j] = source[j * stride]`` for ``low <= j < high`` and 0 for the other ``j < count``;
@@ -43,30 +44,20 @@ from __future__ import annotations
 import functools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir as llvm
 from numba.core import types
 
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
-from pyrelay.devices.llvm_writer import WORD, Function, Word
+from pyrelay.devices.line_sums import LineSums
+from pyrelay.devices.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape
 
 BAND = 128  # rows of a that stay in the second cache
 _DOTS = 1024  # most terms of dot products: columns of so many are copied
 _WORDS = 10
-
-
-@contextmanager
-def over(f: Function, start: Word | int, stop: Word, step: int) -> Iterator[Word]:
-    """``for index in range(start, stop, step)``."""
-    index = f.variable(start)
-    with f.while_(lambda: index.now < stop):
-        now = index.now
-        yield now
-        index.set(now + step)
 
 
 class _Product:
@@ -193,67 +184,6 @@ class _Product:
             b.store(b.fadd(before, total), place)
 
 
-class _LineSums:
-    """Writes the function ``line_sums``."""
-
-    def __init__(self, module: llvm.Module, name: str, dtype: str, lanes: int) -> None:
-        self.element = LLVM_TYPES[SHORT_NAMES[dtype]]
-        self.size, self.lanes = 4 if dtype == "f32" else 8, lanes
-        self.f = f = Function(module, name, 1)
-        f.native.linkage = "internal"
-        (words,) = f.parameters
-        (self.b, self.b_row, self.c, self.c_row, self.weights, self.table, self.m, self.n,
-         self.k) = (f.load(words, 8 * place) for place in range(9))  # fmt: skip
-        with f.either(self.n >= 4 * lanes) as (broad, narrow):
-            with broad:
-                self._sweep(2, 4)
-            with narrow, f.either(self.n >= lanes) as (whole, part):
-                with whole:
-                    self._sweep(4, 1)
-                with part:
-                    self._sweep(4, 1, masked=True)
-        f.ret(0)
-
-    def _sweep(self, tall: int, across: int, masked: bool = False) -> None:
-        """All rows, so many of them and so many vectors at a time; the last tiles overlap."""
-        f, wide = self.f, across * self.lanes
-        with over(f, 0, self.m, tall) as i, over(f, 0, self.n, wide) as j:
-            last = f.number(0) if masked else self.n - wide
-            self._tile(tall, across, i, f.smaller(j, last), masked)
-
-    def _tile(self, tall: int, across: int, i: Word, j: Word, masked: bool) -> None:
-        b = self.f.b
-        code = Code(b, Shape(self.element, self.lanes, tall, across))
-        rows, steps = (self.m - i).raw, [code.word(v * self.lanes) for v in range(across)]
-
-        def pointers(base: Word, row: Word) -> list[Any]:
-            first = code.pointer((base + (i * row + j) * self.size).raw)
-            return code.clamped_rows(first, row.raw, tall, rows)
-
-        lines = pointers(self.b, self.b_row)
-        weights = code.pointer(self.weights.raw)
-        table = b.inttoptr(self.table.raw, WORD.as_pointer())
-
-        def body(k: Any, sums: list[Any]) -> list[Any]:
-            weight = code.splat(code.load_scalar(code.at(weights, k)))
-            offset = b.load(b.gep(table, [k], source_etype=WORD), typ=WORD)
-            places = [code.at(code.at(line, offset), step) for line in lines for step in steps]
-            return [
-                code.fma(weight, code.load(place), total)
-                for place, total in zip(places, sums, strict=True)
-            ]
-
-        zero = llvm.Constant(code.shape.vector, None)
-        sums = code.loop(self.k.raw, 1, [zero] * (tall * across), body)
-        mask = code.below((self.n - j).raw, 0)
-        places = [code.at(row, step) for row in pointers(self.c, self.c_row) for step in steps]
-        for place, total in zip(places, sums, strict=True):
-            if masked:
-                code.store_masked(total, place, mask)
-            else:
-                code.store(total, place)
-
-
 class _Copy(ABC):
     """Writes ``copy_run`` and ``copy_lines``: how a line's vectors are read, by its stride."""
 
@@ -283,24 +213,33 @@ class _Copy(ABC):
 
     def _vectors(self, stride: int) -> None:
         """A vector of the target at a time: all of it, or what lies within low ... high."""
-        f, code, lanes = self.f, self.code, self.lanes
+        f, lanes = self.f, self.lanes
+        # What lies behind the last element is not read, nor what a stride leaves out.
+        start = self.low + (lanes - 1) & -lanes
+        stop = self.high - (1 if stride > 1 else 0) & -lanes
+        stop = (stop < start).choose(start, stop)
         # Backwards: what a line's last vector writes beyond it, the first one of the next rewrites.
-        with over(f, 0, self.count, lanes) as done:
-            j = (self.count - 1 & -lanes) - done
-            # What lies behind the last element is not read, nor what a stride leaves out.
-            behind = self.high * stride - (stride - 1)
-            at = j * stride
-            inside = (self.low <= j) & (at + stride * lanes <= behind)
-            with f.either(inside) as (whole, part):
-                with whole:
-                    self._lines(j, [(code.word(v * lanes), None) for v in range(stride)])
-                with part:
-                    masks = []
-                    for v in range(stride):
-                        below = code.below((behind - at).raw, v * lanes)
-                        before = code.below((self.low * stride - at).raw, v * lanes)
-                        masks.append((code.word(v * lanes), f.b.and_(below, f.b.not_(before))))
-                    self._lines(j, masks)
+        with over(f, 0, self.count - stop, lanes) as done:
+            self._part((self.count - 1 & -lanes) - done, stride)
+        with f.when(start < stop):
+            self._whole(start, stop, [(self.code.word(v * lanes), None) for v in range(stride)])
+        with over(f, 0, start, lanes) as done:
+            self._part(start - lanes - done, stride)
+
+    def _part(self, j: Word, stride: int) -> None:
+        """The vector at ``j`` of every line, of which some elements are 0."""
+        b, code, lanes = self.f.b, self.code, self.lanes
+        behind, at = self.high * stride - (stride - 1), j * stride
+        masks = []
+        for v in range(stride):
+            below = code.below((behind - at).raw, v * lanes)
+            before = code.below((self.low * stride - at).raw, v * lanes)
+            masks.append((code.word(v * lanes), b.and_(below, b.not_(before))))
+        self._lines(j, masks)
+
+    @abstractmethod
+    def _whole(self, start: Word, stop: Word, parts: list[tuple[Any, Any]]) -> None:
+        """The vectors from ``start`` to ``stop`` of every line."""
 
     @abstractmethod
     def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
@@ -343,6 +282,10 @@ class _CopyRun(_Copy):
         self.to, self.source = self.code.pointer(target.raw), self.code.pointer(source.raw)
         self._by_stride()
 
+    def _whole(self, start: Word, stop: Word, parts: list[tuple[Any, Any]]) -> None:
+        with over(self.f, start, stop, self.lanes) as j:
+            self._lines(j, parts)
+
     def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
         code = self.code
         source = code.at(self.source, (j * len(parts)).raw)
@@ -367,6 +310,15 @@ class _CopyLines(_Copy):
                 code.store(zero, code.at(self.to, j.raw))
         self._by_stride()
 
+    def _whole(self, start: Word, stop: Word, parts: list[tuple[Any, Any]]) -> None:
+        f, code = self.f, self.code
+        with over(f, self.first, self.last, 1) as line:
+            source = code.at(self.source, (line * self.line).raw)
+            to = code.at(self.to, (line * self.apart).raw)
+            with over(f, start, stop, self.lanes) as j:
+                value = self._vector(code.at(source, (j * len(parts)).raw), parts)
+                code.store(value, code.at(to, j.raw))
+
     def _lines(self, j: Word, parts: list[tuple[Any, Any]]) -> None:
         f, code = self.f, self.code
         with over(f, self.first, self.last, 1) as line:
@@ -382,7 +334,7 @@ class _CopyLines(_Copy):
 
 
 _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
-    "offset_product": (_Product, 1), "line_sums": (_LineSums, 1), "copy_run": (_CopyRun, 6),
+    "offset_product": (_Product, 1), "line_sums": (LineSums, 1), "copy_run": (_CopyRun, 6),
     "copy_lines": (_CopyLines, 11),
 }
 

@@ -33,9 +33,8 @@ from numba.core import types
 
 from pyrelay.devices.convolution_first import MOST_TILES
 from pyrelay.devices.kernel_language import Intrinsic, define, fixed
-from pyrelay.devices.llvm_writer import WORD, Function, Word
+from pyrelay.devices.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape, transposed
-from pyrelay.devices.offset_product import over
 
 _FLOAT = llvm.FloatType()
 _INDEX = llvm.IntType(32)
