@@ -18,17 +18,21 @@ import enum
 import functools
 import hashlib
 import linecache
+import operator
 import os
 import sys
 import types
+import typing
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.datatypes import Schema, Sort
 from pyrelay.infer.guards import ABSENT
 from pyrelay.infer.objects import is_constant_object, loaded_classes
 from pyrelay.infer.structure import Identity
+from pyrelay.ir.types import DType, TensorType
 
 
 class NoDescriptionError(Exception):
@@ -42,6 +46,9 @@ _UNTOLD = frozenset((
     "__dict__", "__weakref__", "__doc__", "__module__", "_abc_impl",
     "__firstlineno__", "__pyrelay_derivatives__", "_member_map_", "_value2member_map_",
 ))  # fmt: skip
+
+#: Records in keys of arguments.
+_SORTS: tuple[Any, ...] = (Schema, TensorType, *typing.get_args(Sort))
 
 _DESCRIPTORS = (
     types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
@@ -73,7 +80,9 @@ def importable(value: Any) -> tuple[str, str] | None:
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         return None
-    return (module, name) if imported(module, name) is value else None
+    if imported(module, name) is value:
+        return module, name
+    return ("types", name) if vars(types).get(name) is value else None  # NoneType and the like
 
 
 def imported(module: str, name: str) -> Any:
@@ -120,6 +129,11 @@ class Description:
             self.add(value.value)
         elif isinstance(value, types.ModuleType):
             self._module(value)
+        elif isinstance(value, DType):
+            self.text("dtype", value.name)
+        elif isinstance(value, _SORTS):
+            self.text(type(value).__name__)
+            self.add_all(getattr(value, name) for name in type(value).__match_args__)
         elif isinstance(value, types.CodeType):
             self._code(value)
         elif isinstance(value, (np.generic, np.dtype, slice, range, frozenset)):
@@ -204,6 +218,9 @@ class Description:
             case types.MethodType():
                 self.text("method")
                 self.add_all((value.__func__, value.__self__))
+            case operator.itemgetter() | operator.attrgetter() | operator.methodcaller():
+                self.text("getter", type(value).__name__)
+                self.add_all(value.__reduce__()[1])
             case functools.partial():
                 self.text("partial", sorted(value.keywords))
                 self.add_all((value.func, value.args))

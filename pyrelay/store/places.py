@@ -17,6 +17,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from pyrelay.infer.datatypes import Schema
 from pyrelay.infer.structure import Identity
 from pyrelay.store.descriptions import importable, imported, is_versioned
 
@@ -31,6 +32,8 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from enumerate(value)
     elif isinstance(value, Identity):
         yield "value", value.value
+    elif isinstance(value, Schema):
+        yield "classes", value.classes
     elif isinstance(value, types.FunctionType):
         yield "__globals__", value.__globals__
         for number, cell in enumerate(value.__closure__ or ()):
@@ -50,10 +53,13 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
             yield "__class__", type(value)
 
 
+_MEMBERS = (property, functools.cached_property, staticmethod, classmethod, enum.Enum)
+
+
 def _members(cls: type) -> Iterator[tuple[Any, Any]]:
     """What a class leads to: what it has itself, and what makes the fields of a dataclass."""
     yield from ((("own", name), each) for name, each in vars(cls).items() if callable(each)
-                or isinstance(each, (property, staticmethod, classmethod, enum.Enum)))  # fmt: skip
+                or isinstance(each, _MEMBERS))  # fmt: skip
     for name, each in vars(cls).get("__dataclass_fields__", {}).items():
         yield ("field", name), each.default_factory
 
@@ -98,7 +104,7 @@ class Places:
         pending: list[tuple[Path, Any]] = [((start,), value)]
         while pending:
             path, each = pending.pop()
-            if isinstance(each, _ATOMS) or id(each) in self._paths:
+            if type(each) in _ATOMS or id(each) in self._paths:
                 continue
             self._paths[id(each)] = path
             self._keep.append(each)
@@ -138,7 +144,7 @@ class Places:
 
 def constant(value: Any) -> bool:
     """Whether an object needs no path: a number, a text, None."""
-    return isinstance(value, _ATOMS)
+    return type(value) in _ATOMS
 
 
 __all__ = ["Path", "Places", "constant"]

@@ -29,7 +29,7 @@ from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.build import Build, Step
 from pyrelay.devices import cache, native
-from pyrelay.infer.guards import NameGuard
+from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.specialised import Binding, HiddenArgument
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
 from pyrelay.records import dataclass
@@ -204,8 +204,6 @@ def _describe_call(made: Description, called: Called) -> None:
 
 def _entry(called: Called, program: Program) -> _Entry:
     binding, build = program.binding, program.build
-    if binding.columns or binding.trees:
-        raise NotStorableError("trees")
     places = _start(called)
     order = _in_order(places, [
         *(_Read(guard, guard.value) for guard in binding.names),
@@ -216,7 +214,9 @@ def _entry(called: Called, program: Program) -> _Entry:
     reads = []
     for number, (read, path) in enumerate(order):
         guard = read.guard
-        told = None if guard is None else (guard.kind, guard.name, guard.by_value)
+        told = None
+        if guard is not None:
+            told = (guard.kind, guard.name, guard.by_value, guard.value is ABSENT)
         reads.append((path, told, read.hidden))
         _describe(made, places, number, guard, read.value, read.hidden)
     hidden = {h.name: h for h in binding.hidden}
@@ -300,8 +300,8 @@ def _loaded(
         place = places.at(path)
         guard, value = None, place
         if told is not None:
-            kind, name, by_value = told
-            guard = NameGuard(kind, place, name, None, by_value)
+            kind, name, by_value, absent = told
+            guard = NameGuard(kind, place, name, ABSENT if absent else None, by_value)
             value = guard.read()
             guard = replace(guard, value=value)
         _enter(places, number, value, hidden)

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import SourceText
-from pyrelay.infer.datatypes import Schema
 from pyrelay.infer.guards import ABSENT
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DTYPES, DType
@@ -41,6 +40,9 @@ _DATA = (
 _OWN = ("pyrelay", "numpy")
 
 
+_INLINE = (type(None), bool, str, bytes, int, float, complex, list, dict, np.ndarray)
+
+
 class _Writer(pickle.Pickler):
     def __init__(self, file: io.BytesIO, places: Places, files: Sequence[str]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -48,7 +50,7 @@ class _Writer(pickle.Pickler):
         self.files = {name: number for number, name in enumerate(files)}
 
     def persistent_id(self, value: Any) -> Any:
-        if isinstance(value, (str, bytes, int, float, list, dict, np.ndarray)) or value is None:
+        if type(value) in _INLINE:
             return None
         match value:
             case _File():
@@ -81,7 +83,7 @@ class _Writer(pickle.Pickler):
             if _root(value) in _OWN or value is getattr:
                 return NotImplemented
             raise NotStorableError(f"{value!r}")
-        if isinstance(value, Schema) or not (_is_record(value) or isinstance(value, _DATA)):
+        if not (_is_record(value) or isinstance(value, _DATA)):
             raise NotStorableError(f"{type(value).__qualname__} {value!r}")
         return NotImplemented
 

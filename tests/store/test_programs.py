@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import enum
+import functools
+import operator
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +284,56 @@ def test_functions_of_one_factory_have_programs_of_their_own(store: Path) -> Non
         found = pyrelay.jit(factory(k))
         np.testing.assert_array_equal(found(1.0), factory(k)(1.0))
         assert found.cache_info().loaded == 1
+
+
+@dataclass
+class Branch:
+    value: Any
+    left: Branch | None = None
+    right: Branch | None = None
+
+    @functools.cached_property
+    def depth(self) -> int:
+        below = [b.depth for b in (self.left, self.right) if b is not None]
+        return 1 + max(below, default=0)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 5
+
+
+def summed(tree: Any) -> Any:
+    if tree is None:
+        return 0.0
+    return tree.value + summed(tree.left) * 0.5 + summed(tree.right)
+
+
+def grown(tree: Any, x: Any) -> Any:
+    tree.value = tree.value * 2
+    return Branch(x, tree, Branch(x + 1)), summed(tree)
+
+
+def ranked(x: Any, level: Any) -> Any:
+    record = Branch(x)
+    key = operator.itemgetter(1)
+    return x * level.value + (level is Level.HIGH) + key((x, 2.0)) + record.depth, level.name
+
+
+def tree() -> Branch:
+    return Branch(1.0, Branch(2.0), Branch(3.0, Branch(4.0)))
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (summed, lambda: (tree(),)), (grown, lambda: (tree(), 2.0)),
+    (ranked, lambda: (2.0, Level.HIGH)),
+])  # fmt: skip
+def test_trees_and_members_of_enumerations_are_found_again(
+    store: Path, function: Any, args: Any
+) -> None:
+    pyrelay.jit(function).again()(*args())
+    found = pyrelay.jit(function).again()
+    mine, theirs = args(), args()
+    assert found(*mine) == function(*theirs)
+    assert mine == theirs
+    assert found.cache_info().loaded == 1
