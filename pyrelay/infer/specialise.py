@@ -91,11 +91,22 @@ class Attempt:
     axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
     columns: dict[int, tuple[int, str]] = field(default_factory=dict)
 
-    def listed(self) -> list[type]:
-        """The user's classes of objects in lists that are no nodes of a data type yet."""
+    def listed(self) -> list[list[type]]:
+        """The user's classes of objects in lists that are no nodes of a data type yet.
+
+        Those with a base class in common stand in one list, or could.
+        """
         found = set() if self.outermost is None else self.outermost.items.classes
-        users = [c for c in found if is_record_class(c) and c.__module__.split(".")[0] != "pyrelay"]
-        return [c for c in sorted(users, key=repr) if self.families.of(c) is None]
+        groups: list[list[type]] = []
+        for cls in sorted(found, key=repr):
+            if not is_record_class(cls) or self.families.of(cls) is not None:
+                continue
+            group = next((g for g in groups if _are_related(cls, g[0])), None)
+            if group is None:
+                groups.append([cls])
+            else:
+                group.append(cls)
+        return groups
 
     def own_families(self) -> Families | None:
         """The data types of this program alone, if objects of the caller are nodes of any."""
@@ -396,6 +407,12 @@ def _argument_names(callee: Any, count: int) -> list[str]:
     return [*names[:count], *(f"argument {k + 1}" for k in range(len(names), count))]
 
 
+def _are_related(a: type, b: type) -> bool:
+    """Whether two classes have a base class of the user in common."""
+    common = set(a.__mro__) & set(b.__mro__)
+    return any(map(is_record_class, common))
+
+
 @contextmanager
 def _deep_recursion() -> Iterator[None]:
     """Room for interpreting calls inside calls: several Python frames for each of the program."""
@@ -534,8 +551,8 @@ def _specialised(
         elif attempt.lent and not lends and open_keys <= tables:
             lends = True
         elif listed and open_keys <= tables:
-            for cls in listed:
-                families.declare([cls])
+            for classes in listed:
+                families.declare(classes)
             exact = 0
         elif open_keys <= tables:
             if losing is not None:

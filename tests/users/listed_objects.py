@@ -328,3 +328,31 @@ def recursion_over_a_list_of_objects(a, room):
         if t > 0:
             items.append(Box(t, i + 1))
     return _best_load(items, 0, room)
+
+
+class Shape:
+    def wide(self, limit):
+        return self.area() > limit
+
+
+@dataclass
+class Circle(Shape):
+    radius: float
+
+    def area(self):
+        return math.pi * self.radius**2
+
+
+@dataclass
+class Rectangle(Shape):
+    width: float
+    height: float
+
+    def area(self):
+        return self.width * self.height
+
+
+@use(([Circle(1.0), Rectangle(1.0, 2.0), Circle(2.0)], 2.5), wrt=(0,), slow=True)
+def shapes_of_several_classes(shapes, limit):
+    wide = [s for s in shapes if s.wide(limit)]
+    return len(wide), sum(s.area() for s in wide)
