@@ -21,7 +21,6 @@ from pyrelay.lower.cold_floats import LOST, with_cold_floats
 from pyrelay.lower.kernel import (
     Assign,
     Body,
-    Break,
     Call,
     Compute,
     Fail,
@@ -32,8 +31,8 @@ from pyrelay.lower.kernel import (
     Local,
     Operand,
     Statement,
-    Store,
     While,
+    renamed,
     statements,
 )
 from pyrelay.lower.values import operand_key
@@ -68,7 +67,7 @@ class _Rewriter:
         out: list[Statement] = []
         known = set(self.places)
         for statement in body:
-            out += self._statement(self._renamed(statement), out)
+            out += self._statement(renamed(statement, self.names), out)
         for place in self.places.keys() - known:
             del self.places[place]
         return tuple(out)
@@ -204,29 +203,3 @@ class _Rewriter:
             Compute(outside, "outside", (k, n)), Assign(position, k),
             If(outside, again, (), unlikely=True),
         ]  # fmt: skip
-
-    def _renamed(self, s: Statement) -> Statement:
-        """The statement itself with positions for what they replace; not the bodies inside it."""
-        names = self.names
-        if not names:
-            return s
-
-        def at(operand: Operand) -> Operand:
-            return names.get(operand, operand)
-
-        match s:
-            case Compute(args=args) | Call(args=args):
-                return replace(s, args=tuple(map(at, args)))
-            case Load(index=index):
-                return replace(s, index=at(index))
-            case Store(index=index, value=value):
-                return replace(s, index=at(index), value=at(value))
-            case Assign(value=value):
-                return replace(s, value=at(value))
-            case If(cond=cond) | Break(cond=cond):
-                return replace(s, cond=at(cond))
-            case For(start=start, stop=stop):
-                return replace(s, start=at(start), stop=at(stop))
-            case Fail(cond=cond, values=values):
-                return replace(s, cond=at(cond), values=tuple(map(at, values)))
-        return s

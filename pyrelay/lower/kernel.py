@@ -27,7 +27,7 @@ its buffers. Parameters of a kernel are listed in the order in which they stand 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -391,3 +391,29 @@ def operands(statement: Statement) -> tuple[Operand, ...]:
         case Fail(cond=cond, values=values):
             return (cond, *values)
     return ()
+
+
+def renamed(statement: Statement, names: Mapping[Operand, Operand]) -> Statement:
+    """The statement with other operands for some that it reads itself, not in its bodies."""
+    if not any(o in names for o in operands(statement)):
+        return statement
+
+    def at(operand: Operand) -> Operand:
+        return names.get(operand, operand)
+
+    match statement:
+        case Compute(args=args) | Call(args=args):
+            return replace(statement, args=tuple(map(at, args)))
+        case Load(index=index):
+            return replace(statement, index=at(index))
+        case Store(index=index, value=value):
+            return replace(statement, index=at(index), value=at(value))
+        case Assign(value=value):
+            return replace(statement, value=at(value))
+        case If(cond=cond) | Break(cond=cond):
+            return replace(statement, cond=at(cond))
+        case For(start=start, stop=stop):
+            return replace(statement, start=at(start), stop=at(stop))
+        case Fail(cond=cond, values=values):
+            return replace(statement, cond=at(cond), values=tuple(map(at, values)))
+    return statement

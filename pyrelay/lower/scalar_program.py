@@ -29,6 +29,7 @@ from pyrelay.ir.types import TensorType, bool_, i64
 from pyrelay.lower.cleaning import finish_body, without_unused
 from pyrelay.lower.counters import without_counter_checks
 from pyrelay.lower.elements import Elements
+from pyrelay.lower.implied import without_implied_checks
 from pyrelay.lower.kernel import (
     SLOT,
     Assign,
@@ -113,7 +114,7 @@ def routine(function: Function, numbers: Mapping[str, int], sites: list[RaiseSit
 
 def _without_idle_checks(body: Body) -> Body:
     """The body without checks that are known never to fail."""
-    return without_certain_checks(without_counter_checks(body))
+    return without_implied_checks(without_certain_checks(without_counter_checks(body)))
 
 
 class _Program:
