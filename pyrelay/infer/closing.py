@@ -26,6 +26,7 @@ from pyrelay.infer.guards import ExtentGuard, Guards
 from pyrelay.infer.handling import settle
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.layout import content_children
 from pyrelay.infer.names_containers import given_back
 from pyrelay.infer.result_trees import (
@@ -173,6 +174,8 @@ class Close:
         match value:
             case V.Known(v):
                 return ConstantResult(v)
+            case V.Scalar(kinds=kinds) if kinds:
+                return self._tree(told_apart(it, value))
             case V.Scalar(ty):
                 return LeafResult(self._result(it.atom(value)), ty)
             case V.ArrayRef():

@@ -17,6 +17,7 @@ from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import Numbers
 from pyrelay.infer.joining import same_reference, same_value
+from pyrelay.infer.kinds import kind_of
 from pyrelay.infer.layout import (
     Layout,
     LFixed,
@@ -56,9 +57,11 @@ def leaf_types(layout: Layout) -> Iterator[Type]:
     while pending:
         here = pending.pop()
         match here:
-            case LScalar(ty, extent):
+            case LScalar(ty, extent, _, kinds):
                 if extent is None:
                     yield ty
+                if kinds:
+                    yield types.PY_INT
             case LView(base, form):
                 pending.extend([types.PY_INT] * len(form.axes))
                 pending.append(base)
@@ -88,9 +91,11 @@ def shared_leaf_types(layouts: Sequence[Any], before: Collection[int] = ()) -> l
     while pending:
         here = pending.pop()
         match here:
-            case LScalar(ty, extent):
+            case LScalar(ty, extent, _, kinds):
                 if extent is None:
                     found.append(ty)
+                if kinds:
+                    found.append(types.PY_INT)
             case LView(base, form):
                 pending.extend([types.PY_INT] * len(form.axes))
                 pending.append(base)
@@ -144,9 +149,11 @@ class Encoder:
         if isinstance(value, V.Known) and isinstance(layout, LNode) and layout.head[0] == "text":
             value = V.Text(chr, (V.Known(ord(value.value)),))
         match layout:
-            case LScalar(ty, extent):
+            case LScalar(ty, extent, _, kinds):
                 if extent is None:
                     self._scalar(value, ty)
+                if kinds:
+                    self.atoms.append(kind_of(value))
             case LPlace(key, kind, _, content, numbered=numbered):
                 if key in self.missing:
                     raise _met_again(self.builder.span)
@@ -475,10 +482,12 @@ class Decoder:
         match layout:
             case LKnown(v):
                 return V.Known(v)
-            case LScalar(ty, extent, origin):
+            case LScalar(ty, extent, origin, kinds):
                 if extent is not None:
                     return V.Scalar(ty, None, extent, origin)
-                return V.Scalar(ty, next(self.outs), None, origin)
+                atom = next(self.outs)
+                kind = next(self.outs) if kinds else None
+                return V.Scalar(ty, atom, None, origin, kinds=kinds, kind=kind)
             case LFixed(value):
                 return value  # type: ignore[no-any-return]
             case LPlace(key, kind, cls, content, may_be, rivals, numbered, stored, made):

@@ -226,7 +226,7 @@ class _Merge:
             L.Describer(
                 p.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots,
                 exact=self.it.program.exact,
-                local=frozenset(out for let in p.builder.lets for out in let.outs),
+                local=frozenset(out for let in p.builder.lets for out in let.outs), kinds=True,
             )
             for p in self.alive
         ]
@@ -237,7 +237,9 @@ class _Merge:
         if len(described) == 1:
             return results, contents
         program = self.it.program
-        joiner = J.Joiner(True, self.grows, same=program.guards.same, going=self.going)
+        joiner = J.Joiner(
+            True, self.grows, same=program.guards.same, going=self.going, kinds=True
+        )
         more_results, more_contents = described[1]
         try:
             joined = [joiner(a, b) for a, b in zip(results, more_results, strict=True)]

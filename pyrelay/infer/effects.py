@@ -168,6 +168,8 @@ def _argument(arg: V.Value, numbers: list[V.Value]) -> tuple[Any, ...] | None:
     None if the op cannot carry it.
     """
     ty = V.number_type(arg)
+    if isinstance(arg, V.Scalar) and arg.kinds:
+        return None
     if ty is not None:
         numbers.append(arg)
         return (types.scalar_kind(ty), len(numbers) - 1)
@@ -203,7 +205,7 @@ def _number(
     number: V.Value, conversion: str, spec: str, numbers: list[V.Value]
 ) -> list[Any] | None:
     ty = V.number_type(number)
-    if ty is None:
+    if ty is None or (isinstance(number, V.Scalar) and number.kinds):
         return None
     numbers.append(number)
     at = len(numbers) - 1

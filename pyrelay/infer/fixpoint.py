@@ -106,7 +106,7 @@ class Fixpoint:
     def _describer(self, heap: Heap) -> L.Describer:
         outer = self.base.contents.__contains__
         return L.Describer(
-            heap, outer, self.mark, True, self.place_roots, exact=self.it.program.exact
+            heap, outer, self.mark, True, self.place_roots, exact=self.it.program.exact, kinds=True
         )
 
     def _describe_entry(self) -> None:
@@ -297,7 +297,9 @@ class Fixpoint:
         bound = frozenset(
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
-        joiner = J.Joiner(self.mixed, True, bound, same=self.it.program.guards.same)
+        joiner = J.Joiner(
+            self.mixed, True, bound, same=self.it.program.guards.same, kinds=True
+        )
         back = self._layouts(describer, result.following)
         names = [v.name for v in self.runner.node.carried]
         self.visits.left |= {
@@ -519,10 +521,15 @@ class _Handover:
                 if any(a is not b for a, b in zip(children, before, strict=True)):
                     contents[root] = L.rebuild_content(L.content_head(content), children)
 
+    def _atom(self, atom: Atom | None) -> Atom | None:
+        return self.renamed.get(atom, atom) if isinstance(atom, Var) else atom
+
     def _value(self, value: V.Value) -> V.Value:
         match value:
-            case V.Scalar(ty, Var() as atom, extent, origin) if atom in self.renamed:
-                return V.Scalar(ty, self.renamed[atom], extent, origin)
+            case V.Scalar(atom=atom, kind=kind) if atom in self.renamed or kind in self.renamed:
+                return replace(
+                    value, atom=self._atom(atom), kind=self._atom(kind), poly=None
+                )
             case V.Union(tag, cases, alive):
                 new_tag = self.renamed.get(tag, tag) if isinstance(tag, Var) else tag
                 new_cases = tuple(self._value(c) for c in cases)

@@ -17,6 +17,7 @@ from pyrelay.infer import result_trees
 from pyrelay.infer import values as V
 from pyrelay.infer.grown_trees import grown_tree
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.objects import CAUSE
 from pyrelay.infer.result_trees import ResultTree
 from pyrelay.infer.structure import Flattened
@@ -100,6 +101,8 @@ class Operands:
         match value:
             case V.Known(v):
                 return result_trees.ConstantResult(v)
+            case V.Scalar(kinds=kinds) if kinds:
+                return self.tree(told_apart(it, value))
             case V.Scalar(ty):
                 return result_trees.LeafResult(self.operand(it.atom(value)), ty)
             case V.ArrayRef(type=ty):

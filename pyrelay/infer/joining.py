@@ -14,6 +14,7 @@ from typing import Any
 
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import NO_NODE
+from pyrelay.infer.kinds import joined
 from pyrelay.infer.layout import (
     JoinError,
     Layout,
@@ -59,6 +60,7 @@ class Joiner:
     same: Callable[[Extent, Extent], bool] = operator.eq
     #: On which path nothing is raised, where the other raises: "left", "right" or "neither".
     going: str = ""
+    kinds: bool = False  # numbers of several kinds say which one they are
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
         if is_unread(a) or is_unread(b):
@@ -121,7 +123,9 @@ class Joiner:
         dtype, weak = types.promote((ta, tb))
         same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
         extent = a.extent if same and isinstance(a, LScalar) else None
-        return LScalar(TensorType(dtype, (), weak), extent)
+        common = TensorType(dtype, (), weak)
+        kinds = joined((*_kinds(a, ta), *_kinds(b, tb)), common) if self.kinds else ()
+        return LScalar(common, None if kinds else extent, None, kinds)
 
     def _place(self, a: LPlace, b: LPlace) -> Layout:
         known = (a.key, b.key) in self.keys
@@ -400,6 +404,10 @@ def same_reference(x: Any, y: Any) -> bool:
     if type(x) is not type(y) or x.root is not y.root:
         return False
     return not isinstance(x, V.ArrayRef) or x.view == y.view
+
+
+def _kinds(layout: Layout, ty: TensorType) -> tuple[TensorType, ...]:
+    return (layout.kinds if isinstance(layout, LScalar) else ()) or (ty,)
 
 
 def _number_type(layout: Layout) -> TensorType | None:

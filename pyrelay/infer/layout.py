@@ -34,11 +34,15 @@ class LKnown:
 
 @dataclass(frozen=True, slots=True)
 class LScalar:
-    """A number. `extent` if it is the same polynomial of extents on all paths."""
+    """A number. `extent` if it is the same polynomial of extents on all paths.
+
+    `kinds` are what it may be in Python, if that is not its type (kinds.py).
+    """
 
     type: TensorType
     extent: Extent | None = None
     origin: Any = None
+    kinds: tuple[TensorType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +526,7 @@ class Describer:
     exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
     local: frozenset[Atom] = frozenset()  # variables of the path, which nobody sees behind it
     renamed: dict[Extent, Extent] = field(default_factory=dict)
+    kinds: bool = False  # numbers of several kinds say which one they are
 
     def __call__(self, value: V.Value) -> Layout:
         match value:
@@ -532,7 +537,10 @@ class Describer:
                 return LKnown(v)
             case V.Scalar(ty, _, extent, origin):
                 keep = extent is not None and not self.loosen and self._visible(extent)
-                return LScalar(ty, extent if keep else None, None if self.loosen else origin)
+                return LScalar(
+                    ty, extent if keep else None, None if self.loosen else origin,
+                    value.kinds if self.kinds else (),
+                )
             case V.ArrayRef(root, view, ty):
                 window = self._view(value) if view and self.exact > 1 else None
                 if window is not None:

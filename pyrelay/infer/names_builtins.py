@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import characters, list_arrays, lists, protocols, sets
+from pyrelay.infer import characters, kinds, list_arrays, lists, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import is_our_own, of_class
@@ -29,6 +29,7 @@ from pyrelay.infer.operators import (
 )
 from pyrelay.infer.text import ask, is_text
 from pyrelay.infer.truth import truth
+from pyrelay.infer.unions import distribute
 from pyrelay.ir import types
 
 ZERO, ONE = V.Known(0), V.Known(1)
@@ -353,10 +354,10 @@ def abs_(it: Interpreter, x: V.Value) -> V.Value:
         return own
     if isinstance(x, V.Known):
         return V.Known(abs(x.value))
-    ty = V.number_type(x)
+    ty, given = V.number_type(x), x
     if ty is not None and ty == types.PY_BOOL:
         x = cast(it, x, types.i64)
-    return it.call("absolute", x)
+    return kinds.signed(given, it.call("absolute", x), it.builder)
 
 
 @handles(round)
@@ -419,6 +420,9 @@ def isinstance_(it: Interpreter, obj: V.Value, classinfo: V.Value) -> V.Value:
             pending.extend(here)
         else:
             flat.extend(getattr(here, "__args__", (here,)))
+    if isinstance(obj, V.Scalar) and obj.kinds:
+        named = [k for k in obj.kinds if issubclass(_class_of_number(k), tuple(flat))]
+        return kinds.matches(it, obj, named)
     return V.Known(cls is not None and issubclass(cls, tuple(flat)))
 
 
@@ -431,12 +435,18 @@ def issubclass_(it: Interpreter, cls: V.Value, classinfo: V.Value) -> V.Value:
 @handles(type)
 def type_(it: Interpreter, obj: V.Value) -> V.Value:
     """type(obj), known while compiling."""
+    if isinstance(obj, V.Scalar) and obj.kinds:
+        return distribute(it, kinds.told_apart(it, obj), lambda case: type_(it, case))
     cls = class_of(obj)
     if cls is None:
         raise it.failure(
             errors.UnsupportedOperationError, f"the type of {V.describe(obj)} is not known here"
         )
     return V.Known(cls)
+
+
+def _class_of_number(ty: types.TensorType) -> type:
+    return types.python_type(ty) if ty.weak else ty.dtype.numpy.type
 
 
 def class_of(value: V.Value) -> type | None:
@@ -449,7 +459,7 @@ def class_of(value: V.Value) -> type | None:
         case V.Known(v):
             return type(v)
         case V.Scalar(ty):
-            return types.python_type(ty) if ty.weak else ty.dtype.numpy.type
+            return _class_of_number(ty)
         case V.ArrayRef():
             return np.ndarray
         case V.Tuple(_, cls):

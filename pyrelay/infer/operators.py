@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import characters, constants, identity, narrowing, protocols, sets, text
+from pyrelay.infer import characters, constants, identity, kinds, narrowing, protocols, sets, text
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -110,9 +110,11 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if op == "**":
         if tx.dtype is types.bool_ and tx.shape and y == V.Known(2):  # np.square gives int8
             x = it.result(it.builder.handle(it.builder.cast(it.atom(x), types.i8)))
-        return power(it, x, y)
+        whole = isinstance(y, V.Known) and isinstance(y.value, int) and y.value > 0
+        raised_to = power(it, x, y)
+        return kinds.computed(it, "*", x, y, raised_to) if whole else raised_to
     result = it.call(_OPS[op], *_python_bools(it, op, x, y))
-    return _with_poly(op, x, y, result)
+    return kinds.computed(it, op, x, y, _with_poly(op, x, y, result))
 
 
 def _beside_an_array(it: Interpreter, value: V.Value, other: V.Value) -> V.Value:
@@ -332,6 +334,7 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
         if own is not None:
             return own
         raise it.failure(errors.TypeMismatchError, f"'{op}' cannot take {V.describe(x)}")
+    given = x
     if ty.weak and ty.dtype is types.bool_:
         x = it.result(it.builder.handle(it.builder.cast(it.atom(x), types.i64, weak=True)))
     if op == "-" and ty.dtype is types.bool_ and not ty.weak:
@@ -339,7 +342,8 @@ def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
             errors.TypeMismatchError, "'-' is not defined for arrays of bool",
             hints=("use ~ or np.logical_not",),
         )
-    return it.call({"-": "negative", "+": "positive", "~": "invert"}[op], x)
+    result = it.call({"-": "negative", "+": "positive", "~": "invert"}[op], x)
+    return kinds.signed(given, result, it.builder)
 
 
 def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:

@@ -99,6 +99,9 @@ class Scalar:
     origin: Any = None  # the parameter it came from unchanged, which can be made static
     #: Its value as a polynomial of extents and loop indices, for numbers that have an atom too.
     poly: Extent | None = None
+    #: What it may be in Python, as the path taken says, and the number of what it is (kinds.py).
+    kinds: tuple[TensorType, ...] = ()
+    kind: Atom | None = None
 
     @staticmethod
     def of_extent(extent: Extent) -> Value:

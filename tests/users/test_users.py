@@ -28,6 +28,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     graphs,
     grids,
     idioms,
+    kinds,
     learning,
     library,
     list_arguments,

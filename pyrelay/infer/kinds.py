@@ -1,0 +1,171 @@
+"""Numbers that are Python's or NumPy's, ints or floats, as the path taken says.
+
+`x = 1 if c else 2.0` is computed as a float on both paths, as ops do it. Which kind of number it
+is in Python is kept beside it: a `Scalar` has the `kinds` that it may be, in order, and the atom
+`kind`, the number of the one it is (`code`). Arithmetic says the kinds of its results; where a kind
+can be seen (a result, a text, `isinstance`) `told_apart` makes a union of the number.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from pyrelay.infer import values as V
+from pyrelay.ir import types
+from pyrelay.ir.build import Builder, Handle, constant
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from pyrelay.infer.interpreter import Interpreter
+
+_CODES: dict[TensorType, int] = {
+    TensorType(dtype, (), weak): 2 * k + weak
+    for k, dtype in enumerate(types.DTYPES.values()) for weak in (False, True)
+}
+
+
+def code(ty: TensorType) -> int:
+    """The number that says that a number is of this type."""
+    return _CODES[ty]
+
+
+def joined(kinds: Iterable[TensorType], common: TensorType) -> tuple[TensorType, ...]:
+    """The kinds of a number that is computed as `common`; () if its type says all there is to say.
+
+    Also where the common type does not hold what the kinds do, to the last digit.
+    """
+    found = tuple(sorted(set(kinds), key=code))
+    return found if len(found) > 1 and all(_holds(common, k) for k in found) else ()
+
+
+def _holds(common: TensorType, kind: TensorType) -> bool:
+    if kind.dtype is common.dtype or kind.dtype is types.bool_:
+        return True
+    return kind.dtype is types.i64 and common.dtype.kind == "f"
+
+
+def of(value: V.Value) -> tuple[TensorType, ...]:
+    """The kinds that a number may be."""
+    if isinstance(value, V.Scalar) and value.kinds:
+        return value.kinds
+    ty = V.number_type(value)
+    return () if ty is None else (ty,)
+
+
+def kind_of(value: V.Value) -> Atom:
+    """The number of the kind that a number is."""
+    if isinstance(value, V.Scalar) and value.kind is not None:
+        return value.kind
+    ty = V.number_type(value)
+    assert ty is not None
+    return constant(code(ty))
+
+
+def told_apart(it: Interpreter, value: V.Scalar) -> V.Union:
+    """The number as a union of its kinds."""
+    b, kind = it.builder, kind_of(value)
+    tag: Atom = constant(0)
+    for k, ty in enumerate(value.kinds[1:], 1):
+        tag = b.call(OPS["where"], b.call(OPS["equal"], kind, code(ty)), k, tag).atom
+    tag = b.cast(tag, types.i64, weak=True)
+    return V.Union(tag, tuple(V.Scalar(ty, _as(b, it.atom(value), ty)) for ty in value.kinds))
+
+
+def _as(b: Builder, atom: Atom, ty: TensorType) -> Atom:
+    """A number that is of this kind, cast without looking whether it fits, where it is not."""
+    plain = b.cast(atom, ty.dtype, weak=False)
+    return b.cast(plain, ty.dtype, weak=ty.weak)
+
+
+def matches(it: Interpreter, value: V.Scalar, wanted: Sequence[TensorType]) -> V.Value:
+    """Whether a number is one of some of its kinds."""
+    from pyrelay.infer.operators import either
+
+    if len(wanted) in (0, len(value.kinds)):
+        return V.Known(bool(wanted))
+    found: V.Value = V.Known(False)
+    for ty in wanted:
+        same = it.builder.call(OPS["equal"], kind_of(value), code(ty))
+        found = either(it, found, it.result(same))
+    return found
+
+
+def computed(it: Interpreter, op: str, x: V.Value, y: V.Value, result: V.Value) -> V.Value:
+    """The result of arithmetic, with the kinds that it may be."""
+    left, right = of(x), of(y)
+    if not isinstance(result, V.Scalar) or result.atom is None or len(left) * len(right) < 2:
+        return result
+    if op not in _ARITHMETIC:
+        return result
+    given = {(a, b): _arithmetic(op, a, b) for a, b in product(left, right)}
+    if op in ("/", "//", "%") and not result.type.weak:
+        for ta, tb in given:
+            if ta.weak and tb.weak:
+                _refuse_zero(it, op, (x, ta), (y, tb))
+    kinds = joined(given.values(), result.type)
+    if not kinds:
+        return result
+    kind: Atom = constant(code(given[left[0], right[0]]))
+    for (ta, tb), ty in list(given.items())[1:]:
+        here = _are(it.builder, ((x, ta), (y, tb)))
+        kind = it.builder.call(OPS["where"], here, code(ty), kind).atom
+    kind = it.builder.cast(kind, types.i64, weak=True)
+    return replace(result, kinds=kinds, kind=kind)
+
+
+def _are(b: Builder, pairs: Sequence[tuple[V.Value, TensorType]]) -> Handle:
+    """Whether numbers are of these kinds."""
+    found: Handle | None = None
+    for value, ty in pairs:
+        if len(of(value)) > 1:
+            same: Handle = b.call(OPS["equal"], kind_of(value), code(ty))
+            found = same if found is None else b.call(OPS["logical_and"], found, same)
+    assert found is not None
+    return found
+
+
+def _refuse_zero(
+    it: Interpreter, op: str, left: tuple[V.Value, TensorType], right: tuple[V.Value, TensorType]
+) -> None:
+    """Raise as Python does where both are Python's and the divisor is 0, which NumPy divides by."""
+    from pyrelay.infer.effects import raise_where
+
+    one, zero = (types.python_type(ty)(k) for k, (_, ty) in ((1, left), (0, right)))
+    try:
+        {"/": operator.truediv, "//": operator.floordiv, "%": operator.mod}[op](one, zero)
+    except ZeroDivisionError as error:
+        divisor = it.builder.call(OPS["equal"], it.atom(right[0]), 0)
+        test = it.builder.call(OPS["logical_and"], _are(it.builder, (left, right)), divisor)
+        raise_where(it, test.atom, ZeroDivisionError, *map(V.Known, error.args))
+
+
+def signed(x: V.Value, result: V.Value, b: Builder) -> V.Value:
+    """The result of `-x`, `+x` or `abs(x)`, with the kinds that it may be."""
+    if not isinstance(x, V.Scalar) or not x.kinds or not isinstance(result, V.Scalar):
+        return result
+    found = {ty: types.PY_INT if ty == types.PY_BOOL else ty for ty in x.kinds}
+    kinds = joined(found.values(), result.type)
+    kind = kind_of(x)
+    if types.PY_BOOL in found:
+        test = b.call(OPS["equal"], kind, code(types.PY_BOOL))
+        kind = b.call(OPS["where"], test, code(types.PY_INT), kind).atom
+        kind = b.cast(kind, types.i64, weak=True)
+    return replace(result, kinds=kinds, kind=kind) if kinds else result
+
+
+_ARITHMETIC = frozenset(["+", "-", "*", "//", "%", "/"])
+
+
+def _arithmetic(op: str, a: TensorType, b: TensorType) -> TensorType:
+    dtype, weak = types.promote((a, b))
+    if op == "/" and not dtype.is_float and dtype.kind != "c":
+        dtype = types.f64
+    elif dtype is types.bool_ and weak:
+        dtype = types.i64
+    return TensorType(dtype, (), weak)

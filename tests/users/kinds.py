@@ -1,0 +1,84 @@
+"""Numbers that are ints or floats, Python's or NumPy's, as the path taken says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.array([1.0, 3.0, 2.0])
+
+
+@use((1, 2.5), (0, 2.5), (0, np.float64(2.5)), (1, np.float64(2.5)), long=True)
+def of_a_branch(c, y):
+    x = 1 if c > 0 else y
+    return x, -x, abs(x), x + 1, x * 2.0, x // 2, x**2, [x], {"x": x}
+
+
+@use((X,), (-X,), (X[:0],), (np.array([1, 3]),), ([1.5, 2],), ([],))
+def largest_above_nothing(x):
+    best = 0
+    for v in x:
+        if v > best:
+            best = v
+    return best
+
+
+@use((0,), (3,))
+def halved(n):
+    x = 8
+    for _ in range(n):
+        x = x / 2
+    return x, f"{x}", str(x)
+
+
+@use((2.5,), (-2.5,), (np.float32(2.5),), (np.float32(-2.5),), long=True)
+def by_early_return(x):
+    if x > 0:
+        return x
+    return 0
+
+
+@use((2,), (5,), long=True)
+def place_or_false(n):
+    found = False
+    for i in range(n):
+        if i == 3:
+            found = i
+    return found, isinstance(found, bool), type(found).__name__
+
+
+@use((1,), (0,), long=True)
+def said_while_it_runs(c):
+    x = 3 if c > 0 else 0.5
+    print(x, x + 1)
+    if x < 1:
+        raise ValueError(f"{x} is too small", x)
+    return repr(x), isinstance(x, float), isinstance(x, (int, float))
+
+
+@use((1, 0.0), (1, 2.0), (0, 2.0), long=True)
+def zero_of_either(c, y):
+    x = 0 if c > 0 else np.float64(y)
+    return 1 // x if y > 1.0 else 1 / x
+
+
+@use((20.0, 0), (20.0, 1), (20.0, 5), wrt=(), long=True)
+def bisected(x, n):
+    low, high = 0, 10
+    for _ in range(n):
+        middle = (low + high) / 2
+        if middle * middle < x:
+            low = middle
+        else:
+            high = middle
+    return low, high
+
+
+@use((X, 1.0), (X, 9.0), wrt=(0,), long=True)
+def sum_of_some(x, least):
+    total = 0
+    for v in x:
+        if v > least:
+            total += v * v
+    return total
