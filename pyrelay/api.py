@@ -63,12 +63,20 @@ class CacheInfo(NamedTuple):
 
 
 class Compiled:
-    """A callable that compiles itself per structure of arguments: the base of `jit` and `grad`."""
+    """A callable that compiles itself per structure of arguments: the base of `jit` and `grad`.
 
+    Each object has a `__call__` of its own, in a slot: calling the object enters the function that
+    was written for its latest program, with no frame of Python between.
+    """
+
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
     __pyrelay__: tuple[str, Any, dict[str, Any]]
     __name__: str
     __qualname__: str
     py: Callable[..., Any]
+    _short: Callable[..., Any] | None
+    _chained: int
 
     def __init__(
         self, kind: str, function: Any, options: dict[str, Any], device: str | None = None
@@ -86,18 +94,23 @@ class Compiled:
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = [0]
         self._warned = False
-        self._direct: Callable[..., Any] = self._dispatch
-        self._chained = 0  # programs that `_direct` tries one after the other
+        self._enter_by(None)
         self._function = _function_of(self.py)
         self._read: tuple[Any, tuple[str, ...], frozenset[str]] | None = None
         _keep_source(self._function)
         follow_autoreload(Compiled)
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def _enter_by(self, short: Callable[..., Any] | None) -> None:
+        """Let calls begin with a short way into a program; None: with the table of programs."""
+        self.__call__ = short or self._by_table
+        self._short = short
+        self._chained = 0 if short is None else self._chained + 1  # ways tried one after the other
+
+    def _by_table(self, *args: Any, **keywords: Any) -> Any:
         try:
-            return self._direct(*args, **keywords)
+            return self._dispatch(*args, **keywords)
         except Exception as error:
-            raise trimmed(self._called(error, args, keywords))  # noqa: B904 -- the same exception
+            raise self._failed(error, args, keywords)  # noqa: B904 -- the same exception
 
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
         args, keywords = self._in_order(args, keywords)
@@ -121,7 +134,7 @@ class Compiled:
     def forget(self) -> None:
         """Drop the programs, so that calls compile them again."""
         self._table.clear()
-        self._direct, self._chained = self._dispatch, 0
+        self._enter_by(None)
 
     # -- finding a program -------------------------------------------------------------------------
 
@@ -300,12 +313,13 @@ class Compiled:
         entry = _Entry(program, program.caller())
         crowded = self._keep(key, entry)
         order = [n if n not in self._positional_only else None for n in self._names]
+        if self._chained == _MOST_CHAINED:
+            self._enter_by(None)
         # What does not fit the latest program is tried with those before it.
-        self._chained = (self._chained + 1) % _MOST_CHAINED
-        otherwise = self._direct if self._chained else self._dispatch
-        short = direct.direct_call(program, key, order, otherwise, self._hits)
+        otherwise = self._short or self._dispatch
+        short = direct.direct_call(program, key, order, otherwise, self._failed, self._hits)
         if short is not None:
-            self._direct = short
+            self._enter_by(short)
         return entry, crowded
 
     def _keep(self, key: Key, entry: _Entry) -> bool:
@@ -472,12 +486,18 @@ class Compiled:
         names = self._argument_names(len(args))
         return call_text(self.__name__, names, args, keywords)
 
+    def _failed(
+        self, error: Exception, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Exception:
+        """The error as it leaves the call, which is the frame that calls this."""
+        return trimmed(self._called(error, args, keywords))
+
     def _called(
         self, error: Exception, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Exception:
         """The error with the call that led to it, if it is about the program."""
         if isinstance(error, errors.PyrelayError) and not isinstance(error, errors.InvariantError):
-            frame = sys._getframe(2)
+            frame = sys._getframe(3)
             here = frame.f_code.co_filename
             if not here.startswith(PACKAGE_DIRECTORY):
                 source = errors.SourceText(here, ())

@@ -31,11 +31,16 @@ from pyrelay.infer.result_trees import (
 )
 from pyrelay.infer.structure import Identity, Key
 from pyrelay.records import dataclass
+from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
 _MOST_STRUCTURES = 40
 """Structures among the arguments: each is one level of nesting in the generated function."""
 
 _LEAVES = ("number", "array", "scalar")
+
+
+_FILE = PACKAGE_DIRECTORY + "<call>"
+"""Where the generated functions say they stand: not in the user's program."""
 
 
 class _NeedsMore(Exception):
@@ -80,23 +85,23 @@ class _Text:
 
 def direct_call(
     program: Program, key: Key, order: Sequence[object], otherwise: Callable[..., Any],
-    hits: list[int],
+    failed: Callable[..., Exception], hits: list[int],
 ) -> Callable[..., Any] | None:
     """The function, None if the arguments or the result need more.
 
     key: of the arguments. order: names by which positional arguments may be given too, in order; no
-    string where there is none. Whatever does not fit goes `otherwise`. Counts the calls it served
-    in `hits`.
+    string where there is none. Whatever does not fit goes `otherwise`. What is raised is what
+    `failed` makes of an exception and the arguments. Counts the calls it served in `hits`.
     """
     try:
-        return _written(program, key, order, otherwise, hits)
+        return _written(program, key, order, otherwise, failed, hits)
     except _NeedsMore:
         return None
 
 
 def _written(
     program: Program, key: Key, order: Sequence[object], otherwise: Callable[..., Any],
-    hits: list[int],
+    failed: Callable[..., Exception], hits: list[int],
 ) -> Callable[..., Any]:
     binding = program.binding
     positional, named, pools = key[:3]
@@ -110,7 +115,7 @@ def _written(
 
     text = _Text({
         "native": program.build.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
-        "order": (*order[: len(positional)], *names), "taken": _taken,
+        "failed": failed, "order": (*order[: len(positional)], *names), "taken": _taken,
         "overriding": config.overriding, "settings": config.overriding(),
     })  # fmt: skip
     tests = [f"len(args) + len(keywords) == {len(positional) + len(names)}"]
@@ -131,8 +136,9 @@ def _written(
     shape = _result(text, binding.result, binding.kept)
     source = [
         f"def make({', '.join(text.known)}):",
-        "    def call(*args, **keywords):",
-        "        same, given = False, args",
+        "  def call(*args, **keywords):",
+        "    same, given = False, args",
+        "    try:",
         "        try:",
         *text.lines,
         "        except (AttributeError, KeyError, ValueError):",
@@ -144,10 +150,12 @@ def _written(
         "                hits[0] += 1",
         f"                return {shape}",
         "        return otherwise(*args, **keywords)",
-        "    return call",
+        "    except Exception as error:",
+        "        raise failed(error, args, keywords)",
+        "  return call",
     ]
     namespace: dict[str, Any] = {}
-    exec("\n".join(source), namespace)
+    exec(compile("\n".join(source), _FILE, "exec"), namespace)
     call: Callable[..., Any] = namespace["make"](**text.known)
     return call
 
