@@ -58,6 +58,7 @@ from pyrelay.lower.kernel import (
 )
 from pyrelay.lower.pending import Pending, readers
 from pyrelay.lower.spelling import binding, call, copied, literal, named, spelled
+from pyrelay.lower.unrolling import unrolled
 from pyrelay.ops.scalar import SCALARS
 
 #: Where the names that kernels use are defined.
@@ -77,7 +78,7 @@ _CONSTANTS = ("inf", "nan")
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
     kernel = replace(
-        kernel, body=with_cold_paths(kernel.body),
+        kernel, body=unrolled(with_cold_paths(kernel.body)),
         routines=tuple(
             replace(r, body=with_cold_paths(r.body, r.results)) for r in kernel.routines
         ),

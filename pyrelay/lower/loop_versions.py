@@ -17,11 +17,12 @@ loop, which can be vectorised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
 from pyrelay.ir.types import i64
+from pyrelay.lower.copies import Copy
 from pyrelay.lower.kernel import (
     Assign,
     Body,
@@ -403,59 +404,9 @@ class _Version:
         loop = self.loop
         if isinstance(loop, For):
             index = Local(i64)
-            body = _Copy({loop.index: index}, false).body(loop.body)
+            body = Copy({loop.index: index}, false).body(loop.body)
             return replace(loop, index=index, body=body)
         if self.counted is None:
-            return While(_Copy({}, false).body(loop.body))
+            return While(Copy({}, false).body(loop.body))
         body, rounds = self.counted
-        return For(Local(i64), _ZERO, rounds(front), _Copy({}, false).body(body), True, False)
-
-
-class _Copy:
-    """Copies statements with names of their own, and conditions known to be false left out."""
-
-    def __init__(self, names: Mapping[Operand, Operand], false: set[Local]) -> None:
-        self.names = dict(names)
-        self.false = false
-
-    def operand(self, operand: Operand) -> Operand:
-        """What an operand is called in the copy."""
-        return self.names.get(operand, operand)
-
-    def _bind(self, out: Local) -> Local:
-        fresh = Local(out.dtype)
-        self.names[out] = fresh
-        return fresh
-
-    def body(self, body: Body) -> Body:
-        """The copy of a body."""
-        return tuple(copy for s in body for copy in self._statement(s))
-
-    def _statement(self, s: Statement) -> Iterator[Statement]:
-        at = self.operand
-        match s:
-            case Fail(cond=cond) if cond in self.false:
-                return
-            case Compute(out=out, primitive="where", args=(cond, _, b)) if cond in self.false:
-                self.names[out] = at(b)
-            case Compute(out=out, args=args):
-                values = tuple(map(at, args))
-                yield Compute(self._bind(out), s.primitive, values)
-            case Read(out=out):
-                yield Read(self._bind(out), s.parameter)
-            case Load(index=index):
-                place = at(index)
-                yield Load(self._bind(s.out), s.array, place, s.parallel)
-            case Store():
-                yield replace(s, index=at(s.index), value=at(s.value))
-            case Assign():
-                yield Assign(s.variable, at(s.value))
-            case Break():
-                yield Break(at(s.cond))
-            case Fail():
-                yield Fail(at(s.cond), s.site, tuple(map(at, s.values)))
-            case If():
-                yield If(at(s.cond), self.body(s.then), self.body(s.orelse))
-            case _:
-                raise AssertionError("an innermost loop holds no loop")
-
+        return For(Local(i64), _ZERO, rounds(front), Copy({}, false).body(body), True, False)
