@@ -39,6 +39,7 @@ from pyrelay.opt.dce import dce
 from pyrelay.opt.dots import dots
 from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
+from pyrelay.opt.halves import halves
 from pyrelay.opt.hoist import hoist
 from pyrelay.opt.inline import inline
 from pyrelay.opt.levels import levels
@@ -77,7 +78,7 @@ STAGES = (
         "infer", "grad",
     ),
     Stage(
-        "optimise", (plain, inline, ranges, commits, *CLEAN, hoist, rows, *CLEAN),
+        "optimise", (plain, halves, inline, ranges, commits, *CLEAN, hoist, rows, *CLEAN),
         "grad", "optimise",
     ),
     Stage("fuse", (in_place, attention_gradient, attention, dots, stacks, fuse), "fuse", "fuse"),

@@ -22,6 +22,7 @@ from pyrelay.devices.kernel_language import (
     FLOATS,
     INTEGERS,
     LLVM_TYPES,
+    MOVED,
     NUMBERS,
     Intrinsic,
     alike,
@@ -114,7 +115,7 @@ fmax = define("fmax", alike(2, _ORDERED), _extreme(smaller=False, skips_nan=True
 
 
 def _where_rule(given: tuple[types.Type, ...]) -> types.Type | None:
-    fits = len(given) == 3 and given[0] == BOOL and given[1] == given[2] and given[1] in EVERYTHING
+    fits = len(given) == 3 and given[0] == BOOL and given[1] == given[2] and given[1] in MOVED
     return given[1] if fits else None
 
 

@@ -316,6 +316,26 @@ static inline bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     return true;
 }
 
+inline f32 pyrelay_half_value(u16 bits) {
+    const int exponent = bits >> 10 & 31, rest = bits & 1023;
+    const double size = exponent == 31 ? (rest ? __builtin_nan("") : __builtin_inf())
+        : exponent ? __builtin_ldexp(1024 + rest, exponent - 25) : __builtin_ldexp(rest, -24);
+    return (f32)(bits >> 15 ? -size : size);
+}
+inline u16 pyrelay_half_bits(f64 value) {
+    const u16 sign = __builtin_signbit(value) ? 0x8000 : 0;
+    const double size = __builtin_fabs(value);
+    if (size != size) return sign | 0x7e00;
+    if (size >= 65520) return sign | 0x7c00;
+    if (size < __builtin_ldexp(1, -14)) {
+        return sign | (u16)__builtin_rint(__builtin_ldexp(size, 24));
+    }
+    const int exponent = __builtin_ilogb(size);
+    const int rest = (int)__builtin_rint(__builtin_ldexp(size, 10 - exponent));
+    return sign | (u16)(((exponent + 15) << 10) + rest - 1024);
+}
+inline u16 pyrelay_half_bits(f32 value) { return pyrelay_half_bits((f64)value); }
+
 namespace pyrelay_emulator {
 // Parameters of a kernel as they stand in the words of a launch; beside the words the bytes of
 // the buffers that lie at such addresses.

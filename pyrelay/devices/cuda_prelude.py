@@ -68,6 +68,9 @@ __device__ void pyrelay_put(i64 *slot, c128 value) {
     pyrelay_put(slot, value.re);
     pyrelay_put(slot + 1, value.im);
 }
+__device__ void pyrelay_put(i64 *slot, f16 value) {
+    *slot = value.bits;
+}
 template <class T> __device__ void pyrelay_put(i64 *slot, T value) {
     *slot = (i64)value;
 }
@@ -79,6 +82,13 @@ template <class T> struct pyrelay_words {
 };
 template <> struct pyrelay_words<f32> {
     static __device__ f32 read(const i64 *slot) { return __int_as_float((i32)*slot); }
+};
+template <> struct pyrelay_words<f16> {
+    static __device__ f16 read(const i64 *slot) {
+        f16 value;
+        value.bits = (u16)*slot;
+        return value;
+    }
 };
 template <> struct pyrelay_words<f64> {
     static __device__ f64 read(const i64 *slot) { return __longlong_as_double(*slot); }
@@ -151,6 +161,21 @@ __device__ void pyrelay_mma_bf16(f32 (&sums)[4], const f32 (&a)[8], const f32 (&
     };
     const u32 y[2] = {pyrelay_bf16(b[0], b[1]), pyrelay_bf16(b[2], b[3])};
     PYRELAY_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+}
+__device__ u16 pyrelay_half_bits(f32 value) {
+    u16 rounded;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+}
+__device__ u16 pyrelay_half_bits(f64 value) {
+    u16 rounded;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(rounded) : "d"(value));
+    return rounded;
+}
+__device__ f32 pyrelay_half_value(u16 bits) {
+    f32 value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
 }
 // Whether the host wants the launch to stop; looked up now and then in loops of the program.
 __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {

@@ -5,6 +5,7 @@ call.  Kernels are Python functions that numba types and lowers (``kernel_loweri
 vocabulary: numba's thousands of overloads stay out, for loading them takes half a second in a
 fresh process and searching them about two milliseconds for every operation.  A kernel knows
 
+* floats of 16 bits, which are loaded, stored, chosen and cast and have no arithmetic;
 * integers, floats, complex numbers and booleans of fixed width; ``int`` literals are ``i64`` and
   ``float`` literals ``f64``, and no type ever turns into another by itself;
 * operators on two operands of one type: ``+ - * & | ^ << >>``, ``/`` on floats and complex,
@@ -23,7 +24,7 @@ from typing import Any
 
 from llvmlite import ir as llvm
 from llvmlite.ir import values as llvm_values
-from numba.core import errors, types
+from numba.core import datamodel, errors, types
 from numba.core.typing.templates import signature
 
 Rule = Callable[[tuple[types.Type, ...]], "types.Type | None"]
@@ -35,14 +36,33 @@ INTEGERS = SIGNED + UNSIGNED
 FLOATS = (types.float32, types.float64)
 COMPLEX = (types.complex64, types.complex128)
 BOOL = types.boolean
+
+
+class Half(types.Type):
+    """A float of 16 bits: 32 in registers, whose value is one of those that 16 bits have."""
+
+
+HALF = Half("half")
+
+
+@datamodel.register_default(Half)
+class _HalfModel(datamodel.models.PrimitiveModel):
+    """How numba keeps one in a variable."""
+
+    def __init__(self, manager: Any, kind: types.Type) -> None:
+        super().__init__(manager, kind, llvm.FloatType())
+
+
 NUMBERS = INTEGERS + FLOATS + COMPLEX
 EVERYTHING = (BOOL, *NUMBERS)
+MOVED = (*EVERYTHING, HALF)
 
 WORD = llvm.IntType(64)
 BIT = llvm.IntType(1)
 LLVM_TYPES: dict[types.Type, llvm.Type] = {
     BOOL: BIT,
     **{each: llvm.IntType(each.bitwidth) for each in INTEGERS},
+    HALF: llvm.FloatType(),
     types.float32: llvm.FloatType(),
     types.float64: llvm.DoubleType(),
     types.complex64: llvm.LiteralStructType([llvm.FloatType()] * 2),
@@ -53,6 +73,7 @@ SHORT_NAMES: dict[str, types.Type] = {
     "bool": BOOL,
     **{f"i{each.bitwidth}": each for each in SIGNED},
     **{f"u{each.bitwidth}": each for each in UNSIGNED},
+    "f16": HALF,
     "f32": types.float32,
     "f64": types.float64,
     "c64": types.complex64,

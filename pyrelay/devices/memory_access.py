@@ -1,7 +1,7 @@
 """Intrinsics by which kernels touch memory, convert types, and check integers.
 
 In: addresses as ``i64``, element indices as ``i64`` (never negative, never checked). For every
-dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128:
+dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128:
 
     param_T(block, k)             parameter k of the kernel's block, from its bit pattern
     param_extent(block, k)        the same for an i64 that is not negative
@@ -50,6 +50,7 @@ from pyrelay.devices.kernel_language import (
     COMPLEX,
     EVERY_LOOP,
     FLOATS,
+    HALF,
     INNERMOST_LOOPS,
     INTEGERS,
     LLVM_TYPES,
@@ -65,7 +66,8 @@ from pyrelay.devices.layout import RECORD_WORDS
 
 _I64 = types.int64
 _BYTE = llvm.IntType(8)
-_HALF = llvm.IntType(32)
+_HALF_WORD = llvm.IntType(32)
+_SHORT, _SHORT_FLOAT, _FLOAT = llvm.IntType(16), llvm.HalfType(), llvm.FloatType()
 
 
 def _part_type(ty: types.Type) -> llvm.Type:
@@ -78,6 +80,8 @@ def _pointer(b: llvm.IRBuilder, stored: llvm.Type, address: Any, index: Any) -> 
 
 
 def _stored_type(ty: types.Type) -> llvm.Type:
+    if ty == HALF:
+        return _SHORT_FLOAT
     return _BYTE if ty == BOOL else LLVM_TYPES[ty]
 
 
@@ -113,7 +117,7 @@ def _load(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
             return make_complex(b, *values)
         if ty == BOOL:
             return b.icmp_unsigned("!=", values[0], llvm.Constant(_BYTE, 0))
-        return values[0]
+        return b.fpext(values[0], _FLOAT) if ty == HALF else values[0]
 
     return define(name, fixed(ty, _I64, _I64), emit)
 
@@ -125,6 +129,8 @@ def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
             values = parts(b, value)
         else:
             values = (b.zext(value, _BYTE) if ty == BOOL else value,)
+            if ty == HALF:
+                values = (b.fptrunc(value, _SHORT_FLOAT),)
         for place, part in zip(_places(b, ty, address, index), values, strict=True):
             _mark(b, b.store(part, place), loops)
 
@@ -171,10 +177,12 @@ def _from_word(b: llvm.IRBuilder, ty: types.Type, word: Any) -> Any:
         return word if ty.bitwidth == 64 else b.trunc(word, LLVM_TYPES[ty])
     if ty == types.float64:
         return b.bitcast(word, llvm.DoubleType())
-    low = b.bitcast(b.trunc(word, _HALF), llvm.FloatType())
+    if ty == HALF:
+        return b.fpext(b.bitcast(b.trunc(word, _SHORT), _SHORT_FLOAT), _FLOAT)
+    low = b.bitcast(b.trunc(word, _HALF_WORD), llvm.FloatType())
     if ty == types.float32:
         return low
-    high = b.trunc(b.lshr(word, llvm.Constant(WORD, 32)), _HALF)
+    high = b.trunc(b.lshr(word, llvm.Constant(WORD, 32)), _HALF_WORD)
     return make_complex(b, low, b.bitcast(high, llvm.FloatType()))
 
 
@@ -189,8 +197,10 @@ def _to_word(b: llvm.IRBuilder, ty: types.Type, value: Any) -> Any:
     if ty == types.float64:
         return b.bitcast(value, WORD)
     if ty == types.float32:
-        return b.zext(b.bitcast(value, _HALF), WORD)
-    low, high = (b.zext(b.bitcast(part, _HALF), WORD) for part in parts(b, value))
+        return b.zext(b.bitcast(value, _HALF_WORD), WORD)
+    if ty == HALF:
+        return b.zext(b.bitcast(b.fptrunc(value, _SHORT_FLOAT), _SHORT), WORD)
+    low, high = (b.zext(b.bitcast(part, _HALF_WORD), WORD) for part in parts(b, value))
     return b.or_(low, b.shl(high, llvm.Constant(WORD, 32)))
 
 
@@ -232,7 +242,7 @@ def _float_to_integer(b: llvm.IRBuilder, x: Any, target: types.Integer) -> Any:
     """
     if target == types.uint64:
         return _float_to_u64(b, x)
-    wide = WORD if target.bitwidth == 64 or target == types.uint32 else _HALF
+    wide = WORD if target.bitwidth == 64 or target == types.uint32 else _HALF_WORD
     converted = _float_to_signed(b, x, wide)
     result = LLVM_TYPES[target]
     return converted if result == wide else b.trunc(converted, result)
@@ -298,10 +308,43 @@ def _to_float(b: llvm.IRBuilder, x: Any, source: types.Type, target: types.Type)
     return b.uitofp(x, result)
 
 
+def _rounded_to_half(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
+    """The nearest float of 16 bits, as a float of 32."""
+    if source in COMPLEX:
+        return _rounded_to_half(b, source.underlying_float, parts(b, x)[0])
+    if source == types.float64:
+        x = _rounded_to_odd(b, x)
+    elif source != types.float32:
+        x = _to_float(b, x, source, types.float32)
+    return b.fpext(b.fptrunc(x, _SHORT_FLOAT), _FLOAT)
+
+
+def _rounded_to_odd(b: llvm.IRBuilder, x: Any) -> Any:
+    """A double as a float that is rounded to fewer bits as the double itself would be: where it is
+    not exact its last bit is 1, so that it is no tie (Boldo and Melquiond, "Emulation of a FMA and
+    correctly rounded sums: proved algorithms using rounding to odd", 2008)."""
+    near = b.fptrunc(x, _FLOAT)
+    back = b.fpext(near, llvm.DoubleType())
+    bits = b.bitcast(near, _HALF_WORD)
+    one, zero = llvm.Constant(_HALF_WORD, 1), llvm.Constant(_HALF_WORD, 0)
+    size = b.module.declare_intrinsic(
+        "llvm.fabs", [x.type], llvm.FunctionType(x.type, [x.type])
+    )
+    beyond = b.fcmp_ordered(">", b.call(size, [back]), b.call(size, [x]))
+    even = b.icmp_unsigned("==", b.and_(bits, one), zero)
+    inexact = b.and_(b.fcmp_ordered("!=", back, x), even)
+    step = b.select(beyond, llvm.Constant(_HALF_WORD, -1), one)
+    return b.bitcast(b.add(bits, b.select(inexact, step, zero)), _FLOAT)
+
+
 def emit_cast(b: llvm.IRBuilder, source: types.Type, target: types.Type, x: Any) -> Any:
     """``x`` of type ``source`` as a ``target``, as NumPy's ``astype``."""
     if source == target:
         return x
+    if source == HALF:
+        return emit_cast(b, types.float32, target, x)
+    if target == HALF:
+        return _rounded_to_half(b, source, x)
     if target == BOOL:
         return emit_truth(b, source, x)
     if source in COMPLEX:

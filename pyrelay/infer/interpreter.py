@@ -28,7 +28,7 @@ from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, Function, If, Let, Loop, PyCall, Var
-from pyrelay.ir.op import OPS, Op, Promotion, RelationError
+from pyrelay.ir.op import OPS, Op, RelationError
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
@@ -349,8 +349,6 @@ class Interpreter:
         """
         record = OPS[op] if isinstance(op, str) else op
         atoms = [self.atom(o) if isinstance(o, VALUE_CLASSES) else o for o in operands]
-        if record.promotion is Promotion.FLOAT:
-            self._refuse_half(record, atoms)
         while True:
             try:
                 with dims.decided_by(self._decide_equal):
@@ -374,18 +372,6 @@ class Interpreter:
 
                     raise without_words(self, failure, ValueError) from None
                 raise failure from None
-
-    def _refuse_half(self, op: Op, operands: Sequence[Any]) -> None:
-        """Raise TypeMismatchError for what NumPy computes in float16: bools and 8-bit integers."""
-        given = [self.builder.atom(o).type for o in operands]
-        strong = [t for t in given if isinstance(t, TensorType) and not t.weak]
-        if strong and all(t.dtype.size == 1 for t in strong):
-            raise self.failure(
-                errors.TypeMismatchError,
-                f"{self.operation(op)} of {strong[0]} gives float16 in NumPy, which is not "
-                "supported",
-                hints=("choose the precision: x.astype(np.float32)",),
-            )
 
     def _decide_equal(self, left: Extent, right: Extent) -> bool:
         answer = self.program.guards.equal(left, right)

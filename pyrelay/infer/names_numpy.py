@@ -207,10 +207,7 @@ def np_round(
     x = strong(it, operand(it, a))
     dtype = it.tensor(x).dtype
     if dtype is types.bool_:
-        raise it.failure(
-            errors.TypeMismatchError,
-            "np.round of bools gives float16 in NumPy, which is not supported",
-        )
+        return stored(it, out, cast(it, x, types.f16))
     if dtype.kind in "iu" and digits >= 0:
         return stored(it, out, x)
     if not digits:

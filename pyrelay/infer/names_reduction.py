@@ -192,10 +192,18 @@ def mean(
     if target is None and it.tensor(x).dtype.kind not in "fc":
         target = types.f64
     x = cast(it, x, target)
+    if target is None and it.tensor(x).dtype is types.f16:  # as NumPy does, lest the sum overflow
+        found = _sum_over_count(it, cast(it, x, types.f32), axis, keepdims, where)
+        return stored(it, out, cast(it, found, types.f16))
+    return stored(it, out, cast(it, _sum_over_count(it, x, axis, keepdims, where), target))
+
+
+def _sum_over_count(
+    it: Interpreter, x: Any, axis: V.Value, keepdims: V.Value, where: V.Value
+) -> V.Value:
     total = reduction("sum")(it, x, axis, keepdims=keepdims, where=where)
     count = it.atom(_count(it, x, axis, where, keepdims))
-    divisor = it.builder.cast(count, it.tensor(total).dtype)
-    return stored(it, out, cast(it, it.call("divide", total, divisor), target))
+    return it.call("divide", total, it.builder.cast(count, it.tensor(total).dtype))
 
 
 @handles(np.var)
@@ -215,7 +223,7 @@ def var(
             hints=("leave dtype out, and convert the result",),
         )
     x = cast(it, x, target or (None if ty.dtype.kind in "fc" else types.f64))
-    centre = _mean(it, x, axis, keepdims=TRUE, where=where) if mean == V.NONE else mean
+    centre = _sum_over_count(it, x, axis, TRUE, where) if mean == V.NONE else mean
     centred = binary(it, "-", x, centre)
     if ty.dtype.kind == "c":
         squared = it.call("square", it.call("absolute", centred))
@@ -227,8 +235,6 @@ def var(
     divisor = it.builder.cast(it.atom(degrees), it.tensor(total).dtype)
     return stored(it, out, it.call("divide", total, divisor))
 
-
-_mean = mean
 
 
 @handles(np.std)

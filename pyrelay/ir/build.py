@@ -137,7 +137,7 @@ def _adjusted(
             # Each operand becomes floating first: i8 and u16 give f32, although i32 is their common
             # type.
             strong = [types.float_of(t.dtype) for t in operands if not t.weak]
-            return types.f64 if weak or types.f64 in strong else types.f32
+            return types.f64 if weak else max(strong, key=lambda dtype: dtype.size)
         case Promotion.DIVIDE if not weak and not dtype.is_float:
             return types.f64
         case Promotion.ARITHMETIC | Promotion.NUMBER | Promotion.DIVIDE if dtype.kind == "b":

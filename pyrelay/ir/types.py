@@ -47,10 +47,13 @@ def _dtype(name: str, numpy: str) -> DType:
 bool_ = _dtype("bool", "?")
 i8, i16, i32, i64 = (_dtype(f"i{8 * n}", f"i{n}") for n in (1, 2, 4, 8))
 u8, u16, u32, u64 = (_dtype(f"u{8 * n}", f"u{n}") for n in (1, 2, 4, 8))
-f32, f64 = _dtype("f32", "f4"), _dtype("f64", "f8")
+f16, f32, f64 = _dtype("f16", "f2"), _dtype("f32", "f4"), _dtype("f64", "f8")
 c64, c128 = _dtype("c64", "c8"), _dtype("c128", "c16")
 
-DTYPES = {d.name: d for d in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c64, c128)}
+DTYPES = {
+    d.name: d
+    for d in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, c64, c128)
+}
 _BY_NUMPY = {d.numpy: d for d in DTYPES.values()}
 _PYTHON_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 _PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
@@ -162,13 +165,10 @@ def promote(types: Iterable[TensorType]) -> tuple[DType, bool]:
 
 
 def float_of(dtype: DType) -> DType:
-    """The type in which tanh, exp, ... of `dtype` are computed.
-
-    NumPy's choice, except that bool and 8-bit integers give f32 where NumPy gives float16.
-    """
+    """The type of tanh, exp, ... of `dtype`: NumPy's choice."""
     if dtype.is_float:
         return dtype
-    return f32 if dtype.size <= 2 else f64
+    return {1: f16, 2: f32}.get(dtype.size, f64)
 
 
 def type_symbols(ty: Type) -> tuple[Symbol, ...]:

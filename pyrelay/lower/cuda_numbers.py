@@ -31,6 +31,8 @@ def literal(value: object, dtype: DType) -> str:
 
 
 def _float(value: float, kind: type) -> str:
+    if kind is np.float16:
+        return f"f16({bare(_float(value, np.float32))})"
     single = kind is np.float32
     with np.errstate(over="ignore"):
         short = str(np.float32(value)) if single else repr(float(value))

@@ -7,7 +7,7 @@ callable.
 A function's frame is a row of 64-bit slots. What a slot holds:
 
 * int64, and every smaller integer sign- or zero-extended; bool as 0 or 1;
-* float64 as its bits, float32 as its bits in the low half, the high half zero;
+* float64 as its bits, float32 and float16 as their bits in the low part, the rest zero;
 * complex64 as its 8 bytes in one slot, complex128 as two slots, real part first;
 * an array as the address of its first element: C-contiguous, extents are slots of their own.
 
@@ -74,7 +74,9 @@ class KernelAddress:
 Value = Slot | Immediate | Data | KernelAddress
 Operand = Value | AddressOf
 
-_FORMATS = {"bool": "q", "float32": "fxxxx", "float64": "d", "complex64": "ff"}
+_FORMATS = {
+    "bool": "q", "float16": "exxxxxx", "float32": "fxxxx", "float64": "d", "complex64": "ff",
+}  # fmt: skip
 
 
 def immediate(value: complex, dtype: str = "int64") -> Immediate:
@@ -133,7 +135,8 @@ or where the exact integer does not fit int64. `index` (an index, an extent) giv
 the front. `f64_to_i64` ignores its second operand. `pow.i64` raises on a negative exponent."""
 
 MEMORY = ("i8", "i16", "i32", "i64", "u8", "u16", "u32")
-"""Widths that `Load` and `Store` move; float32 moves as u32, float64 as i64, bool as u8."""
+"""Widths that `Load` and `Store` move: float16 as u16, float32 as u32, float64 as i64, bool as u8.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,4 +88,4 @@ def _float(value: float, kind: Any) -> ast.expr:
     if kind is np.float64:
         return number(float(value))
     short = float(str(np.float32(value)))  # the shortest decimal that rounds to it
-    return call(f32.name, number(short))
+    return call("f16" if kind is np.float16 else f32.name, number(short))

@@ -24,6 +24,8 @@ def decode(kind: str, words: Sequence[int]) -> Any:
         return struct.unpack("<d", raw)[0]
     if kind == "float32":
         return struct.unpack("<f", raw[:4])[0]
+    if kind == "float16":
+        return struct.unpack("<e", raw[:2])[0]
     if kind == "complex64":
         return complex(*struct.unpack("<ff", raw))
     if kind in ("bool", "bool_"):
@@ -45,6 +47,8 @@ def encode(kind: str, value: Any) -> list[int]:
         raw = struct.pack("<d", value)
     elif kind == "float32":
         raw = struct.pack("<fxxxx", value)
+    elif kind == "float16":
+        raw = struct.pack("<exxxxxx", value)
     elif kind == "complex64":
         raw = struct.pack("<ff", value.real, value.imag)
     else:

@@ -18,6 +18,20 @@ typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
 
+// A float of 16 bits, which is moved and cast; arithmetic is that of f32. What is converted with it
+// is rounded once, whole numbers after they have become f32, as in NumPy.
+__device__ u16 pyrelay_half_bits(f32 value);
+__device__ u16 pyrelay_half_bits(f64 value);
+__device__ f32 pyrelay_half_value(u16 bits);
+struct f16 {
+    u16 bits;
+    f16() = default;
+    __device__ explicit f16(f32 value) : bits(pyrelay_half_bits(value)) {}
+    __device__ explicit f16(f64 value) : bits(pyrelay_half_bits(value)) {}
+    template <class T> __device__ explicit f16(T value) : f16((f32)value) {}
+    __device__ operator f32() const { return pyrelay_half_value(bits); }
+};
+
 template <class T> __device__ T pyrelay_floor_divide(T a, T b) {
     if (b == 0) return 0;
     if (T(-1) < T(0) && b == T(-1)) return T(0ull - (u64)a);
@@ -208,6 +222,9 @@ template <class S> struct pyrelay_from_float<u64, S> {
 };
 template <class S> struct pyrelay_from_float<bool, S> {
     static __device__ bool to(S x) { return x != 0; }
+};
+template <class S> struct pyrelay_from_float<f16, S> {
+    static __device__ f16 to(S x) { return f16(x); }
 };
 template <class S> struct pyrelay_from_float<float, S> {
     static __device__ float to(S x) { return (float)x; }

@@ -172,7 +172,12 @@ def _slice(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         return call.args[0]
     update = scope.op(call.args[0], "slice_update")
     if update is not None and update.attrs == call.attrs:
-        return update.args[1]
+        written = update.args[1]
+        if _is_type(written, let):
+            return written
+        shape = let.outs[0].type.shape  # type: ignore[union-attr]
+        atom: Atom = b.call(OPS["broadcast_to"], written, shape=shape).atom
+        return atom
     return read_of_part(call, b, scope)
 
 

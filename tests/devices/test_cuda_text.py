@@ -196,3 +196,16 @@ def test_neighbouring_elements_are_loaded_and_stored_16_bytes_at_a_time(tmp_path
     for letters in ("v4.(f32|b32|u32)", "v2.(f64|b64|u64)"):
         assert len(re.findall(rf"ld\.global\.{letters}", made)) >= 2
         assert re.search(rf"st\.global\.{letters}", made)
+
+
+@needs_nvidia
+def test_floats_of_16_bits_are_converted_by_one_instruction(tmp_path: Path) -> None:
+    def halved(x: Any, y: Any, s: Any) -> Any:
+        return x * x + s, (x * y).sum(), x.astype(np.float64), y.astype(np.float16)
+
+    x, y = np.ones(50, np.float16), np.ones(50)
+    module = lowered(inferred(halved, (x, y, np.float16(2))).module, "fuse")
+    kernels = [text.source for text in plan_code(plan(module, TARGET)).texts]
+    made = assert_compiles(kernels, tmp_path)
+    for instruction in ("cvt.rn.f16.f32", "cvt.rn.f16.f64", "cvt.f32.f16"):
+        assert instruction in made

@@ -344,7 +344,7 @@ def f(n, x):
     "tuple_assignment": ("\ndef f(x):\n    t = (x, 1)\n    t[0] = x\n    return t\n", (X,)),
     "unpack_too_many": ("\ndef f(x):\n    a, b = x, x, x\n    return a\n", (X,)),
     "returned_function": ("\ndef f(x):\n    return lambda y: x + y\n", (X,)),
-    "unsupported_dtype": ("\ndef f(x):\n    return x.astype(np.float16)\n", (X,)),
+    "unsupported_dtype": ("\ndef f(x):\n    return x.astype(np.longdouble)\n", (X,)),
     "iteration_over_a_number": ("\ndef f(n):\n    for i in n:\n        pass\n    return 0\n", (3,)),
     "range_of_a_float": (
         "\ndef f(n):\n    for i in range(n / 2):\n        pass\n    return 0\n", (3,)

@@ -52,10 +52,8 @@ def test_loops_over_an_array_write_its_rows(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["return np.sqrt(u)", "return np.exp(m)"])
-def test_what_numpy_computes_in_float16_is_refused(body: str) -> None:
-    function, args = program(body)
-    with pytest.raises(pyrelay.TypeMismatchError, match=r"(?s)float16.*astype"):
-        pyrelay.jit(function)(*args)
+def test_functions_of_bools_and_bytes_are_float16(body: str) -> None:
+    check(body)
 
 
 def test_a_returned_real_part_is_a_view() -> None:

@@ -38,7 +38,7 @@ def _cases(names: str, kinds: str) -> list[Any]:
     return [pytest.param(n, c, id=f"{n}-{c}") for n in names.split() for c in kinds]
 
 
-_ALL = "?bhilBHILfdFD"
+_ALL = "?bhilBHILefdFD"
 _UNARY = (
     "positive negative absolute sign square sqrt cbrt reciprocal exp exp2 expm1 log log2 log10 "
     "log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh floor ceil "
@@ -56,13 +56,12 @@ _ORDERING = frozenset(
 
 
 def _numpy_result(name: str, *args: np.ndarray) -> Any:
-    """NumPy's result dtype, float16 counted as float32; None where NumPy has no loop."""
+    """NumPy's result dtype; None where NumPy has no loop."""
     try:
         with np.errstate(all="ignore"):
-            dtype = np.asarray(getattr(np, name)(*args)).dtype
+            return np.asarray(getattr(np, name)(*args)).dtype
     except TypeError:
         return None
-    return np.dtype("f4") if dtype == np.float16 else dtype
 
 
 def _our_result(name: str, *args: np.ndarray) -> Any:
