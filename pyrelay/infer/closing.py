@@ -25,6 +25,7 @@ from pyrelay.infer.grown_trees import grown_tree
 from pyrelay.infer.guards import ExtentGuard, Guards
 from pyrelay.infer.handling import settle
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.in_python.counting import Counts, Defaults
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.layout import content_children
@@ -99,7 +100,10 @@ class Close:
             if root in changed:
                 mutated[leaf] = self._result(it.content(root))
         for number, root in enumerate(attempt.containers):
-            if root in changed and (
+            if root in attempt.tabled:
+                if any(it.heap.contents[r] is not c for r, c in attempt.tabled[root].items()):
+                    changes.append(self._table_change(number, root))
+            elif root in changed and (
                 root in it.heap.written or not isinstance(it.heap.contents[root], V.Growing)
             ):
                 changes.append(self._change(number, root))
@@ -136,7 +140,16 @@ class Close:
         roots = [attempt.containers[c.number] for c in changes]
         names = [", ".join(repr(name) for _, name in t.fields) for t in trees]
         nodes = [(f"{n} of an object of the caller", None) for n in names]
-        return (*arrays, *((f"a {r.kind} of the caller", where.get(r)) for r in roots), *nodes)
+        containers = [
+            ("a dict of the caller", self._written_in(r)) if r in attempt.tabled
+            else (f"a {r.kind} of the caller", where.get(r)) for r in roots
+        ]
+        return (*arrays, *containers, *nodes)
+
+    def _written_in(self, root: V.Root) -> errors.Span | None:
+        """Where a dict that entered as a table was written."""
+        where = self.it.heap.written
+        return next((s for r in self.attempt.tabled[root] if (s := where.get(r))), None)
 
     def _assigned(self) -> Iterator[TreeChange]:
         """What is assigned to the fields of nodes that the caller has."""
@@ -168,6 +181,25 @@ class Close:
             parts = tuple(self._tree(v) for v in content.values())
             return ContainerChange(number, kind, tuple(content), parts)
         return ContainerChange(number, kind, (), tuple(self._tree(v) for v in content))
+
+    def _table_change(self, number: int, root: V.Root) -> ContainerChange:
+        """What a dict that entered as a table contains after the program."""
+        parts = self.it.content(root)
+        held = parts["held"].root
+        before = self.attempt.tabled[root][held]
+        if isinstance(before, V.Growing) and growing.inner_lists(before.template):
+            after = self.it.content(held)
+            if not isinstance(after, V.Growing) or after.slots is not before.slots:
+                raise NeedsApart  # a list in it may be another one
+        children = (self._items(parts[name].root) for name in ("names", "held", "alive"))
+        return ContainerChange(number, "table", (), tuple(children))
+
+    def _items(self, root: V.Root) -> ResultTree:
+        """What a list contains, as a list of its own."""
+        content = self.it.content(root)
+        if isinstance(content, V.Growing):
+            return grown_tree(self.it, content, self._result)
+        return NodeResult("list", None, (), tuple(map(self._tree, content)))
 
     def _tree(self, value: V.Value) -> ResultTree:
         it = self.it
@@ -309,7 +341,13 @@ class Close:
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:
             return ContainerResult(self.attempt.containers.index(root))
+        if cls in (Counts, Defaults):
+            entries = self.it.content(root)["entries"]
+            if entries.root in self.attempt.containers:
+                return ContainerResult(self.attempt.containers.index(entries.root))
         held = self.it.heap.contents[root]
+        if isinstance(held, V.Part) and any(held.owner in t for t in self.attempt.tabled.values()):
+            raise NeedsApart  # the caller's own list
         if isinstance(held, V.Part) and held.owner in self.attempt.slots:
             if self.it.content(held.owner).slots is not self.attempt.slots[held.owner]:
                 raise NeedsApart

@@ -17,6 +17,10 @@ from pyrelay.ir import types
 
 #: Lists of up to this length are a structure of their items: loops over them unroll.
 MOST_APART = 4
+#: The same where dicts of any length enter as tables, since a program gives them computed keys.
+MOST_APART_OPEN = 5
+#: Dicts of up to this length are a structure of their values.
+MOST_KEYS = 16
 #: The same of lists that a program reads from outside itself, which seldom change.
 MOST_APART_CAPTURED = 16
 #: The same where a program was refused with arrays: it may need to know the lengths.
@@ -100,6 +104,30 @@ def count_of(key: Key) -> int:
         case ("list", item):
             return 1 + count_of(item)
     return 1
+
+
+def columns_of_dict(entries: dict[Any, Any]) -> tuple[Key, list[np.ndarray[Any, Any]]] | None:
+    """The keys of the keys and values of a dict, and their leaves; None if some differ in kind."""
+    if not entries:
+        return (None, None), []
+    names = columns_of(list(entries), inner=True)
+    held = columns_of(list(entries.values())) if names is not None else None
+    if names is None or held is None:
+        return None
+    return (names[0], held[0]), [*names[1], *held[1]]
+
+
+def store_entries(container: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    """Give a caller's dict the entries it has after the program, lists in it their own items."""
+    kept = {}
+    for name, new in entries.items():
+        mine = container.get(name)
+        if type(mine) is list and type(new) is list:
+            mine[:] = new
+            new = mine
+        kept[name] = new
+    container.clear()
+    container.update(kept)
 
 
 def store(container: list[Any], items: list[Any]) -> None:

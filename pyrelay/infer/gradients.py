@@ -17,6 +17,7 @@ from pyrelay.infer import values as V
 from pyrelay.infer.building import table_of
 from pyrelay.infer.datatypes import gradient_schema
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.in_python.tables import Table
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.pools import schema_columns
 from pyrelay.ir.nodes import Atom
@@ -132,10 +133,25 @@ class Gradients:
         else:
             assert isinstance(value, V.Ref)
             inside = L.content_children(self.heap.contents[value.root])
+            if layout.cls is Table:  # the same keys, and gradients for values
+                names = layout.content.head[1]
+                parts = [
+                    self._of(p, v) if name == "held" else self._as_called(v)
+                    for name, p, v in zip(names, part.children, inside, strict=True)
+                ]
+                content = L.rebuild_content(layout.content.head, parts)
+                self._made[layout.key] = self.it.new_ref("object", content, Table)
+                return self._made[layout.key]
             content = L.rebuild_content(layout.content.head, self._of_all(part.children, inside))
             found = self.it.new_ref(layout.kind, content, layout.cls)
         self._made[layout.key] = found
         return found
+
+    def _as_called(self, value: V.Value) -> V.Value:
+        """A list that contains what it did when the function was called; a number unchanged."""
+        if not isinstance(value, V.Ref):
+            return value
+        return self.it.new_ref("list", self.heap.contents[value.root])
 
     def _of_grown(self, part: _Part, content: V.Growing) -> V.Growing:
         """As many gradients of items."""

@@ -153,6 +153,7 @@ def note_raise(it: Interpreter) -> None:
     memos = set(it.program.memos.values())
     own = [v.root for n, v in enumerate(it.program.objects)
            if isinstance(v, (V.ArrayRef, V.Ref)) and n not in memos]
+    own += it.program.entered
     written = any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
     it.program.raises_late |= written
     it.program.raises_again |= it.rolling > 0
@@ -168,7 +169,7 @@ def note_failures(it: Interpreter, mark: int) -> None:
         return
     again = it.captured is not None or it.rolling > 0
     written = any(r.kind != "array" and (r is o or r.may_alias(o))
-                  for r in it.heap.written for o in program.containers)
+                  for r in it.heap.written for o in (*program.containers, *program.entered))
     if not written and (program.fails_again or not again):
         return
     for let in it.builder.lets[mark:]:

@@ -57,9 +57,13 @@ def is_number(key: V.Value) -> bool:
 
 
 def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
-    """Note a dict or set of the program that a key is asked of which only the program knows."""
-    if isinstance(ref, V.Ref) and ref.root.made is not None and is_open(key):
+    """Note a dict or set that a key is asked of which only the program knows."""
+    if not isinstance(ref, V.Ref) or ref.root.kind not in ("dict", "set") or not is_open(key):
+        return
+    if ref.root.made is not None:
         it.program.open_keys.add(ref.root.made)
+    else:
+        it.program.opens = True
 
 
 def is_int(key: V.Value) -> bool:
@@ -74,22 +78,23 @@ def key_of(it: Interpreter, ref: V.Ref, key: V.Value, what: str) -> Any:
     Raises what `Interpreter.static` raises; StaticValueError at once for an argument of a recursive
     function, which would be one function for each key (`Program.keys_known`).
     """
-    if ref.root.made is not None and is_open(key):
-        it.program.open_keys.add(ref.root.made)
-        if not it.program.keys_known and _of_recursion(key):
-            it.program.keys_wanted = True
-            raise it.failure(
-                errors.StaticValueError, f"{what} must be known when the function is compiled"
-            )
+    note(ref, key, it)
+    wanted = ref.root.made is not None and is_open(key) and _of_recursion(key)
+    if wanted and not it.program.keys_known:
+        it.program.keys_wanted = True
+        raise it.failure(
+            errors.StaticValueError, f"{what} must be known when the function is compiled"
+        )
     return it.static(key, what)
 
 
 def stored_key(it: Interpreter, ref: V.Ref, key: V.Value) -> Any:
     """The key of `d[key] = value`; raises what `key_of` raises.
 
-    Of a dict that the program did not make it cannot be an argument of a recursive function: what
-    is compiled knows the keys of such a dict.
+    Of a dict that the program did not make, and whose keys are known, it cannot be an argument of a
+    recursive function. (The keys of one that enters as a table are not: `Program.opens`.)
     """
+    note(ref, key, it)
     if ref.root.made is None and not it.program.keys_known and is_open(key) and (
         _of_recursion(key)
     ):

@@ -354,9 +354,12 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         (container[:],) = parts
     elif kind == "lists":
         columns.store(container, parts[0])
+    elif kind == "table":
+        entries = zip(*parts, strict=True)
+        columns.store_entries(container, {k: v for k, v, there in entries if there})
     elif kind == "dict":
         container.clear()
-        container.update(zip(names, parts, strict=True))
+        dict.update(container, zip(names, parts, strict=True))
     elif is_generator(container):
         from pyrelay.infer import random_state
 

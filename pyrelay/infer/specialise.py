@@ -8,6 +8,7 @@ results become the Python result, which arguments it writes, and the guards it r
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -29,6 +30,7 @@ from pyrelay.infer.datatypes import EVERYWHERE, Array, Child, Families, Number, 
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.handling import with_raised
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.in_python import counting, tables
 from pyrelay.infer.interpreter import Interpreter, Program
 from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.pools import schema_columns
@@ -79,6 +81,8 @@ class Attempt:
     containers: list[V.Root] = field(default_factory=list)
     #: of lists that entered as arrays: what tells whether their items moved
     slots: dict[V.Root, Any] = field(default_factory=dict)
+    #: of dicts that entered as tables: what the lists that they are made of contained
+    tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     entered: _Entered = field(default_factory=lambda: _Entered())
     checks_shapes: bool = False
     lends: bool = False  # see Program
@@ -130,6 +134,7 @@ class Attempt:
         finally:
             self.checks_shapes, self.lent = program.checks_shapes, program.lent
             self.keys_wanted = program.keys_wanted
+            self.entered.open |= program.opens
 
     def _run(
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -282,6 +287,10 @@ class Attempt:
                 return self._nodes(it, number, leaves)
             case ("grown", item):
                 return self._grown(it, item, leaves)
+            case ("table", names, held):
+                return self._table(it, names, held, leaves)
+            case ("subclass", cls, factory, entries):
+                return self._subclass(it, cls, factory.value, entries, leaves)
         return self._container(it, key, leaves)
 
     def _number(self, key: Key, leaf: int) -> V.Value:
@@ -329,6 +338,46 @@ class Attempt:
         it.heap.new(root, self._param(ty, leaf))
         self.roots[leaf] = root
         return V.ArrayRef(root, (), ty)
+
+    def _table(
+        self, it: Interpreter, names: Key | None, held: Key | None, leaves: Iterator[int]
+    ) -> V.Value:
+        """A dict that entered as arrays of its keys and values."""
+        lists = [self._rows(it, item, leaves) for item in (names, held)]
+        value = calls.call(it, V.Known(tables.entered), lists, {})
+        assert isinstance(value, V.Ref)
+        self.objects.append(value)
+        self.containers.append(value.root)
+        self.entered.dicts = True
+        content = it.heap.contents[value.root]
+        parts = [content[name].root for name in ("names", "held", "alive", "slots")]
+        it.program.entered.extend(parts)
+        self.tabled[value.root] = {r: it.heap.contents[r] for r in parts[:3]}
+        return value
+
+    def _subclass(
+        self, it: Interpreter, cls: type, factory: Any, entries: Key, leaves: Iterator[int]
+    ) -> V.Value:
+        """A Counter or a defaultdict, with the dict of its entries."""
+        number = len(self.objects)
+        inside = self._build(it, entries, leaves)
+        made = counting.Counts if cls is Counter else counting.Defaults
+        first = V.Tuple(()) if cls is Counter else V.Known(factory)
+        value = self.objects[number] = calls.call(it, V.Known(made), (first, inside), {})
+        return value
+
+    def _rows(self, it: Interpreter, item: Key | None, leaves: Iterator[int]) -> V.Ref:
+        """The list of a column of a dict."""
+        if item is None:
+            return it.new_ref("list", ())
+        own = [next(leaves) for _ in range(columns.count_of(item))]
+        waiting = iter(own)
+        extents = [
+            self._extent(own[-1], axis) for axis in range(1 + columns.holds_lists(item))
+        ]
+        return it.new_ref("list", column_content.content(
+            item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
+        ))
 
     def _grown(self, it: Interpreter, item: Key, leaves: Iterator[int]) -> V.Value:
         """A list that entered as arrays."""
@@ -378,6 +427,8 @@ class _Entered:
 
     lengths: list[int] = field(default_factory=list)
     trees: bool = False
+    dicts: bool = False  # whether any dict entered as a table
+    open: bool = False  # whether a dict that did not is given keys that only the program knows
 
 
 class _NeedsWrites(Exception):
@@ -445,6 +496,13 @@ def specialise(
         return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
     except errors.PyrelayError as error:
         failure, may_differ = error, True
+    if made is None and entered.open:
+        try:
+            return _specialised(callee, args, keywords, parse, columns.MOST_APART_OPEN, entered)[0]
+        except NeedsApart:
+            pass
+        except errors.PyrelayError:
+            pass
     if may_differ and any(n <= columns.MOST_APART_NEEDED for n in entered.lengths):
         try:
             return _specialised(
@@ -454,7 +512,7 @@ def specialise(
             return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
         except errors.PyrelayError:
             pass
-    if made is None and entered.trees:
+    if made is None and (entered.trees or entered.dicts):
         try:
             return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
         except errors.PyrelayError:

@@ -11,6 +11,7 @@ lie in follow when everything is flattened (`finish`).
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -62,6 +63,7 @@ class Flattened:
     open: list[type] = field(default_factory=list)  # classes of the objects that lead here
     apart: int = columns.MOST_APART  # lists up to this length are structures of their items
     families: Families = EVERYWHERE  # the data types that objects may be nodes of
+    tables: bool = False  # dicts of any length enter as tables
     inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
     on_device: bool = False  # whether any leaf is an array in the memory of a GPU
 
@@ -94,6 +96,7 @@ def flatten(
     before = mark(into)
     asked = into.apart
     while True:
+        into.tables = asked == columns.MOST_APART_OPEN
         try:
             if captured:
                 into.apart = max(into.apart, columns.MOST_APART_CAPTURED)
@@ -339,9 +342,11 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
             return _grown(value, found, into, name)
     if isinstance(value, list):
         return ("list", *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
+    if type(value) in (Counter, defaultdict):
+        factory = getattr(value, "default_factory", None)
+        return ("subclass", type(value), Identity(factory), _dict(value, into, name))
     if isinstance(value, dict):
-        keys = tuple(value)
-        return ("dict", keys, *(_flatten(v, into, f"{name}[{k!r}]") for k, v in value.items()))
+        return _dict(value, into, name)
     fields = fields_of(value)
     with _inside(type(value), into):
         return ("record", type(value), tuple(fields), *(
@@ -353,13 +358,40 @@ def _grown(value: list[Any], found: columns.Found, into: Flattened, name: str) -
     """The key of a list that enters as arrays, which become leaves."""
     key, arrays = found
     if columns.holds_lists(key):
-        ids = dict.fromkeys(map(id, value), len(into.leaves))
-        if not (ids.keys().isdisjoint(into.seen) and ids.keys().isdisjoint(into.inner)):
-            raise _Shared
-        into.inner.update(ids)
+        _enter_inner(value, into)
     into.leaves += arrays
     into.names += [name] * len(arrays)
     return ("grown", key)
+
+
+def _dict(value: dict[Any, Any], into: Flattened, name: str) -> Key:
+    """The key of a dict: of its keys, or, if these are many of one kind, of a table."""
+    if into.tables or len(value) > max(into.apart, columns.MOST_KEYS):
+        entries = columns.columns_of_dict(value)
+        if entries is not None:
+            return _table(value, entries, into, name)
+    keys = tuple(value)
+    return ("dict", keys, *(_flatten(v, into, f"{name}[{k!r}]") for k, v in value.items()))
+
+
+def _table(
+    value: dict[Any, Any], found: columns.Found, into: Flattened, name: str
+) -> Key:
+    """The key of a dict that enters as arrays of its keys and values, which become leaves."""
+    (names, held), arrays = found
+    if held is not None and columns.holds_lists(held):
+        _enter_inner(value.values(), into)
+    into.leaves += arrays
+    into.names += [name] * len(arrays)
+    return ("table", names, held)
+
+
+def _enter_inner(lists: Iterable[Any], into: Flattened) -> None:
+    """Note the lists in a container that enters as arrays. Raises _Shared if one is met again."""
+    ids = dict.fromkeys(map(id, lists), len(into.leaves))
+    if not (ids.keys().isdisjoint(into.seen) and ids.keys().isdisjoint(into.inner)):
+        raise _Shared
+    into.inner.update(ids)
 
 
 @contextmanager

@@ -358,7 +358,7 @@ def f(n, memo):
     memo[n] = n if n < 2 else f(n - 1, memo) + f(n - 2, memo)
     return memo[n]
 """,
-        (90, {}),
+        (90, {"calls": 0}),
     ),
     "match_misses_a_class": (
         TREE + """

@@ -143,3 +143,35 @@ def test_a_list_that_is_read_from_outside_may_grow():
     NUMBERS.append(1.0)
     assert from_outside(20) == 22.0
     assert from_outside.cache_info().compilations == 1
+
+
+def counted_into(keys, counts):
+    for k in keys:
+        counts[int(k)] = counts.get(int(k), 0) + 1
+    return len(counts)
+
+
+def test_a_dict_with_other_keys_compiles_nothing_once_it_is_a_table():
+    f = pyrelay.jit(counted_into)
+    counts: dict[int, int] = {}
+    assert f(np.arange(20), counts) == 20
+    assert f(np.arange(5, 30), counts) == 30
+    made = f._compilations
+    assert f(np.arange(10, 50), counts) == 50
+    assert f._compilations == made
+    assert counts == {k: (k < 20) + (5 <= k < 30) + (k >= 10) for k in range(50)}
+    assert list(counts) == list(range(50))
+
+
+def test_lists_in_a_dict_that_is_a_table_stay_the_callers():
+    @pyrelay.jit
+    def appended(groups, n):
+        for i in range(n):
+            groups[i].append(i)
+        return len(groups)
+
+    groups = {i: [i] for i in range(20)}
+    mine = groups[2]
+    assert appended(groups, 3) == 20
+    assert mine is groups[2]
+    assert mine == [2, 2]

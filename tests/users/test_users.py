@@ -29,6 +29,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     grids,
     idioms,
     kinds,
+    keyed,
     learning,
     library,
     list_arguments,

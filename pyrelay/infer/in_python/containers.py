@@ -137,6 +137,18 @@ def _set(*parts: Any) -> set[Any]:
     return set(_pairs(*parts))
 
 
+def _keys(*parts: Any) -> Any:
+    return _pairs(*parts).keys()
+
+
+def _values(*parts: Any) -> Any:
+    return _pairs(*parts).values()
+
+
+def _items(*parts: Any) -> Any:
+    return _pairs(*parts).items()
+
+
 def _table_of(view: Any) -> tuple[Any, ...]:
     return (view.of.names, view.of.held, view.of.alive)
 
@@ -148,8 +160,8 @@ standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] 
     Defaults: (defaultdict, defaultdict, lambda x: (x.default_factory, x.entries)),
     Counts: (Counter, Counter, lambda x: (x.entries,)),
     Members: (set, _set, lambda x: (x.table.names, x.table.held, x.table.alive)),
-    Keys: (type({}.keys()), lambda *parts: _pairs(*parts).keys(), _table_of),
-    Values: (type({}.values()), lambda *parts: _pairs(*parts).values(), _table_of),
-    Pairs: (type({}.items()), lambda *parts: _pairs(*parts).items(), _table_of),
+    Keys: (type({}.keys()), _keys, _table_of),
+    Values: (type({}.values()), _values, _table_of),
+    Pairs: (type({}.items()), _items, _table_of),
     Poly1d: (np.poly1d, np.poly1d, lambda x: (x.given,)),
 }

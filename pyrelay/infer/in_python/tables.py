@@ -200,6 +200,24 @@ class Table:
     __hash__ = None  # type: ignore[assignment]
 
 
+def entered(names: list[Any], held: list[Any]) -> Table:
+    """The dict of the caller's with these keys and values, each key once."""
+    made = Table()
+    made.names, made.held = names, held
+    made.alive = [True] * len(names)
+    made.size = len(names)
+    made.slots = [-1] * 8
+    while len(made.slots) < 2 * len(names) + 2:
+        made.slots.extend([-1] * len(made.slots))
+    last = len(made.slots) - 1
+    for place in range(len(names)):
+        at = hash_of(names[place]) & last
+        while made.slots[at] >= 0:
+            at = (at + 1) & last
+        made.slots[at] = place
+    return made
+
+
 def from_keys(iterable: Any, value: Any) -> Table:
     """dict.fromkeys(iterable, value)."""
     made = Table()
