@@ -198,7 +198,7 @@ class Close:
         """What a list contains, as a list of its own."""
         content = self.it.content(root)
         if isinstance(content, V.Growing):
-            return grown_tree(self.it, content, self._result)
+            return grown_tree(self.it, content, self._result, self._pool)
         return NodeResult("list", None, (), tuple(map(self._tree, content)))
 
     def _tree(self, value: V.Value) -> ResultTree:
