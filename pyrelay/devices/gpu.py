@@ -109,6 +109,10 @@ class GpuExecutable:
             return run.call(arguments)
         except Mismatched:
             return MISMATCH
+        except BaseException:
+            # Kernels that were stopped, by Ctrl-C say, may have left anything in the record.
+            run.scratch.used_up = True
+            raise
         finally:
             run.end()
 

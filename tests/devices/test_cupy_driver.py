@@ -287,6 +287,22 @@ def test_an_error_of_the_device_is_raised_where_the_host_waits(machine: Machine)
 
 
 @needs_compiler
+def test_the_record_of_a_call_that_was_stopped_is_not_used_again(machine: Machine) -> None:
+    pick = pyrelay.jit(lambda x, i: x[i] * 2.0, device="cuda")
+    assert pick(np.ones(4), np.array([2])).tolist() == [2.0]
+
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    query = machine.cupy.cuda.runtime.streamQuery
+    machine.cupy.cuda.runtime.streamQuery = lambda stream: interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        pick(np.ones(4), np.array([7]))  # leaves an error in the record
+    machine.cupy.cuda.runtime.streamQuery = query
+    assert pick(np.ones(4), np.array([2])).tolist() == [2.0]
+
+
+@needs_compiler
 def test_machine_code_is_kept_on_disk_for_other_processes(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

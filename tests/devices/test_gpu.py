@@ -240,3 +240,22 @@ def test_arrays_that_do_not_begin_at_whole_packs() -> None:
         np.testing.assert_array_equal(function(x, y).get(), (x * 2 + y).get())
     gaps = flat[::2]
     np.testing.assert_array_equal(function(gaps, gaps).get(), (gaps * 3).get())
+
+
+def test_float16_is_stored_in_16_bits_and_rounded_after_each_op() -> None:
+    import cupy
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=1003).astype(np.float16) for _ in range(2))
+    found = pyrelay.jit(lambda x, y: (x * y + x / y - x, x.sum(), x.mean(), x[::-1] * 2))(
+        cupy.asarray(x), cupy.asarray(y)
+    )
+    assert all(each.dtype == np.float16 for each in found)
+    np.testing.assert_array_equal(found[0].get(), x * y + x / y - x)
+    np.testing.assert_allclose(float(found[1]), x.astype(float).sum(), rtol=2e-3)
+    np.testing.assert_allclose(float(found[2]), x.astype(float).mean(), rtol=2e-3)
+    np.testing.assert_array_equal(found[3].get(), x[::-1] * 2)
+    matrix = x[:960].reshape(30, 32)
+    product = pyrelay.jit(lambda a: a @ a.T)(cupy.asarray(matrix))
+    exact = matrix.astype(float) @ matrix.T.astype(float)
+    np.testing.assert_allclose(product.get(), exact, rtol=2e-3, atol=2e-2)
