@@ -9,10 +9,11 @@ sums, differences and multiples lies between its values at both ends, as long as
 to it leaves 64 bits there. So does what is made of a remainder by a constant, or of a variable that
 each round sets to one, as in a linear congruence: its ends are 0 and the greatest remainder. And so
 does what compares it with something that the loop does not change: index checks, overflow checks,
-and whether an index counts from the end (Gupta, "Optimizing array bound checks using flow
-analysis", LOPLAS 2, 1993; Wuerthinger, Wimmer and Moessenboeck, "Array bounds check elimination for
-the Java HotSpot client compiler", PPPJ 2007). A `while` loop over such a counter becomes a counted
-loop, which can be vectorised.
+and whether an index counts from the end. In a branch that compares the loop's index the ends are
+those of the rounds that take it (Gupta, "Optimizing array bound checks using flow analysis", LOPLAS
+2, 1993; Wuerthinger, Wimmer and Moessenboeck, "Array bounds check elimination for the Java HotSpot
+client compiler", PPPJ 2007). A `while` loop over such a counter becomes a counted loop, which can
+be vectorised.
 """
 
 from __future__ import annotations
@@ -47,6 +48,14 @@ from pyrelay.lower.loop_front import EITHER, ORDER, OVERFLOWS, SUMS, Front
 from pyrelay.records import dataclass
 
 _ZERO = Literal(0, i64)
+_SWAPPED = {
+    "less": "greater", "less_equal": "greater_equal", "greater": "less",
+    "greater_equal": "less_equal",
+}  # fmt: skip
+_NEGATED = {
+    "less": "greater_equal", "less_equal": "greater", "greater": "less_equal",
+    "greater_equal": "less",
+}  # fmt: skip
 _SHORTEST = 8  # rounds that pay for the test in front
 _LARGEST_BODY = 200  # statements of a loop that may stand twice
 
@@ -80,6 +89,8 @@ def _versioned(loop: For | While) -> list[Statement]:
     return [loop] if not version.pays() else version.written()
 
 
+#: Conditions, and whether they hold, of the branches around a statement.
+_Guards: TypeAlias = tuple[tuple[Local, bool], ...]
 #: An integer that a loop steps: computes its values in the first and the last round.
 _Source: TypeAlias = Callable[[Front], tuple[Operand, Operand]]
 
@@ -114,6 +125,17 @@ class _Version:
         for compute in self.makers.values():
             self._look_at(compute)
         self.false = self._settled()
+        self.guards = dict(self._guarded(loop.body, ()))
+
+    def _guarded(self, body: Body, guards: _Guards) -> Iterator[tuple[Statement, _Guards]]:
+        """The statements of a body, each with the branches in which it stands."""
+        for statement in body:
+            yield statement, guards
+            if isinstance(statement, If) and isinstance(statement.cond, Local):
+                yield from self._guarded(statement.then, (*guards, (statement.cond, True)))
+                yield from self._guarded(statement.orelse, (*guards, (statement.cond, False)))
+            elif isinstance(statement, If):
+                yield from self._guarded((*statement.then, *statement.orelse), guards)
 
     def _choices(self, flat: Sequence[Statement]) -> Iterator[tuple[Local, tuple[Operand, ...]]]:
         """Variables that both arms of one branch set and nothing else in the loop does."""
@@ -355,19 +377,19 @@ class _Version:
                     found[local] = both
         return found
 
-    def _wanted(self) -> list[Local]:
-        """The settled conditions whose falsehood makes the loop simpler."""
-        wanted: dict[Local, None] = {}
+    def _wanted(self) -> dict[Local, set[_Guards]]:
+        """The settled conditions whose falsehood makes the loop simpler, and where it does."""
+        wanted: dict[Local, set[_Guards]] = {}
         for statement in self.flat:
             match statement:
                 case Fail(cond=Local() as cond) if cond in self.false:
-                    wanted[cond] = None
+                    wanted.setdefault(cond, set()).add(self.guards[statement])
                 case Compute(primitive="where", args=(Local() as cond, a, b)):
                     # An index that may count from the end: where(k < 0, k + n, k).
                     maker = self.makers.get(a) if isinstance(a, Local) else None
                     if cond in self.false and maker is not None and b in maker.args:
-                        wanted[cond] = None
-        return list(wanted)
+                        wanted.setdefault(cond, set()).add(self.guards[statement])
+        return wanted
 
     def pays(self) -> bool:
         """Whether a second version has fewer checks."""
@@ -378,18 +400,57 @@ class _Version:
     def written(self) -> list[Statement]:
         """The test in front, and both versions."""
         wanted, front = self._wanted(), Front()
-        needed = {compute for cond in wanted for compute in self.false[cond].chain}
-        used = {self.false[cond].source for cond in wanted}
-        ends = {local: source(front) for local, source in self.sources.items() if local in used}
-        for end in (0, 1):
-            values: dict[Operand, Operand] = {local: pair[end] for local, pair in ends.items()}
-            for compute in self.makers.values():
-                if compute in needed:
-                    args = [values.get(a, a) for a in compute.args]
-                    values[compute.out] = self._exactly(compute.primitive, args, front)
-            for cond in wanted:
-                front.doubt(values[cond])
+        for cond, places in wanted.items():
+            known = self.false[cond]
+            for guards in places:
+                for end in self._ends(known.source, guards, front):
+                    values: dict[Operand, Operand] = {} if known.source is None else {
+                        known.source: end
+                    }
+                    for compute in known.chain:
+                        args = [values.get(a, a) for a in compute.args]
+                        values[compute.out] = self._exactly(compute.primitive, args, front)
+                    front.doubt(values[cond])
         return front.choice(self.loop, self._fast(set(wanted), front))
+
+    def _ends(
+        self, source: Local | None, guards: _Guards, front: Front
+    ) -> tuple[Operand, Operand]:
+        """The least and the greatest value of a source where these branches are taken."""
+        if source is None:
+            return _ZERO, _ZERO
+        low, high = self.sources[source](front)
+        if not isinstance(self.loop, For) or source is not self.loop.index:
+            return low, high
+        one, narrower = Literal(1, i64), False
+        for cond, truth in guards:
+            found = self._bound(cond, truth, source)
+            if found is None:
+                continue
+            name, bound = found
+            narrower = True
+            if name == "greater":
+                bound = front.exact("add", bound, one)
+            elif name == "less":
+                bound = front.exact("subtract", bound, one)
+            if name in ("greater", "greater_equal"):
+                low = front.put("maximum", low, bound)
+            else:
+                high = front.put("minimum", high, bound)
+        # Where nothing is left between them the branch is never taken.
+        return low, front.put("maximum", low, high) if narrower else high
+
+    def _bound(self, cond: Local, truth: bool, source: Local) -> tuple[str, Operand] | None:
+        """How a condition compares a source with what is the same in every round."""
+        maker = self.makers.get(cond)
+        if maker is None or maker.primitive not in ORDER:
+            return None
+        name, (a, b) = maker.primitive, maker.args
+        if b is source:
+            a, b, name = b, a, _SWAPPED[name]
+        if a is not source or b.dtype != i64 or not self._is_fixed(b):
+            return None
+        return name if truth else _NEGATED[name], b
 
     @staticmethod
     def _exactly(name: str, args: Sequence[Operand], front: Front) -> Operand:

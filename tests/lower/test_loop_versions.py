@@ -59,6 +59,23 @@ def test_a_check_of_a_linear_index_leaves_one_version() -> None:
     assert all(isinstance(s, Compute) for s in front)
 
 
+def test_a_check_in_a_branch_is_asked_at_the_ends_of_its_rounds() -> None:
+    size, least, index, place, taken = (
+        Local(i64), Local(i64), Local(i64), Local(i64), Local(bool_)
+    )  # fmt: skip
+    below = Local(bool_)
+    inner = (
+        Compute(place, "subtract", (index, least)), Compute(below, "less", (place, number(0))),
+        Fail(below, 0), *store_at(place, size),
+    )  # fmt: skip
+    body = (Compute(taken, "less_equal", (least, index)), If(taken, inner))
+    *front, choice = with_versions((For(index, number(0), size, body, program=True),))
+    assert isinstance(choice, If)
+    assert checks(choice.orelse) == 0
+    starts = [s for s in front if isinstance(s, Compute) and s.primitive == "maximum"]
+    assert starts[0].args[1] is least
+
+
 def test_a_check_of_something_loaded_stays() -> None:
     size, index, place = Local(i64), Local(i64), Local(i64)
     # Bound outside of the straight arithmetic that is followed.
@@ -158,6 +175,28 @@ def large(x: Any, n: int, k: int) -> Any:
     return total
 
 
+def behind(x: Any, n: int, k: int) -> Any:
+    """Indices that are inside where a branch is taken, and would be outside elsewhere."""
+    for i in range(n):
+        if k <= i:
+            x[i % 12] += x[i - k]
+        elif i < k - 2:
+            x[k - 3 - i] += 1.0
+        if not i > 2 * k and i >= 3:
+            x[2 * k - i] *= 0.5
+    return x
+
+
+def at_most(x: Any, n: int, k: int) -> Any:
+    for i in range(n):
+        if i < k:
+            if i >= 1:
+                x[k - i] += x[i - 1]
+        else:
+            x[i - k] -= x[11 - i]
+    return x
+
+
 ARGUMENTS = [(6, 0), (6, 1), (6, 2), (6, -1), (9, 1), (0, 1), (12, 3), (3, -20), (20, 4)]
 
 
@@ -174,7 +213,8 @@ def listed(results: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(
     "f",
-    [shifted, packed, taken_in_turn, descending, product_of_indices, stopped, large],
+    [shifted, packed, taken_in_turn, descending, product_of_indices, stopped, large, behind,
+     at_most],
     ids=lambda f: f.__name__,
 )
 def test_both_versions_do_what_python_does(f: Callable[..., Any]) -> None:
