@@ -6,6 +6,7 @@ many taps as three by three the weights stay in registers while rows pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir as llvm
@@ -18,16 +19,32 @@ HELD = 9
 """Taps whose weights stay in registers."""
 
 
-def _every_second(lanes: int, block: int) -> tuple[Any, Any]:
-    """Shuffles: of every second element of two vectors, in 16 bytes of them at a time, since CPUs
-    take longer to exchange between those; and of what that gives, in order."""
-    taken: list[int] = []
-    for first in range(0, lanes, block):
-        for start in (first, lanes + first):
-            taken += range(start, start + block, 2)
-    order = sorted(range(lanes), key=lambda lane: taken[lane])
-    kind = llvm.VectorType(llvm.IntType(32), lanes)
-    return llvm.Constant(kind, taken), llvm.Constant(kind, order)
+def every_second(code: Code, x: Any, y: Any) -> Any:
+    """Every second element of two vectors, but 16 bytes of ``x``, of ``y``, of ``x``, ...: CPUs
+    take longer to exchange elements between those. ``in_order`` ends what this begins."""
+    return code.b.shuffle_vector(x, y, _numbers(code, _taken(code)))
+
+
+def in_order(code: Code, x: Any, count: int) -> Any:
+    """The elements of a vector in order, to which ``every_second`` has reduced ``count``."""
+    taken, lanes = _taken(code), code.shape.lanes
+    vectors = [list(range(v * lanes, v * lanes + lanes)) for v in range(count)]
+    while len(vectors) > 1:
+        both = [left + right for left, right in zip(vectors[::2], vectors[1::2], strict=True)]
+        vectors = [[each[place] for place in taken] for each in both]
+    (numbers,) = vectors
+    order = sorted(range(lanes), key=numbers.__getitem__)
+    return code.b.shuffle_vector(x, x, _numbers(code, order))
+
+
+def _taken(code: Code) -> list[int]:
+    lanes, block = code.shape.lanes, 16 // (4 if code.shape.element == llvm.FloatType() else 8)
+    starts = [start for first in range(0, lanes, block) for start in (first, lanes + first)]
+    return [place for start in starts for place in range(start, start + block, 2)]
+
+
+def _numbers(code: Code, numbers: Sequence[int]) -> Any:
+    return llvm.Constant(llvm.VectorType(llvm.IntType(32), code.shape.lanes), list(numbers))
 
 
 class LineSums:
@@ -70,7 +87,6 @@ class LineSums:
             offset = b.load(b.gep(table, [number], source_etype=WORD), typ=WORD)
             lines.append(code.at(base, offset))
         zero = llvm.Constant(code.shape.vector, None)
-        taken, order = _every_second(lanes, 16 // self.size)
 
         def total(index: Word) -> Any:
             found = zero
@@ -79,9 +95,9 @@ class LineSums:
                 value = code.load(place)
                 if stride == 2:
                     after = code.load(code.at(place, code.word(lanes)))
-                    value = b.shuffle_vector(value, after, taken)
+                    value = every_second(code, value, after)
                 found = code.fma(weight, value, found)
-            return b.shuffle_vector(found, zero, order) if stride == 2 else found
+            return in_order(code, found, 2) if stride == 2 else found
 
         end = self.m * self.c_row
         with over(f, 0, self.m, 1) as i:

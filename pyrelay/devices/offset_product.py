@@ -51,7 +51,7 @@ from llvmlite import ir as llvm
 from numba.core import types
 
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
-from pyrelay.devices.line_sums import LineSums
+from pyrelay.devices.line_sums import LineSums, every_second, in_order
 from pyrelay.devices.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape
 
@@ -251,12 +251,11 @@ class _Copy(ABC):
         for step, mask in parts:
             place = code.at(source, step)
             found.append(code.load(place) if mask is None else code.load_masked(place, mask))
-        kind = llvm.VectorType(llvm.IntType(32), self.lanes)
-        even = llvm.Constant(kind, [2 * lane for lane in range(self.lanes)])
+        count = len(found)
         while len(found) > 1:
             pairs = zip(found[::2], found[1::2], strict=True)
-            found = [code.b.shuffle_vector(*pair, even) for pair in pairs]
-        return found[0]
+            found = [every_second(code, *pair) for pair in pairs]
+        return in_order(code, found[0], count) if count > 1 else found[0]
 
     @abstractmethod
     def _far(self) -> None:
