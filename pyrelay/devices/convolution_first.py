@@ -8,6 +8,7 @@ tap of a row are those of row ``q`` for it and the next one (Cho and Brand, *MEC
 Convolution*, 2017). So a block of positions copies as many lines as a row has taps, not as many as
 all taps, and a product reads them at offsets (``offset_product``). With a stride, every phase of
 the rows has lines of its own. Where rows are too long for that to pay, each tap has its line.
+Blocks whose taps reach beyond them about as far as they go are copied several at a time.
 
 With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``).
 
@@ -26,6 +27,7 @@ from pyrelay.ir.types import DType
 PIXELS = 240
 OUTPUTS = 16  # of a unit of work; units of the same positions are done together
 _DEPTH = 160  # values of k at a time
+_MORE = 3  # blocks of positions that are done with the one before
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
 _NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
@@ -68,6 +70,14 @@ def kernel(block, begin, end):
             store_ordered_i64(finishing, 5 + k, param_i64(block, 28 + k))
 {single}
 {winograd}
+    # Blocks of positions that follow each other share the rows that the taps reach beyond them.
+    together = 0
+    reaching = shifts * 2 > share and phases * (share + shifts) < taps0 * share
+    if reaching and groups == 1 and taps > 0 and taps <= {taps_most}:
+        at_once = {depth} // taps if {depth} // taps < channels else channels
+        at_once = 1 if at_once < 1 else at_once
+        room = {scratch} // (phases * variants * at_once) - shifts - 32 - 2 * out2
+        together = room // share - 1 if room // share - 1 < {more} else {more}
     while unit < end:
         column_block, rest = unit % column_blocks, unit // column_blocks
         last = column_block + end - unit
@@ -78,7 +88,15 @@ def kernel(block, begin, end):
         o_count = o_end - o0
         group, place = rest % groups, rest // groups
         entry, p0 = place // blocks, place % blocks * share
-        p_count = pixels - p0 if pixels - p0 < share else share
+        p_count = share
+        if together > 0 and last - column_block == column_blocks:
+            more = pixels // share - 1 - place % blocks
+            more = (end - unit) // column_blocks if (end - unit) // column_blocks < more else more
+            more = together if together < more else more
+            if more > 0:
+                p_count += more * share
+                unit += more * column_blocks
+        p_count = pixels - p0 if pixels - p0 < p_count else p_count
         if p_count < 1:
             continue
         first_q2, q_rest = p0 % out2, p0 // out2
@@ -299,5 +317,5 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
-        finishing=5 + FINISHING_OPERANDS,
+        finishing=5 + FINISHING_OPERANDS, more=_MORE,
     ))  # fmt: skip

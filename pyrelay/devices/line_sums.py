@@ -26,7 +26,8 @@ def every_second(code: Code, x: Any, y: Any) -> Any:
 
 
 def in_order(code: Code, x: Any, count: int) -> Any:
-    """The elements of a vector in order, to which ``every_second`` has reduced ``count``."""
+    """The elements of a vector in order, to which ``every_second`` has reduced ``count``, so many
+    elements of which are no more than 16 bytes."""
     taken, lanes = _taken(code), code.shape.lanes
     vectors = [list(range(v * lanes, v * lanes + lanes)) for v in range(count)]
     while len(vectors) > 1:

@@ -191,6 +191,7 @@ class _Copy(ABC):
         self, module: llvm.Module, name: str, dtype: str, lanes: int, parameters: int
     ) -> None:
         self.element, self.lanes = LLVM_TYPES[SHORT_NAMES[dtype]], lanes
+        self.size = 4 if dtype == "f32" else 8
         self.f = Function(module, name, parameters)
         self.f.native.linkage = "internal"
         self.code = Code(self.f.b, Shape(self.element, lanes, 1, 1))
@@ -252,10 +253,14 @@ class _Copy(ABC):
             place = code.at(source, step)
             found.append(code.load(place) if mask is None else code.load_masked(place, mask))
         count = len(found)
+        # Of 16 bytes a whole number of strides is taken, or each step is put in order.
+        once = count * self.size <= 16
         while len(found) > 1:
             pairs = zip(found[::2], found[1::2], strict=True)
             found = [every_second(code, *pair) for pair in pairs]
-        return in_order(code, found[0], count) if count > 1 else found[0]
+            if not once:
+                found = [in_order(code, each, 2) for each in found]
+        return in_order(code, found[0], count) if once and count > 1 else found[0]
 
     @abstractmethod
     def _far(self) -> None:
