@@ -34,6 +34,7 @@ from pyrelay.lower.schedule import (
     CHUNK,
     ROWS,
     Columns,
+    Part,
     Result,
     Schedule,
     Space,
@@ -46,7 +47,7 @@ from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
 from pyrelay.opt.finishing import product_of
-from pyrelay.opt.places import updated_part
+from pyrelay.opt.places import parts_of, updated_part
 
 Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
@@ -69,7 +70,8 @@ def kernelise(function: Function) -> Lowering:
     kernels = group.by_slices()
     for results in group.by_space():
         kernels += group.lower(results)
-    aliases = tuple(group.buffer(r) for r in group.results)
+    made = {r.position: group.buffer(r) for r in group.results}
+    aliases = tuple(made[k] for k in range(len(function.body.results)))
     written = frozenset(a for a in aliases if a is not None)
     shares = shared_buffers(function, kernels)
     return Lowering(tuple(kernels), tuple(group.scratch), aliases, written, shares)
@@ -80,22 +82,32 @@ class _Group:
         self.function = function
         self.lets = {out: let for let in function.body.lets for out in let.outs}
         self.scratch: list[Extent] = []
-        self.results = []
+        self.results: list[Result] = []
         for position, atom in enumerate(function.body.results):
             assert isinstance(atom, Var)
             assert atom in self.lets, "a group computes its results"
-            self.results.append(self._result(position, atom))
+            self.results += self._results(position, atom)
         self.pending = list(self.results)
         self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
 
-    def _result(self, position: int, var: Var) -> Result:
+    def _results(self, position: int, var: Var) -> list[Result]:
+        """What is computed for a result: the whole, a part of an array, or parts one by one."""
         let = self.lets[var]
-        part = updated_part(let, self.function)
-        if part is None:
-            assert isinstance(var.type, TensorType)
-            return Result(position, var, var.type.shape)
+        assert isinstance(var.type, TensorType)
+        parts = parts_of(let.rhs)
+        if parts is not None:
+            axis, shape = parts
+            return [
+                Result(position, source, shape, part=Part(
+                    var.type.shape, axis, dims.multiply(number, shape[axis])
+                ))
+                for number, source in enumerate(walk.operands(let.rhs))
+            ]  # fmt: skip
+        updated = updated_part(let, self.function)
+        if updated is None:
+            return [Result(position, var, var.type.shape)]
         assert isinstance(let.rhs, OpCall)
-        return Result(position, let.rhs.args[1], part, let)
+        return [Result(position, let.rhs.args[1], updated, let)]
 
     def buffer(self, result: Result) -> int | None:
         """The array argument that a result is written into, None for a buffer of its own."""

@@ -30,6 +30,7 @@ from pyrelay.lower.reductions import (
     BLOCK,
     Accumulator,
     Reduction,
+    RuleEmitter,
     combine,
     identity,
     over_range,
@@ -49,13 +50,29 @@ class Result:
     """A result of the group: what is computed, over which axes, and where it is stored.
 
     For an `update` in place, `source` is the new content of a part of the array and `shape` that
-    part's; otherwise `source` is the result itself.
+    part's; where a result joins parts, `source` is one of them and `part` says where it lies;
+    otherwise `source` is the result itself.
     """
 
     position: int
     source: Atom
     shape: tuple[Extent, ...]
     update: Let | None = None
+    part: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where a part of a result of some shape begins along an axis."""
+
+    whole: tuple[Extent, ...]
+    axis: int
+    start: Extent
+
+    def index(self, s: RuleEmitter, index: Index) -> Index:
+        """The index in the result of an element of the part."""
+        moved = index[self.axis] + s.extent(self.start)
+        return (*index[: self.axis], moved, *index[self.axis + 1 :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +119,9 @@ def store_result(elements: Elements, result: Result, index: Index, value: Value)
     assert isinstance(ty, TensorType)
     if result.update is not None:
         store_update(elements, result.update, index, value)
+    elif result.part is not None:
+        place = s.ravel(result.part.index(s, index), result.part.whole)
+        s.store(Parameter(OUTPUT, result.position, ty.dtype), place, value)
     elif ty.rank:
         s.store(Parameter(OUTPUT, result.position, ty.dtype), s.ravel(index, ty.shape), value)
     else:

@@ -32,6 +32,7 @@ from pyrelay.opt.attention import Finder, Softmax, kept_rows
 from pyrelay.opt.finishing import finishes
 from pyrelay.opt.kernel_calls import kernel_call
 from pyrelay.opt.shapes import shape_of
+from pyrelay.opt.stores import is_update
 from pyrelay.records import dataclass
 
 _MADE_OF_NOTHING = frozenset(["iota", "broadcast_to", "expand_dims"])
@@ -489,5 +490,8 @@ def _ordered(body: Block, lets: Sequence[Let]) -> tuple[Let, ...] | None:
 
 
 def _may_move(let: Let) -> bool:
-    """Whether a Let may be computed earlier, or not at all where nothing reads it."""
-    return isinstance(let.rhs, (OpCall, KernelCall)) and not let.dims and is_pure(let)
+    """Whether a Let may be computed earlier, or not at all where nothing reads it. Stores stay
+    where they are: others read the array as it was before (`commits.py`)."""
+    if not isinstance(let.rhs, (OpCall, KernelCall)) or let.dims or not is_pure(let):
+        return False
+    return not (isinstance(let.rhs, OpCall) and is_update(let.rhs))

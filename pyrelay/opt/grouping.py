@@ -61,6 +61,7 @@ class _Group:
     views: list[Let] = field(default_factory=list)  # of arrays in memory, for its kernel
     reduces_rows: bool = False  # holds a reduction that keeps the last axis
     updated: OpCall | None = None  # the update that it makes in place
+    joins: bool = False  # runs over the parts that one of its members joins
     slices: Slices | None = None  # where members stand, once one reduces rows or columns
     product: int | None = None  # the product of matrices that it finishes
 
@@ -159,6 +160,9 @@ class Grouping:
         shared = group is not None and group.slices is not None and not alone and everywhere
         if shared and self._copies(k, readers):
             return  # a result for the others would cost memory
+        if self._numbers_a_row(k):
+            self._add(k, self._sibling(k) or _Group(k, let in self.scalar, self._space(let)))
+            return
         if group is not None and self._joins(k, group, alone):
             self._add(k, group)
             return
@@ -171,6 +175,19 @@ class Grouping:
         beside = self._sibling(k)
         self._add(k, beside or _Group(k, let in self.scalar, self._space(let)))
 
+    def _numbers_a_row(self, k: int) -> bool:
+        """Whether a Let says which row of an array is stored: what is stored may be made there
+        (`lower/plan_rows.py`), if the plan knows the number."""
+        let = self.lets[k]
+        if len(let.outs) != 1 or is_array(let.outs[0]):
+            return False
+        readers = (self.lets[u.reader].rhs for u in self.uses[k] if u.group and not u.group.scalar)
+        return any(
+            isinstance(rhs, OpCall) and rhs.op.name == "index_update"
+            and rhs.attrs["axes"] == (0,) and rhs.args[2:] == let.outs and is_array(rhs.args[1])
+            for rhs in readers
+        )
+
     def _finishing(self, k: int) -> _Group | None:
         """The group that can finish Let `k`, a product of matrices, while it is stored."""
         let = self.lets[k]
@@ -179,6 +196,8 @@ class Grouping:
             return None
         group = first.group
         if group.scalar or group.effects or group.updated or group.slices is not None:
+            return None
+        if group.joins:
             return None
         if group.product is not None or not self._keeps_order(k, group):
             return None
@@ -213,6 +232,8 @@ class Grouping:
                 continue
             slices = group.slices
             if group.product is not None and not self._leaves_product(k):
+                continue
+            if slices is not None and places.parts_of(rhs) is not None:
                 continue
             if slices is not None and (slices.kept.is_slice(shape) or shape == slices.full):
                 fits = True
@@ -275,6 +296,7 @@ class Grouping:
             group.effects.append(k)
         if isinstance(let.rhs, OpCall):
             group.reduces_rows |= reduces_rows(let.rhs)
+            group.joins |= self._joins_parts(k, group)
             if let.rhs.op.name in places.UPDATES and not group.scalar:
                 group.updated = let.rhs
         self._note_operands(k, group)
@@ -310,7 +332,8 @@ class Grouping:
             return ()
         if isinstance(rhs, OpCall) and rhs.op.name in places.UPDATES:
             return places.part_shape(rhs)
-        return shape_of(let.outs[0])
+        parts = places.parts_of(rhs)
+        return shape_of(let.outs[0]) if parts is None else parts[1]
 
     def _weight(self, k: int) -> int:
         """0 if a Let is cheap to compute again."""
@@ -352,7 +375,14 @@ class Grouping:
         rhs = self.lets[k].rhs
         if not isinstance(rhs, OpCall) or rhs.op.element is None or self.lets[k].dims:
             return False
+        if places.parts_of(rhs) is not None:
+            return False
         return rhs.op.fusion is not Fusion.REDUCTION and self.effects[k] is Effect.PURE
+
+    def _joins_parts(self, k: int, group: _Group) -> bool:
+        """Whether a group computes what a Let joins, part by part, and stores each in its place."""
+        parts = places.parts_of(self.lets[k].rhs)
+        return parts is not None and parts[1] == group.space and self.groups[k] is group
 
     def _ends_in_scalars(self, k: int, group: _Group) -> bool:
         """Whether a Let is a reduction to one element, and the group pure arithmetic on scalars."""
@@ -391,6 +421,8 @@ class Grouping:
             return None
         if group.slices is not None or group.scalar or group.reduces_rows or group.updated:
             return group.slices
+        if group.joins:
+            return None
         found = self._foreseen(k, group)
         if found is not None:
             for member in group.members:
@@ -441,6 +473,7 @@ class Grouping:
             if not isinstance(reader, OpCall):
                 return False
             stores = reader.op.name in places.UPDATES and reader is group.updated
+            stores = stores or self._joins_parts(use.reader, group)
             if reader.op.fusion is not Fusion.ELEMENTWISE and not stores:
                 return False
         return True

@@ -29,6 +29,22 @@ def is_view(rhs: OpCall) -> bool:
     return isinstance(ty, TensorType) and bool(ty.rank)
 
 
+MOST_PARTS = 8
+"""Parts of an array that are computed together, and each stored in its place."""
+
+
+def parts_of(rhs: object) -> tuple[int, tuple[Extent, ...]] | None:
+    """The axis and the shape of the parts that an op lays one after the other, if it is one that
+    joins a few arrays of one shape: they can be computed together."""
+    if not isinstance(rhs, OpCall) or rhs.op.name != "concatenate":
+        return None
+    shapes = {a.type.shape for a in rhs.args if isinstance(a.type, TensorType)}
+    if len(shapes) != 1 or not 2 <= len(rhs.args) <= MOST_PARTS:
+        return None
+    (shape,) = shapes
+    return rhs.attrs["axis"] % len(shape), shape
+
+
 def updates_element(rhs: OpCall) -> bool:
     """Whether an op writes one element of an array, chosen by scalars."""
     if rhs.op.name not in ("index_update", "index_add"):

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, Const, If, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType, TensorType
 from pyrelay.ir.walk import Renaming, copy_block, is_number
-from pyrelay.opt.places import same_atom
+from pyrelay.opt.places import MOST_PARTS, same_atom
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
 from pyrelay.opt.views import read_of_part, update_of_part
 
@@ -184,6 +186,51 @@ def _slice(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 @_identity("index_update", "slice_update")
 def _update(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     return _accumulation(call, b, scope) or update_of_part(call, b, scope)
+
+
+@_identity("slice_add")
+def _slice_add(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
+    """Parts of one shape that fill an array of zeros side by side are joined."""
+    parts: dict[Extent, Atom] = {}
+    axes: set[int] = set()
+    base: Atom = let.outs[0]
+    following: OpCall | None = call
+    while following is not None:
+        part, attrs = following.args[1], following.attrs
+        shape = _shape(following.args[0])
+        if tuple(attrs["steps"]) != (1,) * len(shape) or _shape(part) != tuple(attrs["sizes"]):
+            return None
+        partial = [a for a, d in enumerate(shape) if attrs["sizes"][a] != d]
+        if len(partial) != 1 or len(parts) == MOST_PARTS:
+            return None
+        axes.update(partial)
+        start = attrs["starts"][partial[0]]
+        if len(axes) != 1 or start in parts or any(
+            s != 0 for a, s in enumerate(attrs["starts"]) if a not in axes
+        ):
+            return None
+        parts[start] = part
+        base = following.args[0]
+        following = scope.op(base, "slice_add")
+    (axis,) = axes
+    filled, size = scope.op(base, "broadcast_to"), _shape(call.args[1])[axis]
+    starts = [dims.multiply(k, size) for k in range(len(parts))]
+    whole = dims.multiply(len(parts), size) == _shape(base)[axis] and set(parts) == set(starts)
+    if filled is None or not is_number(filled.args[0], 0) or not whole or len(parts) < 2:
+        return None
+    if any(p.type != call.args[1].type for p in parts.values()):
+        return None
+    # -0.0 added to 0.0 is 0.0.
+    added = [b.call(OPS["add"], parts[start], filled.args[0]).atom for start in starts]
+    if any(x.type != call.args[1].type for x in added):
+        return None
+    atom: Atom = b.call(OPS["concatenate"], *added, axis=axis).atom
+    return atom if _is_type(atom, let) else None
+
+
+def _shape(atom: Atom) -> tuple[Extent, ...]:
+    assert isinstance(atom.type, TensorType)
+    return atom.type.shape
 
 
 def _accumulation(call: OpCall, b: Builder, scope: Scope) -> Atom | None:
