@@ -19,7 +19,7 @@ from dataclasses import field, replace
 
 from pyrelay.grad.branches import needed_symbols
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static, zero
-from pyrelay.grad.products import Product, Products, rows_of, total
+from pyrelay.grad.products import Product, Products, Rows, rows_of, total
 from pyrelay.grad.residuals import invariant_lets, live_lets, repeat, select, typical
 from pyrelay.grad.reverse import Flow, Walker
 from pyrelay.grad.tape import pop, push, rebind
@@ -70,6 +70,12 @@ class _Iteration:
     last_tape: Atom
     symbols: dict[Symbol, Symbol]  # a carried extent -> its symbol in the backward loop
     products: list[Product]  # cotangents of matrices, formed after the loop
+    rows: list[Rows]  # of arrays that are read row by row, written down by the loop
+
+    @property
+    def written_down(self) -> list[Atom]:
+        """What the backward loop writes down of each iteration."""
+        return [p.cotangent for p in self.products] + [r.cotangent for r in self.rows]
 
 
 def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink, *, nested: bool) -> _Iteration:
@@ -115,11 +121,12 @@ def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink, *, nested: bool) 
     ]
     following += [child.values[outer[k]].atom for k in changed]
     needed = following + [p.cotangent for p in products.found]
+    needed += [r.cotangent for r in products.rows]
     return _Iteration(
         test, body, flow, tape, live + tapes, cotangents + tape_cotangents,
         [outer[k] for k in changed], [accumulators[k] for k in changed],
         live_lets(child.builder.lets, needed, walker.backward), following, child.tape, symbols,
-        products.found,
+        products.found, products.rows,
     )
 
 
@@ -154,7 +161,7 @@ class _Saving:
         lets = iteration.test + iteration.body
         binders = set(walk.block_binders(loop))
         bound_symbols = {s for let in lets for s in let.dims} | set(loop.dims)
-        ends = iteration.results + [p.cotangent for p in iteration.products]
+        ends = iteration.results + iteration.written_down
         code = Block(tuple(iteration.backward), tuple(ends))
         invariant = invariant_lets(lets, binders, loop.dims)
         leaves = loop.carried + loop.handed
@@ -174,7 +181,7 @@ class _Saving:
         self.length: Extent | None = None
         self.array_symbols = symbols if self.counted else []
         self.pushed_symbols = [] if self.counted else symbols
-        if self.arrays or self.array_symbols or iteration.products:
+        if self.arrays or self.array_symbols or iteration.written_down:
             assert loop.count is not None
             self.length = walker.extent_of(loop.count)
         self.on_tape = bool(self.pushed or self.pushed_symbols)
@@ -302,8 +309,13 @@ def _backward(
     for repeated in saving.repeated:
         repeat(inner, repeated, names)
     inner.lets += iteration.backward
-    sides = [
-        _sides(product, builder, inner, more, saving, forward, names, position)
+    written: dict[Atom, Atom] = {}
+    for cotangent in dict.fromkeys(iteration.written_down):
+        assert saving.length is not None
+        row = inner.handle(names.atom(cotangent))
+        written[cotangent] = _carry_rows(builder, inner, more, row, saving.length, position.atom)
+    others = [
+        _others(product, builder, inner, more, saving, forward, names, position)
         for product in iteration.products
     ]
     if forward.tape:
@@ -332,32 +344,34 @@ def _backward(
     middle = len(iteration.live)
     for var, out in zip(iteration.outer, outs[middle:], strict=True):
         sink.values[var] = builder.handle(out)
-    for product, (others, cotangent_rows) in zip(iteration.products, sides, strict=True):
+    for product, other in zip(iteration.products, others, strict=True):
         assert saving.length is not None
-        sink.add(product.matrix, total(product, builder, others, cotangent_rows, saving.length))
+        all_rows = written[product.cotangent]
+        sink.add(product.matrix, total(product, builder, other, all_rows, saving.length))
+    for rows in iteration.rows:
+        sink.add(rows.array, builder.handle(written[rows.cotangent]))
     for k, out in zip(iteration.live, outs[:middle], strict=True):
         sink.add(loop.init[k], builder.handle(out))
 
 
-def _sides(
+def _others(
     product: Product, builder: Builder, inner: Builder, more: _Extended, saving: _Saving,
     forward: _Forward, names: walk.Renaming, position: Handle,
-) -> tuple[Atom, Atom]:
-    """All rows of the two sides of a postponed product, as arrays that exist after the loop."""
+) -> Atom:
+    """All rows of the other operand of a postponed product, as an array that exists after the
+    loop."""
     length = saving.length
     assert length is not None
-    rows = inner.handle(names.atom(product.cotangent))
-    cotangents = _carry_rows(builder, inner, more, rows, length, position.atom)
     if product.sequence is not None and not product.needs_turning:
-        return product.sequence, cotangents
+        return product.sequence
     if product.other in saving.arrays and not product.needs_turning:
-        return forward.arrays[saving.arrays.index(product.other)], cotangents
+        return forward.arrays[saving.arrays.index(product.other)]
     if product.sequence is not None:
         value = inner.call(OPS["index"], product.sequence, position, axes=(0,))
     else:
         value = inner.handle(names.atom(product.other))
     turned = rows_of(product, inner, value.atom)
-    return _carry_rows(builder, inner, more, turned, length, position.atom), cotangents
+    return _carry_rows(builder, inner, more, turned, length, position.atom)
 
 
 def _position(

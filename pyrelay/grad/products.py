@@ -1,4 +1,4 @@
-"""The cotangent of a matrix that every iteration of a loop multiplies: one product after the loop.
+"""Cotangents that a backward loop writes down, row by row: of matrices, of arrays read row by row.
 
 In: matrix products in the body of a counted loop, one operand of which is a matrix W from outside.
 Out: what the backward loop must write down, rows P_t and Q_t per iteration, and after it W's
@@ -52,9 +52,17 @@ class Product:
         return self.turned and 1 not in self.other_shape
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """An array from outside that iteration t reads row t of, and the cotangent of that row."""
+
+    array: Var
+    cotangent: Atom
+
+
 @dataclass(slots=True)
 class Products:
-    """Collects the products of a loop while its body is reversed.
+    """Collects the products of a loop, and the rows it reads, while its body is reversed.
 
     matrices: active variables from outside the loop. nested: whether the loop is inside another.
     """
@@ -64,9 +72,12 @@ class Products:
     matrices: Collection[Var]
     nested: bool
     found: list[Product] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
 
     def postpone(self, let: Let, call: OpCall, g: Handle, sink: Sink) -> set[int]:
         """Take over the cotangents of some operands of an op; returns their positions."""
+        if call.op.name == "index":
+            return self._postpone_row(let, g)
         if call.op.name != "matmul" or any(_rank(a) != 2 for a in call.args):
             return set()
         left, right = call.args
@@ -83,6 +94,17 @@ class Products:
             self.found.append(self._product(left, right, rows, turned[0], not turned[1]))
             return {0}
         return set()
+
+    def _postpone_row(self, let: Let, g: Handle) -> set[int]:
+        row, array = let.outs[0], self._sequence_of(let.outs[0])
+        if self.nested or array not in self.matrices or not _rank(row):
+            return set()
+        varying = {s for inner in self.loop.body.lets for s in inner.dims}
+        if not is_static(g.type, varying) or any(r.array is array for r in self.rows):
+            return set()
+        assert array is not None
+        self.rows.append(Rows(array, g.atom))
+        return {0}
 
     def _is_postponed(self, matrix: Atom, other: Atom, g: Handle) -> bool:
         if matrix not in self.matrices or not isinstance(other, Var) or other in self.matrices:

@@ -10,11 +10,13 @@ import pytest
 from core_programs import do, single
 from passes import after, assert_same_runs, core, loops, ops, run
 
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, f64
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
 from pyrelay.opt.fold import fold
 from pyrelay.opt.simplify import simplify
+from tests.ops.calling import program
 
 X = np.array([1.5, -0.0, 0.0, np.nan, np.inf, -np.inf, -2.0])
 C = np.array([1.5 + 2j, complex(-0.0, 0.0), complex(np.inf, 1.0), complex(0.0, -0.0)])
@@ -185,3 +187,53 @@ def test_adding_to_a_place_and_subtracting_from_it_do_not_write_what_stands_ther
     assert_same_runs(before, module, (np.arange(4.0), 2, 0.7))
     found = ops(module)
     assert (found["index_add"], found["index_update"]) == (3, 1)
+
+
+def _filled(*parts: tuple[int, Any], width: int = 6, value: float = 0.0) -> Any:
+    """A module that adds columns, computed from x, to an array from some column on."""
+
+    def body(b: Any, x: Any) -> Any:
+        z = b.full(value, (2, width), f64)
+        for start, make in parts:
+            part = make(x)
+            z = b.call(
+                OPS["slice_add"], z, part, starts=(0, start), sizes=part.shape, steps=(1, 1)
+            )
+        return z
+
+    return program((ZEROS,), body)
+
+
+def _columns(start: int, size: int) -> Any:
+    return lambda x: OPS["slice"](-x, starts=(0, start), sizes=(2, size), steps=(1, 1))
+
+
+ZEROS = np.array([[0.0, -0.0, 1.5], [np.nan, -np.inf, -0.0]])
+LEFT, RIGHT, ALL = _columns(0, 2), _columns(1, 2), _columns(0, 3)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [_filled((4, LEFT), (0, RIGHT), (2, LEFT)), _filled((0, ALL), (3, ALL))],
+    ids=["three", "two"],
+)
+def test_parts_that_fill_an_array_of_zeros_are_joined(module: Any) -> None:
+    joined = after(module, simplify, dce)
+    found = ops(joined)
+    assert found["concatenate"] == 1
+    assert found["slice_add"] == found["broadcast_to"] == 0
+    (mine,), (theirs,) = run(joined, (ZEROS,)), run(module, (ZEROS,))
+    assert mine.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        _filled((0, LEFT), (4, RIGHT)), _filled((0, LEFT), (2, ALL), width=5),
+        _filled((0, ALL), (3, ALL), value=1.0),
+        _filled((0, ALL), width=3),
+    ],
+    ids=["a gap", "two sizes", "onto ones", "the whole"],
+)
+def test_parts_that_do_not_just_fill_an_array_are_added(module: Any) -> None:
+    assert not ops(after(module, simplify, dce))["concatenate"]
