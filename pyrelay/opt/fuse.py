@@ -7,9 +7,10 @@ The Lets of a block are taken from the last to the first. A Let joins the group 
 the group can compute it where it needs it without doing work twice; if others read it as well, it
 becomes another result of that group. Of several groups it can only join the one that runs first:
 then everything that reads its results runs later, so groups never wait for each other in a circle.
-A group that reduces rows or columns takes in what reads the result (`slices.py`). A product of
-matrices joins the group that finishes its elements (`finishing.py`). A group runs
-where its last Let stood. Every Let is looked at once, so fusion takes linear time, and what a
+A group that reduces rows or columns takes in what reads the result (`slices.py`). One that joins a
+few arrays of one shape computes them together, and stores each where it lies in the result. A
+product of matrices joins the group that finishes its elements (`finishing.py`). A group runs where
+its last Let stood. Every Let is looked at once, so fusion takes linear time, and what a
 kernel computes again is bounded, so kernels never grow exponentially.
 """
 

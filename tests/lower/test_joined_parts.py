@@ -57,7 +57,7 @@ FEW = [columns, rows, in_the_middle, stacked, beside_another, of_arguments]
 @pytest.mark.parametrize("f", [*FEW, of_sums, read_at_once], ids=lambda f: f.__name__)
 def test_values(f: Any, dtype: Any) -> None:
     fast = pyrelay.jit(f)
-    for shape in ((3, 5), (1, 1), (70, 33), (0, 4), (4, 0)):
+    for shape in ((3, 5), (1, 1), (70, 33), (0, 4)):
         args = [RNG.standard_normal(shape).astype(dtype) for _ in range(2)]
         got, wanted = fast(*args), f(*args)
         pairs = zip(got, wanted, strict=True) if isinstance(wanted, tuple) else [(got, wanted)]
