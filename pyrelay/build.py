@@ -6,9 +6,11 @@ compiler.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
+from pyrelay import config
 from pyrelay.lower.encode import EncodedPlan
 from pyrelay.records import dataclass
 
@@ -24,6 +26,12 @@ class Step:
     stage: str
     name: str
     seconds: float
+
+    def report(self) -> None:
+        """Print it, if the settings ask for times."""
+        if config.current().time:
+            text = f"pyrelay: {self.stage}/{self.name} {self.seconds * 1e3:.2f} ms\n"
+            sys.stderr.write(text)
 
 
 @dataclass(frozen=True, slots=True)

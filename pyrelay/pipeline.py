@@ -132,9 +132,7 @@ def run_passes(
 def _timed(step: Step, steps: list[Step] | None) -> None:
     if steps is not None:
         steps.append(step)
-    if config.current().time:
-        text = f"pyrelay: {step.stage}/{step.name} {step.seconds * 1e3:.2f} ms\n"
-        sys.stderr.write(text)
+    step.report()
 
 
 def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:

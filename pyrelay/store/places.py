@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import sys
 import types
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from pyrelay.infer.structure import Identity
 from pyrelay.store.descriptions import importable, imported, is_versioned
 
 Path = tuple[Any, ...]
+
+_IN_PYTHON = "pyrelay.infer.in_python."
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...))
 
@@ -132,7 +135,10 @@ class Places:
         """The object at a path. Raises LookupError or AttributeError where there is none."""
         start, *steps = path
         if start == "module":
-            value, steps = sys.modules[steps[0]], steps[1:]
+            name, *steps = steps
+            if name.startswith("pyrelay."):
+                importlib.import_module(name)
+            value = sys.modules[name]
         elif start == "import":
             value, steps = imported(steps[0], steps[1]), steps[2:]
         else:
@@ -142,9 +148,18 @@ class Places:
         return value
 
 
+def own_place(value: Any) -> Path | None:
+    """The path of an object that pyrelay's own functions in Python read under a global name."""
+    for home in [m for name, m in sys.modules.items() if name.startswith(_IN_PYTHON)]:
+        for name, each in vars(home).items():
+            if each is value:
+                return "module", home.__name__, name
+    return None
+
+
 def constant(value: Any) -> bool:
     """Whether an object needs no path: a number, a text, None."""
     return type(value) in _ATOMS
 
 
-__all__ = ["Path", "Places", "constant"]
+__all__ = ["Path", "Places", "constant", "own_place"]

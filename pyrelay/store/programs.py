@@ -33,8 +33,8 @@ from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.specialised import Binding, HiddenArgument
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
 from pyrelay.records import dataclass
-from pyrelay.store.descriptions import Description, NoDescriptionError
-from pyrelay.store.places import Path, Places, constant
+from pyrelay.store.descriptions import Description
+from pyrelay.store.places import Path, Places, constant, own_place
 from pyrelay.store.records import NotStorableError, from_bytes, to_bytes
 
 KIND = "programs"
@@ -84,7 +84,7 @@ def keep(called: Called, program: Program, key: Key) -> None:
         return
     try:
         entry = _entry(replace(called, key=key), program)
-    except (NotStorableError, NoDescriptionError):
+    except Exception:  # beside our own: attributes of the user's objects may raise anything
         return
     store = cache.current()
     known = [e for e in _entries(store, name) if e[0] != entry[0]]
@@ -186,7 +186,7 @@ def _name(called: Called) -> str | None:
             if f.name not in _OTHER_SETTINGS
         ))  # fmt: skip
         _describe_call(made, called)
-    except (NoDescriptionError, OSError):
+    except Exception:  # beside NoDescriptionError: see `keep`
         return None
     return made.digest()
 
@@ -248,7 +248,10 @@ def _in_order(places: Places, reads: Sequence[_Read]) -> list[tuple[_Read, Path]
     while waiting:
         left = []
         for read in waiting:
-            path = places.path(read.value if read.guard is None else read.guard.container)
+            if read.guard is None:
+                path = places.path(read.value) or own_place(read.value)
+            else:
+                path = places.path(read.guard.container)
             if path is None:
                 left.append(read)
                 continue
@@ -328,6 +331,7 @@ def _loaded(
     encoded = from_bytes(plan, places, files)
     run = Executable(encoded).call
     step = Step("load", "load", time.perf_counter() - started)
+    step.report()
     build = Build(
         run, True, (step,), kernels, launches, native.counts.compiled - before, "cpu", encoded
     )

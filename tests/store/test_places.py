@@ -12,7 +12,7 @@ import pytest
 
 import pyrelay
 from pyrelay.infer.structure import Identity
-from pyrelay.store.places import Places
+from pyrelay.store.places import Places, own_place
 
 
 class Level(enum.Enum):
@@ -77,3 +77,14 @@ def test_what_nothing_leads_to_has_no_path() -> None:
     assert places.path({"__name__": "numpy"}) is None
     with pytest.raises(LookupError):
         places.at(("key", 0))
+
+
+def test_what_the_librarys_own_functions_read_has_a_place() -> None:
+    from pyrelay.infer.in_python import containers
+
+    name, value = next((n, v) for n, v in vars(containers).items() if isinstance(v, dict)
+                       and not n.startswith("__"))  # fmt: skip
+    path = own_place(value)
+    assert path == ("module", containers.__name__, name)
+    assert Places().at(path) is value
+    assert own_place({}) is None

@@ -6,6 +6,7 @@ import enum
 import functools
 import operator
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -199,6 +200,15 @@ def test_what_is_to_be_checked_or_shown_is_compiled(
         found = pyrelay.jit(scaled).again()
         found(np.ones(2), 2)
     assert found.cache_info().loaded == 0
+
+
+def test_how_long_loading_took_is_printed_on_request(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyrelay.jit(scaled).again()(np.ones(2), 2)
+    with config.override(time=True):
+        pyrelay.jit(scaled).again()(np.ones(2), 2)
+    assert re.fullmatch(r"pyrelay: load/load [\d.]+ ms\n", capsys.readouterr().err)
 
 
 def test_settings_that_change_programs_have_programs_of_their_own(store: Path) -> None:
