@@ -165,21 +165,26 @@ def chain_all(it: Interpreter, iterables: V.Value) -> V.Value:
     return call(it, V.Known(iteration.chained), (iterables,), {})
 
 
-def _arrangements(fn: Any) -> Callable[..., V.Value]:
+def _arrangements(fn: Any, meaning: Callable[..., Any]) -> Callable[..., V.Value]:
+    """Arrangements at hand of items that are, else made one by one, each of a known length."""
     def handler(it: Interpreter, iterable: V.Value, r: V.Value = V.NONE) -> V.Value:
-        items = sequence_of(it, iterable)
-        given = () if r == V.NONE else (it.static(r, "the length"),)
-        return V.Tuple(tuple(map(V.Tuple, fn(items, *given))))
+        length = () if r == V.NONE else (V.Known(it.static(r, "the length of an arrangement")),)
+        whole = fn is itertools.permutations and not length
+        items = sequence_of(it, iterable) if whole else _items(it, iterable)
+        if items is None:
+            return call(it, V.Known(meaning), (iterable, *length), {})
+        return V.Tuple(tuple(map(V.Tuple, fn(items, *(k.value for k in length)))))
 
     return handler
 
 
-handles(itertools.combinations)(_arrangements(itertools.combinations))
-handles(itertools.permutations)(_arrangements(itertools.permutations))
-handles(itertools.combinations_with_replacement)(
-    _arrangements(itertools.combinations_with_replacement)
-)
-handles(itertools.pairwise)(_arrangements(itertools.pairwise))
+for _fn, _meaning in (
+    (itertools.combinations, iteration.combinations),
+    (itertools.combinations_with_replacement, iteration.combinations_with_replacement),
+    (itertools.permutations, iteration.permutations),
+    (itertools.pairwise, iteration.pairs),
+):
+    handles(_fn)(_arrangements(_fn, _meaning))
 
 
 @handles(itertools.accumulate)
@@ -222,14 +227,10 @@ def islice(it: Interpreter, iterable: V.Value, *bounds: V.Value) -> V.Value:
 def zip_longest(
     it: Interpreter, *iterables: V.Value, fillvalue: V.Value = V.NONE
 ) -> V.Value:
-    """itertools.zip_longest of iterables whose items are at hand."""
+    """itertools.zip_longest(*iterables, fillvalue=fillvalue)."""
     columns = [_items(it, each) for each in iterables]
     if any(column is None for column in columns):
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "zip_longest() needs iterables whose length is known when compiling",
-            hints=("go through range(max(len(a), len(b))) and test the index",),
-        )
+        return call(it, V.Known(iteration.zipped_to_the_longest), (fillvalue, *iterables), {})
     rows = itertools.zip_longest(*(c or () for c in columns), fillvalue=fillvalue)
     return V.Tuple(tuple(map(V.Tuple, rows)))
 

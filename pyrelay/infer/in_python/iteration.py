@@ -48,6 +48,57 @@ def zipped(before: tuple[Any, ...], items: Iterable[Any], after: tuple[Any, ...]
                 return
 
 
+# -- arrangements of a known length ----------------------------------------------------------------
+
+
+def combinations(items: Iterable[Any], r: int) -> Iterator[Any]:
+    """itertools.combinations(items, r)."""
+    yield from _combined(list(items), r, 0, 1)
+
+
+def combinations_with_replacement(items: Iterable[Any], r: int) -> Iterator[Any]:
+    """itertools.combinations_with_replacement(items, r)."""
+    yield from _combined(list(items), r, 0, 0)
+
+
+def _combined(pool: list[Any], r: int, start: int, step: int) -> Iterator[Any]:
+    if r == 0:
+        yield ()
+    else:
+        for i in range(start, len(pool)):
+            for rest in _combined(pool, r - 1, i + step, step):
+                yield (pool[i], *rest)
+
+
+def permutations(items: Iterable[Any], r: int) -> Iterator[Any]:
+    """itertools.permutations(items, r)."""
+    yield from _permuted(list(items), r, ())
+
+
+def _permuted(pool: list[Any], r: int, taken: tuple[int, ...]) -> Iterator[Any]:
+    if r == 0:
+        yield ()
+    else:
+        for i in range(len(pool)):
+            if i not in taken:
+                for rest in _permuted(pool, r - 1, (*taken, i)):
+                    yield (pool[i], *rest)
+
+
+def pairs(items: Iterable[Any]) -> Iterator[Any]:
+    """itertools.pairwise(items)."""
+    pool = list(items)
+    for i in range(len(pool) - 1):
+        yield pool[i], pool[i + 1]
+
+
+def zipped_to_the_longest(fill: Any, *iterables: Iterable[Any]) -> Iterator[Any]:
+    """itertools.zip_longest(*iterables, fillvalue=fill)."""
+    pools = [list(each) for each in iterables]
+    for i in range(max([len(pool) for pool in pools])):
+        yield *[pool[i] if i < len(pool) else fill for pool in pools],
+
+
 # -- of arrays -------------------------------------------------------------------------------------
 
 
