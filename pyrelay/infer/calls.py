@@ -7,7 +7,6 @@ recursive: it becomes a Core function of its own (specialisation.py).
 
 from __future__ import annotations
 
-import collections
 import functools
 import inspect
 import random
@@ -147,14 +146,6 @@ _RANDOM = (
 _REFUSED: dict[Any, tuple[str, str]] = {
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
-    **dict.fromkeys(
-        (set, collections.OrderedDict),
-        (
-            "containers that grow or have keys known only at run time are not compiled",
-            "keep the items in an array of fixed size with an index of its end, or count with "
-            "counts[k] += 1 on an array",
-        ),
-    ),
 }
 
 

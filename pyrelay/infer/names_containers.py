@@ -35,6 +35,12 @@ for _object, _name in _BY_OBJECT.items():
 handles(collections.deque)(_in_python(containers.Queue))
 
 
+@handles(collections.OrderedDict)
+def ordered_dict(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
+    """collections.OrderedDict(mapping or pairs, **named)."""
+    return call(it, V.Known(counting.Ordered), (dict_(it, pairs, **named),), {})
+
+
 @handles(collections.defaultdict)
 def defaultdict(
     it: Interpreter, default_factory: V.Value = V.NONE, pairs: V.Value = V.NONE, **named: V.Value

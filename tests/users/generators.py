@@ -462,3 +462,14 @@ def halves_of_a_generator(x):
         if v > 2.0:
             break
     return t + 3.0 * sum(values)
+
+
+@use((np.array([0.5, -1.0, 2.0, 3.0, -0.5, 1.5]),), wrt=(0,))
+def arrangements_of_some(x):
+    some = [v for v in x if v > 0]
+    pairs = sum(p * q for p, q in itertools.combinations(some, 2))
+    again = sum(p * q for p, q in itertools.combinations_with_replacement(some, 2))
+    orders = sum(p - 2.0 * q * r for p, q, r in itertools.permutations(some, 3))
+    steps = sum((b - a) ** 2 for a, b in itertools.pairwise(some))
+    longest = [p + 2.0 * q for p, q in itertools.zip_longest(x, some, fillvalue=0.0)]
+    return pairs, again, orders, steps, longest

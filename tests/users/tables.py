@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import OrderedDict
 
 import numpy as np
 
@@ -646,3 +647,25 @@ def runs_of_signs(x):
             product *= v
         total += product if positive else -product
     return total + sum(1 for key, run in itertools.groupby("aabbb") if len(list(run)) > 2)
+
+
+@use(([1, 2, 3, 1, 4, 1, 2], 3), (np.array([1, 2, 3, 1, 4, 1, 2]), 3))
+def least_recently_used(keys, room):
+    cache, hits = OrderedDict(), 0
+    for key in keys:
+        if key in cache:
+            hits += 1
+            cache.move_to_end(key)
+        else:
+            cache[key] = 2 * key
+            if len(cache) > room:
+                cache.popitem(last=False)
+    return hits, list(cache), cache
+
+
+@use((np.array([0.5, 1.5, -2.0]),))
+def order_of_names(x):
+    values = OrderedDict(zip(("a", "b", "c"), x, strict=True))
+    values.move_to_end("c", last=False)
+    same = values == OrderedDict(values)
+    return list(values.items()), values.popitem(), same, values == {"a": 0.5, "c": -2.0}

@@ -7,13 +7,13 @@ stands for (`standing_for`).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from pyrelay.infer.in_python.counting import Counts, Defaults
+from pyrelay.infer.in_python.counting import Counts, Defaults, Ordered
 from pyrelay.infer.in_python.polynomials import Poly1d
 from pyrelay.infer.in_python.tables import Keys, Members, Pairs, Table, Values
 
@@ -157,6 +157,7 @@ def _table_of(view: Any) -> tuple[Any, ...]:
 standing_for: dict[type, tuple[type, Callable[..., Any], Callable[[Any], Any]]] = {
     Queue: (deque, deque, lambda x: (list(x), x.maxlen)),
     Table: (dict, _pairs, lambda x: (x.names, x.held, x.alive)),
+    Ordered: (OrderedDict, OrderedDict, lambda x: (x.entries,)),
     Defaults: (defaultdict, defaultdict, lambda x: (x.default_factory, x.entries)),
     Counts: (Counter, Counter, lambda x: (x.entries,)),
     Members: (set, _set, lambda x: (x.table.names, x.table.held, x.table.alive)),

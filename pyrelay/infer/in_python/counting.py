@@ -1,4 +1,4 @@
-"""Subclasses of dict, as classes in plain Python: `defaultdict` and `Counter`.
+"""Subclasses of dict, as classes in plain Python: `OrderedDict`, `defaultdict` and `Counter`.
 
 In and out: what their methods take and give. Their entries are a dict, or the table of one.
 """
@@ -64,6 +64,50 @@ class Entries:
         return self.entries == other
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Ordered(Entries):
+    """collections.OrderedDict."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.entries[key]
+
+    def move_to_end(self, key: Any, last: bool = True) -> None:
+        if last:
+            value = self.entries.pop(key)
+            self.entries[key] = value
+        else:
+            moved, rest = (key, self.entries[key]), list(self.entries.items())
+            self.entries.clear()
+            self.entries[moved[0]] = moved[1]
+            for other, value in rest:
+                if other != key:
+                    self.entries[other] = value
+
+    def popitem(self, last: bool = True) -> Any:
+        if last or len(self.entries) == 0:
+            return self.entries.popitem()
+        first = next(iter(self.entries))
+        return first, self.entries.pop(first)
+
+    def copy(self) -> Any:
+        return Ordered(self.entries.copy())
+
+    def __eq__(self, other: Any) -> Any:
+        if isinstance(other, Ordered):
+            return list(self.entries.items()) == list(other.entries.items())
+        return self.entries == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __or__(self, other: Any) -> Any:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
 
 
 class Defaults(Entries):
