@@ -17,7 +17,7 @@ from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.in_python.lists import equal_lists, precedes
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import both, compare, raised, unary
-from pyrelay.infer.truth import truth
+from pyrelay.infer.truth import as_bool, truth
 
 _METHODS = {
     "==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__",
@@ -151,7 +151,7 @@ def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     result: V.Value = V.Known(True)
     for a, b in zip(left, right, strict=True):
         result = both(it, result, truth(it, compare(it, "==", a, b)))
-    return result
+    return as_bool(it, result)
 
 
 def _ordered(

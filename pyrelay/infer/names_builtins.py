@@ -28,7 +28,7 @@ from pyrelay.infer.operators import (
     raised,
 )
 from pyrelay.infer.text import ask, is_text
-from pyrelay.infer.truth import truth
+from pyrelay.infer.truth import as_bool, truth
 from pyrelay.infer.unions import distribute
 from pyrelay.ir import types
 
@@ -301,10 +301,7 @@ def _int_of_text(it: Interpreter, x: V.Value, base: V.Value) -> V.Value:
 @handles(bool)
 def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
     """bool(x)."""
-    test = truth(it, x)
-    if isinstance(test, V.Known):
-        return test
-    return it.result(it.builder.handle(it.builder.cast(it.atom(test), types.bool_, weak=True)))
+    return as_bool(it, x)
 
 
 @handles(complex)

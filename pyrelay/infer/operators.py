@@ -445,7 +445,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
             return has_key(it, container, item)
     from pyrelay.infer.generators import is_iterator
     from pyrelay.infer.iteration import iterate
-    from pyrelay.infer.truth import truth
+    from pyrelay.infer.truth import as_bool, truth
 
     if isinstance(container, V.ArrayRef):
         found = it.emit("any", it.call("equal", container, item), axes=tuple(
@@ -469,7 +469,7 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         if _is_one_object(found, item):
             return V.Known(True)
         result = either(it, result, truth(it, compare(it, "==", found, item)))
-    return result
+    return as_bool(it, result)
 
 
 def _is_one_object(a: V.Value, b: V.Value) -> bool:

@@ -73,6 +73,18 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
     return V.Known(True)
 
 
+def as_bool(it: Interpreter, value: V.Value) -> V.Value:
+    """`bool(value)`: Python's bool, where the truth of a number of NumPy's is NumPy's."""
+    test = truth(it, value)
+    if isinstance(test, V.Known):
+        return test
+    made = it.result(it.builder.handle(it.builder.cast(it.atom(test), types.bool_, weak=True)))
+    fact = narrowing.fact_of(it, test)
+    if fact is not narrowing.NOTHING:
+        narrowing.note(it, made, fact)
+    return made
+
+
 def _truth_of_object(it: Interpreter, value: V.Value, cls: type) -> V.Value:
     """What `__bool__`, else `__len__`, of an object's class says; true if it has neither."""
     from pyrelay.infer.attributes import of_class

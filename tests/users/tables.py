@@ -669,3 +669,9 @@ def order_of_names(x):
     values.move_to_end("c", last=False)
     same = values == OrderedDict(values)
     return list(values.items()), values.popitem(), same, values == {"a": 0.5, "c": -2.0}
+
+
+@use((np.array([0.5, 1.0]),))
+def equality_of_containers(x):
+    same = (x[0],) == (0.5,), [x[0], x[1]] != [0.5, 1.0], {"a": x[0]} == {"a": 0.5}
+    return same, x[0] in (0.5, 2)

@@ -98,7 +98,7 @@ class Ordered(Entries):
             return list(self.entries.items()) == list(other.entries.items())
         return self.entries == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __or__(self, other: Any) -> Any:
         made = self.copy()
