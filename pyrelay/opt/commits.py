@@ -11,7 +11,7 @@ order), and what the caller finds there when the program raises is what Python l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from pyrelay.ir import walk
@@ -55,7 +55,7 @@ def in_place(module: Module) -> Module:
         kept = _without(function, name in again, {
             let.outs[0] for let in _commits_of(function.body)
             if let.rhs.args[0] not in shown  # type: ignore[union-attr]
-        })
+        }, settled=True)
         if shown:
             body = _Linear(stores, frozenset(stores.shown(kept))).block(kept.body)
             kept = kept if body is kept.body else replace(kept, body=body)
@@ -74,14 +74,26 @@ def _commits_of(block: Block) -> Iterable[Let]:
 # -- commits that nobody sees ----------------------------------------------------------------------
 
 
-def _without(function: Function, raises_behind: bool, unseen: Set[Var]) -> Function:
-    """The function without unseen commits; `raises_behind`: something may raise after it ends."""
+def _without(
+    function: Function, raises_behind: bool, unseen: Set[Var], *, settled: bool = False
+) -> Function:
+    """The function without unseen commits; `raises_behind`: something may raise after it ends.
+
+    settled: updates stay what they are, also those of whole arrays, which are their values.
+    """
     if next(iter(_commits_of(function.body)), None) is None:
         return function
+    function = rewrite(function, lambda let, _, scope: _of_updates(let, scope, settled))
     search = _Search()
     search.block(function.body, raises_behind)
-    dropped = search.dropped | unseen
-    bases = {out: search.base(out, dropped) for out in search.commits if out not in dropped}
+    dropped = search.dropped | search.unseen(function.params) | unseen
+    if not raises_behind and not raises(function):
+        dropped |= search.commits.keys()
+    bases = {
+        out: search.base(out, dropped) for out, call in search.commits.items()
+        if out not in dropped and call.args[0] in dropped
+    }
+    anew: dict[Atom, Atom] = {}
 
     def rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
         if not _is_commit(let):
@@ -90,11 +102,30 @@ def _without(function: Function, raises_behind: bool, unseen: Set[Var]) -> Funct
         assert isinstance(call, OpCall)
         if out in dropped:
             return (call.args[1],)
-        if bases[out] is call.args[0]:
+        if out not in bases:
             return None
-        return (builder.call(call.op, bases[out], call.args[1], **call.attrs).atom,)
+        array = anew.get(bases[out], bases[out])
+        anew[out] = builder.call(call.op, array, call.args[1], **call.attrs).atom
+        return (anew[out],)
 
     return rewrite(function, rule)
+
+
+def _of_updates(let: Let, scope: Scope, whole: bool) -> Replacement:
+    """Updates of an array are made where it lies: no commit is needed."""
+    if not _is_commit(let):
+        return None
+    assert isinstance(let.rhs, OpCall)
+    array, value = let.rhs.args
+    atom = value
+    while atom is not array:
+        call = scope.definition(atom)
+        if not isinstance(call, OpCall) or not (is_update(call) or places.is_view(call)):
+            return None
+        if not whole and call.attrs.get("sizes") == getattr(array.type, "shape", None):
+            return None
+        atom = call.args[0]
+    return (value,)
 
 
 @dataclass
@@ -104,10 +135,10 @@ class _Search:
     contents: Contents = field(default_factory=Contents)
     commits: dict[Var, OpCall] = field(default_factory=dict)
     dropped: set[Var] = field(default_factory=set)
+    last: list[Var] = field(default_factory=list)  # those behind which nothing may raise
 
     def block(self, block: Block, behind: bool) -> None:
         """`behind`: whether something may raise after the block."""
-        makers = {out: let.rhs for let in block.lets for out in let.outs}
         following: dict[Atom, int] = {}  # committed array -> how much may raise behind the next one
         count = 0
         for let in reversed(block.lets):
@@ -115,9 +146,10 @@ class _Search:
                 call, out = let.rhs, let.outs[0]
                 assert isinstance(call, OpCall)
                 self.commits[out] = call
-                unseen = following[out] == count if out in following else not (behind or count)
-                if unseen or _updates(call.args[1], call.args[0], makers):
+                if following.get(out) == count:
                     self.dropped.add(out)
+                if not behind and not count:
+                    self.last.append(out)
                 following[call.args[0]] = count
                 continue
             effect = self.contents.effect(let.rhs) is not Effect.PURE
@@ -126,24 +158,23 @@ class _Search:
                 self.block(inner, behind or bool(count) or again)
             count += effect
 
+    def unseen(self, params: Sequence[Var]) -> set[Var]:
+        """Last commits to arrays that were not stored into before.
+
+        A commit behind others keeps those: what they store is not read otherwise.
+        """
+        found: set[Var] = set()
+        for out in reversed(self.last):  # the earliest first
+            if self.base(out, self.dropped | found) in params:
+                found.add(out)
+        return found
+
     def base(self, out: Var, dropped: set[Var]) -> Atom:
         """The array that a commit replaces once others are dropped."""
         array = self.commits[out].args[0]
         while array in dropped:
             array = self.commits[array].args[0]
         return array
-
-
-def _updates(value: Atom, array: Atom, makers: Mapping[Var, object]) -> bool:
-    """Whether a value is the array after updates of its parts."""
-    while value is not array:
-        call = makers.get(value) if isinstance(value, Var) else None
-        if not isinstance(call, OpCall) or not (is_update(call) or places.is_view(call)):
-            return False
-        if call.attrs.get("sizes") == getattr(array.type, "shape", None):
-            return False  # of the whole array, which other passes know to be the value
-        value = call.args[0]
-    return True
 
 
 # -- arrays that are stored into -------------------------------------------------------------------

@@ -98,8 +98,23 @@ def of_two(x: Any, k: int) -> Any:
     return np.ones(3)[k - 3 + q]
 
 
+def replaced_at_the_end(x: Any, k: int) -> Any:
+    x[0] = 7.0
+    x *= 2
+    q = 7 % (k - 1)
+    x[:] = 0.0
+    return q
+
+
+def turned_then_partly(x: Any, k: int) -> Any:
+    x[::-1] += 0
+    x[2:5] += 1.0
+    x[k % 3] = 7 % (k - 1)
+
+
 PROGRAMS = (
-    filled, scaled_in_rounds, normalised, a_copy_read_later, a_value_read_later, a_stencil,
+    replaced_at_the_end, turned_then_partly, filled, scaled_in_rounds,
+    normalised, a_copy_read_later, a_value_read_later, a_stencil,
     by_its_transpose, sorted_then_turned, on_one_path, by_a_helper, of_two,
 )
 
@@ -138,4 +153,4 @@ def committed(program: Any, *args: Any) -> int:
 
 def test_what_nobody_can_see_is_not_committed() -> None:
     assert committed(chain, X) == 0
-    assert committed(in_between, X, 2) == 1
+    assert committed(in_between, X, 2) == 2  # the last one keeps the one before it
