@@ -15,11 +15,13 @@ import numpy as np
 
 from pyrelay.ir import types
 from pyrelay.ir.build import Handle
-from pyrelay.ir.op import Promotion, Sample
+from pyrelay.ir.op import Promotion, RelationError, Sample
 from pyrelay.ops.elementwise import elementwise
 from pyrelay.ops.functions import exp, log, tan
 from pyrelay.ops.logic import less, where
 from pyrelay.ops.python_numbers import DOMAIN, RANGE
+from pyrelay.ops.relations import Attributes, tensors
+from pyrelay.ops.relations import elementwise as same_dtype
 from pyrelay.ops.samples import binary, integers, unary
 
 #: B(2k) / 2k, the coefficients of Stirling's series of digamma
@@ -113,7 +115,20 @@ gamma = elementwise(
              Sample((np.array([-2.5, -0.5, 0.0, 300.0]),), {}, False)),
     doc="the gamma function",
 )
+
+
+def _next_type(args: tuple[types.Type, ...], attrs: Attributes) -> tuple[types.Type, ...]:
+    """As other functions of two floats, but not of 16 bits: kernels compute in 32."""
+    for k, ty in enumerate(tensors(args)):
+        if ty.dtype is types.f16:
+            raise RelationError(
+                "does not take float16", arg=k, kind="type",
+                hint="convert the argument first, as with x.astype(np.float32).",
+            )
+    return same_dtype("f")(args, attrs)
+
+
 nextafter = elementwise(
-    "nextafter", np.nextafter, (1, None), kinds="f", promotion=Promotion.FLOAT,
+    "nextafter", np.nextafter, (1, None), relation=_next_type, promotion=Promotion.FLOAT,
     samples=tuple(binary(-2.0, 2.0)), doc="the next float after x towards y",
 )

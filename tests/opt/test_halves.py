@@ -104,6 +104,21 @@ def test_gpus_give_the_same_bits(function: Any, args: tuple[Any, ...]) -> None:
     assert_same_bits(function, args, "cuda_emulator")
 
 
+def test_the_next_float_of_16_bits_is_refused() -> None:
+    for function in (lambda x: np.nextafter(x, 1), lambda x: np.spacing(x)):
+        with pytest.raises(pyrelay.TypeMismatchError, match=r"(?s)does not take float16.*astype"):
+            pyrelay.jit(function)(X)
+
+
+def test_interpolation_is_computed_in_float64() -> None:
+    def between(x: Any, y: Any) -> Any:
+        return np.interp(x[:3], np.sort(x), y)
+
+    found, wanted = pyrelay.jit(between)(X, Y), between(X, Y)
+    assert found.dtype == wanted.dtype == np.float64
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 def test_means_of_large_numbers_do_not_overflow() -> None:
     x = np.full(100, 60000.0, np.float16)
     assert pyrelay.jit(lambda x: x.mean())(x) == np.float16(60000)

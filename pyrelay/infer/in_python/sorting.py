@@ -157,7 +157,9 @@ def interp(
     x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None
 ) -> Array:
     """Piecewise linear interpolation, constant outside."""
-    places, values, at = np.asarray(xp) * 1.0, np.asarray(fp) * 1.0, np.asarray(x) * 1.0
+    places, at = np.asarray(xp).astype(np.float64), np.asarray(x).astype(np.float64)
+    values = np.asarray(fp)
+    values = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
     if period is not None:
         width = np.abs(period)
         at, places = at % width, places % width
