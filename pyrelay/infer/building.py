@@ -21,6 +21,7 @@ from pyrelay.infer import growing, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import Expected, expected_fields, is_record_class
+from pyrelay.infer.anonymous import refuse_groups, refuse_tuples
 from pyrelay.infer.coding import typed_by_rows
 from pyrelay.infer.datatypes import (
     NO_NODE,
@@ -309,10 +310,14 @@ def build(it: Interpreter, cls: type, values: dict[str, V.Value]) -> V.Value:
     expected = expected_fields(cls)
     builder = _Node(it, family, pool, cls)
     sorts = tuple((n, builder.sort_of(v, expected.get(n), n)) for n, v in values.items())
-    if pool.cls.classes != tuple(family.classes) or list(known) != list(values):
+    met = kind < len(pool.cls.fields) and pool.cls.fields[kind] is not None
+    if pool.cls.classes != tuple(family.classes) or not met or list(known) != list(values):
         before = tuple(known.items()) if list(known) == list(values) else sorts
-        raise NeedsPool(family, kind, builder.joined(before, sorts))
+        joined = builder.joined(before, sorts)
+        refuse_tuples(cls, joined, values)
+        raise NeedsPool(family, kind, joined)
     joined = builder.joined(tuple(known.items()), sorts)
+    refuse_tuples(cls, joined, values)
     if joined != tuple(known.items()):
         raise NeedsPool(family, kind, joined)
     leaves: dict[str, V.Value] = {}
@@ -392,6 +397,7 @@ class _Node:
 
     def _child(self, pool: V.Ref, kinds: tuple[int, ...]) -> Sort:
         if pool.root is not self.pool.root:
+            refuse_groups(self.pool.cls, pool.cls)
             if set(pool.cls.classes) & set(self.family.classes[1:]):
                 if self.it.program.plans[self.family].unified:
                     raise self.it.failure(

@@ -513,8 +513,8 @@ class Decoder:
                 )
                 steps = steps_of(Window(form, starts, sizes, atoms), array.type.shape)
                 return V.ArrayRef(array.root, steps, TensorType(ty.dtype, shape))
-            case LNode(head, children):
-                return rebuild(head, [self(c) for c in children])
+            case LNode(head, children, made):
+                return rebuild(head, [self(c) for c in children], made)
             case LUnion(cases):
                 tag = next(self.outs)
                 return V.Union(tag, tuple(self(c) for c in cases))

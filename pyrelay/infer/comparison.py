@@ -12,6 +12,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import protocols, sets, text, trees
 from pyrelay.infer import values as V
+from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.calls import call
 from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.in_python.lists import equal_lists, precedes
@@ -32,6 +33,10 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     fields = _fields(x, y, op)
     if fields is not None:
         return structures(it, op, *(_tuple_of(it, v, fields) for v in (x, y)))
+    if op in _MIRRORED and (_holds_nodes(x) or _holds_nodes(y)):
+        return structures(it, op, *(
+            V.Tuple(trees.fields(it, v)) if isinstance(v, V.Data) else v for v in (x, y)
+        ))
     if isinstance(x, V.Data) or isinstance(y, V.Data):
         decided = protocols.compare(it, op, x, y)
         if decided is not None:
@@ -154,6 +159,19 @@ def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     return as_bool(it, result)
 
 
+_TIE = (
+    "pyrelay: two tuples are equal up to the trees in them, and a compiled function does not order "
+    "trees: put a number of its own into each tuple, before its tree"
+)
+
+
+def _holds_nodes(value: V.Value) -> bool:
+    """True for a tuple that is a node, and for a value that may be one."""
+    if isinstance(value, V.Union):
+        return any(map(_holds_nodes, value.possible))
+    return isinstance(value, V.Data) and is_anonymous(value.cls)
+
+
 def _ordered(
     it: Interpreter, op: str, left: tuple[V.Value, ...], right: tuple[V.Value, ...]
 ) -> V.Value:
@@ -162,6 +180,8 @@ def _ordered(
 
     if not left or not right:
         return compare(it, op, V.Known(len(left)), V.Known(len(right)))
+    if _holds_nodes(left[0]) or _holds_nodes(right[0]):
+        raise raised(it, NotImplementedError(_TIE))
     same = truth(it, compare(it, "==", left[0], right[0]))
 
     def rest() -> V.Value:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import (
+    anonymous,
     attributes,
     calls,
     effects,
@@ -177,7 +178,7 @@ def _items_of(it: Interpreter, args: Args, attrs: Any) -> tuple[V.Value, ...]:
 
 
 def _tuple(it: Interpreter, args: Args, attrs: Any) -> V.Value:
-    return V.Tuple(_items_of(it, args, attrs))
+    return anonymous.tuple_of(it, _items_of(it, args, attrs))
 
 
 def _list(it: Interpreter, args: Args, attrs: Any) -> V.Value:

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import coding, growing, identity, narrowing
+from pyrelay.infer import anonymous, coding, growing, identity, narrowing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -290,10 +290,14 @@ class Fixpoint:
     # -- comparison --------------------------------------------------------------------------------
 
     def _settled(self, result: _Pass) -> bool:
-        """Join the layouts at the back edge into the guess; True if the guess already held."""
+        """Join the layouts at the back edge into the guess; True if the guess already held.
+
+        Raises NeedsNodes where tuples nest deeper with every pass.
+        """
         assert result.following is not None
         describer = self._describer(result.heap)
         before = self._guess()
+        deep = anonymous.depth([*self.layouts, *self.changed.values()])
         bound = frozenset(
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
@@ -339,6 +343,9 @@ class Fixpoint:
         for root in identity.unsettled(result.heap, outer, describer.holds):
             if root not in self.changed:
                 self.changed[root] = entry.content(root)
+        everything = [*layouts, *self.changed.values()]
+        if anonymous.depth(everything) > deep and (sites := anonymous.nested(everything)):
+            raise anonymous.NeedsNodes(sites)
         self.visits.written |= self._found_places(self.changed)
         self.layouts = layouts
         for k, layout in enumerate(layouts):

@@ -18,6 +18,7 @@ from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
 from pyrelay.infer import identity, narrowing
 from pyrelay.infer import values as V
+from pyrelay.infer.anonymous import Groups
 from pyrelay.infer.datatypes import EVERYWHERE, Families
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
@@ -85,6 +86,7 @@ class Program:
     containers: list[V.Root] = field(default_factory=list)  # those of the objects from outside
     captured: list[int] = field(default_factory=list)  # captured ones passed to every function
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
+    nodes: Groups = field(default_factory=Groups)  # tuples that are nodes (anonymous.py)
     plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
     raises_late: bool = False  # behind a write to an object of the caller
     raises_again: bool = False  # in a loop or a recursive function, so that it may be behind one

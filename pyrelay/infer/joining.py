@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.anonymous import NeedsNodes, group_of
 from pyrelay.infer.datatypes import NO_NODE
 from pyrelay.infer.kinds import joined
 from pyrelay.infer.layout import (
@@ -94,11 +95,17 @@ class Joiner:
                 raise NeedsPlace([m.value.root for m in (a, b) if isinstance(m, LFixed)])
             case LPlace(), LPlace() if a.kind == b.kind and a.cls is b.cls:
                 return self._place(a, b)
-            case LNode(h, xs), LNode(g, ys) if h == g:
-                return LNode(h, tuple(self(x, y) for x, y in zip(xs, ys, strict=True)))
+            case LNode(h, xs, m), LNode(g, ys, n) if h == g:
+                return LNode(h, tuple(self(x, y) for x, y in zip(xs, ys, strict=True)), m | n)
             case (LNode(("data", s, k), xs), LNode(("data", t, m), ys)) if s is t:
                 joined = tuple(self(x, y) for x, y in zip(xs, ys, strict=True))
                 return LNode(("data", s, tuple(sorted({*k, *m}))), joined)
+            case LNode(("data", s, _)), LNode(("tuple", None, _), _, made) if made:
+                _meet(made, s)
+            case LNode(("tuple", None, _), _, made), LNode(("data", t, _)) if made:
+                _meet(made, t)
+            case LNode(("data", s, _)), LNode(("data", t, _)):
+                _meet(frozenset(), s, t)
             case LNode(("data", *_)), LKnown(None):
                 return self._or_none(a, True)
             case LKnown(None), LNode(("data", *_)):
@@ -251,8 +258,10 @@ class Joiner:
                 if isinstance(content, LNode):
                     content = self._alone(content, left)
                 return LPlace(key, kind, cls, content, may_be, rivals, exact, stored, made)
-            case LNode(head, children):
-                return LNode(head, tuple(self._alone(c, left) for c in children))
+            case LNode(_, children):
+                return replace(
+                    layout, children=tuple(self._alone(c, left) for c in children)
+                )
             case LUnion(cases):
                 return LUnion(tuple(self._alone(c, left) for c in cases))
             case LView(base):
@@ -354,6 +363,13 @@ def join_items(
     return as_template(_ItemJoiner(same=same or operator.eq)(a, b))
 
 
+def _meet(made: frozenset[Any], *schemas: Any) -> None:
+    """Raises NeedsNodes if nodes without a class meet tuples made elsewhere, or other nodes."""
+    groups = [g for s in schemas if (g := group_of(s)) is not None]
+    if groups and (made or len(groups) > 1):
+        raise NeedsNodes(made, groups)
+
+
 class NeedsPlace(Exception):
     """Different objects meet: these roots, which exist before, need places of their own."""
 
@@ -424,7 +440,9 @@ def _may_be_union(a: Layout, b: Layout) -> bool:
             case LKnown(v):
                 return types.of_scalar(v) is None
             case LNode(head, _):
-                return head[0] in ("closure", "method", "partial", "derivative", "text", "raised")
+                return head[0] in (
+                    "closure", "method", "partial", "derivative", "text", "raised", "data",
+                )
             case LView():
                 return True
             case LPlace(_, kind, _, _):

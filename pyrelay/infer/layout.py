@@ -76,6 +76,7 @@ class LNode:
 
     head: tuple[Any, ...]
     children: tuple[Layout, ...]
+    made: frozenset[Any] = field(default=frozenset(), compare=False)  # as of a `Tuple`
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +203,14 @@ def children_of(value: V.Value) -> tuple[V.Value, ...]:
     return ()
 
 
-def rebuild(head: tuple[Any, ...], children: Sequence[V.Value]) -> V.Value:
+def rebuild(
+    head: tuple[Any, ...], children: Sequence[V.Value], made: frozenset[Any] = frozenset()
+) -> V.Value:
     """The structured value of a head and children."""
     c = tuple(children)
     match head:
         case ("tuple", cls, _):
-            return V.Tuple(c, cls)
+            return V.Tuple(c, cls, made)
         case ("text", function, _, _):
             return V.Text(function, c)
         case ("raised", cls, shown, names, span):
@@ -361,8 +364,8 @@ def retyped(template: Layout, leaves: Iterator[TensorType]) -> Layout:
             capacity = rows[0].shape[0] if rows else 0
             items = retyped(item, iter(TensorType(r.dtype, r.shape[1:]) for r in rows))
             return LPlace(key, "list", cls, replace(inner, template=items, capacity=capacity))
-        case LNode(head, children):
-            return LNode(head, tuple(retyped(c, leaves) for c in children))
+        case LNode(_, children):
+            return replace(template, children=tuple(retyped(c, leaves) for c in children))
         case LUnion(cases):
             next(leaves)
             return LUnion(tuple(retyped(c, leaves) for c in cases))
@@ -418,8 +421,8 @@ def as_template(layout: Layout) -> Layout:
             case LView(type=array):
                 count += 1
                 return LPlace(count, "array", None, array)
-            case LNode(("tuple" | "data", *_) as head, children):
-                return LNode(head, tuple(map(convert, children)))
+            case LNode(("tuple" | "data", *_), children):
+                return replace(here, children=tuple(map(convert, children)))
             case LNode(("text", function, *_) as head, children) if function is chr:
                 return LNode(head, tuple(map(convert, children)))
             case LFixed(pool) if isinstance(pool, int) or pool.root.kind == "pool":
@@ -574,7 +577,8 @@ class Describer:
                 return LUnion(tuple(self(c) for c in value.possible))
         head = head_of(value)
         assert head is not None
-        return LNode(head, tuple(self(c) for c in children_of(value)))
+        made = value.made if isinstance(value, V.Tuple) else frozenset()
+        return LNode(head, tuple(self(c) for c in children_of(value)), made)
 
     def _key(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> int:
         """The number of a place; on first sight, notes which earlier ones it may overlap."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyrelay import errors
-from pyrelay.infer import growing
+from pyrelay.infer import anonymous, growing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -217,12 +217,16 @@ def _admit(
         if not L.same_structure(content.template, joined):
             raise L.JoinError(content.template, own, "the items differ in structure")
     except L.JoinError as error:
-        raise it.failure(
+        failure = it.failure(
             errors.TypeMismatchError,
             f"{V.describe(item)} does not fit the other items of this list: {error.what}",
             notes=("a list whose length is known only at run time holds items of one structure",),
             hints=("give the items one type and shape, or keep them in lists of their own",),
-        ) from None
+        )
+        sites = anonymous.made_in(error.left) | anonymous.made_in(error.right)
+        if sites:
+            raise anonymous.NeedsNodes(sites, (), failure) from None
+        raise failure from None
     _refuse_parts(it, item, joined)
     content = _with_template(it, root, content, joined)
     _note_again(it, item)

@@ -10,6 +10,7 @@ from pyrelay import errors
 from pyrelay.infer import characters, kinds, list_arrays, lists, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
+from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.attributes import is_our_own, of_class
 from pyrelay.infer.calls import call, unsupported
 from pyrelay.infer.effects import raise_where
@@ -462,7 +463,7 @@ def class_of(value: V.Value) -> type | None:
         case V.Tuple(_, cls):
             return cls or tuple
         case V.Data():
-            return value.cls  # type: ignore[no-any-return]
+            return tuple if is_anonymous(value.cls) else value.cls
         case V.Items(cls=cls):
             return cls
         case V.Ref(root, cls):

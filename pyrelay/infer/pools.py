@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
+from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
@@ -224,6 +225,8 @@ class Unpacker:
         kind, row = place
         cls = self.schema.classes[kind]
         values = {name: self._value(sort, path, row) for name, sort, path in self._fields(kind)}
+        if is_anonymous(cls):
+            return tuple(values.values())
         if issubclass(cls, tuple):
             return cls(**values)
         node = cls.__new__(cls)

@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import coding, growing, handling
+from pyrelay.infer import anonymous, coding, growing, handling
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -30,6 +30,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
 _MOST_SPECIALISATIONS = 64
+_MOST_LONGER = 12
 _MOST_PASSES = 12
 
 
@@ -233,7 +234,13 @@ def _find(
                                         for i, x in enumerate(layouts) if x != spec.layouts[i]):
             spec.layouts, spec.widened = joined, True
             raise _Restart(spec)
-    if len(entries) >= _MOST_SPECIALISATIONS:
+    if len(entries) > 1 and anonymous.depth(layouts) > max(
+        anonymous.depth(e.layouts) for e in entries
+    ):
+        sites = anonymous.nested(layouts)
+        if sites:
+            raise anonymous.NeedsNodes(sites)
+    if len(entries) >= _most(entries, layouts):
         raise it.failure(
             errors.RecursionTypeError,
             f"{V.function_name(closure.function)!r} calls itself with ever new types of arguments: "
@@ -247,6 +254,17 @@ def _find(
         it.program.following.add(name)
     entries.append(spec)
     return spec
+
+
+def _most(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> int:
+    """How many functions may be made of one: fewer where a text gets longer with each."""
+    for k, layout in enumerate(layouts):
+        texts = [x.layouts[k] for x in entries[-_MOST_LONGER:]]
+        if all(isinstance(x, L.LKnown) and isinstance(x.value, str) for x in (*texts, layout)):
+            lengths = [len(x.value) for x in (*texts, layout)]  # type: ignore[union-attr]
+            if len(set(lengths)) == len(lengths) and lengths == sorted(lengths):
+                return _MOST_LONGER
+    return _MOST_SPECIALISATIONS
 
 
 def _of_any_extents(
@@ -340,6 +358,8 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
             if spec.result is not None and _same_result(it, spec.result, result):
                 it.program.functions[spec.name] = function
                 return
+            if spec.result is not None:
+                _refuse_growth(spec.result, result)
             spec.result = result if spec.result is None else _join_results(it, spec, result)
             _forget_dependents(it, spec)
         raise it.failure(
@@ -349,6 +369,15 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
     finally:
         spec.in_progress = False
         del it.program.making[it.program.making.index(spec) :]
+
+
+def _refuse_growth(before: Result, now: Result) -> None:
+    """Raises NeedsNodes where tuples in the result nest deeper than they did."""
+    everything = now.value, *now.contents
+    if anonymous.depth(everything) > anonymous.depth((before.value, *before.contents)):
+        sites = anonymous.nested(everything)
+        if sites:
+            raise anonymous.NeedsNodes(sites)
 
 
 def _forget_dependents(it: Interpreter, spec: Specialisation) -> None:

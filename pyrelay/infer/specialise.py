@@ -25,6 +25,7 @@ from pyrelay.infer import (
 )
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import is_record_class
+from pyrelay.infer.anonymous import Groups, NeedsNodes
 from pyrelay.infer.closing import Close, NeedsApart
 from pyrelay.infer.datatypes import EVERYWHERE, Array, Child, Families, Number, Schema
 from pyrelay.infer.guards import Guards, NameGuard
@@ -62,6 +63,7 @@ class Attempt:
     unrolled: frozenset[Let] = frozenset()
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     ahead: frozenset[Let] = frozenset()  # see Program
+    nodes: Groups = field(default_factory=Groups)
     plans: dict[Any, building.Plan] = field(default_factory=dict)
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
     raises: int = 0
@@ -124,10 +126,10 @@ class Attempt:
         """Interpret the call and close the module."""
         program = Program(
             self.parse, self.guards, objects=self.objects, exact=self.exact,
-            unrolled=self.unrolled, families=self.families, ahead=self.ahead,
-            plans=self.plans, tables=self.tables,
-            open_keys=self.open_keys, remembers=self.remembers, lends=self.lends,
-            follows_ops=self.raises > 1, containers=self.containers, keys_known=self.keys_known,
+            unrolled=self.unrolled, families=self.families, ahead=self.ahead, nodes=self.nodes,
+            plans=self.plans, tables=self.tables, open_keys=self.open_keys,
+            remembers=self.remembers, lends=self.lends, follows_ops=self.raises > 1,
+            containers=self.containers, keys_known=self.keys_known,
         )
         try:
             return self._run(program, make_callee, args, keywords)
@@ -539,6 +541,7 @@ def _specialised(
     unrolled: frozenset[Let] = frozenset()
     families = Families(EVERYWHERE)
     ahead: frozenset[Let] = frozenset()
+    nodes = Groups()
     plans: dict[Any, building.Plan] = {}
     tables: frozenset[Let] = frozenset()
     open_keys: frozenset[Let] = frozenset()
@@ -550,7 +553,7 @@ def _specialised(
     while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
         open_keys |= attempt.open_keys if attempt else frozenset()
         attempt = Attempt(
-            parse, known, captured, exact, unrolled, families, ahead, plans, raises, tables,
+            parse, known, captured, exact, unrolled, families, ahead, nodes, plans, raises, tables,
             flat=Flattened(apart=apart, families=families), entered=entered, lends=lends,
             memos=memos, remembers=remembers, keys_known=keys_known,
         )
@@ -585,6 +588,12 @@ def _specialised(
             building.planned(plans, pool)
             needs += 1
             continue
+        except NeedsNodes as nested:
+            if nodes.note(nested):
+                plans.clear()  # a field may hold nodes where it held tuples
+                needs += 1
+                continue
+            failure = nested.error or _never_ends()
         except V.NeedsIdentity as need:
             refusal = refusal or (need.error if exact else None)
             exact += 1
@@ -621,6 +630,13 @@ def _specialised(
         known, unrolled, exact = {}, frozenset(), 0
         needs += 1
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
+
+
+def _never_ends() -> errors.PyrelayError:
+    return errors.RecursionTypeError(
+        "tuples in tuples without end are made here, and they cannot be nodes of a tree.",
+        hints=("make the nodes objects of a class that contains itself",),
+    )
 
 
 __all__ = ["specialise"]

@@ -67,6 +67,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return _index_list(it, obj, key, checked)
         case V.Ref(root) if root.kind == "dict":
             return choice.lookup(it, obj, key)
+        case V.Data() if is_namedtuple(obj) and obj.cls.__getitem__ is tuple.__getitem__:
+            return choice.item(it, fields(it, obj), key, "tuple")
         case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None and hasattr(cls, "__getitem__"):
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
@@ -76,8 +78,6 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             from pyrelay.infer.trees import checked_item
 
             return checked_item(it, obj, key)
-        case V.Data() if is_namedtuple(obj):
-            return choice.item(it, fields(it, obj), key, "tuple")
         case V.Range():
             return _index_range(it, obj, number_of_enum(key))
         case _ if text.is_text(obj) and (found := characters.item(it, obj, key)) is not None:

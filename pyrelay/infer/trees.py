@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
@@ -231,7 +232,11 @@ def is_same(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 
 
 def equals(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
-    """`x == y` where one is a node, whose class compares by identity."""
+    """`x == y` where one is a node, whose class compares by identity; tuples by their items."""
+    if isinstance(y, V.Data) and is_anonymous(y.cls) and not isinstance(x, V.Data):
+        return equals(it, y, x)
+    if isinstance(x, V.Data) and is_anonymous(x.cls):
+        return _equal_tuples(it, x, y)
     alike = isinstance(x, V.Data) and isinstance(y, V.Data) and x.kind == y.kind
     if isinstance(x, V.Data) and alike and x.cls.__eq__ is not object.__eq__:
         raise it.failure(
@@ -241,6 +246,27 @@ def equals(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
                    "matter in a function of your own",),
         )
     return is_same(it, x, y)
+
+
+def _equal_tuples(it: Interpreter, x: V.Data, y: V.Value) -> V.Value:
+    """`x == y` for a tuple that is a node: with another one only where their lengths tell."""
+    from pyrelay.infer.operators import compare
+
+    if isinstance(y, V.Data):
+        if not is_anonymous(y.cls) or len(x.cls._fields) != len(y.cls._fields):
+            return V.Known(False)
+        if not x.cls._fields:
+            return V.Known(True)
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "'==' would compare two trees of tuples down to their leaves",
+            hints=("compare the items that matter in a function of your own",),
+        )
+    if isinstance(y, V.Known) and type(y.value) is tuple:
+        y = V.Tuple(tuple(map(V.Known, y.value)))
+    if not isinstance(y, V.Tuple) or len(y.items) != len(x.cls._fields):
+        return V.Known(False)
+    return compare(it, "==", V.Tuple(fields(it, x)), y)
 
 
 # -- lists and tuples in fields --------------------------------------------------------------------

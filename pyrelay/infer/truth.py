@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyrelay import errors
 from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
+from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 from pyrelay.ir.nodes import UNSET
@@ -66,6 +67,8 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
             return _truth_of_object(it, value, cls)
         case V.Items(count=count):
             return truth(it, count)
+        case V.Data() if is_anonymous(value.cls):
+            return V.Known(bool(value.cls._fields))
         case V.Data():
             return _truth_of_object(it, value, value.cls)
         case V.Union():

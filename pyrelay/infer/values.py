@@ -141,10 +141,11 @@ class Flat(ArrayRef):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuple:
-    """A tuple; `cls` is the class of a namedtuple."""
+    """A tuple; `cls` is the class of a namedtuple, `made` where the program makes it."""
 
     items: tuple[Value, ...]
     cls: type | None = None
+    made: frozenset[Let] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

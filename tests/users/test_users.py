@@ -39,6 +39,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     managers,
     matrices,
     motion,
+    nested_tuples,
     networks,
     numbers_listed,
     objects,
