@@ -550,7 +550,7 @@ class _Handover:
         new = [self._value(c) for c in children]
         if all(a is b for a, b in zip(children, new, strict=True)):
             return value
-        return L.rebuild(head, new)
+        return L.rebuild(head, new, value.made if isinstance(value, V.Tuple) else frozenset())
 
 
 def _show(layout: L.Layout) -> str:

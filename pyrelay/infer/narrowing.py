@@ -83,13 +83,27 @@ def joined(
         if_false: tuple[Kept, ...] = ()
         if no == V.Known(False):
             if_true = fact.if_true + on_yes.if_true + yes_cases
+            if_false = _either(fact.if_false, on_yes.if_false)
         elif yes == V.Known(False):
             if_true = fact.if_false + on_no.if_true + no_cases
+            if_false = _either(fact.if_true, on_no.if_false)
         if yes == V.Known(True):
             if_false = fact.if_false + on_no.if_false + no_cases
+            if_true = _either(fact.if_true, on_no.if_true)
         elif no == V.Known(True):
             if_false = fact.if_true + on_yes.if_false + yes_cases
+            if_true = _either(fact.if_false, on_yes.if_true)
         note(it, result, Fact(if_true, if_false))
+
+
+def _either(a: Sequence[Kept], b: Sequence[Kept]) -> tuple[Kept, ...]:
+    """What follows where one of two things is so, of each of which something follows."""
+    found: list[dict[Atom, frozenset[int]]] = [{}, {}]
+    for side, kept in zip(found, (a, b), strict=True):
+        for tag, cases in kept:
+            side[tag] = side.get(tag, cases) & cases
+    first, second = found
+    return tuple((tag, cases | second[tag]) for tag, cases in first.items() if tag in second)
 
 
 @contextmanager
