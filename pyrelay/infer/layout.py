@@ -377,8 +377,8 @@ def with_pools(template: Layout, pool: Callable[[Any], Any]) -> Layout:
     match template:
         case LNode(("data", *_) as head, (LFixed(there), *place)):
             return LNode(head, (LFixed(pool(there)), *place))
-        case LNode(head, children):
-            return LNode(head, tuple(with_pools(c, pool) for c in children))
+        case LNode(_, children):
+            return replace(template, children=tuple(with_pools(c, pool) for c in children))
         case LUnion(cases):
             return LUnion(tuple(with_pools(c, pool) for c in cases))
         case LPlace(_, "list", _, LGrown(item) as inner):

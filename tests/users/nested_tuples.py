@@ -280,3 +280,32 @@ def list_of_nodes_returned(n):
         last = (i, last)
         out.append((i, last))
     return out, last
+
+
+@use((4,), long=True)
+def trees_taken_from_a_list_and_put_back(n):
+    forest = []
+    for i in range(n):
+        forest.append((i, None, None))
+    while len(forest) > 1:
+        a = forest.pop()
+        b = forest.pop()
+        forest.append((a[0] + b[0], a, b))
+    return forest[0]
+
+
+@use((3, 2.0), long=True)
+def cases_told_by_length_and_text(n, x):
+    def made(d):
+        return ("num", x) if d == 0 else ("sin", ("add", made(d - 1), made(d - 1)))
+
+    def value(e):
+        match e:
+            case ("num", v):
+                return v
+            case ("sin", a):
+                return np.sin(value(a))
+            case ("add", a, b):
+                return value(a) + value(b)
+
+    return value(made(n))
