@@ -82,16 +82,6 @@ def f(x, n):
 """,
         (X, 5000),
     ),
-    "carried_structure_changes": (
-        """
-def f(x, tol):
-    history = (x,)
-    while history[0].sum() < tol:
-        history = (history[0] + 1.0, history)
-    return history
-""",
-        (A3, 20.0),
-    ),
     "used_before_set": (
         """
 def f(x):

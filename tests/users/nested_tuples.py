@@ -309,3 +309,11 @@ def cases_told_by_length_and_text(n, x):
                 return value(a) + value(b)
 
     return value(made(n))
+
+
+@use((np.array([1.0, 2.0]), 9.0), long=True)
+def history_of_a_loop(x, limit):
+    history = (x,)
+    while history[0].sum() < limit:
+        history = (history[0] + 1.0, history)
+    return history
