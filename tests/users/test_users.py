@@ -49,6 +49,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     raising,
     raising_structures,
     ranges,
+    recurrences,
     refusals,
     roots,
     rows,
