@@ -90,7 +90,7 @@ def test_a_second_process_loads_the_program_and_no_part_of_the_compiler(folder: 
         ("model", "K = 2.0", "K = 2"),
         ("model", "* K", "* K * 2"),
         ("model", "import helping", "import helping\n\nhelping.layer = lambda x: x * 5"),
-        ("model", "range(n)", "range(n)  # rows"),
+        ("model", "range(n):", "range(n):  # rows"),
         ("helping", "import numpy as np", "import numpy as np\nnp.tanh = np.cos"),
     ],
 )
