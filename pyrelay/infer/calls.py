@@ -146,6 +146,11 @@ _RANDOM = (
 _REFUSED: dict[Any, tuple[str, str]] = {
     input: ("'input' cannot be called inside a compiled function", "pass the text as an argument"),
     open: ("files cannot be opened inside a compiled function", "read the file outside"),
+    set: (
+        "a set whose items only the running program knows cannot be used like this: its order is "
+        "not compiled, and its items are numbers, characters, constants, or tuples of them",
+        "go through it in order, sorted(items), or keep the items in a dict: dict.fromkeys(items)",
+    ),
 }
 
 

@@ -9,6 +9,7 @@ changes the type of a carried value (None or a number that becomes an array) is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from typing import Any
 
 from pyrelay import errors
@@ -18,7 +19,7 @@ from pyrelay.infer.fixpoint import Fixpoint, TestHasEffects, TypeChanges
 from pyrelay.infer.generators import consume, is_generator, taken
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import Iteration, iterate
-from pyrelay.infer.operators import either, extent_of
+from pyrelay.infer.operators import either, extent_of, raised
 from pyrelay.infer.truth import truth
 from pyrelay.infer.unions import distribute_all
 from pyrelay.ir.nodes import Let, Loop
@@ -127,6 +128,25 @@ class Runner:
     dynamic: bool = False
     #: The test has effects: it is done first thing in the body, which then may leave the loop.
     tested_inside: bool = False
+    size: int | None = field(init=False)  # of the dict or set that the loop goes through
+
+    def __post_init__(self) -> None:
+        self.size = self._size()
+
+    def _size(self) -> int | None:
+        """How many entries the dict or set has that the loop goes through."""
+        of = self.iterable
+        if not isinstance(of, V.Ref) or of.root.kind not in ("dict", "set"):
+            return None
+        content = self.it.heap.contents[of.root]
+        return len(content) if isinstance(content, (dict, tuple)) else None
+
+    def _check_size(self) -> None:
+        """What Python raises where a dict or set has more or fewer entries than at the start."""
+        if self._size() != self.size:
+            assert isinstance(self.iterable, V.Ref)
+            what = "dictionary" if self.iterable.root.kind == "dict" else "Set"
+            raise raised(self.it, RuntimeError(f"{what} changed size during iteration"))
 
     @property
     def exits(self) -> bool:
@@ -390,6 +410,7 @@ class Runner:
                 ),
                 hints=("keep the items in one array, and index it with the loop variable",),
             )
+        self._check_size()
         for k in range(start, count):
             self.enter(carried)
             self.it.rolling += 1
@@ -400,8 +421,9 @@ class Runner:
             if isinstance(leave, V.Known):
                 if leave.value:
                     return carried
+                self._check_size()
                 continue
-            if k + 1 == count:
+            if k + 1 == count and self._size() == self.size:
                 return carried
             stop, rest = list(carried), list(carried)
             return branch(

@@ -287,7 +287,7 @@ def generators(n):
 
 
 @compiled(
-    "Dicts whose keys (ints, characters, tuples of them) only the program knows",
+    "Dicts and sets whose keys (numbers, words, tuples of them) only the program knows",
     np.array([1, 2, 1]),
 )
 def counts(x):
@@ -311,9 +311,12 @@ def default_dict(x):
     return found
 
 
-@refused("Sets of floats that are known only at run time", np.array([1.5, 2.5]))
-def set_of_floats(x):
-    return len(set(x))
+@refused("Going through a set that only the program knows, in no order", np.array([1.5, 2.5]))
+def loop_over_a_set(x):
+    total = 0.0
+    for v in set(x):
+        total = v - total
+    return total
 
 
 @refused("Arrays of text or of objects", np.array(["a", "b"]))

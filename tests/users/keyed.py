@@ -254,3 +254,33 @@ def defaultdict_of_the_caller(sums, k):
     for v in k:
         sums[int(v)] += 0.5
     return sums, sums[77]
+
+
+@use((1.0,), (-1.0,), long=True)
+def known_keys_changed_on_a_path(x):
+    d = {"a": 1.0, "b": 2.0}
+    for key in d:
+        if x > 0 and key == "a":
+            d["z"] = x
+    return len(d)
+
+
+@use((2.0,), long=True)
+def set_changed_while_it_goes_through(x):
+    names = {"a", "b"}
+    for name in names:
+        names.discard("a")
+        names.discard("b")
+        x += len(name)
+    return x
+
+
+@use((2.0,), wrt=(0,), long=True)
+def values_changed_while_it_goes_through(x):
+    d = {"a": x, "b": x * x}
+    for key in d:
+        d[key] *= 2.0
+        if key == "b":
+            d["c"] = x
+            break
+    return d
