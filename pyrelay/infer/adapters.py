@@ -154,6 +154,13 @@ def dtype_of(it: Interpreter, value: V.Value | None) -> DType | None:
             f"arrays of {np.dtype(given)} are not supported",
             notes=(f"supported are {', '.join(d.numpy.name for d in types.DTYPES.values())}",),
         )
+    if not np.dtype(given).isnative:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"arrays of {np.dtype(given).str!r}, in another byte order than the machine's, are not "
+            "supported",
+            hints=(f"compute with {found.numpy.name}, and convert with astype outside",),
+        )
     return found
 
 

@@ -148,3 +148,8 @@ def generator_over_what_changes(n):
             break
     items[1] = float(n)
     return first + sum(squares)
+
+
+@refuse((3,), "another byte order", "convert with astype outside")
+def zeros_in_the_other_order(n):
+    return np.zeros(n, ">f8")
