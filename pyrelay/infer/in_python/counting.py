@@ -60,6 +60,18 @@ class Entries:
     def clear(self) -> None:
         self.entries.clear()
 
+    def copy(self) -> Any:
+        raise NotImplementedError
+
+    def __or__(self, other: Any) -> Any:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
     def __eq__(self, other: Any) -> Any:
         return self.entries == other
 
@@ -100,15 +112,6 @@ class Ordered(Entries):
 
     __hash__ = None
 
-    def __or__(self, other: Any) -> Any:
-        made = self.copy()
-        made.update(other)
-        return made
-
-    def __ior__(self, other: Any) -> Any:
-        self.update(other)
-        return self
-
 
 class Defaults(Entries):
     """collections.defaultdict."""
@@ -126,15 +129,6 @@ class Defaults(Entries):
 
     def copy(self) -> Any:
         return Defaults(self.default_factory, self.entries.copy())
-
-    def __or__(self, other: Any) -> Any:
-        made = self.copy()
-        made.update(other)
-        return made
-
-    def __ior__(self, other: Any) -> Any:
-        self.update(other)
-        return self
 
 
 class Counts(Entries):
