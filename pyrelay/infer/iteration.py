@@ -71,6 +71,13 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return _lazy(it, value)
         case V.Ref(_, cls) if cls is not None:
             own = protocols.special(it, value, "__iter__")
+            if own is not None and protocols.has_next(it, own):
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    f"{V.describe(own)}, which has a __next__, can only be gone through by 'for', "
+                    "next() and list() in a compiled function",
+                    hints=("make a list of its items first: list(...)",),
+                )
             if own is not None:
                 return iterate(it, own)
     if isinstance(value, V.Text):

@@ -67,8 +67,9 @@ def has_known_length(it: Interpreter, iterable: V.Value) -> bool:
     """Whether the number of items of an iterable is known while compiling."""
     from pyrelay.infer.generators import is_generator
     from pyrelay.infer.iteration import iterate
+    from pyrelay.infer.protocols import has_next
 
-    if is_generator(iterable):
+    if is_generator(iterable) or has_next(it, iterable):
         return False
     return isinstance(iterate(it, iterable).count, V.Known)
 

@@ -61,7 +61,7 @@ def _generated(it: Interpreter, iterable: V.Value) -> V.Value:
     if isinstance(iterable, V.Ref) and isinstance(iterable.cls, type) and (
         "__iter__" in dir(iterable.cls)
     ):
-        own = protocols.special(it, iterable, "__iter__")
+        own = protocols.iterated(it, iterable)
         if own is not None and is_generator(own):
             return own
     return iterable

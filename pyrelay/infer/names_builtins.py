@@ -189,6 +189,8 @@ def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """list(iterable)."""
     if is_generator(iterable):
         return collected(it, iterable)
+    if protocols.has_next(it, iterable):
+        return collected(it, protocols.iterated(it, iterable) or iterable)
     content = lists.growing_content(it, iterable)
     if content is not None:
         return lists.new(it, lists.copied(it, content))

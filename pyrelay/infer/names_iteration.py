@@ -71,6 +71,8 @@ def iter_(it: Interpreter, iterable: V.Value, *sentinel: V.Value) -> V.Value:
     if isinstance(iterable, V.Ref) and iterable.root.kind in ("dict", "set"):
         iterable = V.Tuple(sequence_of(it, iterable))
     own = protocols.special(it, iterable, "__iter__")
+    if own is not None and protocols.has_next(it, own):
+        return own
     return iter_(it, own) if own is not None else call(
         it, V.Known(iteration.Items), (iterable,), {}
     )
@@ -97,6 +99,12 @@ def next_(it: Interpreter, iterator: V.Value, *default: V.Value) -> V.Value:
             items = list_as_iterator(it, iterator)
             return call(it, V.Known(iteration.following), (items, V.Tuple(default)), {})
         return call(it, V.Known(iteration.first), (iterator, V.Tuple(default)), {})
+    if protocols.has_next(it, iterator):
+        if default:
+            return call(it, V.Known(iteration.next_or), (iterator, *default), {})
+        found = protocols.special(it, iterator, "__next__")
+        assert found is not None
+        return found
     raise it.failure(
         errors.TypeMismatchError, f"next() cannot take {V.describe(iterator)}",
         hints=("give it an iterator: iter(...)",),

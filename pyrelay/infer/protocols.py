@@ -46,6 +46,28 @@ def special(it: Interpreter, value: V.Value, name: str, *args: V.Value) -> V.Val
     return None if found == V.Known(NotImplemented) else found
 
 
+def has_next(it: Interpreter, value: V.Value) -> bool:
+    """True for an object of a user's class with a `__next__`."""
+    from pyrelay.infer.in_python.iteration import Items
+
+    if not is_object(value) or value.cls is None or value.cls is Items:
+        return False
+    return of_class(it, value.cls, "__next__") is not None
+
+
+def iterated(it: Interpreter, value: V.Value) -> V.Value | None:
+    """What an object's `__iter__` gives to go through; None if it has none.
+
+    An object with a `__next__` is a generator of what that gives.
+    """
+    from pyrelay.infer.in_python.iteration import stepped
+
+    own = special(it, value, "__iter__")
+    if own is None or not has_next(it, own):
+        return own
+    return call(it, V.Known(stepped), (own,), {})
+
+
 def _is_named(value: V.Value) -> bool:
     """True for a node of a tree that is a namedtuple."""
     return isinstance(value, V.Data) and issubclass(value.cls, tuple)

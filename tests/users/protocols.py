@@ -126,3 +126,30 @@ def named_tuples_with_operators(a, b):
     total += q
     pair = Pair(a) + (b,)
     return total, abs(p), p < q, 1.5 in p, len(p), pair, p == (a, b), Pair(b) * 2
+
+
+class Countdown:
+    """An object that is its own iterator."""
+
+    def __init__(self, start):
+        self.left = start
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.left <= 0:
+            raise StopIteration
+        self.left -= 1
+        return self.left * 1.5
+
+
+@use((5,), long=True)
+def object_that_is_its_own_iterator(n):
+    down = Countdown(n)
+    total = 0.0
+    for value in down:
+        total = total * 2 + value
+        if value < 2:
+            break
+    return total, down.left, next(down, -1.0), list(Countdown(3)), max(Countdown(n))

@@ -10,6 +10,27 @@ from typing import Any
 
 import numpy as np
 
+# -- of an object ---------------------------------------------------------------------------------
+
+
+def stepped(iterator: Any) -> Iterator[Any]:
+    """The items that the `__next__` of an object gives."""
+    while True:
+        try:
+            item = iterator.__next__()
+        except StopIteration:
+            return
+        yield item
+
+
+def next_or(iterator: Any, default: Any) -> Any:
+    """next(iterator, default), of an object with a `__next__` of its own."""
+    try:
+        return iterator.__next__()
+    except StopIteration:
+        return default
+
+
 # -- of one generator ------------------------------------------------------------------------------
 
 
