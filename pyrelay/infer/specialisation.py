@@ -145,12 +145,13 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
 
     arguments = arguments_of(it, closure, bound)
     while True:
+        static = set(_statics(it, closure))
         spec = _find(it, closure, arguments)
         if spec.result is None and not spec.in_progress:
             try:
                 _specialise(it, spec, arguments)
             except NeedsKnown as need:
-                check_known(it, arguments, need)
+                check_known(it, arguments, need, again=need.position in static)
                 _statics(it, closure)[need.position] = True
                 continue
             finally:
@@ -178,10 +179,15 @@ def arguments_of(
     return [*it.pools.values(), *bound, *closure.cells, *captured_values(it)]
 
 
-def check_known(it: Interpreter, arguments: Sequence[V.Value], need: NeedsKnown) -> None:
-    """Make sure that an argument is known. Raises NeedsStatic or StaticValueError if it is not."""
+def check_known(
+    it: Interpreter, arguments: Sequence[V.Value], need: NeedsKnown, *, again: bool = False
+) -> None:
+    """Make sure that an argument is known. Raises NeedsStatic or StaticValueError if it is not.
+
+    again: it was taken as known before, so the recursion computes what it hands on.
+    """
     value = arguments[need.position]
-    if isinstance(value, V.Known):
+    if isinstance(value, V.Known) and not again:
         return
     origin = value.origin if isinstance(value, V.Scalar) else None
     if origin is not None:

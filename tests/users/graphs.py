@@ -218,3 +218,20 @@ def reached_by_short_steps(n):
         for v in range(u + 1, min(u + 3, n)):
             stack.append(v)
     return order, seen
+
+
+@use(({0: [1, 2], 1: [3], 2: [3], 3: []},), long=True)
+def order_of_tasks(needs):
+    seen, order = set(), []
+
+    def visit(task):
+        if task in seen:
+            return
+        seen.add(task)
+        for other in needs[task]:
+            visit(other)
+        order.append(task)
+
+    for task in needs:
+        visit(task)
+    return order[::-1]
