@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from pyrelay.errors import AliasError, Span
+from pyrelay.errors import AliasError, Span, UnsupportedOperationError
 from pyrelay.infer import coding
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
@@ -191,7 +191,12 @@ def _refuse_shared_lists(heap: Heap, items: Sequence[V.Value], template: L.Layou
     for path in inner_lists(template):
         for item in items:
             inner = value_at(item, path)
-            assert isinstance(inner, V.Ref)
+            if not isinstance(inner, V.Ref):
+                raise UnsupportedOperationError(
+                    "One of several lists, chosen while the program runs, becomes an item of a "
+                    "list whose length is known only then.",
+                    hints=("make each item a list of its own: rows.append(list(row))",),
+                )
             if inner.root in seen or isinstance(heap.contents[inner.root], (V.Part, V.Lost)):
                 raise AliasError(
                     "One list is an item in two places of lists whose length is known only at run "

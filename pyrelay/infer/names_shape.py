@@ -77,6 +77,12 @@ def reshape(
     if order not in (V.Known("C"), V.Known("A"), V.Known("K")):
         raise it.failure(errors.InvalidValueError, "order must be one of 'C', 'F', 'A', or 'K'")
     ty = it.tensor(a)
+    if order != V.Known("C") and ty.rank > 1:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"order={order.value!r} asks how {ty} lies in memory, which is not compiled",  # type: ignore[union-attr]
+            hints=("say which order is meant: order='C' for rows, order='F' for columns",),
+        )
     wanted = [shape] if V.number_type(shape) is not None else list(_items(it, shape))
     known = [i for i, v in enumerate(wanted) if v == V.Known(-1)]
     if len(known) > 1:

@@ -168,3 +168,13 @@ def towers(n):
 
     move(n, 0, 1, 2)
     return pegs
+
+
+@refuse((3,), "One of several lists, chosen while the program runs, becomes an item")
+def nested_without_end(n):
+    return [] if n == 0 else [nested_without_end(n - 1)]
+
+
+@refuse((np.ones((2, 3)),), "asks how", "lies in memory", "order='C' for rows")
+def elements_as_they_lie(a):
+    return a.T.ravel("K")
