@@ -20,7 +20,6 @@ from __future__ import annotations
 from pyrelay.devices.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.convolution_single import SINGLE
 from pyrelay.devices.kernel_text import filled
-from pyrelay.devices.line_sums import HELD
 from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 from pyrelay.ir.types import DType
 
@@ -34,6 +33,7 @@ _NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
 _FEWEST_ROWS = 8  # as many as these, at a time
 _STRIDES = 16  # longest that channels by themselves have lines for
 _FINISHED = 2048  # outputs of such channels that are finished together
+HELD = 9  # taps of channels by themselves whose weights stay in registers
 SHORT = 64  # positions of rows that are copied as a whole
 MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
 

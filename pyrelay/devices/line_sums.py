@@ -11,12 +11,10 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
+from pyrelay.devices.convolution_first import HELD
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES
 from pyrelay.devices.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape
-
-HELD = 9
-"""Taps whose weights stay in registers."""
 
 
 def every_second(code: Code, x: Any, y: Any) -> Any:

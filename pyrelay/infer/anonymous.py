@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import Child, Choice, Families, Family, Schema, Sort
+from pyrelay.infer.datatypes import Child, Choice, Families, Family, Schema, Sort, is_anonymous
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
 
@@ -95,11 +95,6 @@ class Groups:
 def group_of(schema: Schema) -> Group | None:
     """The group whose nodes a pool holds, None for nodes of the user's classes."""
     return next((g for c in schema.classes if (g := vars(c).get("group")) is not None), None)
-
-
-def is_anonymous(cls: Any) -> bool:
-    """True for the class of a node without one."""
-    return cls is not None and "group" in vars(cls)
 
 
 def tuple_of(it: Interpreter, items: Sequence[V.Value]) -> V.Value:

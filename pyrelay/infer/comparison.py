@@ -12,9 +12,8 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import protocols, sets, text, trees
 from pyrelay.infer import values as V
-from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.calls import call
-from pyrelay.infer.datatypes import EVERYWHERE
+from pyrelay.infer.datatypes import EVERYWHERE, is_anonymous
 from pyrelay.infer.in_python.lists import equal_lists, precedes
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import both, compare, raised, unary

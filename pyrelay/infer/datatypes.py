@@ -336,6 +336,11 @@ EVERYWHERE = Families()
 """The classes that contain themselves, by their annotations or by objects that were met."""
 
 
+def is_anonymous(cls: Any) -> bool:
+    """True for the class of a node without one: a tuple that nests without end (anonymous.py)."""
+    return cls is not None and "group" in vars(cls)
+
+
 # -- the sort of a field ---------------------------------------------------------------------------
 
 

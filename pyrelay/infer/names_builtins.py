@@ -10,9 +10,9 @@ from pyrelay import errors
 from pyrelay.infer import characters, kinds, list_arrays, lists, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
-from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.attributes import is_our_own, of_class
 from pyrelay.infer.calls import call, unsupported
+from pyrelay.infer.datatypes import is_anonymous
 from pyrelay.infer.effects import raise_where
 from pyrelay.infer.generators import collected, is_generator, iterator
 from pyrelay.infer.handling import certain

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
-from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
@@ -31,6 +30,7 @@ from pyrelay.infer.datatypes import (
     Schema,
     Sort,
     Struct,
+    is_anonymous,
 )
 from pyrelay.ir import types
 from pyrelay.records import dataclass

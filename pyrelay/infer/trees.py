@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.anonymous import is_anonymous
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
@@ -23,6 +22,7 @@ from pyrelay.infer.datatypes import (
     Number,
     Sort,
     Struct,
+    is_anonymous,
 )
 from pyrelay.infer.interpreter import Interpreter, Read
 from pyrelay.infer.joining import same_reference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyrelay import errors
 from pyrelay.infer import narrowing
 from pyrelay.infer import values as V
-from pyrelay.infer.anonymous import is_anonymous
+from pyrelay.infer.datatypes import is_anonymous
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 from pyrelay.ir.nodes import UNSET

@@ -111,8 +111,10 @@ def _grouped(body: Block) -> Block:
         body = replace(body, lets=lets)
     seen: set[Let] = set()
     while True:
+        products = [let for let in body.lets if _is(let, "matmul") and let not in seen]
+        if not products:
+            return body
         matcher = _Matcher(body)
-        products = (let for let in body.lets if _is(let, "matmul") and let not in seen)
         for product in products:
             seen.add(product)
             changed = matcher.rewritten(product)

@@ -187,6 +187,7 @@ class _Linear:
     stores: Stores
     shown: frozenset[Atom]
     found: dict[Block, frozenset[Atom]] = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
 
     def block(self, block: Block) -> Block:
         """The block with copies."""
@@ -195,7 +196,7 @@ class _Linear:
         last: dict[Atom, int] = {}  # where a variable is read last
         views: dict[Atom, list[Atom]] = {}  # array -> itself and its views
         for k, let in enumerate(block.lets):
-            last.update(dict.fromkeys((*walk.operands(let.rhs), *_free(let.rhs)), k))
+            last.update(dict.fromkeys((*walk.operands(let.rhs), *self._free(let.rhs)), k))
             if isinstance(let.rhs, OpCall) and places.is_view(let.rhs):
                 for those in (views.setdefault(let.rhs.args[0], []), *views.values()):
                     if let.rhs.args[0] in those or those is views[let.rhs.args[0]]:
@@ -208,7 +209,7 @@ class _Linear:
             for array in self._consumed(let.rhs):
                 for var in (array, *views.get(array, ())):
                     late = last.get(var, -1) > k
-                    if isinstance(var, Var) and (late or var in _free_in_loop(let.rhs)):
+                    if isinstance(var, Var) and (late or self._is_free_in_loop(var, let.rhs)):
                         copy = _copied(names.get(var, var), let)
                         lets.append(copy)
                         copied[var] = copy.outs[0]
@@ -223,12 +224,18 @@ class _Linear:
     def _renamed(self, let: Let, inner: Mapping[Var, Atom], own: Mapping[Var, Atom]) -> Let:
         """A Let with copies in it: `own` are those for its operands, `inner` for its blocks."""
         rhs = walk.replace_blocks(let.rhs, self.block)
-        if any(v in inner for v in (*walk.operands(rhs), *_free(rhs))):
+        if any(v in inner for v in (*walk.operands(rhs), *self._free(rhs))):
             init = tuple(map(walk.Renaming(dict(own)).atom, getattr(rhs, "init", ())))
             rhs = walk.copy_rhs(rhs, walk.Renaming(dict(inner)))
             if isinstance(rhs, Loop):
                 rhs = replace(rhs, init=init)
         return let if rhs is let.rhs else replace(let, rhs=rhs)
+
+    def _free(self, rhs: Rhs) -> Iterable[Var]:
+        return (v for block in walk.blocks(rhs) for v in self.contents.free(block))
+
+    def _is_free_in_loop(self, var: Var, rhs: Rhs) -> bool:
+        return isinstance(rhs, Loop) and var in self._free(rhs)
 
     def _inside(self, block: Block) -> frozenset[Atom]:
         """Arrays that a block stores into, in their own memory."""
@@ -248,14 +255,6 @@ class _Linear:
                 pairs = zip(rhs.carried, rhs.init, strict=True)
                 return dict.fromkeys(init for carried, init in pairs if carried in inside)
         return ()
-
-
-def _free(rhs: Rhs) -> Iterable[Var]:
-    return (v for block in walk.blocks(rhs) for v in walk.free_vars(block))
-
-
-def _free_in_loop(rhs: Rhs) -> Iterable[Var]:
-    return set(_free(rhs)) if isinstance(rhs, Loop) else ()
 
 
 def _copied(atom: Atom, beside: Let) -> Let:

@@ -21,7 +21,7 @@ from pyrelay.devices.driver import Text
 
 H2D, D2H, D2D = 1, 2, 3
 SIZES = {
-    "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "f32": 4,
+    "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "i32": 4, "u32": 4, "f32": 4,
     "i64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16,
 }  # fmt: skip
 

@@ -39,6 +39,8 @@ VALUES: dict[str, Any] = {
 }
 
 EXPRESSIONS = """
+np.heaviside(i8, 0)
+np.round(b)
 np.gcd(i8, 3), np.lcm(u8, 2), np.gcd(K, 6)
 np.fmod(i8, 3), np.fmod(f, n), np.fmod(h, 2.0), np.fmod(x, y)
 np.heaviside(f, 0.5), np.heaviside(h, 2.0)
@@ -135,8 +137,6 @@ np.testing.assert_almost_equal(s, t)
 REFUSED = """
 np.gcd(x, 2)
 np.deg2rad(z)
-np.heaviside(i8, 0)
-np.round(b)
 np.argmax(A, axis=(0, 1))
 np.cumsum(A, axis=(0, 1))
 np.max(A, dtype=float)

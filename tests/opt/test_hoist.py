@@ -139,7 +139,7 @@ def test_products_stay_where_the_loop_may_stop_early_or_the_matrix_changes() -> 
 
 def test_a_loop_that_never_runs_computes_nothing_that_raises() -> None:
     def program(x: Any, n: Any) -> Any:
-        total = 0.0
+        total = 0.0 * np.sum(x)
         for _ in range(n):
             total += np.sum(1.0 / x)
         return total
