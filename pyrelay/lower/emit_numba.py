@@ -57,6 +57,7 @@ from pyrelay.lower.kernel import (
     statements,
 )
 from pyrelay.lower.pending import Pending, readers
+from pyrelay.lower.printing import unparse
 from pyrelay.lower.spelling import binding, call, copied, literal, named, spelled
 from pyrelay.lower.unrolling import unrolled
 from pyrelay.ops.scalar import SCALARS
@@ -101,7 +102,7 @@ def emit(kernel: Kernel) -> str:
         imports.append(_import("math", numbers))
     if words:
         imports.append(_import(VOCABULARY, words))
-    return ast.unparse(ast.Module([*imports, *declared, *functions], [])) + "\n"
+    return unparse(ast.Module([*imports, *declared, *functions], []))
 
 
 def header(kernel: Kernel) -> str:

@@ -18,6 +18,7 @@ from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES, TensorType, c64, f32, f64, i64, u64
 from pyrelay.lower.emit_numba import emit, header
 from pyrelay.lower.kernelise import kernelise
+from pyrelay.lower.printing import unparse
 from pyrelay.lower.spelling import literal
 
 N = Symbol("n")
@@ -64,7 +65,7 @@ def test_equal_kernels_of_different_programs_are_the_same_text() -> None:
     ],
 )  # fmt: skip
 def test_literals_are_exact(value: Any, dtype: Any, text: str | None) -> None:
-    printed = ast.unparse(ast.Module([ast.Expr(literal(value, dtype))], [])).strip()
+    printed = unparse(ast.Module([ast.Expr(literal(value, dtype))], [])).strip()
     assert printed == (text or str(value))
 
 
