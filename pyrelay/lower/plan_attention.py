@@ -4,10 +4,11 @@ with no more memory than their results.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims, types
-from pyrelay.ir.dims import Extent
+from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall
 from pyrelay.ir.types import TensorType
 from pyrelay.lower import plan_kernels
@@ -24,19 +25,21 @@ if TYPE_CHECKING:
 _PICOSECONDS_PER_SCORE = 700  # for its power and its place in maximum and sum
 
 
+def _type(extents: dict[Symbol, Extent], atom: Atom) -> TensorType:
+    """The type of an atom of a group, in extents of the program."""
+    assert atom.type is not None
+    ty = types.substitute(atom.type, extents)
+    assert isinstance(ty, TensorType)
+    return ty
+
+
 def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> None:
     """Plan a group that computes attention: parameters as `target.AttentionKernel` says."""
     found, target = group.lowering.attention, p.program.target.attention
     assert found is not None
     assert target is not None
     extents = dict(zip(group.dims, call.dims, strict=True))
-
-    def type_of(atom: Atom) -> TensorType:
-        assert atom.type is not None
-        ty = types.substitute(atom.type, extents)
-        assert isinstance(ty, TensorType)
-        return ty
-
+    type_of = functools.partial(_type, extents)
     scores, product = found.scores.rhs, found.product.rhs
     assert isinstance(scores, OpCall)
     assert isinstance(product, OpCall)
@@ -96,13 +99,7 @@ def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> No
     assert found is not None
     assert target is not None
     extents = dict(zip(group.dims, call.dims, strict=True))
-
-    def type_of(atom: Atom) -> TensorType:
-        assert atom.type is not None
-        ty = types.substitute(atom.type, extents)
-        assert isinstance(ty, TensorType)
-        return ty
-
+    type_of = functools.partial(_type, extents)
     scores, slopes = found.scores.rhs, found.slopes.rhs
     assert isinstance(scores, OpCall)
     assert isinstance(slopes, OpCall)

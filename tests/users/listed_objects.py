@@ -65,7 +65,7 @@ def heap_of_ordered_dataclasses(a):
     return total
 
 
-@use((FIVE,), wrt=(0,), slow=True)
+@use((FIVE,), wrt=(0,), long=True)
 def heap_of_tuples_whose_last_item_has_no_order(a):
     heap = []
     for i, t in enumerate(a):
@@ -86,7 +86,7 @@ def heap_that_has_to_order_boxes(a):
     return heap[0][1].x
 
 
-@use((FIVE,))
+@use((FIVE,), long=True)
 def heap_by_a_method(a):
     heap = [Ranked(t, i) for i, t in enumerate(a)]
     heapq.heapify(heap)
@@ -106,7 +106,7 @@ def changed_at_computed_places(a, places):
     return best.x, best.n, [r.n for r in items]
 
 
-@use((FIVE,), wrt=(0,), slow=True)
+@use((FIVE,), wrt=(0,), long=True)
 def queue_of_objects(a):
     queue = deque()
     for i, t in enumerate(a):
@@ -120,7 +120,7 @@ def queue_of_objects(a):
     return total
 
 
-@use((np.ones((3, 4)),), wrt=(0,), slow=True)
+@use((np.ones((3, 4)),), wrt=(0,), long=True)
 def grid_of_objects(a):
     rows, columns = a.shape
     cells = [[Box(a[i, j]) for j in range(columns)] for i in range(rows)]
@@ -197,7 +197,7 @@ def merged_intervals(low, high):
     return [(o.low, o.high) for o in out]
 
 
-@use((np.array([1.0, 0.5, 4.0]), np.array([2.0, 0.7, 5.0])), wrt=(0, 1), slow=True)
+@use((np.array([1.0, 0.5, 4.0]), np.array([2.0, 0.7, 5.0])), wrt=(0, 1), long=True)
 def one_object_in_two_lists(low, high):
     intervals = [Interval(a, b) for a, b in zip(low, high, strict=True)]
     keep = [i for i in intervals if i.high - i.low > 0.3]
@@ -305,7 +305,7 @@ def _sorted_by_merging(boxes):
     return out + left[i:] + right[j:]
 
 
-@use((_boxes(6),), wrt=(0,), slow=True)
+@use((_boxes(6),), wrt=(0,), long=True)
 def objects_sorted_by_recursion(boxes):
     ordered = _sorted_by_merging(boxes)
     ordered[0].x = 99.0
@@ -321,7 +321,7 @@ def _best_load(items, i, room):
     return best
 
 
-@use((FIVE, 5), wrt=(0,), slow=True)
+@use((FIVE, 5), wrt=(0,), long=True)
 def recursion_over_a_list_of_objects(a, room):
     items = []
     for i, t in enumerate(a):
