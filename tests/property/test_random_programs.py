@@ -11,7 +11,8 @@ refused of 1,320 of size 6 from 1,007,280, 2,100 of size 4 from 1,100,000, 4,460
 5 from 600,000 (1 refused), 1,280 of size 4 from 1,200,000 and 760 of size 3 from 1,600,000 (none).
 Gradients: 882 of size 6 from 700,000 (1 had no point) and 950 from 800,000. No value differed in
 any of these 20,955 interpreted, 2,343 compiled and 1,832 derivatives. `found.py` has a program of
-each kind that was refused.
+each kind that was refused. After numbers of several kinds and the order of stores: 2,297
+interpreted of size 3 from 2,200,000 and 616 compiled of size 4 from 2,100,000, none refused.
 """
 
 from __future__ import annotations
