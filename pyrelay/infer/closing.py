@@ -60,7 +60,7 @@ from pyrelay.ir.walk import Renaming, copy_block, nested_lets
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
-    from pyrelay.infer.specialise import Attempt
+    from pyrelay.infer.attempt import Attempt
 
 
 class NeedsApart(Exception):
@@ -118,7 +118,7 @@ class Close:
         position = {leaf: k for k, leaf in enumerate(attempt.parameters)}
         stored = {position[leaf]: result for leaf, result in mutated.items()}
         binding = Binding(
-            tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.known},
+            tuple(attempt.hidden), {k: attempt.flat.leaves[k] for k in attempt.asked.known},
             tuple(attempt.parameters), tree, mutated, tuple(changes),
             tuple(attempt.guards.extents), tuple(attempt.guards.names.values()),
             tuple(attempt.flat.names), attempt.axes, attempt.columns, trees, attempt.flat.apart,
@@ -153,7 +153,7 @@ class Close:
 
     def _assigned(self) -> Iterator[TreeChange]:
         """What is assigned to the fields of nodes that the caller has."""
-        for family, plan in self.attempt.plans.items():
+        for family, plan in self.attempt.asked.plans.items():
             pool = self.it.pools[family]
             if plan.assigned and pool.root in self.attempt.pools:
                 fields = tuple(sorted(plan.assigned))

@@ -8,462 +8,29 @@ results become the Python result, which arguments it writes, and the guards it r
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import (
-    building,
-    calls,
-    code_points,
-    column_content,
-    columns,
-    names_containers,
-)
+from pyrelay.infer import building, columns
 from pyrelay.infer import values as V
-from pyrelay.infer.annotations import is_record_class
-from pyrelay.infer.anonymous import Groups, NeedsNodes
-from pyrelay.infer.closing import Close, NeedsApart
-from pyrelay.infer.datatypes import EVERYWHERE, Array, Child, Families, Number, Schema
-from pyrelay.infer.guards import Guards, NameGuard
-from pyrelay.infer.handling import with_raised
-from pyrelay.infer.heap import Heap
-from pyrelay.infer.in_python import counting, tables
-from pyrelay.infer.interpreter import Interpreter, Program
-from pyrelay.infer.memoising import Memo, NeedsMemo
-from pyrelay.infer.pools import schema_columns
-from pyrelay.infer.specialised import (
-    HiddenArgument,
-    Specialised,
-)
-from pyrelay.infer.structure import Flattened, Identity, Key, flatten
-from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder
-from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Let, Var
-from pyrelay.ir.types import TensorType
-from pyrelay.records import dataclass
+from pyrelay.infer.anonymous import NeedsNodes
+from pyrelay.infer.asked import Asked, NeedsWrites
+from pyrelay.infer.attempt import Attempt, Entered
+from pyrelay.infer.closing import NeedsApart
+from pyrelay.infer.memoising import NeedsMemo
+from pyrelay.infer.specialised import Specialised
+from pyrelay.infer.structure import Flattened
+from pyrelay.ir import dims
 
-_MOST_RESTARTS = 200
-_MOST_EXACT = 2  # see Program.exact
 _PYTHON_FRAMES = 8000
 
-
-@dataclass
-class Attempt:
-    """One try at a specialisation, with some numbers taken as known, some objects as captured."""
-
-    parse: Callable[[Any], Any]
-    known: dict[int, Any]
-    captured: Sequence[V.NeedsCapture] = ()
-    exact: int = 0
-    unrolled: frozenset[Let] = frozenset()
-    families: Families = field(default_factory=lambda: Families(EVERYWHERE))
-    ahead: frozenset[Let] = frozenset()  # see Program
-    nodes: Groups = field(default_factory=Groups)
-    plans: dict[Any, building.Plan] = field(default_factory=dict)
-    #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
-    raises: int = 0
-    tables: frozenset[Let] = frozenset()
-    open_keys: set[Let] = field(default_factory=set)
-    memos: Sequence[Memo] = ()  # functions with tables of what they gave
-    remembers: bool = True  # see Program
-    keys_known: bool = False  # see Program
-    keys_wanted: bool = False
-    guards: Guards = field(default_factory=Guards)
-    flat: Flattened = field(default_factory=Flattened)
-    params: list[Var] = field(default_factory=list)
-    parameters: list[int] = field(default_factory=list)
-    objects: list[V.Value] = field(default_factory=list)  # value of each mutable object, by number
-    hidden: list[HiddenArgument] = field(default_factory=list)
-    roots: dict[int, V.Root] = field(default_factory=dict)
-    containers: list[V.Root] = field(default_factory=list)
-    #: of lists that entered as arrays: what tells whether their items moved
-    slots: dict[V.Root, Any] = field(default_factory=dict)
-    #: of dicts that entered as tables: what the lists that they are made of contained
-    tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
-    entered: _Entered = field(default_factory=lambda: _Entered())
-    checks_shapes: bool = False
-    lends: bool = False  # see Program
-    lent: bool = False
-    outermost: Heap | None = None  # of what is outside all branches and loops
-    pools: list[V.Root] = field(default_factory=list)
-    trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root
-    #: columns of lists of trees, which lie in the pool of the trees
-    sequences: dict[V.Root, dict[str, V.Value]] = field(default_factory=dict)
-    axes: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
-    columns: dict[int, tuple[int, str]] = field(default_factory=dict)
-
-    def listed(self) -> list[list[type]]:
-        """The user's classes of objects in lists that are no nodes of a data type yet.
-
-        Those with a base class in common stand in one list, or could.
-        """
-        found = set() if self.outermost is None else self.outermost.items.classes
-        groups: list[list[type]] = []
-        for cls in sorted(found, key=repr):
-            if not is_record_class(cls) or self.families.of(cls) is not None:
-                continue
-            group = next((g for g in groups if _are_related(cls, g[0])), None)
-            if group is None:
-                groups.append([cls])
-            else:
-                group.append(cls)
-        return groups
-
-    def own_families(self) -> Families | None:
-        """The data types of this program alone, if objects of the caller are nodes of any."""
-        own = self.families.entered.keys()
-        entered = (cls for packed in self.flat.pools for cls in packed.schema.classes)
-        return self.families if any(cls in own for cls in entered) else None
-
-    def run(
-        self, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Specialised:
-        """Interpret the call and close the module."""
-        program = Program(
-            self.parse, self.guards, objects=self.objects, exact=self.exact,
-            unrolled=self.unrolled, families=self.families, ahead=self.ahead, nodes=self.nodes,
-            plans=self.plans, tables=self.tables, open_keys=self.open_keys,
-            remembers=self.remembers, lends=self.lends, follows_ops=self.raises > 1,
-            containers=self.containers, keys_known=self.keys_known,
-        )
-        try:
-            return self._run(program, make_callee, args, keywords)
-        finally:
-            self.checks_shapes, self.lent = program.checks_shapes, program.lent
-            self.keys_wanted = program.keys_wanted
-            self.entered.open |= program.opens
-
-    def _run(
-        self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Specialised:
-        it = Interpreter(program, Builder(), Heap())
-        program.new_leaf, self.outermost = self._new_leaf, it.heap
-        names = _argument_names(make_callee, len(args))
-        pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
-        everything = self._imported(it, flatten(pairs, self.flat), 0)
-        values, named = everything[: len(args)], dict(
-            zip(keywords, everything[len(args):], strict=True)
-        )
-        for plan in self.plans.values():
-            if plan.family not in it.pools:
-                it.pools[plan.family] = building.new_pool(it, plan.schema())
-        for need in self.captured:
-            self._new_leaf(it, need.value, need.source)
-            program.captured.append(self.flat.seen[id(need.value)])
-        for memo in self.memos:
-            program.memos[memo] = number = self._enter(memo, names_containers.table(it))
-            program.captured.append(number)
-        before = it.heap.copy()
-        callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)
-        value: V.Value = V.NONE
-        raised: V.Value = V.NONE
-        try:
-            if self.raises:
-                value, raised = with_raised(
-                    it, lambda: calls.call(it, callee, values, named), "caller"
-                ).items
-            else:
-                value = calls.call(it, callee, values, named)
-        except V.Diverges:
-            pass  # every path raises
-        made = Close(self, it, before).finish(value, raised)
-        late = program.raises_late or (program.raises_again and made.binding.writes)
-        fails = program.fails_late or (program.fails_again and made.binding.changes)
-        wanted = 2 if fails else 1 if late else 0
-        if wanted > self.raises:
-            raise _NeedsWrites(made, wanted)
-        return made
-
-    def _enter(self, owner: Any, value: V.Value) -> int:
-        """The number of an object of the program's own."""
-        self.flat.keep.append(owner)
-        self.objects.append(value)
-        return self.flat.seen.setdefault(id(owner), len(self.flat.seen))
-
-    # -- importing ---------------------------------------------------------------------------------
-
-    def _imported(self, it: Interpreter, key: Key, first: int) -> list[V.Value]:
-        """The values of a key of `flatten`, whose leaves start at number `first`."""
-        keys, packed = key
-        schemas, roots = packed or ((), ())
-        pools = [self._pool(it, schema) for schema in schemas]
-        before = len(self.flat.pools) - len(pools)
-        self.trees = [(pools[n - before], kinds) for n, kinds in roots]
-        leaves = iter(range(first, len(self.flat.leaves)))
-        self.sequences = {pool.root: {} for pool in pools}
-        values = [self._build(it, k, leaves) for k in keys]
-        for pool, data in zip(pools, self.flat.pools[before:], strict=True):
-            self.objects.append(pool)
-            self.pools.append(pool.root)
-            content = self.sequences[pool.root]
-            for name, sort in schema_columns(data.schema).items():
-                leaf = next(leaves)
-                self.columns[leaf] = (len(self.pools) - 1, name)
-                content[name] = self._column(it, sort, leaf)
-            if pool.cls is not data.schema:
-                content = building.opened(it, content, data.schema, pool.cls)
-            it.heap.new(pool.root, content)
-        return values
-
-    def _pool(self, it: Interpreter, schema: Schema) -> V.Ref:
-        """The pool of some arguments; one that nodes are added to can hold all that is planned."""
-        plan = next((p for f, p in self.plans.items() if f.classes[1] in schema.classes), None)
-        if plan is None or not plan.unified or plan.family in it.pools:
-            return V.Ref(V.Root("pool", None), schema)
-        pool = it.pools[plan.family] = V.Ref(V.Root("pool", None), plan.schema(schema))
-        return pool
-
-    def _column(self, it: Interpreter, sort: Number | Array, leaf: int) -> V.Value:
-        if isinstance(sort, Number):
-            return self._new_array(it, sort.type.dtype.name, (None,), leaf)
-        return self._new_array(it, sort.dtype, (None, *sort.ones), leaf)
-
-    def _node(self, number: int, leaves: Iterator[int]) -> V.Value:
-        pool, kinds = self.trees[number]
-        kind, row = (
-            V.Scalar(types.PY_INT, self._param(types.PY_INT, next(leaves))) for _ in range(2)
-        )
-        value = V.node(pool, kinds, kind, row)
-        self.objects.append(value)
-        return value
-
-    def _nodes(self, it: Interpreter, number: int, leaves: Iterator[int]) -> V.Value:
-        """A list of trees: a sequence in their pool, as if it were a field of a node."""
-        pool, kinds = self.trees[number]
-        if pool in it.pools.values():
-            raise NeedsApart  # nodes are added or changed
-        first = next(leaves)
-        path = f"list {first}"
-        for part, leaf in (("kind", first), ("row", next(leaves))):
-            column = self._new_array(it, types.i64.name, (None,), leaf)
-            self.sequences[pool.root][f"{path}.{part}"] = column
-        count = V.Scalar.of_extent(column.type.shape[0])
-        value = V.Items(pool, list, Child(kinds), path, V.Known(0), count)
-        self.objects.append(value)
-        self.entered.trees = True
-        return value
-
-    def _new_leaf(self, it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
-        number = self.flat.seen.get(id(value))
-        if it.captured is not None:
-            if number is None or number not in it.captured:
-                raise V.NeedsCapture(source, value)
-            return it.captured[number]
-        if number is not None:
-            known = self.objects[number]
-            if isinstance(known, (V.ArrayRef, V.Ref)) and known.root not in it.heap.contents:
-                raise V.NeedsCapture(source, value)  # first read by a call that was started over
-            return known
-        if it.heap is not self.outermost:
-            raise V.NeedsCapture(source, value)  # other paths of the program have it as well
-        name = source.name if source is not None else "a captured object"
-        count = len(self.flat.leaves)
-        key = flatten([(value, name)], self.flat, captured=True)
-        self.hidden.append(HiddenArgument(source, value, key, name))
-        return self._imported(it, key, count)[0]
-
-    def _build(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
-        match key:
-            case ("number", _) | ("scalar", _):
-                return self._number(key, next(leaves))
-            case ("array", dtype, ones):
-                return self._array(it, dtype, ones, next(leaves))
-            case ("text",):
-                return self._text(it, next(leaves))
-            case ("constant", _, value):
-                return V.Known(value.value if isinstance(value, Identity) else value)
-            case ("object", identity):
-                return V.Known(identity.value)
-            case ("again", number):
-                return self.objects[number]
-            case ("tuple", cls, *children):
-                return V.Tuple(tuple(self._build(it, c, leaves) for c in children), cls)
-            case ("tree", number):
-                return self._node(number, leaves)
-            case ("trees", number):
-                return self._nodes(it, number, leaves)
-            case ("grown", item):
-                return self._grown(it, item, leaves)
-            case ("table", names, held):
-                return self._table(it, names, held, leaves)
-            case ("subclass", cls, factory, entries):
-                return self._subclass(it, cls, factory.value, entries, leaves)
-        return self._container(it, key, leaves)
-
-    def _number(self, key: Key, leaf: int) -> V.Value:
-        value = self.flat.leaves[leaf]
-        if leaf in self.known:
-            return V.Known(value)
-        ty = (
-            types.of_scalar(value) if key[0] == "number" else TensorType(types.DTYPES[key[1]])
-        )
-        assert ty is not None
-        return V.Scalar(ty, self._param(ty, leaf), None, ("leaf", leaf))
-
-    def _text(self, it: Interpreter, leaf: int) -> V.Value:
-        """A string that is data: its code points, which nothing changes."""
-        self.entered.lengths.append(0)
-        if leaf in self.known or self.flat.apart >= columns.MOST_APART_NEEDED:
-            self.known[leaf] = True
-            return V.Known(code_points.from_codes(self.flat.leaves[leaf]))
-        array = self._new_array(it, types.i32.name, (None,), leaf)
-        return V.Text(code_points.from_codes, (array,), ("leaf", leaf))
-
-    def _param(self, ty: TensorType, leaf: int) -> Var:
-        name = self.flat.names[leaf]
-        var = Var(name if name.isidentifier() else f"a{leaf}", ty)
-        self.params.append(var)
-        self.parameters.append(leaf)
-        return var
-
-    def _array(
-        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
-    ) -> V.Value:
-        value = self._new_array(it, dtype, ones, leaf)
-        self.objects.append(value)
-        return value
-
-    def _new_array(
-        self, it: Interpreter, dtype: str, ones: tuple[int | None, ...], leaf: int
-    ) -> V.ArrayRef:
-        array = self.flat.leaves[leaf]
-        name = self.flat.names[leaf]
-        plain = name if name.isidentifier() else f"a{leaf}"
-        shape = tuple(1 if ones[k] == 1 else self._extent(leaf, k) for k in range(array.ndim))
-        ty = TensorType(types.DTYPES[dtype], shape)
-        root = V.Root("array", None, leaf, plain)
-        it.heap.new(root, self._param(ty, leaf))
-        self.roots[leaf] = root
-        return V.ArrayRef(root, (), ty)
-
-    def _table(
-        self, it: Interpreter, names: Key | None, held: Key | None, leaves: Iterator[int]
-    ) -> V.Value:
-        """A dict that entered as arrays of its keys and values."""
-        lists = [self._rows(it, item, leaves) for item in (names, held)]
-        value = calls.call(it, V.Known(tables.entered), lists, {})
-        assert isinstance(value, V.Ref)
-        self.objects.append(value)
-        self.containers.append(value.root)
-        self.entered.dicts = True
-        content = it.heap.contents[value.root]
-        parts = [content[name].root for name in ("names", "held", "alive", "slots")]
-        it.program.entered.extend(parts)
-        self.tabled[value.root] = {r: it.heap.contents[r] for r in parts[:3]}
-        return value
-
-    def _subclass(
-        self, it: Interpreter, cls: type, factory: Any, entries: Key, leaves: Iterator[int]
-    ) -> V.Value:
-        """A Counter or a defaultdict, with the dict of its entries."""
-        number = len(self.objects)
-        inside = self._build(it, entries, leaves)
-        made = counting.Counts if cls is Counter else counting.Defaults
-        first = V.Tuple(()) if cls is Counter else V.Known(factory)
-        value = self.objects[number] = calls.call(it, V.Known(made), (first, inside), {})
-        return value
-
-    def _rows(self, it: Interpreter, item: Key | None, leaves: Iterator[int]) -> V.Ref:
-        """The list of a column of a dict."""
-        if item is None:
-            return it.new_ref("list", ())
-        own = [next(leaves) for _ in range(columns.count_of(item))]
-        waiting = iter(own)
-        extents = [
-            self._extent(own[-1], axis) for axis in range(1 + columns.holds_lists(item))
-        ]
-        return it.new_ref("list", column_content.content(
-            item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
-        ))
-
-    def _grown(self, it: Interpreter, item: Key, leaves: Iterator[int]) -> V.Value:
-        """A list that entered as arrays."""
-        own = [next(leaves) for _ in range(columns.count_of(item))]
-        extents = [
-            self._extent(own[-1], axis) for axis in range(1 + columns.holds_lists(item))
-        ]
-        waiting = iter(own)
-        root = V.Root("list", None, None, self.flat.names[own[0]])
-        value = V.Ref(root)
-        self.objects.append(value)
-        self.containers.append(root)
-        content = column_content.content(
-            item, extents[0], extents[-1], lambda ty: self._param(ty, next(waiting))
-        )
-        self.slots[root] = content.slots
-        self.entered.lengths.append(len(self.flat.leaves[own[0]]))
-        it.heap.new(root, content)
-        return value
-
-    def _extent(self, leaf: int, axis: int) -> Extent:
-        """The symbol of an extent of a leaf."""
-        name = self.flat.names[leaf]
-        symbol = Symbol(f"{name if name.isidentifier() else f'a{leaf}'}{axis}")
-        self.guards.hints[symbol] = self.flat.leaves[leaf].shape[axis]
-        self.axes[symbol] = (leaf, axis)
-        return dims.of(symbol)
-
-    def _container(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
-        kind = "object" if key[0] == "record" else key[0]
-        cls = key[1] if key[0] == "record" else None
-        root = V.Root(kind)
-        value = V.Ref(root, cls)
-        self.objects.append(value)
-        self.containers.append(root)
-        children = key[1:] if key[0] == "list" else key[2:] if key[0] == "dict" else key[3:]
-        parts = tuple(self._build(it, c, leaves) for c in children)
-        names = key[1] if key[0] == "dict" else key[2] if key[0] == "record" else None
-        content = parts if names is None else dict(zip(names, parts, strict=True))
-        it.heap.new(root, content)
-        return value
-
-
-@dataclass
-class _Entered:
-    """Lists that entered as arrays: the lengths of those of numbers, whether there were trees."""
-
-    lengths: list[int] = field(default_factory=list)
-    trees: bool = False
-    dicts: bool = False  # whether any dict entered as a table
-    open: bool = False  # whether a dict that did not is given keys that only the program knows
-
-
-class _NeedsWrites(Exception):
-    """What a program wrote before it raised would be lost; `made` is the program that loses it.
-
-    `raises` says what has to be followed (`Attempt.raises`).
-    """
-
-    def __init__(self, made: Specialised, raises: int) -> None:
-        super().__init__()
-        self.made, self.raises = made, raises
-
-
-def _knowing_it_loses(made: Specialised) -> Specialised:
-    return replace(made, binding=replace(made.binding, loses=True))
-
-
-def _argument_names(callee: Any, count: int) -> list[str]:
-    fn = callee
-    while isinstance(fn, (V.Derivative, V.Known)):
-        fn = fn.callee if isinstance(fn, V.Derivative) else fn.value
-    signature = calls.signature_of(fn)
-    names = [] if signature is None else [
-        p.name for p in signature.parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    return [*names[:count], *(f"argument {k + 1}" for k in range(len(names), count))]
-
-
-def _are_related(a: type, b: type) -> bool:
-    """Whether two classes have a base class of the user in common."""
-    common = set(a.__mro__) & set(b.__mro__)
-    return any(map(is_record_class, common))
+_ASKING = (
+    V.NeedsStatic, V.NeedsListing, V.NeedsCapture, V.NeedsIdentity, V.NeedsUnrolling, NeedsMemo,
+    NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
+)
+"""What attempts end with that the next one may do without."""
 
 
 @contextmanager
@@ -489,7 +56,7 @@ def specialise(
     that computed arrays have one shape, short ones enter as structures of their items. Lists of
     many trees enter as arrays, too, unless the program does with them what only lists can do.
     """
-    entered = _Entered()
+    entered = Entered()
     made: Specialised | None = None
     failure: errors.PyrelayError | None = None
     try:
@@ -527,116 +94,28 @@ def specialise(
 
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
-    apart: int, entered: _Entered,
+    apart: int, entered: Entered,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
     Notes in `entered` which lists entered as arrays.
     """
-    known: dict[int, Any] = {}
-    captured: list[V.NeedsCapture] = []
-    exact, refusal = 0, None
-    losing: Specialised | None = None  # the program that follows less of what it raises
-    raises = 0
-    unrolled: frozenset[Let] = frozenset()
-    families = Families(EVERYWHERE)
-    ahead: frozenset[Let] = frozenset()
-    nodes = Groups()
-    plans: dict[Any, building.Plan] = {}
-    tables: frozenset[Let] = frozenset()
-    open_keys: frozenset[Let] = frozenset()
-    attempt: Attempt | None = None
-    memos: list[Memo] = []
-    remembers, lends = True, False
-    keys_wanted = keys_known = False
-    needs = 0
-    while len(known) + len(captured) + len(unrolled) + needs < _MOST_RESTARTS:
-        open_keys |= attempt.open_keys if attempt else frozenset()
-        attempt = Attempt(
-            parse, known, captured, exact, unrolled, families, ahead, nodes, plans, raises, tables,
-            flat=Flattened(apart=apart, families=families), entered=entered, lends=lends,
-            memos=memos, remembers=remembers, keys_known=keys_known,
-        )
+    asked = Asked()
+    while not asked.is_endless:
+        flat = Flattened(apart=apart, families=asked.families)
+        attempt = Attempt(parse, asked, flat=flat, entered=entered)
         try:
             with dims.spelled_by(attempt.guards.spell), _deep_recursion():
                 return attempt.run(callee, args, keywords), attempt.checks_shapes
-        except V.NeedsStatic as need:
-            kind, leaf = need.origin if isinstance(need.origin, tuple) else (None, None)
-            if kind == "loops" and not leaf <= unrolled:
-                unrolled |= leaf
-                continue
-            if kind == "leaf":
-                known = {**known, leaf: True}
-                continue
-            failure: Exception = errors.StaticValueError(
-                f"{need.why} must be known when the function is compiled."
-            )
-        except V.NeedsListing as need:
-            ahead |= {need.made}
-            needs += 1
+        except _ASKING as error:
+            failure = asked.grant(error)
+        if failure is None:
+            asked.note_keys(attempt)
             continue
-        except V.NeedsCapture as need:
-            if any(need.value is other.value for other in captured):
-                raise errors.InvariantError("a captured object is not handed on") from need
-            captured.append(need)
-            continue
-        except NeedsMemo as found:
-            memos.append(found.memo)
-            needs += 1
-            continue
-        except building.NeedsPool as pool:
-            building.planned(plans, pool)
-            needs += 1
-            continue
-        except NeedsNodes as nested:
-            if nodes.note(nested):
-                plans.clear()  # a field may hold nodes where it held tuples
-                needs += 1
-                continue
-            failure = nested.error or _never_ends()
-        except V.NeedsIdentity as need:
-            refusal = refusal or (need.error if exact else None)
-            exact += 1
-            if exact <= _MOST_EXACT or refusal is None:
-                continue
-            failure = refusal
-        except _NeedsWrites as need:
-            losing, raises = need.made, need.raises
-            continue
-        except errors.PyrelayError as error:
-            failure = error
-        except V.NeedsUnrolling as need:
-            failure = need.error
-        open_keys |= attempt.open_keys
-        keys_wanted |= attempt.keys_wanted
-        listed = attempt.listed()
-        if memos:  # the next attempt computes everything anew
-            memos, remembers = [], False
-        elif keys_wanted and not keys_known and open_keys <= tables:
-            tables = frozenset()
-            keys_known, refusal = True, None
-        elif attempt.lent and not lends and open_keys <= tables:
-            lends = True
-        elif listed and open_keys <= tables:
-            for classes in listed:
-                families.declare(classes)
-            exact = 0
-        elif open_keys <= tables:
-            if losing is not None:
-                return _knowing_it_loses(losing), False
-            raise (refusal or failure) from None
-        refusal = refusal or failure
-        tables |= open_keys
-        known, unrolled, exact = {}, frozenset(), 0
-        needs += 1
+        losing = asked.fall_back(attempt, failure)
+        if losing is not None:
+            return losing, False
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
-
-
-def _never_ends() -> errors.PyrelayError:
-    return errors.RecursionTypeError(
-        "tuples in tuples without end are made here, and they cannot be nodes of a tree.",
-        hints=("make the nodes objects of a class that contains itself",),
-    )
 
 
 __all__ = ["specialise"]

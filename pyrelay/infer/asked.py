@@ -1,0 +1,156 @@
+"""What attempts at a program asked for, so that the next one has it from the start.
+
+In: the exception that an attempt ended with. Out: whether another attempt is worth while, and all
+that it starts with: numbers taken as known, objects as captured, what becomes a table or a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+from pyrelay import errors
+from pyrelay.infer import building
+from pyrelay.infer import values as V
+from pyrelay.infer.anonymous import Groups, NeedsNodes
+from pyrelay.infer.datatypes import EVERYWHERE, Families
+from pyrelay.infer.memoising import Memo, NeedsMemo
+from pyrelay.infer.specialised import Specialised
+from pyrelay.ir.nodes import Let
+from pyrelay.records import dataclass
+
+if TYPE_CHECKING:
+    from pyrelay.infer.attempt import Attempt
+
+_MOST_RESTARTS = 200
+_MOST_EXACT = 2  # see Program.exact
+
+
+class NeedsWrites(Exception):
+    """What a program wrote before it raised would be lost; `made` is the program that loses it.
+
+    `raises` says what has to be followed (`Asked.raises`).
+    """
+
+    def __init__(self, made: Specialised, raises: int) -> None:
+        super().__init__()
+        self.made, self.raises = made, raises
+
+
+@dataclass
+class Asked:
+    """What one specialisation needs, as far as its attempts have told; see `Program` for most."""
+
+    known: dict[int, Any] = field(default_factory=dict)  # leaves that are taken as known
+    captured: list[V.NeedsCapture] = field(default_factory=list)
+    exact: int = 0
+    unrolled: frozenset[Let] = frozenset()
+    families: Families = field(default_factory=lambda: Families(EVERYWHERE))
+    ahead: frozenset[Let] = frozenset()
+    nodes: Groups = field(default_factory=Groups)
+    plans: dict[Any, building.Plan] = field(default_factory=dict)
+    #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
+    raises: int = 0
+    tables: frozenset[Let] = frozenset()
+    memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
+    remembers: bool = True
+    lends: bool = False
+    keys_known: bool = False
+    open_keys: frozenset[Let] = frozenset()
+    keys_wanted: bool = False
+    losing: Specialised | None = None  # the program that follows less of what it raises
+    refusal: Exception | None = None  # what is said if nothing helps: the first failure
+    needs: int = 0
+
+    @property
+    def is_endless(self) -> bool:
+        """True if more was asked for than any program should need."""
+        counted = len(self.known) + len(self.captured) + len(self.unrolled) + self.needs
+        return counted >= _MOST_RESTARTS
+
+    def note_keys(self, attempt: Attempt) -> None:
+        """Keep which dicts and sets were given keys that only the running program knows."""
+        self.open_keys |= attempt.open_keys
+
+    def grant(self, error: Exception) -> Exception | None:
+        """Note what an attempt asked for; the failure if it cannot be given as it is."""
+        match error:
+            case V.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
+                self.unrolled |= loops
+            case V.NeedsStatic(origin=("leaf", leaf)):
+                self.known = {**self.known, leaf: True}
+            case V.NeedsStatic(why=why):
+                return errors.StaticValueError(
+                    f"{why} must be known when the function is compiled."
+                )
+            case V.NeedsCapture(value=value):
+                if any(value is other.value for other in self.captured):
+                    raise errors.InvariantError("a captured object is not handed on") from error
+                self.captured.append(error)
+            case V.NeedsListing(made=made):
+                self.ahead |= {made}
+                self.needs += 1
+            case NeedsMemo(memo=memo):
+                self.memos.append(memo)
+                self.needs += 1
+            case building.NeedsPool():
+                building.planned(self.plans, error)
+                self.needs += 1
+            case NeedsNodes():
+                if not self.nodes.note(error):
+                    return error.error or _never_ends()
+                self.plans.clear()  # a field may hold nodes where it held tuples
+                self.needs += 1
+            case V.NeedsIdentity(error=failure):
+                self.refusal = self.refusal or (failure if self.exact else None)
+                self.exact += 1
+                return self.refusal if self.exact > _MOST_EXACT else None
+            case NeedsWrites(made=made, raises=raises):
+                self.losing, self.raises = made, raises
+            case V.NeedsUnrolling(error=failure):
+                return failure
+            case _:
+                return error
+        return None
+
+    def fall_back(self, attempt: Attempt, failure: Exception) -> Specialised | None:
+        """Take what may help an attempt that failed; a program that loses writes if nothing may.
+
+        Raises the first failure if there is none.
+        """
+        self.note_keys(attempt)
+        self.keys_wanted |= attempt.keys_wanted
+        listed = attempt.listed()
+        if self.memos:  # the next attempt computes everything anew
+            self.memos, self.remembers = [], False
+        elif not self.open_keys <= self.tables:
+            pass  # they become tables
+        elif self.keys_wanted and not self.keys_known:
+            self.tables = frozenset()
+            self.keys_known, self.refusal = True, None
+        elif attempt.lent and not self.lends:
+            self.lends = True
+        elif listed:
+            for classes in listed:
+                self.families.declare(classes)
+        elif self.losing is not None:
+            return _knowing_it_loses(self.losing)
+        else:
+            raise (self.refusal or failure) from None
+        self.refusal = self.refusal or failure
+        self.tables |= self.open_keys
+        self.known, self.unrolled, self.exact = {}, frozenset(), 0
+        self.needs += 1
+        return None
+
+
+def _knowing_it_loses(made: Specialised) -> Specialised:
+    """The program, which says that writes before a raise are lost."""
+    return replace(made, binding=replace(made.binding, loses=True))
+
+
+def _never_ends() -> errors.PyrelayError:
+    return errors.RecursionTypeError(
+        "tuples in tuples without end are made here, and they cannot be nodes of a tree.",
+        hints=("make the nodes objects of a class that contains itself",),
+    )
