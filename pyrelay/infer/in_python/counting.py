@@ -61,7 +61,7 @@ class Entries:
         self.entries.clear()
 
     def copy(self) -> Any:
-        raise NotImplementedError
+        return type(self)(self.entries.copy())
 
     def __or__(self, other: Any) -> Any:
         made = self.copy()
@@ -101,9 +101,6 @@ class Ordered(Entries):
             return self.entries.popitem()
         first = next(iter(self.entries))
         return first, self.entries.pop(first)
-
-    def copy(self) -> Any:
-        return Ordered(self.entries.copy())
 
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, Ordered):
