@@ -4,7 +4,9 @@ A kernel is a Python text that defines ``kernel(block, begin, end)`` in the lang
 ``kernel_language``; ``kernel_lowering`` lowers it.  LLVM optimises and emits it here, for the
 machine this process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers
 256 bits on most Intel models, which halves the speed of compute-bound kernels).  A text that sets
-``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied.
+``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied.  One that sets
+``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
+looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
 
 The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
 It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
@@ -69,7 +71,7 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
         if function.__globals__.get("BY_HAND"):
             native.tidy(reference, machine)
         else:
-            _optimise(reference, machine)
+            _optimise(reference, machine, bool(function.__globals__.get("SHORT_ROWS")))
     return reference
 
 
@@ -84,10 +86,10 @@ def _link(
     module.link_in(llvm.parse_assembly(str(lowered)))
 
 
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, short_rows: bool) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
-    options.slp_vectorization = False
+    options.slp_vectorization = short_rows
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
 

@@ -75,7 +75,12 @@ def library(name: str) -> Callable[..., Lane]:
         symbol = name + ("f" if x.format is SINGLE else "")
         kind = x.v.type
         signature = llvm.FunctionType(kind, [kind] * len(args))
-        callee = x.b.module.globals.get(symbol) or llvm.Function(x.b.module, signature, symbol)
+        callee = x.b.module.globals.get(symbol)
+        if callee is None:
+            callee = llvm.Function(x.b.module, signature, symbol)
+            # Nobody reads errno: so LLVM calls `sincos` for a sine and a cosine of one number.
+            for attribute in ("readnone", "nounwind"):
+                callee.attributes.add(attribute)
         return Lane(x.b, x.b.call(callee, [each.v for each in args]))
 
     return function

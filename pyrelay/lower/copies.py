@@ -1,7 +1,7 @@
-"""Copies of the bodies of innermost loops.
+"""Copies of bodies: loops that stand twice, calls that are made in line.
 
-In: statements without loops. Out: the same with names of their own, as a loop that stands twice
-needs them.
+In: statements. Out: the same with names of their own. Variables keep theirs, unless they are given
+others.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from pyrelay.lower.kernel import (
     Assign,
     Body,
     Break,
+    Call,
     Compute,
     Fail,
+    For,
     If,
     Load,
     Local,
@@ -22,6 +24,7 @@ from pyrelay.lower.kernel import (
     Read,
     Statement,
     Store,
+    While,
 )
 
 
@@ -63,7 +66,9 @@ class Copy:
             case Store():
                 yield replace(s, index=at(s.index), value=at(s.value))
             case Assign():
-                yield Assign(s.variable, at(s.value))
+                variable = at(s.variable)
+                assert isinstance(variable, Local)
+                yield Assign(variable, at(s.value))
             case Break():
                 yield Break(at(s.cond))
             case Fail():
@@ -71,5 +76,13 @@ class Copy:
             case If(then=then, orelse=orelse):
                 then, orelse = self.body(then), self.body(orelse)
                 yield replace(s, cond=at(s.cond), then=then, orelse=orelse)
-            case _:
-                raise AssertionError("an innermost loop holds no loop")
+            case For(index=index, start=start, stop=stop):
+                bounds = at(start), at(stop)
+                index = self._bind(index)
+                yield replace(s, index=index, start=bounds[0], stop=bounds[1],
+                              body=self.body(s.body))
+            case While():
+                yield While(self.body(s.body))
+            case Call(outs=outs, args=args):
+                values = tuple(map(at, args))
+                yield replace(s, outs=tuple(map(self._bind, outs)), args=values)

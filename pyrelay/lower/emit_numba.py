@@ -67,6 +67,7 @@ VOCABULARY = "pyrelay.devices.vocabulary"
 
 POLL_ROUNDS = 1 << 20  # of the loops of a program, between two looks for Ctrl-C
 _SHORT_LOOP = 1 << 10  # rounds; of a loop in such a loop there are no more than between two looks
+_LONGEST_ROW = 16  # elements; LLVM unrolls loops over them
 _LARGEST_TWICE = 60  # statements of a loop that may stand twice
 _LARGEST_EXPRESSION = 12  # operations in one statement
 _PREFIX = {
@@ -93,11 +94,13 @@ def emit(kernel: Kernel) -> str:
         declared.append(binding(f"call{number}", made))
     names = set[str]().union(*map(_imported, functions))
     names -= {f"call{number}" for number in range(len(kernel.routines))}
-    if declared:
+    if kernel.routines:
         names.add("routine")
     numbers = sorted(names.intersection(_CONSTANTS))
     words = sorted(names.difference(_CONSTANTS))
     imports: list[ast.stmt] = []
+    if _has_short_rows(kernel):
+        declared.append(binding("SHORT_ROWS", ast.Constant(True)))
     if numbers:
         imports.append(_import("math", numbers))
     if words:
@@ -120,6 +123,16 @@ def header(kernel: Kernel) -> str:
             previous = filename
         out.write(f"# {number:5} | {text}\n")
     return out.getvalue()
+
+
+def _has_short_rows(kernel: Kernel) -> bool:
+    """Whether a kernel of a program's loops computes with rows of a few elements."""
+    return kernel.apart and any(
+        isinstance(s, For) and isinstance(s.start, Literal) and isinstance(s.stop, Literal)
+        and 2 <= s.stop.value - s.start.value <= _LONGEST_ROW
+        and any(isinstance(inner, Load) for inner in s.body)
+        for s in statements(kernel.body)
+    )
 
 
 def _function(name: str, params: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:

@@ -17,6 +17,7 @@ from pyrelay.errors import Span
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, FnCall, Function, If, KernelCall, Let, Loop, Module, OpCall
 from pyrelay.ir.types import TensorType, bool_, i64
+from pyrelay.lower.inlined_calls import with_inlined_calls
 from pyrelay.lower.kernel import (
     SCALAR,
     SLOT,
@@ -72,7 +73,7 @@ class Recursion:
         numbers = self.reached(name)
         sites: list[RaiseSite] = []
         functions = [self.module.functions[each] for each in numbers]
-        routines = tuple(routine(f, numbers, sites) for f in functions)
+        routines = with_inlined_calls([routine(f, numbers, sites) for f in functions])
         function = functions[0]
         args = [_dtyped(a) for a in function.params]
         outs = [_dtyped(a) for a in function.body.results]

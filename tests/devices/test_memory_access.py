@@ -107,6 +107,17 @@ def test_a_buffer_may_be_read_and_overwritten_in_place() -> None:
     np.testing.assert_array_equal(x, np.arange(1000, dtype=np.float32) ** 2)
 
 
+@pytest.mark.parametrize("rows", [False, True])
+def test_rows_of_a_few_elements_become_vectors_where_the_text_says_so(rows: bool) -> None:
+    source = kernel(
+        "x, y = param_apart(block, 1), param_apart(block, 2)",
+        "for i in range(begin, end):", "    for k in range(4):",
+        "        store_ordered_f32(y, k, load_ordered_f32(y, k) / load_ordered_f32(x, i * 4 + k))",
+    )  # fmt: skip
+    text = kernel_assembly(f"SHORT_ROWS = {rows}\n{source}")
+    assert bool(re.search(r"\bv?divps|fdiv\s+v\d+\.4s", text)) is rows
+
+
 def test_ordered_accesses_keep_a_recurrence() -> None:
     x = np.ones(1000)
     body = [

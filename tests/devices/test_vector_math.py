@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -169,6 +170,12 @@ def test_a_loop_over_a_function_becomes_vector_code(name: str, dtype: Any) -> No
     else:
         assert not calls
         assert re.search(r"%[yz]mm", text)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's sincos")
+def test_a_sine_and_a_cosine_of_one_number_are_one_call() -> None:
+    text = kernel_assembly(elementwise_source("sin(x0) + cos(x0)", ["f64"], "f64"))
+    assert set(re.findall(r"\bcall\w*\s+(\w+)", text)) == {"sincos"}
 
 
 @FLOATS

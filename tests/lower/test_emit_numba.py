@@ -133,3 +133,31 @@ def test_a_loop_around_one_that_ends_at_its_index_is_short_or_not() -> None:
     for n in (0, 1, 5, 40):
         a = np.random.default_rng(0).random((n, n))
         np.testing.assert_allclose(fast(a), triangle(a), rtol=1e-12)
+
+
+def pushed(x: Any, v: Any) -> Any:
+    v = v.copy()
+    for i in range(len(x)):
+        force = np.zeros(3)
+        for j in range(len(x)):
+            if i != j:
+                r = x[j] - x[i]
+                force += r / (r @ r)
+        v[i] += force
+    return v
+
+
+def scattered(x: Any, n: int) -> Any:
+    inside = 0
+    for i in range(n):
+        if x[i % 7] * x[i % 5] < 0.5:
+            inside += 1
+    return inside
+
+
+def test_kernels_with_rows_of_a_few_elements_say_so() -> None:
+    x, v = np.random.default_rng(0).random((2, 5, 3))
+    fast = pyrelay.jit(pushed)
+    np.testing.assert_array_equal(fast(x, v), pushed(x, v))
+    assert "SHORT_ROWS = True" in fast.code(x, v)
+    assert "SHORT_ROWS" not in pyrelay.jit(scattered).code(x[0], 9)
