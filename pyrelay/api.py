@@ -280,13 +280,17 @@ class Compiled:
         self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[_Entry, bool]:
         """The program, and whether it is one of too many."""
-        from pyrelay import boundary, pipeline, store
+        from pyrelay.devices.runtime import expect_program
 
         with _compiling:
             again = Flattened()
             found = self._found(self._key(args, keywords, again), again)
             if found is not None:
                 return found, False
+            if key[-1] == "cpu" and not config.current().interpret:
+                expect_program()  # before what follows is imported
+            from pyrelay import boundary, pipeline, store
+
             started = time.perf_counter()
             spec = self._specialised(args, keywords)
             spent = time.perf_counter() - started

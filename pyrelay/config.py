@@ -96,6 +96,10 @@ class Config:
     num_threads: int = _setting(
         0, _count, "threads of the CPU pool, the caller's included; 0: the CPUs of this process"
     )
+    compile_processes: int = _setting(
+        0, _count, "processes that compile a program's kernels, the caller's included; "
+        "0: the CPUs of this process, at most 4",
+    )
     interpret: bool = _setting(
         False, _flag, "run the typed program in the reference interpreter: slow, for finding faults"
     )

@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = Path(tempfile.mkdtemp(prefix="pyrelay-tests-"))
         os.environ["PYRELAY_CACHE_DIR"] = str(folder / "cache")
         os.environ["PYRELAY_VERIFY"] = "1"
+        os.environ["PYRELAY_COMPILE_PROCESSES"] = "1"  # the run has a worker for every CPU
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A test that edits a module within a second would be given the byte code of the old text.

@@ -56,10 +56,10 @@ class Executable:
     def __init__(self, plan: EncodedPlan) -> None:
         """Load the kernels and build the tables."""
         self.plan = plan
+        addresses = native.kernel_addresses([kernel.source for kernel in plan.kernels])
         machine = runtime()
         if plan.parallel:
             machine.use_threads()
-        addresses = [native.kernel_address(kernel.source) for kernel in plan.kernels]
         self.call: Callable[..., Any] = _c_function(_control(plan, addresses, machine))
 
 

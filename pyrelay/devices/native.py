@@ -17,12 +17,13 @@ import itertools
 import os
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pyrelay.devices import cache
+from pyrelay.devices import cache, compile_pool
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
@@ -86,40 +87,51 @@ def kernel_digest(source: str) -> str:
 
 def kernel_address(source: str) -> int:
     """The address of a kernel, compiled or fetched from disk where it is not yet loaded."""
-    digest = kernel_digest(source)
-    address = _addresses.get(digest)
-    if address is not None:
-        return address
-    with _lock:
-        address = _addresses.get(digest)
-        if address is None:
-            address = _addresses[digest] = _fetch(source, digest)
-    return address
+    return kernel_addresses((source,))[0]
 
 
-def _fetch(source: str, digest: str) -> int:
-    store = cache.current()
+def kernel_addresses(sources: Sequence[str]) -> list[int]:
+    """The addresses of kernels; those that are neither loaded nor on disk are compiled together."""
+    digests = [kernel_digest(source) for source in sources]
+    if any(digest not in _addresses for digest in digests):
+        with _lock:
+            store = cache.current()
+            missing = {
+                digest: source for digest, source in zip(digests, sources, strict=True)
+                if digest not in _addresses and not _stored(digest, store)
+            }
+            if missing:
+                _compile(missing, store)
+    return [_addresses[digest] for digest in digests]
+
+
+def _stored(digest: str, store: cache.Cache) -> bool:
+    """Load a kernel from disk; whether it was there."""
     code = store.get(KIND, digest)
-    if code is not None:
-        try:
-            return load(code, "pyrelay_kernel")
-        except DeviceError:  # not object code after all: made anew below
-            store.counts.rejected += 1
-    code = _compile(source, digest, store)
-    store.put(KIND, digest, code)
-    return load(code, "pyrelay_kernel")
+    if code is None:
+        return False
+    try:
+        _addresses[digest] = load(code, "pyrelay_kernel")
+    except DeviceError:  # not object code after all: to be made anew
+        store.counts.rejected += 1
+        return False
+    return True
 
 
-def _compile(source: str, digest: str, store: cache.Cache) -> bytes:
+def _compile(missing: dict[str, str], store: cache.Cache) -> None:
+    """Compile, keep and load kernels, by their digests."""
     started = time.perf_counter()
-    from pyrelay.devices import kernel_compiler  # imports numba
-
-    path = store.path(KIND, digest, ".py")
-    store.put_text(KIND, digest, ".py", source)
-    code = kernel_compiler.kernel_object(source, str(path or f"<kernel {digest[:12]}>"))
+    tasks = []
+    for digest, source in missing.items():
+        path = store.path(KIND, digest, ".py")
+        store.put_text(KIND, digest, ".py", source)
+        tasks.append(compile_pool.Task(source, str(path or f"<kernel {digest[:12]}>")))
+    codes = compile_pool.objects(tasks)
     counts.compile_seconds += time.perf_counter() - started
-    counts.compiled += 1
-    return code
+    counts.compiled += len(codes)
+    for digest, code in zip(missing, codes, strict=True):
+        store.put(KIND, digest, code)
+        _addresses[digest] = load(code, "pyrelay_kernel")
 
 
 def tidy(module: Any, machine: Any) -> None:

@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config
-from pyrelay.devices import boundary_fields, cache, native
+from pyrelay.devices import boundary_fields, cache, compile_pool, native
 from pyrelay.devices.layout import Process, allocate
 from pyrelay.devices.threads import Pool, usable_threads
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
 SYMBOLS = ("pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose")
+KIND = "runtime"
+"""The cache's name for the run time."""
 KEEP_BYTES = 1 << 30
 """Idle bytes that the process keeps for later calls."""
 
@@ -75,6 +77,15 @@ def build() -> bytes:
     return code
 
 
+def expect_program() -> None:
+    """A program will be compiled soon: let what it needs be prepared beside it."""
+    if _start.cache_info().currsize == 0:
+        path = cache.current().path(KIND, native.fingerprint())
+        compile_pool.expect(runtime=path is None or not path.exists())
+    else:
+        compile_pool.expect(runtime=False)
+
+
 _starting = threading.Lock()
 
 
@@ -92,15 +103,15 @@ def _start() -> Runtime:
     _check_object_layout()
     store, key = cache.current(), native.fingerprint()
     symbols = None
-    code = store.get("runtime", key)
+    code = store.get(KIND, key)
     if code is not None:
         try:
             symbols = native.load_all(code, SYMBOLS)
         except DeviceError:  # a stored file that is no object code: made anew below
             store.counts.rejected += 1
     if symbols is None:
-        code = build()
-        store.put("runtime", key, code)
+        code = compile_pool.runtime() or build()
+        store.put(KIND, key, code)
         symbols = native.load_all(code, SYMBOLS)
     process, owner = allocate(Process.BYTES)
     record = owner.view(np.int64)

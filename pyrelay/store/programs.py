@@ -49,6 +49,7 @@ _MOST_BYTES = 8 << 20
 #: Settings that do not change what is compiled.
 _OTHER_SETTINGS = frozenset((
     "dump", "dump_dir", "time", "cache", "cache_dir", "cache_size", "traceback", "verify",
+    "compile_processes",
 ))  # fmt: skip
 
 
