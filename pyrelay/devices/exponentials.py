@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import math
 
-from pyrelay.devices.lanes import SINGLE, Lane, scale_by_power_of_two
+from pyrelay.devices.lanes import SINGLE, Lane
 
 _INF = math.inf
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.6931471805599453
 
-# ln 2 in two parts; the first has trailing zeros, so that its small multiples are exact.
+# ln 2 in two positive parts; the first has trailing zeros: its small multiples are exact.
 _LN2_PARTS = {
-    32: (0.693359375, -2.12194440e-4),
+    32: (6.9314575195e-1, 1.4286067653e-6),
     64: (6.93147180369123816490e-01, 1.90821492927058770002e-10),
 }
 # (exp(r) - 1 - r) / r**2 on |r| <= ln(2) / 2
@@ -29,6 +29,12 @@ _EXP_TAIL = {
          0.001388888888888373, 0.0001984126987490126, 2.4801587325605324e-05,
          2.7557255297969643e-06, 2.755727357010214e-07, 2.5105259538448494e-08,
          2.0914717341716378e-09),
+}  # fmt: skip
+# tanh(r) / r in r**2 on |r| <= ln(2) / 4
+_TANH = {
+    32: (1.0, -0.33333331516186643, 0.13332243337326238, -0.05299651905296254),
+    64: (1.0, -0.3333333333333328, 0.13333333333212813, -0.053968253499597746,
+         0.0218694218251623, -0.008858936173340154, 0.003463917733483273),
 }  # fmt: skip
 # (log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2, on 1 / sqrt(2) <= (1 + s) / (1 - s) <= sqrt(2)
 _LOG_TAIL = {
@@ -41,24 +47,39 @@ _LOG_TAIL = {
 # -- exponentials --------------------------------------------------------------------------------
 
 
-def _nearest(x: Lane) -> tuple[Lane, Lane]:
-    """``x`` rounded to a whole number, as a float and as an integer lane.
+def _nearest(x: Lane, factor: float, offset: int) -> tuple[Lane, Lane]:
+    """``factor * x`` rounded to a whole number: as a float n, and an integer lane whose low bits
+    are those of ``n + offset``.
 
     Adding 1.5 * 2**mantissa leaves the whole number in the low bits of the sum, without a
-    conversion that NaN would make undefined.
+    conversion that NaN would make undefined. Shifted to the left by ``mantissa``, where only as
+    many of them stay as an exponent has, they are a power of two: so the offset costs nothing.
     """
-    fmt = x.format
-    magic = 1.5 * 2.0**fmt.mantissa
-    shifted = x + magic
-    pattern = ((fmt.bias + fmt.mantissa) << fmt.mantissa) | (1 << (fmt.mantissa - 1))
-    return shifted - magic, shifted.bits() - pattern
+    magic = 1.5 * 2.0**x.format.mantissa + offset
+    shifted = x.fma(factor, magic)
+    return shifted - magic, shifted.bits()
 
 
-def _split(x: Lane) -> tuple[Lane, Lane]:
-    """``x = n ln 2 + r`` with ``|r| <= ln(2) / 2``: (r, n as an integer lane)."""
+def _split(x: Lane, offset: int) -> tuple[Lane, Lane]:
+    """``x = n ln 2 + r`` with ``|r| <= ln(2) / 2``: r, and ``n + offset`` in the low bits."""
     high, low = _LN2_PARTS[x.format.bits]
-    n, exponent = _nearest(x * _LOG2_E)
-    return n.fma(-low, n.fma(-high, x)), exponent
+    n, raised = _nearest(x, _LOG2_E, offset)
+    return n.fma(-low, n.fma(-high, x)), raised
+
+
+def _power(raised: Lane) -> Lane:
+    """``2**n`` for ``n + bias`` in the low bits."""
+    return (raised << raised.format.mantissa).as_float()
+
+
+def _scaled(x: Lane, raised: Lane) -> Lane:
+    """``x * 2**n`` for ``n + 2 bias`` in the low bits, n up to twice the format's range.
+
+    Two factors, so that results below the normal range are rounded once and results above it
+    become infinite.
+    """
+    half = raised >> 1
+    return x * _power(half) * _power(raised - half)
 
 
 def _clamp(x: Lane, low: float, high: float) -> Lane:
@@ -78,60 +99,59 @@ def lane_exp(x: Lane) -> Lane:
     # of -inf are common.
     vanishes = x < low
     bounded = vanishes.choose(x.constant(0.0), (x > high).choose(x.constant(high), x))
-    r, exponent = _split(bounded)
-    value = scale_by_power_of_two(_exp_reduced(r) + 1.0, exponent)
+    r, raised = _split(bounded, 2 * x.format.bias)
+    value = _scaled(_exp_reduced(r) + 1.0, raised)
     return vanishes.choose(x.constant(0.0), value)
 
 
 def lane_half_exp(x: Lane) -> Lane:
     """``exp(x) / 2`` for ``x >= 0``, infinite only where that is."""
-    r, exponent = _split(_clamp(x, 0.0, 90.0 if x.format is SINGLE else 711.0))
-    return scale_by_power_of_two(_exp_reduced(r) + 1.0, exponent - 1)
+    bounded = _clamp(x, 0.0, 90.0 if x.format is SINGLE else 711.0)
+    r, raised = _split(bounded, 2 * x.format.bias - 1)
+    return _scaled(_exp_reduced(r) + 1.0, raised)
 
 
 def lane_exp2(x: Lane) -> Lane:
     low, high = (-151.0, 129.0) if x.format is SINGLE else (-1076.0, 1025.0)
     x = _clamp(x, low, high)
-    n, exponent = _nearest(x)
-    return scale_by_power_of_two(_exp_reduced((x - n) * _LN2) + 1.0, exponent)
+    n, raised = _nearest(x, 1.0, 2 * x.format.bias)
+    return _scaled(_exp_reduced((x - n) * _LN2) + 1.0, raised)
 
 
 def lane_expm1(x: Lane) -> Lane:
     fmt = x.format
     low, high = (-26.0, 89.0) if fmt is SINGLE else (-50.0, 710.0)
-    r, exponent = _split(_clamp(x, low, high))
+    r, raised = _split(_clamp(x, low, high), 2 * fmt.bias)
     # 2**n (exp(r) - 1) + (2**n - 1), with 2**n in two factors: one alone overflows too early.
-    half = exponent >> 1
-    rest = exponent - half
-    first = ((half + fmt.bias) << fmt.mantissa).as_float()
-    second = ((rest + fmt.bias) << fmt.mantissa).as_float()
-    inverse = ((fmt.bias - rest) << fmt.mantissa).as_float()
+    half = raised >> 1
+    rest = raised - half
+    first, second, inverse = _power(half), _power(rest), _power(2 * fmt.bias - rest)
     value = first.fma(_exp_reduced(r), first - inverse) * second
     return x.equals(0.0).choose(x, value)  # keeps the sign of zero
 
 
-def _expm1_of_negative(x: Lane) -> Lane:
-    """``exp(x) - 1`` for ``x <= 0``, with one power of two."""
-    fmt = x.format
-    r, exponent = _split((x < -60.0).choose(x.constant(-60.0), x))
-    power = ((exponent + fmt.bias) << fmt.mantissa).as_float()
-    return power.fma(_exp_reduced(r), power - 1.0)
-
-
 def lane_tanh(x: Lane) -> Lane:
-    size = x.abs()
-    t = _expm1_of_negative(size * -2.0)
-    return (-t / (t + 2.0)).copysign(x)
+    """With ``x = n ln(2) / 2 + r`` and ``w = tanh(r)``, ``exp(2 x) = 2**n (1 + w) / (1 - w)``: so
+    ``(exp(2 x) - 1) / (exp(2 x) + 1)`` is one division, and exact in the signs of x."""
+    fmt = x.format
+    bound = 10.0 if fmt is SINGLE else 20.0
+    high, low = _LN2_PARTS[fmt.bits]
+    x = _clamp(x, -bound, bound)
+    n, raised = _nearest(x, 2.0 * _LOG2_E, fmt.bias)
+    r = n.fma(-0.5 * low, n.fma(-0.5 * high, x))
+    w = r * (r * r).polynomial(_TANH[fmt.bits])
+    power = _power(raised)
+    lost, more = 1.0 - power, power + 1.0  # not power - 1, which would make -0 a 0
+    return more.fma(w, -lost) / w.fma(-lost, more)
 
 
 def lane_sigmoid(x: Lane) -> Lane:
     fmt = x.format
     bound = 105.0 if fmt is SINGLE else 746.0
-    r, exponent = _split(_clamp(-x, -bound, bound))
+    r, raised = _split(_clamp(-x, -bound, bound), 2 * fmt.bias)
     # 1 / (1 + p a b) as (1 / a) / (1 / a + p b), with powers of two that are finite.
-    half = exponent >> 1
-    rest = ((exponent - half + fmt.bias) << fmt.mantissa).as_float()
-    inverse = ((fmt.bias - half) << fmt.mantissa).as_float()
+    half = raised >> 1
+    rest, inverse = _power(raised - half), _power(2 * fmt.bias - half)
     return inverse / rest.fma(_exp_reduced(r) + 1.0, inverse)
 
 
@@ -262,8 +282,8 @@ def _exp_of_product(y: Lane, log: _Pair) -> Lane:
     p, p_low = _product(y, high)
     p_low = y.fma(low, p_low)
     p_low = (p.abs() < 800.0).choose(p_low, 0.0)
-    r, exponent = _split(_clamp(p, -746.0, 710.0))
-    return scale_by_power_of_two(_exp_reduced(r + p_low) + 1.0, exponent)
+    r, raised = _split(_clamp(p, -746.0, 710.0), 2 * p.format.bias)
+    return _scaled(_exp_reduced(r + p_low) + 1.0, raised)
 
 
 def lane_power(x: Lane, y: Lane) -> Lane:

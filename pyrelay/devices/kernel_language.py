@@ -85,12 +85,15 @@ class Intrinsic(types.Callable, types.Opaque):
     """A function of the kernel language: a rule that types it and a function that emits it.
 
     It is its own numba type, so that neither typing nor lowering has anything to search. `apart`:
-    it gives the address of memory that nothing else of the kernel gives an address of.
+    it gives the address of memory that nothing else of the kernel gives an address of. `chained`:
+    its instructions wait for each other, so loops over it take several elements at a time.
     """
 
-    def __init__(self, name: str, rule: Rule, emit: Emit, apart: bool = False) -> None:
+    def __init__(
+        self, name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False
+    ) -> None:
         self.rule = rule
-        self.apart = apart
+        self.apart, self.chained = apart, chained
         self.emit = emit
         self.spelling = name
         super().__init__(f"intrinsic {name}")
@@ -111,13 +114,15 @@ class Intrinsic(types.Callable, types.Opaque):
         return self
 
 
-def define(name: str, rule: Rule, emit: Emit, apart: bool = False) -> Intrinsic:
+def define(
+    name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False
+) -> Intrinsic:
     """A new intrinsic called ``name``.
 
     ``rule(argument types) -> result type or None``; ``emit(builder, type of the first argument,
     *llvm values) -> llvm value`` (``None`` where the result is ``void``).
     """
-    return Intrinsic(name, rule, emit, apart)
+    return Intrinsic(name, rule, emit, apart, chained)
 
 
 def fixed(result: types.Type, *arguments: types.Type) -> Rule:

@@ -9,12 +9,13 @@ Accesses of arrays that lie apart carry ``alias.scope`` and ``noalias``. Every l
 carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the access groups of
 ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers whose addresses
 are plain integers, the same buffer read and written included. Loops around other loops leave out
-those that are parallel in innermost loops only.
+those that are parallel in innermost loops only. Innermost loops over elementary functions carry
+``llvm.loop.interleave.count``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -49,6 +50,9 @@ from pyrelay.devices.kernel_language import (
     distinct_metadata,
 )
 from pyrelay.devices.kernel_operators import OPERATORS
+
+INTERLEAVED = 2
+"""How many vectors a loop over functions whose instructions wait for each other takes at a time."""
 
 
 class _Typing(typing.context.BaseContext):
@@ -156,6 +160,17 @@ class _Lower(lowering.Lower):
         around = {other.header for each in loops for other in loops
                   if each is not other and each.header in other.body}  # fmt: skip
         self._innermost = {each.header for each in loops} - around
+        self._chained = {
+            each.header for each in loops
+            if each.header in self._innermost and self._has_chain(each.body)
+        }
+
+    def _has_chain(self, offsets: Iterable[int]) -> bool:
+        """Whether blocks call a function whose instructions wait for each other."""
+        return any(
+            getattr(self.typeof(call.func.name), "chained", False)
+            for offset in offsets for call in self.blocks[offset].find_exprs("call")
+        )
 
     def _find_arrays(self) -> None:
         """The names of addresses of arrays that lie apart, and what accesses of them carry."""
@@ -207,9 +222,14 @@ class _Lower(lowering.Lower):
             groups = [access_group(self.module, EVERY_LOOP)]
             if header in self._innermost:
                 groups.append(access_group(self.module, INNERMOST_LOOPS))
-            parallel = self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])
+            hints = [self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])]
+            if header in self._chained:
+                count = llvm.Constant(llvm.IntType(32), INTERLEAVED)
+                hints.append(
+                    self.module.add_metadata(["llvm.loop.interleave.count", count])
+                )
             loop = distinct_metadata(self.module)
-            loop.operands = (loop, parallel)
+            loop.operands = (loop, *hints)
             self.builder.block.terminator.set_metadata("llvm.loop", loop)
 
 

@@ -241,16 +241,3 @@ class Lane:
     def choose(self, then: Lane, otherwise: Number) -> Lane:
         """``then`` where this bit is set, else ``otherwise``."""
         return self._new(self.b.select(self.v, then.v, then.of(otherwise)))
-
-
-def scale_by_power_of_two(x: Lane, exponent: Lane) -> Lane:
-    """``x * 2**exponent`` for integer exponents of up to twice the format's range.
-
-    Two factors, so that results below the normal range are rounded once and results above it
-    become infinite.
-    """
-    fmt = x.format
-    half = exponent >> 1
-    first = (half + fmt.bias) << fmt.mantissa
-    second = (exponent - half + fmt.bias) << fmt.mantissa
-    return x * first.as_float() * second.as_float()

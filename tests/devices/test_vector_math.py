@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from pyrelay.devices.matmul import native_vector_bits
 from pyrelay.devices.vector_math import ERROR_BOUNDS
 from tests.devices.running_kernels import (
     SHORT_NAMES,
@@ -176,6 +177,37 @@ def test_a_loop_over_a_function_becomes_vector_code(name: str, dtype: Any) -> No
 def test_a_sine_and_a_cosine_of_one_number_are_one_call() -> None:
     text = kernel_assembly(elementwise_source("sin(x0) + cos(x0)", ["f64"], "f64"))
     assert set(re.findall(r"\bcall\w*\s+(\w+)", text)) == {"sincos"}
+
+
+@FLOATS
+def test_tanh_is_odd_and_at_most_one(dtype: Any) -> None:
+    x = np.concatenate([np.geomspace(1e-5, 40, 20_000), [0.0, 1e-45, 1e30]]).astype(dtype)
+    value = elementwise("tanh(x0)", x, result=dtype)
+    negative = elementwise("tanh(x0)", -x, result=dtype)
+    np.testing.assert_array_equal(negative, -value)
+    assert np.array_equal(np.signbit(negative), ~np.signbit(value))
+    assert value.max() == 1.0
+    assert value[-1] == 1.0
+
+
+#: Instructions of a loop over two vectors of 256 bits, on CPUs that multiply and add at once.
+FEW_INSTRUCTIONS = {
+    ("exp", "f32"): 72, ("tanh", "f32"): 62, ("sigmoid", "f32"): 70, ("log", "f32"): 112,
+    ("exp", "f64"): 104, ("tanh", "f64"): 74, ("sigmoid", "f64"): 98, ("log", "f64"): 132,
+}  # fmt: skip
+
+
+@pytest.mark.skipif(native_vector_bits() != 256, reason="counts instructions of one kind of CPU")
+@pytest.mark.parametrize(("name", "short"), FEW_INSTRUCTIONS)
+def test_loops_take_two_vectors_at_a_time_in_few_instructions(name: str, short: str) -> None:
+    text = kernel_assembly(elementwise_source(f"{name}(x0)", [short], short))
+    suffix = "ps" if short == "f32" else "pd"
+    blocks = re.split(r"^\.L\w+:", text, flags=re.MULTILINE)
+    main = max(blocks, key=lambda b: len(re.findall(rf"\tvmovup[sd]\t%ymm|\tvf\w+{suffix}", b)))
+    lines = re.findall(r"^\t([a-z]\w*)\t(.*)$", main.split("\tj")[0], flags=re.MULTILINE)
+    assert sum(name.startswith("vmov") and target.endswith(")") and target[0] == "%"
+               for name, target in lines) >= 2
+    assert len(lines) <= FEW_INSTRUCTIONS[name, short]
 
 
 @FLOATS
