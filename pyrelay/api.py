@@ -114,7 +114,7 @@ class Compiled:
 
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
         args, keywords = self._in_order(args, keywords)
-        flat = Flattened()
+        flat = Flattened(pack=_packed)
         key = self._key(args, keywords, flat)
         entry = self._found(key, flat)
         if entry is None:
@@ -508,6 +508,13 @@ class Compiled:
                 span = errors.Span(source, frame.f_lineno, 0, frame.f_lineno, 0)
                 error.calls = (*error.calls, (span, self._call_text(args, keywords)))
         return error
+
+
+def _packed(family: Any, trees: Sequence[Any]) -> Any:
+    """Trees of a data type that was met before, packed by native code, or None."""
+    from pyrelay.devices.packing import packed
+
+    return packed(family, trees)
 
 
 class _Entry(NamedTuple):

@@ -23,7 +23,9 @@ from pyrelay.devices.threads import Pool, usable_threads
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
-SYMBOLS = ("pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose")
+SYMBOLS = (
+    "pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose", "pyrelay_pack",
+)  # fmt: skip
 KIND = "runtime"
 """The cache's name for the run time."""
 KEEP_BYTES = 1 << 30
@@ -52,6 +54,7 @@ def build() -> bytes:
     from pyrelay.devices.boundary_native import Boundary
     from pyrelay.devices.executor import Executor
     from pyrelay.devices.memory import Memory
+    from pyrelay.devices.packing_native import Packing
     from pyrelay.devices.teamwork import Teamwork
 
     llvm.initialize_native_target()
@@ -67,6 +70,7 @@ def build() -> bytes:
     teamwork = Teamwork(module)
     executor = Executor(module, memory, teamwork)
     Boundary(module, memory, executor.run)
+    Packing(module)
     for function in module.functions:
         if not function.is_declaration and function.name not in SYMBOLS:
             function.linkage = "internal"

@@ -161,7 +161,8 @@ class Packer:
                         f"an integer in {self._shown(path)} does not fit into 64 bits."
                     ) from None
             case Array(dtype, ones):
-                into[path] = self._stacked(values, types.DTYPES[dtype].numpy, ones, path)
+                arrays = self.arrays[path] = [None if v is _ABSENT else v for v in values]
+                into[path] = stacked(self.family, arrays, types.DTYPES[dtype].numpy, ones, path)
             case Child():
                 codes = map(self.places.__getitem__, map(id, values))
                 rows, kinds = np.divmod(np.fromiter(codes, np.int64, len(values)), _ROW)
@@ -182,26 +183,6 @@ class Packer:
                 for k, case in enumerate(cases):
                     own = [v if c == k else _ABSENT for v, c in zip(values, chosen, strict=True)]
                     self._column(case, own, f"{path}|{k}", into)
-
-    def _stacked(
-        self, values: Sequence[Any], dtype: Any, ones: tuple[int | None, ...], path: str
-    ) -> np.ndarray[Any, Any]:
-        shapes = self.family.shapes
-        arrays = [None if v is _ABSENT else v for v in values]
-        self.arrays[path] = arrays
-        present = next((a for a in arrays if a is not None), None)
-        if present is not None:
-            shapes[path] = present.shape
-        shape = shapes.get(path, tuple(1 if n == 1 else 0 for n in ones))
-        every = [a for a in arrays if a is not None]
-        if shape and every and len(every) == len(arrays):
-            joined: np.ndarray[Any, Any] = np.concatenate(every, dtype=dtype)
-            return joined.reshape(len(every), *shape)
-        stacked = np.zeros((len(arrays), *shape), dtype)
-        for k, array in enumerate(arrays):
-            if array is not None:
-                stacked[k] = array
-        return stacked
 
     def _case(self, cases: Sequence[Sort], value: Any) -> int:
         return next(k for k, case in enumerate(cases) if self._fits(case, value))
@@ -232,6 +213,25 @@ class Packer:
     def _shown(self, path: str) -> str:
         kind, _, name = path.partition(".")
         return f"{self.family.classes[int(kind)].__name__}.{name}"
+
+
+def stacked(
+    family: Family, arrays: Sequence[np.ndarray[Any, Any] | None], dtype: Any,
+    ones: tuple[int | None, ...], path: str,
+) -> np.ndarray[Any, Any]:
+    """The arrays of a field as rows, zeros in place of None; their extents are noted."""
+    every = [a for a in arrays if a is not None]
+    if every:
+        family.shapes[path] = every[0].shape
+    shape = family.shapes.get(path, tuple(1 if n == 1 else 0 for n in ones))
+    if shape and every and len(every) == len(arrays):
+        joined: np.ndarray[Any, Any] = np.concatenate(every, dtype=dtype)
+        return joined.reshape(len(every), *shape)
+    rows = np.zeros((len(arrays), *shape), dtype)
+    for k, array in enumerate(arrays):
+        if array is not None:
+            rows[k] = array
+    return rows
 
 
 def node_fields(node: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ lie in follow when everything is flattened (`finish`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
@@ -66,6 +66,8 @@ class Flattened:
     tables: bool = False  # dicts of any length enter as tables
     inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
     on_device: bool = False  # whether any leaf is an array in the memory of a GPU
+    #: packs trees of a data type that it has seen before, or gives None
+    pack: Callable[[Any, list[Any]], tuple[Packed, list[Place]] | None] | None = None
 
 
 Key = tuple[Any, ...]
@@ -134,23 +136,24 @@ def _finish(into: Flattened) -> Key:
     fresh = [
         (root, name) for roots, name in several for root in roots if type(root) is not PackedTree
     ]
-    packers: dict[Any, Packer] = {}
-    places: dict[int, tuple[Packer, Place]] = {}
+    made: dict[Any, Packer | Packed] = {}
+    places: dict[int, tuple[Packer | Packed, Place]] = {}
     while True:  # a data type may turn out to contain another
         groups: dict[Any, list[tuple[Any, str]]] = {}
         for root, name in fresh:
             groups.setdefault(into.families.of(type(root)), []).append((root, name))
-        packers = {family: Packer(family) for family in groups}
-        for family, packer in packers.items():
-            trees, names = zip(*groups[family], strict=True)
-            for root, place in zip(trees, packer.add(trees, names), strict=True):
-                places[id(root)] = packer, place
-        if all(into.families.of(cls) in packers for cls in {type(root) for root, _ in fresh}):
+        made = {}
+        for family, pairs in groups.items():
+            trees, names = map(list, zip(*pairs, strict=True))
+            made[family], found = _collected(family, trees, names, into)
+            for root, place in zip(trees, found, strict=True):
+                places[id(root)] = made[family], place
+        if all(into.families.of(cls) in made for cls in {type(root) for root, _ in fresh}):
             break
     first = len(into.pools)
     numbers: dict[Any, int] = {}
-    for packer in packers.values():
-        numbers[packer] = _enter(packer.pack(), into)
+    for pool in made.values():
+        numbers[pool] = _enter(pool if isinstance(pool, Packed) else pool.pack(), into)
     described = []
     for (root, _, leaf), (roots, _) in zip(everything, several, strict=True):
         if type(roots[0]) is PackedTree:
@@ -168,6 +171,17 @@ def _finish(into: Flattened) -> Key:
         kinds = {k for kind in {kind for kind, _ in found} for k in schema.alternatives(kind)}
         described.append((number, tuple(sorted(kinds))))
     return (tuple(p.schema for p in into.pools[first:]), tuple(described))
+
+
+def _collected(
+    family: Any, trees: list[Any], names: list[str], into: Flattened
+) -> tuple[Packer | Packed, list[Place]]:
+    """Trees of one data type, packed or collected to be so, and the places of their roots."""
+    ready = into.pack(family, trees) if into.pack is not None else None
+    if ready is not None:
+        return ready
+    packer = Packer(family)
+    return packer, packer.add(trees, names)
 
 
 def _enter(packed: Packed, into: Flattened) -> int:
