@@ -45,6 +45,7 @@ from pyrelay.opt.inline import inline
 from pyrelay.opt.levels import levels
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.recognise import plain, recognise
+from pyrelay.opt.remember import remember
 from pyrelay.opt.rows import rows
 from pyrelay.opt.simplify import simplify
 from pyrelay.opt.stacks import stacks
@@ -78,7 +79,8 @@ STAGES = (
         "infer", "grad",
     ),
     Stage(
-        "optimise", (plain, halves, inline, ranges, commits, *CLEAN, hoist, rows, *CLEAN),
+        "optimise",
+        (plain, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember, *CLEAN),
         "grad", "optimise",
     ),
     Stage("fuse", (in_place, attention_gradient, attention, dots, stacks, fuse), "fuse", "fuse"),
@@ -153,6 +155,9 @@ def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
 #: Passes that write what only some devices have a kernel for, and the field of their target.
 _FOR_SOME: dict[Pass, str] = {attention_gradient: "attention_gradient"}
 
+#: Passes that make the course of a program hang on arrays: another device would have to be asked.
+_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember})
+
 
 def lowered(
     module: Module, stage: str, steps: list[Step] | None = None, on: str | None = None
@@ -168,15 +173,19 @@ def lowered(
     dump("infer", show, module)
     progress = Progress()
     for each in STAGES[: names.index(stage)]:
-        passes = tuple(x for x in each.passes if x not in _FOR_SOME or _is_for(x, on))
+        passes = tuple(x for x in each.passes if _is_for(x, on))
         module = run_passes(module, replace(each, passes=passes), steps, progress)
         dump(each.name, show, module)
     return module
 
 
 def _is_for(wanted: Pass, on: str | None) -> bool:
-    target = device(on or config.current().device).target
-    return getattr(target, _FOR_SOME[wanted]) is not None
+    if wanted not in _FOR_SOME and wanted not in _WHERE_ARRAYS_ARE_NEAR:
+        return True
+    place = device(on or config.current().device)
+    if wanted in _WHERE_ARRAYS_ARE_NEAR:
+        return place.native
+    return getattr(place.target, _FOR_SOME[wanted]) is not None
 
 
 def compiled(program: Specialised, on: str | None = None) -> Build:
