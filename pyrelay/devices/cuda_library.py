@@ -181,6 +181,61 @@ def element_write(kind: str) -> Text:
     return Text(source, (ADDRESS, "i64", ADDRESS))
 
 
+def element_put() -> Text:
+    """A kernel that writes a word to one element: its address and index, the word."""
+    parameters = "Buffer<i64> array, i64 index, i64 word"
+    source = _ELEMENT.format(parameters=parameters, body="array[index] = word;")
+    return Text(source, (ADDRESS, "i64", "i64"))
+
+
+#: Closes where a condition of the device is not what was guessed: its address, the guess, and the
+#: number of the guess.
+GATE = Text("""\
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, const i64 *word, i64 expected,
+    i64 guess
+) {
+    if (pyrelay_over(record, launch) || blockIdx.x != 0 || threadIdx.x != 0) return;
+    if ((*word != 0) == (expected != 0)) return;
+    record->site = guess;
+    record->launch = launch;
+    __threadfence();
+    record->status = 4;
+}
+""", (ADDRESS, "i64", "i64"))
+
+_BYTES = """\
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, {parameters}, i64 nbytes
+) {{
+    if (pyrelay_over(record, launch)) return;
+    for (i64 item = first + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < last;
+         item += (i64)gridDim.x * blockDim.x) {{
+        const i64 start = item * 8, stop = start + 8 < nbytes ? start + 8 : nbytes;
+        if (stop == start + 8 && pyrelay_lined_up<8>(start, {arrays})) {{
+            {whole}
+        }} else {{
+            for (i64 k = start; k < stop; k++) {single}
+        }}
+    }}
+}}
+"""
+
+#: Copies bytes, eight an item: addresses of where they go and where they are, how many.
+COPY = Text(_BYTES.format(
+    parameters="Buffer<u8> target, Buffer<const u8> source", arrays="target, source",
+    whole="pyrelay_put_together<8>(target, start, pyrelay_together<8>(source, start));",
+    single="target[k] = source[k];",
+), (ADDRESS, ADDRESS, "i64"))
+
+#: Zeroes bytes, eight an item: their address, how many.
+ZERO = Text(_BYTES.format(
+    parameters="Buffer<u8> target", arrays="target",
+    whole="pyrelay_put_together<8>(target, start, pyrelay_pack<u8, 8>());",
+    single="target[k] = 0;",
+), (ADDRESS, "i64"))
+
+
 def _matmul(dtype: DType, axes: int) -> MatmulKernel:
     return MatmulKernel(matmul(dtype, axes), TILE, TILE, _PICOSECONDS)
 

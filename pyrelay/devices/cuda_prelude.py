@@ -23,13 +23,14 @@ struct pyrelay_record {
     i64 stop;  // the address of a word that the host sets to end what runs; emulated, a function
 };
 // Whether an earlier launch has failed: what follows it is not to happen. Programs that cannot fail
-// say so with launch 0, and read no memory. Status 3: the graph with the launch is over.
+// say so with launch 0, and read no memory. Status 3: the graph with the launch is over. 4: a gate
+// is closed (`guesses`).
 __device__ bool pyrelay_over(pyrelay_record *record, i64 launch) {
     if (launch == 0) return false;
     const i64 status = *(volatile i64 *)&record->status;
     if (status == 0) return false;
     __threadfence();  // what stands beside the status was written before it
-    return *(volatile i64 *)&record->launch != launch || status == 3;
+    return *(volatile i64 *)&record->launch != launch || status >= 3;
 }
 // True for the thread that may write the values of its failure, and then has to release the record.
 __device__ bool pyrelay_claim(pyrelay_record *record, i64 launch, i64 position, i64 site) {

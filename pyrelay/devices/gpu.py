@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
@@ -23,24 +24,32 @@ from pyrelay import config, errors
 from pyrelay.devices import cuda_library, native
 from pyrelay.devices.base import Loaded
 from pyrelay.devices.cuda_convolution import MODES
-from pyrelay.devices.driver import ADDRESS, Driver, Product
+from pyrelay.devices.driver import ADDRESS, Driver, OutOfDeviceMemory, Product
 from pyrelay.devices.entry import MISMATCH, site_error
-from pyrelay.devices.gpu_memory import SCRATCH_WORDS, CallMemory, Cell, Scratch
+from pyrelay.devices.gpu_boundary import Mismatched, results_of, taken
+from pyrelay.devices.gpu_memory import (
+    LAUNCH,
+    SCRATCH_WORDS,
+    SITE,
+    STATUS,
+    VALUES,
+    Cell,
+    Scratch,
+)
 from pyrelay.devices.graphs import Stretch
+from pyrelay.devices.guesses import Branch, Guessed, GuessingMemory
 from pyrelay.devices.layout import RECORD_WORDS, WORD
 from pyrelay.devices.persistent import is_worth_it
 from pyrelay.devices.persistent_text import ALIGNED, CELL
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
-from pyrelay.lower import boundary, emit_numba
+from pyrelay.lower import emit_numba
 from pyrelay.lower.instructions import Plan
-from pyrelay.lower.words import encode, scalar
 
 DEEPEST = 1 << 20
 """Calls in each other at which recursion is taken to be endless."""
 
-_SITE, _STATUS, _VALUES, _LAUNCH = 3, 2, 4, 19
 _KERNEL = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
 
 
@@ -50,10 +59,6 @@ class Stopped(Exception):
     def __init__(self, site: int, words: Sequence[int]) -> None:
         super().__init__(site)
         self.site, self.words = site, tuple(words)
-
-
-class Mismatched(Exception):
-    """The arguments are not those that the plan was made for."""
 
 
 class GpuExecutable:
@@ -66,6 +71,9 @@ class GpuExecutable:
         self.plan, self.driver = plan, driver
         made = plan_code(plan)
         self.code, self.fails = made, made.fails
+        # Launches tell who they are where one may stop those that follow.
+        self.numbered = made.fails or made.own is not None
+        self.branches = [Branch(stay) for stay in made.stays]
         self.functions = driver.load(made.texts)
         self.late: dict[int, Any] = {}
         self.host_kernels: dict[int, Any] = {}
@@ -76,13 +84,14 @@ class GpuExecutable:
                 address = native.kernel_address(emit_numba.emit(code))
                 self.host_kernels[launched.kernel] = _KERNEL(address)
         self.stretches = [Stretch() for _ in range(made.stretches)]
-        self.seal = driver.load([cuda_library.SEAL])[0] if self.fails and self.stretches else None
+        seals = self.numbered and bool(self.stretches)
+        self.seal = driver.load([cuda_library.SEAL])[0] if seals else None
         self.idle: dict[int, list[Scratch]] = {}  # by stream
         self.data = [_uploaded(driver, array) for array in plan.arrays]
         names: dict[str, Any] = {
-            "Stopped": Stopped, "Mismatched": Mismatched(), "unary": UNARY_MEANINGS,
-            "binary": BINARY_MEANINGS, "checked": CHECKED_MEANINGS, "M": (1 << 64) - 1,
-            "H": 1 << 63,
+            "Stopped": Stopped, "Mismatched": Mismatched(), "Guessed": Guessed,
+            "unary": UNARY_MEANINGS, "binary": BINARY_MEANINGS, "checked": CHECKED_MEANINGS,
+            "M": (1 << 64) - 1, "H": 1 << 63,
         }
         exec(_compiled(made.source), names)
         names.update({
@@ -143,11 +152,11 @@ class _Call:
         self.function, self.arguments = function, arguments
 
 
-class Run(CallMemory):
+class Run(GuessingMemory):
     """One call in progress: its memory, its scalars, its record."""
 
     def __init__(self, program: GpuExecutable) -> None:
-        super().__init__(program.driver)
+        super().__init__(program.driver, program.code.own, program.branches)
         self.program = program
         self.data = [address for address, _ in program.data]
         self.functions, self.launches = program.functions, program.code.launches
@@ -182,7 +191,7 @@ class Run(CallMemory):
             if isinstance(argument, DeviceArray):
                 like = argument.value if like is None else like
                 self.driver.follow(argument)
-            words += self._taken(parameter, argument, back)
+            words += taken(self, parameter, argument, back)
         try:
             found = self.execute(words)
             self.check()
@@ -192,7 +201,7 @@ class Run(CallMemory):
         finally:
             for copy_back in back:
                 copy_back()
-        return self._results(found, arguments, like)
+        return results_of(self, found, arguments, like)
 
     def execute(self, words: Sequence[int]) -> tuple[Any, ...]:
         """Run function 0 and what it calls on a stack of its own."""
@@ -216,81 +225,9 @@ class Run(CallMemory):
                 raise RecursionError("maximum recursion depth exceeded in compiled code")
             current, value = asked.function(*asked.arguments), None
 
-    def _taken(
-        self, parameter: boundary.Parameter, argument: Any,
-        back: list[Callable[[], None]],
-    ) -> list[int]:
-        """The words of an argument; an array of the host is copied to the device."""
-        if isinstance(parameter, boundary.ObjectParameter):
-            if argument is not parameter.value:
-                raise Mismatched
-            return []
-        if isinstance(parameter, boundary.ScalarParameter):
-            return encode(parameter.kind, argument)
-        fits = parameter.order == "C" and argument.dtype == np.dtype(parameter.dtype)
-        if not fits or argument.ndim != parameter.ndim:
-            raise Mismatched
-        if not isinstance(argument, DeviceArray):
-            address = self.allocate(argument.nbytes)
-            self.driver.upload(address, argument)
-            if parameter.writeable:
-                back.append(functools.partial(self.driver.download, argument, address))
-        elif argument.contiguous:
-            address = argument.address
-        else:
-            address, owner = self.driver.gathered(argument)
-            self.live[address] = argument.nbytes, owner
-            if parameter.writeable:
-                back.append(functools.partial(self.driver.scattered, argument, owner))
-        self.lent[address] = argument.nbytes
-        return [address, *argument.shape]
-
-    def _results(self, found: Sequence[Any], arguments: Sequence[Any], like: Any) -> Any:
-        plan = self.program.plan
-        results: list[Any] = []
-        rest = list(found)
-        for result in plan.results:
-            words, rest = rest[: result.words], rest[result.words :]
-            match result:
-                case boundary.ArrayResult(dtype=dtype):
-                    results.append(self._array(np.dtype(dtype), words, like))
-                case boundary.ScalarResult(kind=kind):
-                    results.append(self._scalar(kind, words, like))
-                case boundary.ParameterResult(parameter=k):
-                    results.append(arguments[k])
-                case boundary.SameResult(result=k):
-                    results.append(results[k])
-                case boundary.ObjectResult(value=value):
-                    results.append(value)
-                case _:
-                    raise errors.InvariantError(f"{type(result).__name__} is not for GPUs.")
-        return results[0] if plan.single else tuple(results)
-
-    def _array(self, dtype: np.dtype[Any], words: Sequence[Any], like: Any) -> Any:
-        address, *shape = map(self.known, words)
-        if address == 0:
-            return None
-        if like is not None:
-            _, owner = self.live[address]
-            return self.driver.array(address, owner, dtype, tuple(shape), like)
-        array = np.empty(tuple(shape), dtype)
-        if array.nbytes:
-            self.driver.download(array, address)
-        return array
-
-    def _scalar(self, kind: str, words: Sequence[Any], like: Any) -> Any:
-        if like is None or kind in boundary.PYTHON_SCALARS or type(words[0]) is int:
-            return scalar(kind, [self.known(word) for word in words])
-        # As the library of the arguments has it: an array without axes, which nothing waits for.
-        dtype = np.dtype(kind.rstrip("_"))
-        address, owner = self.driver.allocate(dtype.itemsize)
-        self.driver.copy(address, words[0].address, dtype.itemsize)
-        return self.driver.array(address, owner, dtype, (), like)
-
     # -- scalars -------------------------------------------------------------------------------
 
-    def cell(self) -> Cell:
-        """A fresh scalar on the device."""
+    def fresh_cell(self) -> Cell:
         if not self.free_cells:
             self.scratch.grow()
         return Cell(self.free_cells.pop(), self.free_cells)
@@ -304,9 +241,13 @@ class Run(CallMemory):
             second = words[1]
             if type(second) is not int and second.keeper is first:
                 return int(first.address)
-        cell = self.cell()
+        known = [self.known(word) for word in words]
+        if self.is_guessing:
+            cell = self.written(*known)
+        else:
+            cell = self.cell()
+            self.driver.upload(cell.address, np.array(known, np.int64))
         self.waiting.append(cell)
-        self.driver.upload(cell.address, np.array([self.known(w) for w in words], np.int64))
         return cell.address
 
     def known(self, word: Any) -> int:
@@ -314,7 +255,7 @@ class Run(CallMemory):
         return word if type(word) is int else self.fetched(word)
 
     def fetched(self, cell: Any) -> int:
-        """A scalar read back from the device. Raises what kernels before have raised."""
+        """A scalar read back from the device. Raises what kernels have raised, and Guessed."""
         self.check()
         found = np.zeros(1, np.int64)
         self.driver.download(found, cell.address)
@@ -324,6 +265,13 @@ class Run(CallMemory):
         """An element of an array as a scalar."""
         cell = self.cell()
         self.launch(number, 1, (address, index, cell.address))
+        return cell
+
+    def computed(self, number: int, *operands: Any) -> Cell:
+        """A scalar of the device made of others, and of what the host knows."""
+        cell = self.cell()
+        words = (each for o in operands for each in ((o, 0) if type(o) is int else (0, o.address)))
+        self.launch(number, 1, (*words, cell.address))
         return cell
 
     def store(self, number: int, address: int, index: int, value: Any) -> None:
@@ -338,7 +286,7 @@ class Run(CallMemory):
             return
         launched = self.launches[number]
         ident = 0
-        if self.program.fails:
+        if self.program.numbered:
             self.count += 1
             ident = (self.count << 32) | launched.base
         text = launched.text
@@ -390,22 +338,40 @@ class Run(CallMemory):
             self.free(address)
         return found
 
-    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
-        """Compute a product of matrices, by the device's library if it has one."""
-        a, b, c, m, n, k, a_turned, b_turned, adds, a_line, b_line, c_line, axes, *rest = words
-        rest = rest[2:]  # a product of ours is finished by no other kernel
-        batch = tuple(zip(*[iter(rest)] * 3, strict=True))
+    def multiply(
+        self, number: int, items: int, words: Sequence[int],
+        aside: Callable[[int], int] | None = None,
+    ) -> None:
+        """Compute a product of matrices, by the device's library if it has one. `aside` gives
+        memory for a product that may turn out not to happen."""
         dtype = self.launches[number].product
-        if items <= 0:
-            return
-        if k and not adds and dtype.kind in "fc":
-            product = Product(
-                dtype, a, b, c, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line, c_line,
-                batch[:axes],
-            )
-            if self.driver.multiply(product):
-                return
-        self.launch(number, items, words)
+        k, adds = words[5], words[8]
+        by_library = items > 0 and k and not adds and dtype.kind in "fc"
+        if not (by_library and self._by_library(dtype, words, aside or self.aside)):
+            self.launch(number, items, words)
+
+    def _by_library(
+        self, dtype: Any, words: Sequence[int], aside: Callable[[int], int]
+    ) -> bool:
+        """Whether the device's library computes a product."""
+        a, b, c, m, n, k, a_turned, b_turned, _, a_line, b_line, c_line, axes, *rest = words
+        rest = rest[2:]  # a product of ours is finished by no other kernel
+        batch = tuple(zip(*[iter(rest)] * 3, strict=True))[:axes]
+        nbytes = dtype.size * math.prod((m, c_line, *(extent for extent, *_ in batch)))
+        place = c
+        if self.is_guessing:
+            try:
+                place = aside(nbytes)
+            except OutOfDeviceMemory:
+                return False
+        product = Product(
+            dtype, a, b, place, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line, c_line,
+            batch,
+        )
+        done = self.driver.multiply(product)
+        if done:
+            self.copy(c, place, nbytes)
+        return done
 
     def host_launch(self, number: int, items: int, words: Sequence[int]) -> list[int]:
         """Run a kernel of scalars here; the words of its results."""
@@ -418,6 +384,7 @@ class Run(CallMemory):
             block[1 + place] = out.ctypes.data + 2 * WORD * k
         status = self.program.host_kernels[launched.kernel](block.ctypes.data, 0, items)
         if status:
+            self.settle()
             raise Stopped(launched.base + int(record[0]), record[1:RECORD_WORDS].tolist())
         found: list[int] = []
         for k, (_, count) in enumerate(launched.outs):
@@ -454,16 +421,20 @@ class Run(CallMemory):
         return found
 
     def check(self) -> None:
-        """Raise what a kernel has found wrong."""
-        if not self.program.fails:
-            return
-        record = np.zeros(SCRATCH_WORDS, np.int64)
-        self.driver.download(record, self.record)
-        if record[_STATUS] == 0:
-            return
+        """Raise what a kernel has found wrong; see whether guesses were right."""
+        if self.is_guessing:
+            self.settle()
+        elif self.program.fails:
+            record = np.zeros(SCRATCH_WORDS, np.int64)
+            self.driver.download(record, self.record)
+            if record[STATUS]:
+                self.raised(record)
+
+    def raised(self, record: np.ndarray[Any, Any]) -> None:
+        """Raise what the record says."""
         self.scratch.used_up = True
-        site = int(record[_LAUNCH] & 0xFFFFFFFF) + int(record[_SITE])
-        words = record[_VALUES:_LAUNCH].tolist()
+        site = int(record[LAUNCH] & 0xFFFFFFFF) + int(record[SITE])
+        words = record[VALUES:LAUNCH].tolist()
         raise site_error(self.program.plan.sites[site], words)
 
 

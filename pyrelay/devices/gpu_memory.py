@@ -20,6 +20,12 @@ CELLS = 256
 SCRATCH_WORDS = 21
 """Of the record on the device (`cuda_prelude`)."""
 
+STATUS, SITE, VALUES, LAUNCH = 2, 3, 4, 19
+"""Words of the record: what it says, of which site, with which values, of which launch."""
+
+CLOSED = 4
+"""The status behind a gate that is closed (`guesses`); the site is the number of the guess."""
+
 _CELL_BYTES = 16
 _STOP = 20  # the record's word with the address that running kernels look at
 _LARGEST_SHOWN = 3
@@ -28,7 +34,7 @@ _LARGEST_SHOWN = 3
 class Cell:
     """A scalar on the device: written once, by the kernel that it was made for."""
 
-    __slots__ = ("address", "free", "keeper")
+    __slots__ = ("__weakref__", "address", "free", "keeper")
 
     def __init__(self, address: int, free: list[int], keeper: Any = None) -> None:
         self.address, self.free, self.keeper = address, free, keeper

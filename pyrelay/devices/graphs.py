@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.devices.driver import CannotCaptureError
+from pyrelay.devices.driver import CannotCaptureError, OutOfDeviceMemory
 from pyrelay.devices.layout import WORD
 from pyrelay.records import dataclass
 
@@ -65,7 +65,7 @@ class Stretch:
         if self.given_up:
             return function(run, *given)
         words = (w if type(w) is int else (w.address,) for w in given)
-        key = (run.stream, run.record, run.precision, *words)
+        key = (run.stream, run.record, run.precision, run.is_guessing, *words)
         if key not in self.plans:
             self._enter(key)
             return function(run, *given)
@@ -110,8 +110,10 @@ class Stretch:
                 drawn.graphs.pop(next(iter(drawn.graphs)))
             try:
                 found = drawn.graphs[addresses] = _captured(run, function, given, made)
-            except CannotCaptureError:
-                self.given_up = True
+            except (CannotCaptureError, OutOfDeviceMemory) as error:
+                self.given_up = isinstance(error, CannotCaptureError)
+                for address in (m for m in made.values() if type(m) is int):
+                    run.free(address)
                 return function(run, *given)
         else:
             self.hits += 1
@@ -164,6 +166,15 @@ class _Pass(ABC):
         cell = self.cell()
         self.launch(number, 1, (address, index, cell.address))
         return cell
+
+    def computed(self, number: int, *operands: Any) -> Any:
+        cell = self.cell()
+        words = (each for o in operands for each in ((o, 0) if type(o) is int else (0, o.address)))
+        self.launch(number, 1, (*words, cell.address))
+        return cell
+
+    def settle(self) -> None:  # noqa: B027 -- nothing is guessed
+        """What comes after is not done here."""
 
     def store(self, number: int, address: int, index: int, value: Any) -> None:
         self.launch(number, 1, (address, index, self.place(value)))
@@ -281,6 +292,15 @@ class _Preparing(_Pass):
     def free(self, address: int) -> None:
         if address in self.sizes:
             self.idle.setdefault(self.sizes[address], []).append(address)
+
+    def aside(self, nbytes: int) -> int:
+        """Memory of the graph's own for a moment."""
+        address = self._own(nbytes)
+        self.free(address)
+        return address
+
+    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
+        self.run.multiply(number, items, words, self.aside)
 
     def cell(self) -> _Mark:
         self.numbers += 1

@@ -18,8 +18,9 @@ from typing import Any
 
 from pyrelay.devices import cuda_library
 from pyrelay.devices.driver import ADDRESS, Text
-from pyrelay.devices.persistent_text import SPELLED, Writer
+from pyrelay.devices.persistent_text import Writer
 from pyrelay.devices.stretches import flow
+from pyrelay.devices.word_texts import SPELLED
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.instructions import AddressOf, Launch, Plan, PlanFunction, Slot

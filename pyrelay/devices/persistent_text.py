@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrelay.devices import cuda_library
 from pyrelay.devices.stretches import flow
+from pyrelay.devices.word_texts import BINARY, CHECKED, UNARY
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
@@ -28,49 +29,6 @@ ALIGNED = 256
 
 CELL = 16
 """Bytes of the arena for each scalar that a kernel leaves in it, behind as many for `_poll`."""
-
-_UNARY = {
-    "move": "{a}", "not": "i64({a} == 0)", "neg.i64": "i64(0ull - u64({a}))",
-    "abs.i64": "({a} < 0 ? i64(0ull - u64({a})) : {a})", "invert.i64": "(~{a})",
-    "neg.f64": "pyrelay_word(-f64_of({a}))", "abs.f64": "pyrelay_word(fabs(f64_of({a})))",
-    "sqrt.f64": "pyrelay_word(sqrt(f64_of({a})))", "isnan.f64": "i64(isnan(f64_of({a})))",
-    "neg.f32": "pyrelay_word(-f32_of({a}))", "abs.f32": "pyrelay_word(fabsf(f32_of({a})))",
-    "sqrt.f32": "pyrelay_word(sqrtf(f32_of({a})))",
-    "i64_to_f64": "pyrelay_word(f64({a}))", "u64_to_f64": "pyrelay_word(f64(u64({a})))",
-    "i64_to_f32": "pyrelay_word(f32({a}))", "f64_to_f32": "pyrelay_word(f32(f64_of({a})))",
-    "f32_to_f64": "pyrelay_word(f64(f32_of({a})))", "f64_to_bool": "i64(f64_of({a}) != 0.0)",
-    "i64_to_bool": "i64({a} != 0)",
-    **{f"wrap.{k}{bits}": f"i64({k}{bits}({{a}}))" for k in "iu" for bits in (8, 16, 32)},
-}  # fmt: skip
-_SIGNS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
-_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
-_BINARY = {
-    **{f"{n}.i64": f"i64(u64({{a}}) {s} u64({{b}}))" for n, s in _ARITHMETIC.items()},
-    **{f"{n}.f64": f"pyrelay_word(f64_of({{a}}) {s} f64_of({{b}}))"
-       for n, s in {**_ARITHMETIC, "div": "/"}.items()},
-    **{f"{n}.f32": f"pyrelay_word(f32_of({{a}}) {s} f32_of({{b}}))"
-       for n, s in {**_ARITHMETIC, "div": "/"}.items()},
-    **{f"{n}.i64": f"i64({{a}} {s} {{b}})" for n, s in _SIGNS.items()},
-    **{f"{n}.f64": f"i64(f64_of({{a}}) {s} f64_of({{b}}))" for n, s in _SIGNS.items()},
-    **{f"{n}.f32": f"i64(f32_of({{a}}) {s} f32_of({{b}}))" for n, s in _SIGNS.items()},
-    **{f"{n}.i64": f"({{a}} {s} {{b}})" for n, s in {"and": "&", "or": "|", "xor": "^"}.items()},
-    "floordiv.i64": "pyrelay_floor_divide({a}, {b})", "mod.i64": "pyrelay_remainder({a}, {b})",
-    "min.i64": "({a} < {b} ? {a} : {b})", "max.i64": "({a} > {b} ? {a} : {b})",
-    "lt.u64": "i64(u64({a}) < u64({b}))", "le.u64": "i64(u64({a}) <= u64({b}))",
-}  # fmt: skip
-_CHECKED = {
-    "add.i64": ("{r} = i64(u64({a}) + u64({b}))", "(({a} ^ {r}) & ({b} ^ {r})) < 0"),
-    "sub.i64": ("{r} = i64(u64({a}) - u64({b}))", "(({a} ^ {b}) & ({a} ^ {r})) < 0"),
-    "mul.i64": ("{r} = i64(u64({a}) * u64({b}))", "__mul64hi({a}, {b}) != ({r} >> 63)"),
-    "index": ("{r} = {a} < 0 ? {a} + {b} : {a}", "{r} < 0 || {r} >= {b}"),
-    "div.f64": ("{r} = pyrelay_word(f64_of({a}) / f64_of({b}))", "f64_of({b}) == 0.0"),
-}
-
-#: Instructions that have a spelling here.
-SPELLED: dict[type, frozenset[str]] = {
-    ins.Unary: frozenset(_UNARY), ins.Binary: frozenset(_BINARY),
-    ins.Checked: frozenset(_CHECKED),
-}
 
 class Writer:
     """Writes the kernel of one loop."""
@@ -153,9 +111,9 @@ class Writer:
             case Launch():
                 self._launch(step)
             case ins.Unary(op, target, a):
-                self._line(f"s{target} = {_UNARY[op].format(a=word(a))};")
+                self._line(f"s{target} = {UNARY[op].format(a=word(a))};")
             case ins.Binary(op, target, a, b):
-                self._line(f"s{target} = {_BINARY[op].format(a=word(a), b=word(b))};")
+                self._line(f"s{target} = {BINARY[op].format(a=word(a), b=word(b))};")
             case ins.Checked(op, target, a, b, site):
                 self._checked(op, target, word(a), word(b), site)
             case ins.Select(target, condition, a, b):
@@ -221,7 +179,7 @@ class Writer:
         self._line("}")
 
     def _checked(self, op: str, target: int, a: str, b: str, site: int) -> None:
-        compute, fails = _CHECKED[op]
+        compute, fails = CHECKED[op]
         result = f"checked{len(self.lines)}"
         self._line(f"{{ i64 {compute.format(r=result, a=a, b=b)};")
         self._raise(fails.format(r=result, a=a, b=b), site, [a, b])

@@ -11,44 +11,24 @@ takes no stack of Python's. Jumps go through a loop that finds a block by bisect
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
-from pyrelay.devices import cuda_attention, cuda_convolution, cuda_library
+from pyrelay.devices import cuda_library, guesses
 from pyrelay.devices.device_words import device_slots
-from pyrelay.devices.driver import ADDRESS, Text
-from pyrelay.devices.launch_guards import bound_of
+from pyrelay.devices.driver import Text
 from pyrelay.devices.persistent import Loop, loops, operands_of, text_of
-from pyrelay.devices.stretches import flow, runs_on_host, stretches
-from pyrelay.lower import emit_cuda
+from pyrelay.devices.plan_launches import Launched, Launches, LaunchWriter
+from pyrelay.devices.stretches import flow, is_computed, runs_on_host, stretches
+from pyrelay.devices.word_texts import computing
+from pyrelay.devices.word_texts import operands_of as scalars_of
 from pyrelay.lower import instructions as ins
-from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower.instructions import AddressOf, Data, Immediate, Launch, Plan, Slot
-from pyrelay.lower.narrow import LARGEST, narrow
+from pyrelay.lower.instructions import Launch, Plan, Slot
 from pyrelay.records import dataclass
 
 _WRAPPED = {"add.i64": "+", "sub.i64": "-", "mul.i64": "*"}
 _COMPARED = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 _LEAVES = (ins.Jump, ins.JumpIf, ins.JumpUnless, ins.LoopNext, ins.Return, ins.Raise)
 _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """A kernel as one place of the plan launches it.
-
-    text: its number among the texts, -1 for a kernel that the host runs, -2 - k for number k of
-    those that are compiled when they are first needed: kernels with indices of 64 bits, for arrays
-    that are too large for the version before. base: the first of its
-    sites. product: the dtype of a product of matrices, or None. outs: for a kernel that the host
-    runs, where among its words the addresses of results stand, and of how many words each is.
-    """
-
-    text: int
-    kernel: int
-    base: int
-    product: Any = None
-    outs: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +43,9 @@ class Persistent:
 class PlanCode:
     """The Python functions of a plan, and what they launch.
 
-    fails: whether any kernel can fail. late: texts that few calls need (`Launched.text`).
+    fails: whether any kernel can fail. late: texts that few calls need (`Launched.text`). stays:
+    for each branch that the host may guess (`guesses`) what its condition is where a loop goes on,
+    None where it leaves no loop. own: launches that guessing needs, None where nothing is guessed.
     """
 
     source: str
@@ -74,21 +56,24 @@ class PlanCode:
     generators: tuple[bool, ...]
     stretches: int
     persistent: tuple[Persistent, ...]
+    stays: tuple[int | None, ...]
+    own: guesses.Own | None
 
 
 def plan_code(plan: Plan) -> PlanCode:
     """The plan written in Python."""
     shared = _Shared(plan)
     parts = [_Function(shared, number).text() for number in range(len(plan.functions))]
-    fails = any(map(_can_fail, plan.kernels)) or any(
+    fails = shared.fails or any(map(_can_fail, plan.kernels)) or any(
         isinstance(instruction, (ins.Raise, ins.Checked))
         for found, function in zip(shared.loops, plan.functions, strict=True) for loop in found
         for instruction in function.code[loop.first : loop.last]
     )
+    own = guesses.own(shared) if shared.stays else None
     return PlanCode(
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
-        tuple(shared.launches), fails,
-        shared.generators, shared.stretches, tuple(shared.persistent),
+        tuple(shared.launches), fails, shared.generators, shared.stretches,
+        tuple(shared.persistent), tuple(shared.stays), own,
     )
 
 
@@ -98,38 +83,22 @@ def _can_fail(kernel: ins.Kernel) -> bool:
     return bool(kernel.code.sites)
 
 
-@dataclass
-class _Shared:
+class _Shared(Launches):
     """What the functions of a plan have in common."""
 
-    plan: Plan
-    texts: list[Text] = field(default_factory=list)
-    late: list[Text] = field(default_factory=list)
-    launches: list[Launched] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        plan = self.plan
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.plan = plan
         self.loops = [loops(plan, function) for function in plan.functions]
         known = [{s for loop in found for s in loop.scalars} for found in self.loops]
         self.slots = device_slots(
             plan, lambda launch, on: runs_on_host(plan, launch, on), known
         )
         self.persistent: list[Persistent] = []
-        self.numbers: dict[Text, int] = {}
         self.stretches = 0
         self.generators = _recursive(plan)
-
-    def late_text(self, text: Text) -> int:
-        """The number of a kernel's text that is compiled when it is first needed, below -1."""
-        self.late.append(text)
-        return -1 - len(self.late)
-
-    def text(self, text: Text) -> int:
-        """The number of a kernel's text."""
-        if text not in self.numbers:
-            self.numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return self.numbers[text]
+        self.stays: list[int | None] = []
+        self.fails = False  # whether the device computes something that is checked
 
 
 def _recursive(plan: Plan) -> tuple[bool, ...]:
@@ -146,16 +115,20 @@ def _recursive(plan: Plan) -> tuple[bool, ...]:
         left -= done
 
 
-class _Function:
+class _Function(LaunchWriter):
     """Writes one function of the plan."""
 
     def __init__(self, shared: _Shared, number: int) -> None:
-        self.shared, self.plan = shared, shared.plan
+        self.shared, self.launches, self.plan = shared, shared, shared.plan
         self.function = self.plan.functions[number]
         self.number, self.on_device = number, frozenset(shared.slots[number])
         self.lines: list[str] = []
         self.before: list[str] = []  # the functions of its stretches
         self.cells = 0
+        self.guessed = guesses.branches(self.function, self.on_device)
+        inside = guesses.inside(self.function, self.guessed)
+        kept = sorted(flow(self.plan, inside)[1])
+        self.kept = "".join(f"s{k}, " for k in kept)  # what rounds of a loop change
 
     def text(self) -> str:
         """The definition."""
@@ -175,14 +148,23 @@ class _Function:
             out += (f"    {line}" for line in written[0] or ["pass"])
         else:
             out += ["    at = 0", "    while True:"]
-            self._tree(written, 0, len(written), 2, out)
+            depth = 2
+            if self.guessed:
+                out += ["        try:", "            while True:"]
+                depth = 4
+            self._tree(written, 0, len(written), depth, out)
+            if self.guessed:
+                out.append("        except Guessed as wrong:")
+                out.append(f"            at, ({self.kept}) = wrong.at, wrong.words")
         return "\n".join([*self.before, head, *out])
 
     def _blocks(self) -> list[list[ins.Instruction]]:
         """The code cut at labels and after jumps."""
         blocks: list[list[ins.Instruction]] = [[]]
         for instruction in self.function.code:
-            if isinstance(instruction, ins.Label) and blocks[-1]:
+            # A branch that was guessed wrong is where the function goes on.
+            begins = isinstance(instruction, ins.Label) or id(instruction) in self.guessed
+            if begins and blocks[-1]:
                 blocks.append([])
             blocks[-1].append(instruction)
             if isinstance(instruction, _LEAVES):
@@ -204,7 +186,7 @@ class _Function:
         self._tree(blocks, middle, last, depth + 1, out)
 
     def _block(self, number: int, block: list[ins.Instruction], count: int) -> list[str]:
-        self.lines = []
+        self.lines, self.place = [], number
         for part, worth_it in stretches(self.plan, block, self.on_device):
             if worth_it:
                 self._stretch(part)
@@ -225,7 +207,7 @@ class _Function:
             if code[loop.first] is not following or waits:
                 continue
             text = text_of(self.plan, self.function, loop, self.on_device)
-            launch = self._launched(Launched(self.shared.text(text), -1, 0))
+            launch = self.shared.library(text)
             number = len(self.shared.persistent)
             self.shared.persistent.append(Persistent(loop, launch))
             values = "".join(f"{self._word(o)}, " for o in operands)
@@ -259,27 +241,6 @@ class _Function:
         made = f"run.stretch({number}, g{number}, ({''.join(f's{k}, ' for k in given)}))"
         self._line(f"({words}) = {made}" if words else made)
 
-    # -- operands ------------------------------------------------------------------------------
-
-    def _word(self, operand: Any) -> str:
-        """An operand as it is: an int, a scalar of the device, a tape."""
-        if isinstance(operand, Slot):
-            return f"s{operand.index}"
-        if isinstance(operand, Immediate):
-            return repr(operand.word)
-        assert isinstance(operand, Data)
-        return f"run.data[{operand.index}]"
-
-    def _known(self, operand: Any) -> str:
-        """An operand that the host computes with: it is fetched if it is on the device."""
-        text = self._word(operand)
-        if isinstance(operand, Slot) and operand.index in self.on_device:
-            self._line(f"if type({text}) is not int: {text} = run.fetched({text})")
-        return text
-
-    def _line(self, text: str) -> None:
-        self.lines.append(text)
-
     def _jump(self, label: str) -> str:
         return f"at = {self.places[label]}; continue"
 
@@ -289,6 +250,8 @@ class _Function:
         match step:
             case Launch():
                 self._launch(step)
+            case _ if self._is_computed(step):
+                self._computed(step)
             case ins.Unary(op, target, a):
                 value = self._word(a) if op == "move" else self._known(a)
                 self._line(f"s{target} = " + (value if op == "move" else f"unary[{op!r}]({value})"))
@@ -297,7 +260,7 @@ class _Function:
             case ins.Checked(op, target, a, b, site):
                 x, y = self._known(a), self._known(b)
                 self._line(f"found = checked[{op!r}]({x}, {y})")
-                self._line(f"if found is None: raise Stopped({site}, ({x}, {y}))")
+                self._line(f"if found is None: {self._stop(site, f'{x}, {y}')}")
                 self._line(f"s{target} = found")
             case ins.Select(target, condition, a, b):
                 c = self._known(condition)
@@ -305,9 +268,9 @@ class _Function:
             case ins.Jump(label):
                 self._line(self._jump(label))
             case ins.JumpIf(condition, label):
-                self._line(f"if {self._known(condition)}: {self._jump(label)}")
+                self._line(f"if {self._condition(step, condition)}: {self._jump(label)}")
             case ins.JumpUnless(condition, label):
-                self._line(f"if not {self._known(condition)}: {self._jump(label)}")
+                self._line(f"if not {self._condition(step, condition)}: {self._jump(label)}")
             case ins.LoopNext(counter, by, limit, label):
                 known, sign = self._known(limit), "<" if by > 0 else ">"
                 self._known(Slot(counter))
@@ -317,10 +280,10 @@ class _Function:
                 self._call(function, arguments, results)
             case ins.Return(values):
                 words = "".join(f"{self._word(v)}, " for v in values)
+                self._settle()
                 self._line(f"return ({words})")
             case ins.Raise(site, values):
-                words = "".join(f"{self._known(v)}, " for v in values)
-                self._line(f"raise Stopped({site}, ({words}))")
+                self._line(self._stop(site, "".join(f"{self._known(v)}, " for v in values)))
             case ins.Guard(condition):
                 self._line(f"if not {self._known(condition)}: raise Mismatched")
             case ins.HostCall(host, arguments, results):
@@ -329,6 +292,59 @@ class _Function:
                 pass
             case _:
                 self._memory(step)
+
+    # -- scalars of the device -----------------------------------------------------------------
+
+    def _is_computed(self, step: Any) -> bool:
+        if isinstance(step, ins.Unary) and step.op == "move":
+            return False
+        return is_computed(step, self.on_device)
+
+    def _computed(self, step: Any) -> None:
+        """A scalar made of others, by the device unless the host knows them all."""
+        base = 0
+        if isinstance(step, ins.Checked):
+            base, self.shared.fails = step.site, True
+        number = self.shared.library(computing(step), base)
+        read = scalars_of(step)
+        words = [self._word(o) for o in read]
+        unknown = [
+            w for w, o in zip(words, read, strict=True)
+            if isinstance(o, Slot) and o.index in self.on_device
+        ]
+        known = " is ".join(f"type({w})" for w in dict.fromkeys(unknown))
+        self._line(f"if {known} is int:")
+        lines, self.lines = self.lines, []
+        on_device, self.on_device = self.on_device, frozenset()
+        self._instruction(step)
+        self.on_device = on_device
+        self.lines = [*lines, *(f"    {line}" for line in self.lines)]
+        self._line(f"else: s{step.target} = run.computed({number}, {', '.join(words)})")
+
+    def _condition(self, step: Any, condition: Any) -> str:
+        """What a branch asks: where it may be guessed, that is done."""
+        if id(step) not in self.guessed:
+            return self._known(condition)
+        number = len(self.shared.stays)
+        self.shared.stays.append(self.guessed[id(step)])
+        word = self._word(condition)
+        guess = f"run.guess({number}, {word}, {self.place}, ({self.kept}))"
+        return f"({word} if type({word}) is int else {guess})"
+
+    def _settle(self) -> None:
+        """Nothing is guessed behind this."""
+        if self.guessed:
+            self._line("run.settle()")
+
+    def _stop(self, site: int, words: str) -> str:
+        settled = "run.settle(); " if self.guessed else ""
+        return f"{settled}raise Stopped({site}, ({words}))"
+
+    def _push(self, tape: Any, pushed: str) -> None:
+        if self.guessed:
+            self._line(f"run.push({self._word(tape)}, {pushed})")
+        else:
+            self._line(f"{self._word(tape)}.append({pushed})")
 
     def _memory(self, step: ins.Instruction) -> None:
         match step:
@@ -343,26 +359,28 @@ class _Function:
                 self._line(f"run.zero({self._known(target)}, {self._known(nbytes)})")
             case ins.Load(kind, target, address, index):
                 given = [self._known(address), self._known(index)]
-                number = self._library(cuda_library.element_read(kind))
+                number = self.shared.library(cuda_library.element_read(kind))
                 self._line(f"s{target} = run.load({number}, {', '.join(given)})")
             case ins.Store(kind, address, index, value):
                 given = [self._known(address), self._known(index), self._word(value)]
-                number = self._library(cuda_library.element_write(kind))
+                number = self.shared.library(cuda_library.element_write(kind))
                 self._line(f"run.store({number}, {', '.join(given)})")
             case ins.TapeNew(target):
                 self._line(f"s{target} = []")
             case ins.TapePush(tape, values):
                 words = "".join(f"{self._word(v)}, " for v in values)
-                self._line(f"{self._word(tape)}.append(({words}))")
+                self._push(tape, f"({words})")
             case ins.TapePop(tape, targets):
                 slots = "".join(f"s{k}, " for k in targets)
+                self._settle()
                 pop = f"{self._word(tape)}.pop()"
                 self._line(f"({slots}) = {pop}" if slots else pop)
             case ins.TapePushBytes(tape, address, nbytes):
                 given = [self._known(address), self._known(nbytes)]
-                self._line(f"{self._word(tape)}.append(run.kept({', '.join(given)}))")
+                self._push(tape, f"run.kept({', '.join(given)})")
             case ins.TapePopBytes(tape, address, nbytes):
                 given = [self._known(address), self._known(nbytes)]
+                self._settle()
                 self._line(f"run.restore({self._word(tape)}.pop(), {', '.join(given)})")
             case ins.TapeFree():
                 pass  # a list
@@ -382,6 +400,7 @@ class _Function:
     def _call(self, function: int, arguments: Sequence[Any], results: Sequence[int]) -> None:
         slots = "".join(f"s{k}, " for k in results)
         words = "".join(f", {self._word(a)}" for a in arguments)
+        self._settle()
         if self.shared.generators[function]:
             made = f"yield f{function}(run{words})"
         else:
@@ -393,112 +412,3 @@ class _Function:
         slots = "".join(f"s{k}, " for k in results)
         made = f"run.host_call({host}, ({words}), {len(results)})"
         self._line(f"({slots}) = {made}" if slots else made)
-
-    # -- kernels -------------------------------------------------------------------------------
-
-    def _library(self, text: Text) -> int:
-        return self._launched(Launched(self.shared.text(text), -1, 0))
-
-    def _launched(self, launched: Launched) -> int:
-        self.shared.launches.append(launched)
-        return len(self.shared.launches) - 1
-
-    def _launch(self, launch: Launch) -> None:
-        kernel = self.plan.kernels[launch.kernel]
-        if runs_on_host(self.plan, launch, self.on_device):
-            self._host_launch(launch)
-        elif kernel.code is None and cuda_attention.is_attention(kernel.source):
-            self._attention(launch, kernel.source)
-        elif kernel.code is None:
-            words = [self._known(o) for o in launch.operands]
-            product = cuda_library.product_of(kernel.source)
-            text = Text(kernel.source, cuda_library.kinds_of(kernel.source))
-            number = self._launched(
-                Launched(self.shared.text(text), launch.kernel, launch.first_site, product)
-            )
-            if cuda_convolution.is_convolution(kernel.source):
-                # In the place of a kernel that finishes the product stands how it is rounded.
-                words = [*words[:-2], "run.precision"]
-            how = "launch" if product is None else "multiply"
-            self._issue(how, number, launch, words)
-        else:
-            self._device_launch(launch, kernel.code)
-
-    def _attention(self, launch: Launch, source: str) -> None:
-        shaping = next((o for o in launch.operands if isinstance(o, ins.KernelAddress)), None)
-        code = None if shaping is None else self.plan.kernels[shaping.index].code
-        text, operands = cuda_attention.for_launch(source, launch.operands, code)
-        number = self._launched(Launched(self.shared.text(text), launch.kernel, launch.first_site))
-        self._issue("launch", number, launch, [self._known(o) for o in operands])
-
-    def _issue(self, how: str, number: int | str, launch: Launch, words: Sequence[str]) -> None:
-        items = self._known(launch.extent)
-        self._line(f"run.{how}({number}, {items}, ({''.join(f'{w}, ' for w in words)}))")
-
-    def _device_launch(self, launch: Launch, code: kernel_ir.Kernel) -> None:
-        words: list[str] = []
-        kinds: list[str] = []
-        pointed: list[kernel_ir.Parameter] = []
-        after: list[str] = []
-        for parameter, operands in code.split(launch.operands):
-            name = parameter.dtype.name
-            if isinstance(operands[0], AddressOf):
-                slot, cell = operands[0].index, f"c{self.cells}"
-                self.cells += 1
-                self._line(f"{cell} = run.cell()")
-                words.append(f"{cell}.address")
-                kinds.append(ADDRESS)
-                after.append(f"s{slot} = {cell}")
-                if parameter.dtype.size == 16:
-                    after.append(f"s{slot + 1} = {cell}.second()")
-            elif parameter.role == kernel_ir.SCALAR and any(
-                isinstance(o, Slot) and o.index in self.on_device for o in operands
-            ):
-                words.append(f"run.place({', '.join(map(self._word, operands))})")
-                kinds.append(ADDRESS)
-                pointed.append(parameter)
-            else:
-                words += map(self._known, operands)
-                scalar = parameter.role in (kernel_ir.SCALAR, kernel_ir.EXTENT)
-                kinds.append(name if scalar else ADDRESS)
-        text = Text(emit_cuda.emit(code, frozenset(pointed)), tuple(kinds))
-        small = narrow(code)
-        if small is None:
-            number = self._launched(
-                Launched(self.shared.text(text), launch.kernel, launch.first_site)
-            )
-            self._issue("launch", number, launch, words)
-        else:
-            few = Text(emit_cuda.emit(code, frozenset(pointed), small.scalars), tuple(kinds))
-            number = self._launched(
-                Launched(self.shared.text(few), launch.kernel, launch.first_site)
-            )
-            self._launched(
-                Launched(self.shared.late_text(text), launch.kernel, launch.first_site)
-            )
-            guard = bound_of(small, launch, code, self._known)
-            self._issue("launch", f"{number} + ({guard} >= {LARGEST})", launch, words)
-        self.lines += after
-
-    def _host_launch(self, launch: Launch) -> None:
-        """The host runs the kernel: scalars of the plan that nothing of the device is known of."""
-        words: list[str] = []
-        slots: list[int] = []
-        outs: list[tuple[int, int]] = []
-        code = self.plan.kernels[launch.kernel].code
-        assert code is not None
-        for parameter, operands in code.split(launch.operands):
-            if isinstance(operands[0], AddressOf):
-                count = 2 if parameter.dtype.size == 16 else 1
-                outs.append((len(words), count))
-                slots += range(operands[0].index, operands[0].index + count)
-                words.append("0")
-            else:
-                words += map(self._known, operands)
-        number = self._launched(
-            Launched(-1, launch.kernel, launch.first_site, outs=tuple(outs))
-        )
-        given = "".join(f"{w}, " for w in words)
-        made = f"run.host_launch({number}, {self._known(launch.extent)}, ({given}))"
-        targets = "".join(f"s{k}, " for k in slots)
-        self._line(f"({targets}) = {made}" if targets else made)

@@ -10,9 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyrelay.devices.graphs import FEWEST_LAUNCHES
+from pyrelay.devices.word_texts import is_spelled, operands_of
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.instructions import AddressOf, Launch, Plan, Slot
+
+#: Python's integers have no end, so that these fail in no program that Python can run.
+_ENDLESS = frozenset(["add.i64", "sub.i64", "mul.i64"])
 
 
 def runs_on_host(plan: Plan, launch: Launch, on_device: frozenset[int]) -> bool:
@@ -31,17 +35,48 @@ def stretches(
     fit = False
     for instruction in block:
         if _is_fit(plan, instruction, on_device) != fit:
-            if part:
-                yield part, fit and _is_worth_it(plan, part, on_device)
+            yield from _divided(plan, part, fit, on_device)
             part, fit = [], not fit
         part.append(instruction)
-    yield part, fit and _is_worth_it(plan, part, on_device)
+    yield from _divided(plan, part, fit, on_device)
 
 
-def _is_worth_it(
-    plan: Plan, part: Sequence[ins.Instruction], on_device: frozenset[int]
-) -> bool:
-    return sum(isinstance(i, Launch) for i in part) >= FEWEST_LAUNCHES
+def _divided(
+    plan: Plan, part: Sequence[ins.Instruction], fit: bool, on_device: frozenset[int]
+) -> Iterator[tuple[Sequence[ins.Instruction], bool]]:
+    """A part; if it is worth a graph, without what the host computes for others than its launches,
+    which comes behind it: a count of rounds would be another word in each of them."""
+    if not fit or sum(isinstance(i, Launch) for i in part) < FEWEST_LAUNCHES:
+        if part:
+            yield part, False
+        return
+    kept: list[ins.Instruction] = []
+    later: list[ins.Instruction] = []
+    needed: set[int] = set()
+    overwritten: set[int] = set()
+    for instruction in reversed(part):
+        read, written = set(_read(instruction)), set(_written(plan, instruction))
+        if _may_wait(instruction, on_device) and not (
+            written & needed or (read | written) & overwritten
+        ):
+            later.append(instruction)
+        else:
+            kept.append(instruction)
+            needed |= read
+            overwritten |= written
+    yield kept[::-1], True
+    if later:
+        yield later[::-1], False
+
+
+def _may_wait(instruction: ins.Instruction, on_device: frozenset[int]) -> bool:
+    """Whether an instruction, of the host most likely, raises nothing that Python would raise."""
+    if isinstance(instruction, ins.Checked):
+        return instruction.op in _ENDLESS
+    if isinstance(instruction, ins.Unary) and instruction.op == "move":
+        return True
+    scalar = isinstance(instruction, (ins.Unary, ins.Binary, ins.Select))
+    return scalar and not is_computed(instruction, on_device)
 
 
 def _is_fit(plan: Plan, instruction: ins.Instruction, on_device: frozenset[int]) -> bool:
@@ -59,13 +94,19 @@ def _is_fit(plan: Plan, instruction: ins.Instruction, on_device: frozenset[int])
             return True
         case ins.Store(address=address, index=index):
             return not _any_in(on_device, (address, index))
-        case ins.Unary(a=a):
-            return not _any_in(on_device, (a,))
-        case ins.Binary(a=a, b=b) | ins.Checked(a=a, b=b):
-            return not _any_in(on_device, (a, b))
-        case ins.Select(condition=condition):
-            return not _any_in(on_device, (condition,))
+        case ins.Unary() | ins.Binary() | ins.Checked() | ins.Select():
+            return is_computed(instruction, on_device) or not _any_in(
+                on_device, operands_of(instruction)
+            )
     return False
+
+
+def is_computed(instruction: Any, on_device: frozenset[int]) -> bool:
+    """Whether an instruction makes a scalar of the device of others, by a kernel of its own."""
+    return (
+        is_spelled(instruction) and instruction.target in on_device
+        and _any_in(on_device, operands_of(instruction))
+    )
 
 
 def _by_value(plan: Plan, launch: Launch) -> Sequence[Any]:

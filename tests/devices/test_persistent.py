@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cuda_emulator, gpu, persistent_text
+from pyrelay.devices import cuda_emulator, gpu, word_texts
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.persistent import loops
 from pyrelay.lower.instructions import BINARY, CHECKED, UNARY
@@ -203,5 +203,5 @@ def test_loops_that_call_the_host_or_keep_tapes_are_left_alone() -> None:
 
 def test_every_spelling_is_of_an_instruction() -> None:
     known = (set(UNARY), set(BINARY), set(CHECKED))
-    for spelled, names in zip(persistent_text.SPELLED.values(), known, strict=True):
+    for spelled, names in zip(word_texts.SPELLED.values(), known, strict=True):
         assert spelled <= names
