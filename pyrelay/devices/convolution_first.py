@@ -33,13 +33,16 @@ _NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
 _FEWEST_ROWS = 8  # as many as these, at a time
 _STRIDES = 16  # longest that channels by themselves have lines for
 _FINISHED = 2048  # outputs of such channels that are finished together
-HELD = 9  # taps of channels by themselves whose weights stay in registers
+WINDOW = 3  # taps along both axes of windows that are summed as such
+_DIRECT = 48  # columns from which on these are summed where they lie
+_AHEAD = 4096  # bytes of these that are fetched before they are read
 SHORT = 64  # positions of rows that are copied as a whole
 MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
 
 _FORWARD = """\
 from pyrelay.devices.offset_product import (
-    copy_lines_{vectors}, copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors})
+    copy_lines_{vectors}, copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors},
+    window_sums_{vectors})
 {transforms}
 from pyrelay.devices.vocabulary import *
 
@@ -59,7 +62,7 @@ def kernel(block, begin, end):
     shifts = (taps0 - 1) * step0 // stride0 * out1 * out2
     patches = local_{dtype}({scratch_all})
     table = local_i64({table})
-    words = local_i64(10)
+    words = local_i64(12)
     # The block of what finishes the outputs: rows are channels of entries, columns positions.
     finisher, finishing = param_i64(block, 26), local_i64({finishing})
     if finisher != 0:
@@ -307,9 +310,10 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
         transforms = f"from pyrelay.devices.winograd import (\n    {names})"
     single = SINGLE.format(
-        vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes, lanes_most=lanes - 1,
-        scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES, finished=_FINISHED,
-        held=HELD, near=_NEAR // dtype.size, fewest=_FEWEST_ROWS,
+        dtype=dtype.name, vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes,
+        lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES,
+        direct=_DIRECT, ahead=_AHEAD, finished=_FINISHED, window=WINDOW,
+        near=_NEAR // dtype.size, fewest=_FEWEST_ROWS,
     )
     return filled(_FORWARD, dict(
         NEXT, sizes=SIZES, copies=LINES, single=single, winograd=winograd, transforms=transforms,

@@ -3,16 +3,18 @@
 In: names of the kernel ``convolution_first`` is the text of; out: a loop over its units, planes of
 the image or parts of them, where every channel is by itself. The lines of a part of the image that
 its taps see, zeros around them included, lie in the frame, for every phase of a stride's columns
-lines of their own, unless the sums read every second column; the outputs are sums of shifted lines,
-as long as a row of positions.
+lines of their own; the outputs are sums of shifted lines, as long as a row of positions. Of 3 by 3
+adjacent taps they are sums over windows, which read every second column themselves, and lines that
+are not short where they lie in the image.
 What depends on which lines these are, and not on the plane, is computed once for all planes that
 fit as a whole.
 """
 
 SINGLE = """\
     # Every channel by itself: lines of the image, zeros around them included, as the taps see them.
-    pairs = stride2 == 2 and taps == {held}
-    apart = 1 if pairs else stride2
+    windows = taps0 == {window} and taps2 == {window} and step0 == 1 and step2 == 1
+    windows = windows and stride2 <= 2 and stride0 == stride2
+    apart = 1 if windows else stride2
     phases2 = apart if taps2 > 1 and step2 % apart != 0 else 1
     width = (out2 - 1) * stride2 // apart + 1 + (taps2 - 1) * step2 // apart
     padded = (width + {lanes_most}) // {lanes} * {lanes}
@@ -23,6 +25,12 @@ SINGLE = """\
         height = ({near} // (phases2 * padded) - reach) // stride0
         if height < {fewest}:
             height = ({scratch} // (phases2 * padded) - reach) // stride0
+    direct = windows and extent2 >= {direct} and before2 >= 0 and extent2 <= {scratch}
+    if direct:
+        height = {near} // (extent2 * stride0 + out2)
+    if windows:
+        height = ({taps_most} - reach) // stride0 if height > {taps_most} // 2 else height
+        height = {fewest} if direct and height < {fewest} else height
     single = channels == 1 and outputs == 1 and flat and height > 0 and taps <= {taps_most}
     single = single and stride2 <= {strides}
     whole = blocks == 1 and height >= out0
@@ -40,6 +48,25 @@ SINGLE = """\
             high = low if high < low else (width if high > width else high)
             store_ordered_i64(lows, phase2, low)
             store_ordered_i64(highs, phase2, high)
+    if single and windows:
+        low = 0
+        high = out2
+        if direct:
+            # Whole vectors of the image, of which the first are those of a multiple of columns.
+            low = ((before2 + stride2 - 1) // stride2 + {lanes_most}) // {lanes} * {lanes}
+            space = extent2 - 2 - stride2 * {lanes} + before2
+            high = (space // stride2 + {lanes}) // {lanes} * {lanes}
+            high = out2 // {lanes} * {lanes} if high > out2 // {lanes} * {lanes} else high
+            high = low if high < low else high
+            for column in range(extent2):
+                store_inner_{dtype}(patches, column, {dtype}(0))
+        store_ordered_i64(words, 0, table)
+        store_ordered_i64(words, 3, out2)
+        store_ordered_i64(words, 5, stride2)
+        store_ordered_i64(words, 7, low)
+        store_ordered_i64(words, 8, high)
+        store_ordered_i64(words, 9, before2)
+        store_ordered_i64(words, 10, extent2)
     unit = begin
     unfinished = unit
     while single and unit < end:
@@ -55,6 +82,10 @@ SINGLE = """\
         q_end = out0
         if not whole:
             q0, q_end = part * out0 // blocks, last * out0 // blocks
+        # The next planes of this call are written later.
+        room = (end - unit) * pixels
+        room = room if whole and room < {lanes} else {lanes}
+        room = room if whole else 0
         while q0 < q_end:
             q_count = q_end - q0 if q_end - q0 < height else height
             lines = q_count * stride0 + reach
@@ -67,27 +98,50 @@ SINGLE = """\
                 first_line = lines if first_line > lines else first_line
                 last_line = lines if last_line > lines else last_line
                 last_line = first_line if last_line < first_line else last_line
-                for tap0 in range(taps0):
-                    for tap2 in range(taps2):
-                        at = (tap2 * step2 % apart * lines + tap0 * step0) * padded
-                        store_ordered_i64(table, tap0 * taps2 + tap2, at + tap2 * step2 // apart)
-                store_ordered_i64(words, 0, patches)
-                store_ordered_i64(words, 1, stride0 * padded)
-                store_ordered_i64(words, 3, out2)
-                store_ordered_i64(words, 5, table)
-                store_ordered_i64(words, 6, q_count)
-                store_ordered_i64(words, 7, out2)
-                store_ordered_i64(words, 8, taps)
-                store_ordered_i64(words, 9, stride2 // apart)
-            for phase2 in range(phases2):
-                copy_lines_{vectors}(
-                    patches + phase2 * lines * padded * {size}, padded,
-                    x + (plane * image + t0 * extent2 + phase2 - before2) * {size}, extent2,
-                    lines, first_line, last_line, load_ordered_i64(lows, phase2),
-                    load_ordered_i64(highs, phase2), padded, apart)
-            store_ordered_i64(words, 2, y + (plane * pixels + q0 * out2) * {size})
-            store_ordered_i64(words, 4, w + plane % groups * taps * {size})
-            line_sums_{vectors}(words)
+                if windows:
+                    for k in range(lines):
+                        store_ordered_i64(table, k, patches + k * padded * {size})
+                else:
+                    for tap0 in range(taps0):
+                        for tap2 in range(taps2):
+                            at = (tap2 * step2 % apart * lines + tap0 * step0) * padded
+                            at += tap2 * step2 // apart
+                            store_ordered_i64(table, tap0 * taps2 + tap2, at)
+                    store_ordered_i64(words, 0, patches)
+                    store_ordered_i64(words, 1, stride0 * padded)
+                    store_ordered_i64(words, 3, out2)
+                    store_ordered_i64(words, 5, table)
+                    store_ordered_i64(words, 6, q_count)
+                    store_ordered_i64(words, 7, out2)
+                    store_ordered_i64(words, 8, taps)
+            source = x + (plane * image + t0 * extent2 - before2) * {size}
+            to = y + (plane * pixels + q0 * out2) * {size}
+            weights = w + plane % groups * taps * {size}
+            behind = source + last_line * extent2 * {size}
+            if direct:
+                behind = source + {ahead}
+                for k in range(lines):
+                    line = source + k * extent2 * {size}
+                    line = line if k >= first_line and k < last_line else patches - before2 * {size}
+                    store_ordered_i64(table, k, line)
+            else:
+                for phase2 in range(phases2):
+                    copy_lines_{vectors}(
+                        patches + phase2 * lines * padded * {size}, padded,
+                        source + phase2 * {size}, extent2, lines, first_line, last_line,
+                        load_ordered_i64(lows, phase2), load_ordered_i64(highs, phase2), padded,
+                        apart)
+            if windows:
+                store_ordered_i64(words, 1, to)
+                store_ordered_i64(words, 2, q_count)
+                store_ordered_i64(words, 4, weights)
+                store_ordered_i64(words, 6, behind)
+                store_ordered_i64(words, 11, room)
+                window_sums_{vectors}(words)
+            else:
+                store_ordered_i64(words, 2, to)
+                store_ordered_i64(words, 4, weights)
+                line_sums_{vectors}(words)
             if finisher != 0 and not whole:
                 store_ordered_i64(finishing, 2, q0 * out2)
                 store_ordered_i64(finishing, 3, (q0 + q_count) * out2)

@@ -128,13 +128,13 @@ class Code:
         callee = module.globals.get(name) or llvm.Function(module, signature, name)
         return self.b.call(callee, [llvm.Constant(element, -0.0), x], fastmath=("reassoc",))
 
-    def prefetch(self, pointer: Any) -> None:
-        """Fetches a cache line that will be written."""
+    def prefetch(self, pointer: Any, written: bool = True) -> None:
+        """Fetches a cache line that will be written, or read."""
         byte = self.b.bitcast(pointer, llvm.IntType(8).as_pointer())
         signature = llvm.FunctionType(llvm.VoidType(), [byte.type] + [_I32] * 3)
         module, name = self.b.module, "llvm.prefetch.p0"
         callee = module.globals.get(name) or llvm.Function(module, signature, name)
-        self.b.call(callee, [byte, *(llvm.Constant(_I32, each) for each in (1, 3, 1))])
+        self.b.call(callee, [byte, *(llvm.Constant(_I32, each) for each in (int(written), 3, 1))])
 
     def minimum(self, x: Any, y: Any) -> Any:
         return self.b.select(self.b.icmp_signed("<", x, y), x, y)

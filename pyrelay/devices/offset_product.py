@@ -24,7 +24,21 @@ kernel's text. Names are made on demand, for vectors of so many elements:
         words[2..3]  address of c, elements from one row of it to the next
         words[4..5]  addresses of the weights and of the offsets, a word each
         words[6..8]  rows, columns, how many k; reads and ends as the product does
-        words[9]     1, or 2 where ``b[i, offset[k] + 2 * j]`` is meant: of ``HELD`` k only
+
+``window_sums_f32x8(words)``
+    ``c[i, j] = sum over k and l of weight[k, l] * line[i * stride + k][j * stride + l]``, 3 by 3 of
+    them, for a stride of 1 or 2. Words:
+
+        words[0]      address of a table of words, the addresses of the lines
+        words[1..3]   address of c, its rows and columns, which are adjacent
+        words[4..5]   address of the weights, stride
+        words[6]      address of what will be read next
+        words[7..8]   the columns of c from the first (a multiple of the vectors' elements) up to
+                      the second are summed of whole vectors, of which up to two lie beyond a line's
+                      last; of the others
+        words[9..10]  elements of a line before so many, and from so many after them on, are 0 and
+                      are not read
+        words[11]     how many elements behind c may be overwritten
 
 ``copy_run_f32x8(target, source, low, high, count, stride)``
     ``target[j] = source[j * stride]`` for ``low <= j < high`` and 0 for the other ``j < count``;
@@ -54,6 +68,7 @@ from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, 
 from pyrelay.devices.line_sums import LineSums, every_second, in_order
 from pyrelay.devices.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape
+from pyrelay.devices.window_sums import WindowSums
 
 BAND = 128  # rows of a that stay in the second cache
 _DOTS = 1024  # most terms of dot products: columns of so many are copied
@@ -339,7 +354,7 @@ class _CopyLines(_Copy):
 
 _WRITERS: dict[str, tuple[Callable[..., Any], int]] = {
     "offset_product": (_Product, 1), "line_sums": (LineSums, 1), "copy_run": (_CopyRun, 6),
-    "copy_lines": (_CopyLines, 11),
+    "copy_lines": (_CopyLines, 11), "window_sums": (WindowSums, 1),
 }
 
 

@@ -73,6 +73,16 @@ CASES = [
     Case((1, 37, 43), (1, 5, 5), 1, 3, 1, 1, stride=(1, 4, 4), before=(0, 2, 3), after=(0, 1, 5)),
     Case((1, 3, 3), (1, 2, 2), 1, 1, 0, 2),
     Case((1, 4, 4), (1, 5, 5), 1, 1, 2, 2, before=(0, -1, 3), after=(0, 5, 2)),
+    Case((1, 2, 2), (1, 3, 3), 2, 5, 1, 1, before=(0, 1, 1), after=(0, 1, 1)),
+    Case((1, 1, 3), (1, 3, 3), 1, 7, 1, 1, before=(0, 1, 0), after=(0, 1, 0)),
+    Case((1, 7, 7), (1, 3, 3), 2, 9, 1, 1, before=(0, 1, 1), after=(0, 1, 1)),
+    Case((1, 14, 15), (1, 3, 3), 1, 4, 1, 1, stride=(1, 2, 2), before=(0, 1, 0), after=(0, 1, 1)),
+    Case((1, 90, 75), (1, 3, 3), 2, 2, 1, 1, before=(0, 1, 1), after=(0, 1, 1)),
+    Case((1, 70, 64), (1, 3, 3), 1, 3, 1, 1),
+    Case((1, 3, 50), (1, 3, 3), 1, 3, 1, 1, stride=(1, 2, 2), before=(0, 1, 2), after=(0, 1, 7)),
+    Case((1, 9, 49), (1, 3, 3), 1, 2, 1, 1, before=(0, 3, 21), after=(0, 5, 18)),
+    Case((1, 33, 50), (1, 3, 3), 1, 2, 1, 1, stride=(1, 2, 2), before=(0, -1, -1)),
+    Case((1, 12, 60), (1, 3, 3), 1, 2, 1, 1, before=(0, 9, 0), after=(0, 8, 0)),
 ]
 
 
@@ -150,7 +160,9 @@ def check(case: Case, dtype: DType, what: str, last: bool, source: str) -> None:
     total = units(case, what, last)
     cuts = [total * piece // 3 for piece in range(4)]
     sizes = case.batch, case.groups, case.channels, case.outputs
-    run(source, first, factor, out[16:], *sizes, *axes, 0, 0, ranges=list(itertools.pairwise(cuts)))
+    # The last range first: what a range wrote behind its own would stay.
+    ranges = list(itertools.pairwise(cuts))[::-1]
+    run(source, first, factor, out[16:], *sizes, *axes, 0, 0, ranges=ranges)
     assert (out[:16] == 7).all()
     assert (out[16 + wanted.size :] == 7).all()
     computed = out[16 : 16 + wanted.size].reshape(wanted.shape)
