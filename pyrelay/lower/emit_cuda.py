@@ -33,6 +33,8 @@ from pyrelay.lower.cuda_heads import (
 )
 from pyrelay.lower.cuda_numbers import bare, literal
 from pyrelay.lower.kernel import (
+    ARRAY,
+    EXTENT,
     SLOT,
     Array,
     Assign,
@@ -178,10 +180,16 @@ class _Printer:
         """The parameters of a routine."""
         assert self.routine is not None
         found = ["pyrelay_record *record", "pyrelay_calls &calls"]
+        kinds = parameter_types(self.kernel)
+        found += [f"{kinds[p]} {self.parameters[p]}" for p in self._passed_on()]
         found += [f"{p.dtype.name} {self.names[p]}" for p in self.routine.params]
         return found + [
             f"{r.dtype.name} &result{k}" for k, r in enumerate(self.routine.results)
         ]
+
+    def _passed_on(self) -> list[Parameter]:
+        """The parameters of the kernel that its routines read, too."""
+        return [p for p in self.kernel.parameters if p.role in (ARRAY, EXTENT)]
 
     def text(self) -> str:
         """The function's body, in braces."""
@@ -458,7 +466,8 @@ class _Printer:
         for out in call.outs:
             if out not in self.hoisted:
                 self._line(f"{out.dtype.name} {self._named(out, 'x')};", depth)
-        given = ["record", "calls", *map(bare, values), *(self.names[o] for o in call.outs)]
+        read = (self.parameters[p] for p in self._passed_on())
+        given = ["record", "calls", *read, *map(bare, values), *(self.names[o] for o in call.outs)]
         made = f"routine{call.routine}({', '.join(given)})"
         status = f"status{self.counts.setdefault('status', 0)}"
         self.counts["status"] += 1

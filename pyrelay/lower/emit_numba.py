@@ -276,7 +276,13 @@ class _Printer:
         """The definition of a routine, which leaves its results in the state of the calls."""
         assert self.of is not None
         params = [self._named(p, "s") for p in self.of.params]
-        out = [*call_spelling.entered(POLL_ROUNDS), *self._whole(self.of.body)]
+        out = call_spelling.entered(POLL_ROUNDS)
+        read = {s.array for s in statements(self.of.body) if isinstance(s, Load)}
+        for parameter in self.kernel.parameters:
+            if parameter in read:
+                name = self._named(parameter, _PREFIX[parameter.role])
+                out.append(binding(name, self._address(parameter)))
+        out += self._whole(self.of.body)
         values = [self.pending.take(o, _LARGEST_EXPRESSION, out).tree for o in self.of.results]
         out += call_spelling.left([o.dtype for o in self.of.results], values)
         return _function(f"routine{number}", ("block", "state", *params), out)

@@ -43,7 +43,7 @@ def call(p: FunctionPlanner, let: Let, node: FnCall) -> None:
     results = [slot for out in let.outs for slot in p.fresh(out)]
     extents = p.frame.words(len(let.dims))
     planned = Call(p.numbers[node.function], tuple(arguments), tuple(results) + extents)
-    if p.recursion.is_worth_it(p.name, node.function):
+    if p.recursion.is_worth_it(p.name, node.function) and not consumed:
         _call_natively(p, node.function, planned)
     else:
         p.frame.emit(planned)
@@ -54,10 +54,11 @@ def _call_natively(p: FunctionPlanner, name: str, planned: Call) -> None:
     """A kernel makes the call; where the calls nest too deeply for it, the plan does."""
     kernel = p.recursion.kernel(name)
     too_deep, after = p.frame.slot(), p.frame.label("called")
+    arguments = p.recursion.in_order(name, planned.arguments)
     slots = tuple(map(AddressOf, (*planned.results, too_deep)))
     p.frame.emit(
         Launch(
-            p.program.kernel(kernel, name), (*planned.arguments, *slots), ONE,
+            p.program.kernel(kernel, name), (*arguments, *slots), ONE,
             p.sizes.value(kernel.cost), serial=True, first_site=p.program.sites_of(kernel),
         )
     )

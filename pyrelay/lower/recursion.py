@@ -1,7 +1,8 @@
 """Recursive functions of scalars as native functions that call each other.
 
 In: the functions of a module after `normalise`. Out: which calls are worth a kernel, and the kernel
-that makes such a call.
+that makes such a call. The functions may read arrays that all calls pass on as they are, such as
+the columns of a tree: these are the kernel's, and no arguments of its functions.
 
 A call of the plan takes some nanoseconds for each instruction; a native call takes one or two in
 all, but the native stack is short. So a kernel tries: where calls nest too deeply for the stack it
@@ -11,14 +12,19 @@ then: such functions have no effects, and where they raise, they do so in the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyrelay.errors import Span
-from pyrelay.ir import walk
-from pyrelay.ir.nodes import Atom, FnCall, Function, If, KernelCall, Let, Loop, Module, OpCall
+from pyrelay.ir import dims, walk
+from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Extent, Symbol
+from pyrelay.ir.nodes import Atom, FnCall, Function, If, KernelCall, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.types import TensorType, bool_, i64
 from pyrelay.lower.inlined_calls import with_inlined_calls
+from pyrelay.lower.instructions import Value
 from pyrelay.lower.kernel import (
+    ARRAY,
+    EXTENT,
     SCALAR,
     SLOT,
     Call,
@@ -33,11 +39,18 @@ from pyrelay.lower.kernel import (
 )
 from pyrelay.lower.scalar_program import routine
 from pyrelay.opt import scalars
+from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite
+from pyrelay.opt.shapes import is_array
 from pyrelay.records import dataclass
 
 _COST = 1_000_000  # picoseconds that a call is taken to last
 _MOST_RESULTS = 8
 _LARGEST = 400  # Lets of the functions of one kernel
+
+
+Homes = tuple[tuple[Atom | None, ...], tuple[Extent, ...]]
+"""What a function's parameters and extents are in terms of the one that a kernel calls: for each
+array one of its arrays (None for scalars), for each symbol an extent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +67,7 @@ class Recursion:
             return False
         reached = self.reached(callee)
         size = sum(1 for name in reached for _ in _all_lets(self.module.functions[name]))
-        return caller not in reached and size <= _LARGEST
+        return caller not in reached and size <= _LARGEST and self._homes(callee) is not None
 
     def reached(self, name: str) -> dict[str, int]:
         """The functions that a call of one runs, numbered, itself first."""
@@ -67,18 +80,57 @@ class Recursion:
                     pending.append(callee)
         return numbers
 
+    def _homes(self, name: str) -> dict[str, Homes] | None:
+        """What the arrays and extents are of all functions that a call of one runs, in terms of its
+        own; None unless all calls of a function pass the same ones.
+        """
+        first = self.module.functions[name]
+        homes: dict[str, Homes] = {
+            name: (
+                tuple(p if is_array(p) else None for p in first.params),
+                tuple(map(dims.of, first.dims)),
+            )
+        }
+        pending = [name]
+        while pending:
+            function = self.module.functions[pending.pop()]
+            arrays, extents = homes[function.name]
+            known = dict(zip(function.params, arrays, strict=True))
+            sizes = dict(zip(function.dims, extents, strict=True))
+            for let in walk.nested_lets(function.body):
+                call = let.rhs
+                if not isinstance(call, FnCall):
+                    continue
+                passed = tuple(known.get(a) if isinstance(a, Var) else None for a in call.args)
+                if any(p is None for p, a in zip(passed, call.args, strict=True) if is_array(a)):
+                    return None
+                found = passed, tuple(dims.substitute(d, sizes) for d in call.dims)
+                if call.function not in homes:
+                    homes[call.function] = found
+                    pending.append(call.function)
+                elif homes[call.function] != found:
+                    return None
+        return homes
+
     def kernel(self, name: str) -> Kernel:
-        """The kernel that calls a function: the result after the function's own tells whether the
-        calls nested too deeply."""
-        numbers = self.reached(name)
+        """The kernel that calls a function: its parameters are the function's arrays, scalars and
+        extents, the results, and where to say that the calls nested too deeply."""
+        numbers, homes = self.reached(name), self._homes(name)
+        assert homes is not None
         sites: list[RaiseSite] = []
         functions = [self.module.functions[each] for each in numbers]
-        routines = with_inlined_calls([routine(f, numbers, sites) for f in functions])
         function = functions[0]
-        args = [_dtyped(a) for a in function.params]
+        arrays = tuple(p for p in function.params if is_array(p))
+        routines = with_inlined_calls([
+            routine(_closed(f, homes[f.name], arrays, function.dims), len(arrays), numbers, sites)
+            for f in functions
+        ])
+        args = [_dtyped(a) for a in function.params if not is_array(a)]
         outs = [_dtyped(a) for a in function.body.results]
         too_deep = Local(bool_)
+        given = [Parameter(ARRAY, k, _dtyped(a).dtype) for k, a in enumerate(arrays)]
         scalars = [Parameter(SCALAR, k, a.dtype) for k, a in enumerate(args)]
+        extents = [Parameter(EXTENT, k, i64) for k in range(len(function.dims))]
         slots = [Parameter(SLOT, k, o.dtype) for k, o in enumerate((*outs, too_deep))]
         body: list[Statement] = [Read(a, p) for a, p in zip(args, scalars, strict=True)]
         body.append(Call(tuple(outs), 0, tuple(args), too_deep))
@@ -86,9 +138,46 @@ class Recursion:
         for slot, out in zip(slots, (*outs, too_deep), strict=True):
             body.append(Store(slot, zero, out, parallel=False))
         return Kernel(
-            (*scalars, *slots), Local(i64), Local(i64), tuple(body), 1, _COST, tuple(sites),
-            _spans(functions), routines,
+            (*given, *scalars, *extents, *slots), Local(i64), Local(i64), tuple(body), 1, _COST,
+            tuple(sites), _spans(functions), routines,
         )
+
+    def in_order(self, name: str, arguments: Sequence[Value]) -> tuple[Value, ...]:
+        """The words of a call's arguments and extents in the order of the kernel's parameters."""
+        params = self.module.functions[name].params
+        count = len(params)
+        pairs = list(zip(params, arguments[:count], strict=True))
+        arrays = [word for param, word in pairs if is_array(param)]
+        scalars = [word for param, word in pairs if not is_array(param)]
+        return (*arrays, *scalars, *arguments[count:])
+
+
+def _closed(
+    function: Function, homes: Homes, arrays: tuple[Var, ...], symbols: tuple[Symbol, ...]
+) -> Function:
+    """A function over a kernel's own arrays and extents, which calls others with scalars only."""
+    known, extents = homes
+    names = walk.Renaming()
+    pairs = list(zip(function.params, known, strict=True))
+    params = [names.var(param) for param, array in pairs if array is None]
+    args = [names.atom(param) if array is None else array for param, array in pairs]
+    body = walk.instantiate(function, args, extents)
+    return rewrite(Function(function.name, (*arrays, *params), body, symbols), _for_a_kernel)
+
+
+def _for_a_kernel(let: Let, builder: Builder, scope: Scope) -> Replacement:
+    """Groups in line; calls with scalars only."""
+    rhs = let.rhs
+    if isinstance(rhs, KernelCall):
+        body = walk.instantiate(rhs.function, rhs.args, rhs.dims)
+        builder.lets.extend(body.lets)
+        return Replaced(body.results)
+    if not isinstance(rhs, FnCall):
+        return None
+    call = FnCall(rhs.function, tuple(a for a in rhs.args if not is_array(a)))
+    outs = tuple(Var(out.name, out.type, span=out.span) for out in let.outs)
+    builder.lets.append(Let(outs, call, span=let.span))
+    return outs
 
 
 def recursion(module: Module, recursive: Iterable[str]) -> Recursion:
@@ -104,11 +193,12 @@ def recursion(module: Module, recursive: Iterable[str]) -> Recursion:
 
 
 def _is_scalar(function: Function) -> bool:
-    """Whether a function computes with scalars only, without effects but failures."""
-    atoms = (*function.params, *function.body.results)
-    if function.dims or function.body.dims or len(function.body.results) > _MOST_RESULTS:
+    """Whether a function computes with scalars and elements only, without effects but failures."""
+    if function.body.dims or len(function.body.results) > _MOST_RESULTS:
         return False
-    return all(map(_is_word, atoms)) and all(map(_computes, walk.nested_lets(function.body)))
+    return all(map(_is_word, function.body.results)) and all(
+        _is_word(p) or is_array(p) for p in function.params
+    ) and all(map(_computes, walk.nested_lets(function.body)))
 
 
 def _computes(let: Let) -> bool:
@@ -119,14 +209,13 @@ def _computes(let: Let) -> bool:
         case OpCall():
             return scalars.is_scalar_op(rhs)
         case KernelCall():
-            inner = rhs.function
-            return not rhs.dims and all(map(_is_word, inner.params)) and all(
+            return all(
                 isinstance(each.rhs, (If, Loop, OpCall)) and _computes(each)
-                for each in walk.nested_lets(inner.body)
+                for each in walk.nested_lets(rhs.function.body)
             )
-        case FnCall() | Loop():
+        case Loop():
             return not rhs.dims
-    return isinstance(rhs, If)
+    return isinstance(rhs, (FnCall, If))
 
 
 def _is_word(atom: Atom) -> bool:

@@ -93,15 +93,18 @@ def scalar_program(function: Function) -> Lowering:
     )
 
 
-def routine(function: Function, numbers: Mapping[str, int], sites: list[RaiseSite]) -> Routine:
+def routine(
+    function: Function, arrays: int, numbers: Mapping[str, int], sites: list[RaiseSite]
+) -> Routine:
     """A function of scalars as a routine; `numbers` are the routines that it may call.
 
-    Where it may fail is added to `sites`.
+    The first parameters, `arrays` of them, and the extents are the kernel's, for all routines to
+    read. Where it may fail is added to `sites`.
     """
     program = _Program(function, numbers)
     program.s.sites = sites
     params = []
-    for param in function.params:
+    for param in function.params[arrays:]:
         assert isinstance(param.type, TensorType)
         params.append(Local(param.type.dtype))
         program.bind(param, Value(program.s, params[-1], params[-1].dtype, program.s.scope))
