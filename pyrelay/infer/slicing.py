@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
 from pyrelay.infer.handling import catches
+from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import extent_of, poly_of
 from pyrelay.ir import dims, types
@@ -55,6 +57,46 @@ def index_atom(
 
 def _shown(item: V.Value) -> str:
     return str(item.value) if isinstance(item, V.Known) else V.describe(item)
+
+
+def slice_of_axis(
+    it: Interpreter, item: V.Slice, extent: Extent, written: bool = False
+) -> tuple[Extent, Extent, Extent]:
+    """The same as `slice_bounds`, and where the program computes the step, all three at run time.
+
+    What is `written` to need not have a shape that is known, so it does not ask for arguments'
+    values either.
+    """
+    step = item.step
+    if isinstance(step, V.Scalar) and (written or (step.extent is None and step.origin is None)):
+        return _run_time_slice(it, item, extent)
+    return slice_bounds(it, item, extent)
+
+
+def _run_time_slice(
+    it: Interpreter, item: V.Slice, extent: Extent
+) -> tuple[Extent, Extent, Extent]:
+    """A slice whose step is known only at run time: extents of the program."""
+    for bound in (item.start, item.stop, item.step):
+        if bound != V.NONE:
+            _require_bound(it, bound)
+    given = (item.start, item.stop, item.step, V.Scalar.of_extent(extent))
+    found = call(it, V.Known(ranges.elements), given, {})
+    assert isinstance(found, V.Tuple)
+    first, count, forward, backward = (_as_extent(it, number) for number in found.items)
+    return first, count, dims.add(forward, dims.multiply(-1, backward))
+
+
+def _as_extent(it: Interpreter, number: V.Value) -> Extent:
+    """A number that is not negative as an extent of the program."""
+    known = poly_of(number)
+    if known is not None:
+        return known
+    b = it.builder
+    _, (symbol,) = b.call(
+        OPS["as_extent"], b.cast(it.atom(number), types.i64, weak=True), name="k"
+    )
+    return symbol  # type: ignore[no-any-return]
 
 
 def slice_bounds(
@@ -139,15 +181,19 @@ def _clip(
     return high if above else known
 
 
-def _run_time_bound(
-    it: Interpreter, bound: V.Value, extent: Extent, low: Extent, high: Extent
-) -> Extent:
-    """A bound known only at run time becomes an extent of the program."""
+def _require_bound(it: Interpreter, bound: V.Value) -> None:
     if not is_index(bound):
         raise it.failure(
             errors.TypeMismatchError,
             f"slice bounds must be integers or None, not {V.describe(bound)}",
         )
+
+
+def _run_time_bound(
+    it: Interpreter, bound: V.Value, extent: Extent, low: Extent, high: Extent
+) -> Extent:
+    """A bound known only at run time becomes an extent of the program."""
+    _require_bound(it, bound)
     b = it.builder
     raw = b.handle(b.cast(it.atom(bound), types.i64, weak=True))
     size = b.extent(extent)

@@ -24,7 +24,7 @@ from pyrelay.infer.operators import (
     raised,
 )
 from pyrelay.infer.protocols import special
-from pyrelay.infer.slicing import index_atom, is_index, slice_bounds
+from pyrelay.infer.slicing import index_atom, is_index, slice_of_axis
 from pyrelay.infer.storing import fitted, write_whole
 from pyrelay.infer.trees import fields, is_namedtuple
 from pyrelay.ir import types
@@ -220,12 +220,13 @@ def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
 
 
 def _basic(
-    it: Interpreter, ty: TensorType, items: Sequence[V.Value], checked: bool
+    it: Interpreter, ty: TensorType, items: Sequence[V.Value], checked: bool,
+    written: bool = False,
 ) -> _Basic:
     """View steps of ints, slices and None: first ints, then slices, then new axes."""
     starts: list[Extent] = []
     sizes: list[Extent] = []
-    strides: list[int] = []
+    strides: list[Extent] = []
     ints: list[tuple[int, Atom]] = []
     new_axes: list[int] = []
     axis = kept = 0
@@ -236,7 +237,7 @@ def _basic(
             continue
         extent = ty.shape[axis]
         if isinstance(item, V.Slice):
-            start, size, step = slice_bounds(it, item, extent)
+            start, size, step = slice_of_axis(it, item, extent, written)
             kept += 1
         elif is_index(item):
             start, size, step = 0, extent, 1
@@ -255,7 +256,7 @@ def _basic(
 
 
 def _steps(
-    ty: TensorType, starts: list[Extent], sizes: list[Extent], strides: list[int],
+    ty: TensorType, starts: list[Extent], sizes: list[Extent], strides: list[Extent],
     ints: list[tuple[int, Atom]], new_axes: list[int],
 ) -> _Basic:
     steps: list[V.ViewStep] = []
@@ -346,13 +347,13 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
 
 def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Value) -> None:
     key = _as_array_key(it, key)
-    items = _with_steps(it, array.type, _expand(it, key, array.type.rank))
+    items = _expand(it, key, array.type.rank)
     if any(isinstance(i, V.ArrayRef) for i in items):
         from pyrelay.infer.advanced import scatter
 
         scatter(it, array, items, value)
         return
-    basic = _basic(it, array.type, items, False)
+    basic = _basic(it, array.type, items, False, written=True)
     target = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
     write_whole(it, target, fitted(it, value, basic.type))
 
@@ -370,22 +371,6 @@ def add_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
         scatter(it, obj, items, value, add=True)
         return
     set_item(it, obj, key, binary(it, "+", get_item(it, obj, key), value))
-
-
-def _with_steps(it: Interpreter, ty: TensorType, items: list[V.Value]) -> list[V.Value]:
-    """A key to write to; a slice whose step only the running program knows becomes its indices."""
-    axis, result = 0, []
-    for item in items:
-        if isinstance(item, V.Slice) and isinstance(item.step, V.Scalar):
-            from pyrelay.infer.calls import call
-            from pyrelay.infer.in_python.sorting import positions
-
-            bounds = (item.start, item.stop, item.step, V.Scalar.of_extent(ty.shape[axis]))
-            result.append(call(it, V.Known(positions), bounds, {}))
-        else:
-            result.append(item)
-        axis += _axes_used(it, item)
-    return result
 
 
 def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:

@@ -49,6 +49,8 @@ def window_of(shape: Sequence[Extent], view: Sequence[V.ViewStep]) -> Window | N
     window = whole(shape)
     for step in view:
         if step.kind == "slice" and not window.form.behind:
+            if not all(isinstance(stride, int) for stride in step.keywords["steps"]):
+                return None
             window = _sliced(window, step)
         elif step.kind == "index" and not window.form.behind:
             window = _indexed(window, step)

@@ -281,6 +281,20 @@ class Emitter:
         """One of two values, both computed."""
         return self.primitive("where", cond, *_alike(self, a, b))
 
+    def scaled(self, g: Value, slope: Value) -> Value:
+        """`g * slope`, but 0 where g is 0, whatever the slope.
+
+        A slope that stays the same while g changes is asked once whether it is finite: then a loop
+        need not wait for that comparison.
+        """
+        zero = self.const(0, g.dtype)
+        vanishes = self.primitive("equal", g, zero)
+        if slope.dtype.kind == "f" and slope.scope.depth < g.scope.depth:
+            finite = self.primitive("equal", slope - slope, zero)
+            infinite = self.primitive("logical_not", finite)
+            vanishes = self.primitive("logical_and", infinite, vanishes)
+        return self.where(vanishes, zero, g * slope)
+
     def __getattr__(self, name: str) -> Callable[..., Value]:
         if name not in SCALARS:
             raise AttributeError(name)

@@ -60,9 +60,7 @@ def _scaled(g: Any, slope: Any) -> Any:
 
 scale = elementwise(
     "scale", _scaled, (lambda y, g, d: d, lambda y, g, d: g),
-    element=lambda s, i, g, d: s.where(
-        s.equal(g(i), s.const(0, g.dtype)), s.const(0, g.dtype), s.multiply(g(i), d(i))
-    ),
+    element=lambda s, i, g, d: s.scaled(g(i), d(i)),
     kinds="fc", samples=(*binary(), *_COMPLEX),
     doc="g * d, but 0 where g is 0 even if d is infinite or NaN: how derivatives multiply",
 )

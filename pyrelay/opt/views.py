@@ -160,7 +160,7 @@ def _reads_slice(atom: Atom, update: OpCall, scope: Scope) -> bool:
     return read is not None and read.args[0] is update.args[0] and read.attrs == update.attrs
 
 
-def _slicing(call: OpCall) -> Sequence[tuple[Extent, Extent, int]]:
+def _slicing(call: OpCall) -> Sequence[tuple[Extent, Extent, Extent]]:
     attrs = call.attrs
     return list(zip(attrs["starts"], attrs["sizes"], attrs["steps"], strict=True))
 
@@ -185,8 +185,10 @@ def _through_slice(b: Builder, call: OpCall, at: Positions) -> Positions:
         if start == 0 and step == 1:
             found[axis] = atom
             continue
-        position = b.handle(b.cast(atom, types.i64))
-        found[axis] = (b.handle(b.cast(b.extent(start), types.i64)) + position * step).atom
+        position, first, by = (
+            b.handle(b.cast(each, types.i64)) for each in (atom, b.extent(start), b.extent(step))
+        )
+        found[axis] = (first + position * by).atom
     return found
 
 
@@ -195,5 +197,5 @@ def _composed(outer: OpCall, inner: OpCall) -> dict[str, Any]:
     starts, steps = [], []
     for (start, _, step), (first, _, more) in zip(_slicing(outer), _slicing(inner), strict=True):
         starts.append(dims.add(start, dims.multiply(first, step)))
-        steps.append(step * more)
+        steps.append(dims.multiply(step, more))
     return {"starts": tuple(starts), "sizes": inner.attrs["sizes"], "steps": tuple(steps)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 import numpy as np
@@ -161,3 +162,21 @@ def test_kernels_with_rows_of_a_few_elements_say_so() -> None:
     np.testing.assert_array_equal(fast(x, v), pushed(x, v))
     assert "SHORT_ROWS = True" in fast.code(x, v)
     assert "SHORT_ROWS" not in pyrelay.jit(scattered).code(x[0], 9)
+
+
+def steps_by(x: Any, factor: Any) -> Any:
+    for i in range(1, len(x)):
+        if x[i] > 0.0:
+            x[i] += factor * x[i - 1]
+        else:
+            x[i] = 0.0
+    return x[-1] + x[0]
+
+
+@pytest.mark.parametrize("factor", [0.5, np.inf, np.nan])
+def test_a_factor_that_stays_the_same_does_not_hold_up_a_loop(factor: float) -> None:
+    x = np.array([1.0, 2.0, -1.0, 0.5])
+    slopes = pyrelay.grad(lambda x, factor: steps_by(x.copy(), factor))
+    np.testing.assert_array_equal(slopes(x, factor), [1.0, 0.0, 0.0, 1.0])
+    text = slopes.code(x, factor)
+    assert re.search(r"where\(logical_and\(not (s\d) - \1 == 0.0", text)

@@ -58,6 +58,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     signals,
     slices_of_one,
     stencils,
+    strides,
     strings,
     style,
     syntax,

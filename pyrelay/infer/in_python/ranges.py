@@ -1,6 +1,7 @@
-"""Items and parts of ranges, in plain Python that our own frontend compiles.
+"""Items and parts of ranges, and slices whose steps are computed, in plain Python that our own
+frontend compiles.
 
-In and out: what indexing a `range` takes and gives.
+In and out: what indexing a `range`, or an array by a slice, takes and means.
 """
 
 from __future__ import annotations
@@ -34,3 +35,21 @@ def part(r: Any, lower: Any, upper: Any, by: Any) -> Any:
 def within(bound: Any, count: Any, first: Any, last: Any) -> Any:
     """A bound of a slice, counted from the start and not beyond either end."""
     return max(bound + count, first) if bound < 0 else min(bound, last)
+
+
+def elements(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any, Any, Any]:
+    """The elements that the slice start:stop:step means in an axis of `size` elements: the first,
+    how many, and the step as the difference of two numbers of which one is 0."""
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    forward, backward = max(step, 0), max(-step, 0)
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    if start is not None:
+        first = min(max(start + size if start < 0 else start, low), high)
+    if stop is not None:
+        last = min(max(stop + size if stop < 0 else stop, low), high)
+    span = last - first if step > 0 else first - last
+    if span <= 0:
+        return 0, 0, forward, backward
+    return first, (span - 1) // (forward + backward) + 1, forward, backward

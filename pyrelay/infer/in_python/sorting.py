@@ -437,19 +437,3 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements that only one of them has, sorted."""
     a, b = unique(ar1), unique(ar2)
     return sort(np.concatenate([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
-
-
-# -- slices ----------------------------------------------------------------------------------------
-
-
-def positions(start: Any, stop: Any, step: int, size: int) -> Array:
-    """The indices that the slice start:stop:step means in an axis of `size` elements."""
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    low, high = (0, size) if step > 0 else (-1, size - 1)
-    first, last = (low, high) if step > 0 else (high, low)
-    if start is not None:
-        first = min(max(start + size if start < 0 else start, low), high)
-    if stop is not None:
-        last = min(max(stop + size if stop < 0 else stop, low), high)
-    return np.arange(first, last, step)
