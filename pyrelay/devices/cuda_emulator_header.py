@@ -335,6 +335,12 @@ inline u16 pyrelay_half_bits(f64 value) {
     return sign | (u16)(((exponent + 15) << 10) + rest - 1024);
 }
 inline u16 pyrelay_half_bits(f32 value) { return pyrelay_half_bits((f64)value); }
+inline u16 pyrelay_brain_bits(f32 value) {
+    const u32 bits = (u32)__float_as_int(value);
+    if (value != value) return (u16)(bits >> 16 & 0x8000) | 0x7fc0;
+    return (u16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+inline f32 pyrelay_brain_value(u16 bits) { return __int_as_float((i32)((u32)bits << 16)); }
 
 namespace pyrelay_emulator {
 // Parameters of a kernel as they stand in the words of a launch; beside the words the bytes of

@@ -72,6 +72,9 @@ __device__ void pyrelay_put(i64 *slot, c128 value) {
 __device__ void pyrelay_put(i64 *slot, f16 value) {
     *slot = value.bits;
 }
+__device__ void pyrelay_put(i64 *slot, bf16 value) {
+    *slot = value.bits;
+}
 template <class T> __device__ void pyrelay_put(i64 *slot, T value) {
     *slot = (i64)value;
 }
@@ -87,6 +90,13 @@ template <> struct pyrelay_words<f32> {
 template <> struct pyrelay_words<f16> {
     static __device__ f16 read(const i64 *slot) {
         f16 value;
+        value.bits = (u16)*slot;
+        return value;
+    }
+};
+template <> struct pyrelay_words<bf16> {
+    static __device__ bf16 read(const i64 *slot) {
+        bf16 value;
         value.bits = (u16)*slot;
         return value;
     }
@@ -177,6 +187,14 @@ __device__ f32 pyrelay_half_value(u16 bits) {
     f32 value;
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
+}
+__device__ u16 pyrelay_brain_bits(f32 value) {
+    u16 rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+}
+__device__ f32 pyrelay_brain_value(u16 bits) {
+    return __int_as_float((i32)((u32)bits << 16));
 }
 // Whether the host wants the launch to stop; looked up now and then in loops of the program.
 __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {

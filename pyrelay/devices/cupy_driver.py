@@ -71,6 +71,8 @@ class Function:
 
 def _cast(name: str) -> Callable[[int], Any]:
     """A word as the NumPy scalar that CuPy passes by value."""
+    if name in ("f16", "bf16"):
+        return lambda word: np.uint16(word & 0xFFFF)  # its bits: not all of CuPy knows bfloat16
     dtype = DTYPES[name].numpy
     if dtype.kind == "b":
         return lambda word: np.bool_(word != 0)

@@ -22,6 +22,7 @@ from pyrelay.devices import boundary_fields as fields
 from pyrelay.devices import native
 from pyrelay.devices.layout import RECORD_WORDS, WORD, Control, Status
 from pyrelay.devices.runtime import Runtime, runtime
+from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower import boundary
 from pyrelay.lower.encode import EncodedPlan
 from pyrelay.lower.instructions import HostFunction, Site
@@ -121,7 +122,7 @@ def _descr(dtype: str) -> np.dtype[Any]:
     """The one dtype object that arrays of this dtype carry."""
     if dtype not in (*boundary.DTYPES, "bool_"):
         raise errors.InvariantError(f"The boundary knows no dtype {dtype!r}.")
-    return np.dtype(dtype)
+    return numpy_dtype(dtype)
 
 
 def _numpy_kind(dtype: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower import boundary
 from pyrelay.lower.words import encode, scalar
 
@@ -35,7 +36,7 @@ def taken(
         return []
     if isinstance(parameter, boundary.ScalarParameter):
         return encode(parameter.kind, argument)
-    fits = parameter.order == "C" and argument.dtype == np.dtype(parameter.dtype)
+    fits = parameter.order == "C" and argument.dtype == numpy_dtype(parameter.dtype)
     if not fits or argument.ndim != parameter.ndim:
         raise Mismatched
     if not isinstance(argument, DeviceArray):
@@ -64,7 +65,7 @@ def results_of(run: Run, found: Sequence[Any], arguments: Sequence[Any], like: A
         words, rest = rest[: result.words], rest[result.words :]
         match result:
             case boundary.ArrayResult(dtype=dtype):
-                results.append(_array(run, np.dtype(dtype), words, like))
+                results.append(_array(run, numpy_dtype(dtype), words, like))
             case boundary.ScalarResult(kind=kind):
                 results.append(_scalar(run, kind, words, like))
             case boundary.ParameterResult(parameter=k):
@@ -95,7 +96,7 @@ def _scalar(run: Run, kind: str, words: Sequence[Any], like: Any) -> Any:
     if like is None or kind in boundary.PYTHON_SCALARS or type(words[0]) is int:
         return scalar(kind, [run.known(word) for word in words])
     # As the library of the arguments has it: an array without axes, which nothing waits for.
-    dtype = np.dtype(kind.rstrip("_"))
+    dtype = numpy_dtype(kind)
     address, owner = run.driver.allocate(dtype.itemsize)
     run.driver.copy(address, words[0].address, dtype.itemsize)
     return run.driver.array(address, owner, dtype, (), like)

@@ -5,7 +5,7 @@ call.  Kernels are Python functions that numba types and lowers (``kernel_loweri
 vocabulary: numba's thousands of overloads stay out, for loading them takes half a second in a
 fresh process and searching them about two milliseconds for every operation.  A kernel knows
 
-* floats of 16 bits, which are loaded, stored, chosen and cast and have no arithmetic;
+* floats of 16 bits, of two kinds, which are loaded, stored, chosen and cast and have no arithmetic;
 * integers, floats, complex numbers and booleans of fixed width; ``int`` literals are ``i64`` and
   ``float`` literals ``f64``, and no type ever turns into another by itself;
 * operators on two operands of one type: ``+ - * & | ^ << >>``, ``/`` on floats and complex,
@@ -42,7 +42,8 @@ class Half(types.Type):
     """A float of 16 bits: 32 in registers, whose value is one of those that 16 bits have."""
 
 
-HALF = Half("half")
+HALF, BRAIN = Half("half"), Half("brain float")
+HALVES = (HALF, BRAIN)
 
 
 @datamodel.register_default(Half)
@@ -55,14 +56,14 @@ class _HalfModel(datamodel.models.PrimitiveModel):
 
 NUMBERS = INTEGERS + FLOATS + COMPLEX
 EVERYTHING = (BOOL, *NUMBERS)
-MOVED = (*EVERYTHING, HALF)
+MOVED = (*EVERYTHING, *HALVES)
 
 WORD = llvm.IntType(64)
 BIT = llvm.IntType(1)
 LLVM_TYPES: dict[types.Type, llvm.Type] = {
     BOOL: BIT,
     **{each: llvm.IntType(each.bitwidth) for each in INTEGERS},
-    HALF: llvm.FloatType(),
+    **dict.fromkeys(HALVES, llvm.FloatType()),
     types.float32: llvm.FloatType(),
     types.float64: llvm.DoubleType(),
     types.complex64: llvm.LiteralStructType([llvm.FloatType()] * 2),
@@ -74,6 +75,7 @@ SHORT_NAMES: dict[str, types.Type] = {
     **{f"i{each.bitwidth}": each for each in SIGNED},
     **{f"u{each.bitwidth}": each for each in UNSIGNED},
     "f16": HALF,
+    "bf16": BRAIN,
     "f32": types.float32,
     "f64": types.float64,
     "c64": types.complex64,

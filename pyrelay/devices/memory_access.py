@@ -1,7 +1,8 @@
 """Intrinsics by which kernels touch memory, convert types, and check integers.
 
 In: addresses as ``i64``, element indices as ``i64`` (never negative, never checked). For every
-dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128:
+dtype ``T`` of bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64
+c64 c128:
 
     param_T(block, k)             parameter k of the kernel's block, from its bit pattern
     param_extent(block, k)        the same for an i64 that is not negative
@@ -51,6 +52,7 @@ from pyrelay.devices.kernel_language import (
     EVERY_LOOP,
     FLOATS,
     HALF,
+    HALVES,
     INNERMOST_LOOPS,
     INTEGERS,
     LLVM_TYPES,
@@ -67,6 +69,7 @@ from pyrelay.devices.layout import RECORD_WORDS
 _I64 = types.int64
 _BYTE = llvm.IntType(8)
 _HALF_WORD = llvm.IntType(32)
+_SIXTEEN = llvm.Constant(_HALF_WORD, 16)
 _SHORT, _SHORT_FLOAT, _FLOAT = llvm.IntType(16), llvm.HalfType(), llvm.FloatType()
 
 
@@ -80,9 +83,23 @@ def _pointer(b: llvm.IRBuilder, stored: llvm.Type, address: Any, index: Any) -> 
 
 
 def _stored_type(ty: types.Type) -> llvm.Type:
-    if ty == HALF:
-        return _SHORT_FLOAT
+    if ty in HALVES:
+        return _SHORT_FLOAT if ty == HALF else _SHORT
     return _BYTE if ty == BOOL else LLVM_TYPES[ty]
+
+
+def _widened(b: llvm.IRBuilder, ty: types.Type, stored: Any) -> Any:
+    """The register that stands for 16 bits: the upper ones of its own are those of a bfloat16."""
+    if ty == HALF:
+        return b.fpext(stored, _FLOAT)
+    return b.bitcast(b.shl(b.zext(stored, _HALF_WORD), _SIXTEEN), _FLOAT)
+
+
+def _shortened(b: llvm.IRBuilder, ty: types.Type, value: Any) -> Any:
+    """The 16 bits of a register, whose value they can hold."""
+    if ty == HALF:
+        return b.fptrunc(value, _SHORT_FLOAT)
+    return b.trunc(b.lshr(b.bitcast(value, _HALF_WORD), _SIXTEEN), _SHORT)
 
 
 def _places(b: llvm.IRBuilder, ty: types.Type, address: Any, index: Any) -> list[Any]:
@@ -117,7 +134,7 @@ def _load(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
             return make_complex(b, *values)
         if ty == BOOL:
             return b.icmp_unsigned("!=", values[0], llvm.Constant(_BYTE, 0))
-        return b.fpext(values[0], _FLOAT) if ty == HALF else values[0]
+        return _widened(b, ty, values[0]) if ty in HALVES else values[0]
 
     return define(name, fixed(ty, _I64, _I64), emit)
 
@@ -129,8 +146,8 @@ def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
             values = parts(b, value)
         else:
             values = (b.zext(value, _BYTE) if ty == BOOL else value,)
-            if ty == HALF:
-                values = (b.fptrunc(value, _SHORT_FLOAT),)
+            if ty in HALVES:
+                values = (_shortened(b, ty, value),)
         for place, part in zip(_places(b, ty, address, index), values, strict=True):
             _mark(b, b.store(part, place), loops)
 
@@ -177,8 +194,9 @@ def _from_word(b: llvm.IRBuilder, ty: types.Type, word: Any) -> Any:
         return word if ty.bitwidth == 64 else b.trunc(word, LLVM_TYPES[ty])
     if ty == types.float64:
         return b.bitcast(word, llvm.DoubleType())
-    if ty == HALF:
-        return b.fpext(b.bitcast(b.trunc(word, _SHORT), _SHORT_FLOAT), _FLOAT)
+    if ty in HALVES:
+        bits = b.trunc(word, _SHORT)
+        return _widened(b, ty, b.bitcast(bits, _SHORT_FLOAT) if ty == HALF else bits)
     low = b.bitcast(b.trunc(word, _HALF_WORD), llvm.FloatType())
     if ty == types.float32:
         return low
@@ -198,8 +216,9 @@ def _to_word(b: llvm.IRBuilder, ty: types.Type, value: Any) -> Any:
         return b.bitcast(value, WORD)
     if ty == types.float32:
         return b.zext(b.bitcast(value, _HALF_WORD), WORD)
-    if ty == HALF:
-        return b.zext(b.bitcast(b.fptrunc(value, _SHORT_FLOAT), _SHORT), WORD)
+    if ty in HALVES:
+        short = _shortened(b, ty, value)
+        return b.zext(b.bitcast(short, _SHORT) if ty == HALF else short, WORD)
     low, high = (b.zext(b.bitcast(part, _HALF_WORD), WORD) for part in parts(b, value))
     return b.or_(low, b.shl(high, llvm.Constant(WORD, 32)))
 
@@ -319,6 +338,22 @@ def _rounded_to_half(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
     return b.fpext(b.fptrunc(x, _SHORT_FLOAT), _FLOAT)
 
 
+def _rounded_to_brain(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
+    """The nearest bfloat16, ties to the even one, as a float of 32 bits. Doubles become floats
+    first, as in ml_dtypes, and NaNs the one with the first bit of the fraction."""
+    if source in COMPLEX:
+        return _rounded_to_brain(b, source.underlying_float, parts(b, x)[0])
+    if source != types.float32:
+        x = _to_float(b, x, source, types.float32)
+    bits = b.bitcast(x, _HALF_WORD)
+    even = b.and_(b.lshr(bits, _SIXTEEN), llvm.Constant(_HALF_WORD, 1))
+    near = b.add(b.add(bits, llvm.Constant(_HALF_WORD, 0x7FFF)), even)
+    kept = b.and_(near, llvm.Constant(_HALF_WORD, -0x10000))
+    sign = b.and_(bits, llvm.Constant(_HALF_WORD, -0x80000000))
+    nan = b.or_(sign, llvm.Constant(_HALF_WORD, 0x7FC00000))
+    return b.bitcast(b.select(b.fcmp_unordered("uno", x, x), nan, kept), _FLOAT)
+
+
 def _rounded_to_odd(b: llvm.IRBuilder, x: Any) -> Any:
     """A double as a float that is rounded to fewer bits as the double itself would be: where it is
     not exact its last bit is 1, so that it is no tie (Boldo and Melquiond, "Emulation of a FMA and
@@ -341,10 +376,11 @@ def emit_cast(b: llvm.IRBuilder, source: types.Type, target: types.Type, x: Any)
     """``x`` of type ``source`` as a ``target``, as NumPy's ``astype``."""
     if source == target:
         return x
-    if source == HALF:
+    if source in HALVES:
         return emit_cast(b, types.float32, target, x)
-    if target == HALF:
-        return _rounded_to_half(b, source, x)
+    if target in HALVES:
+        round_to = _rounded_to_half if target == HALF else _rounded_to_brain
+        return round_to(b, source, x)
     if target == BOOL:
         return emit_truth(b, source, x)
     if source in COMPLEX:

@@ -152,14 +152,14 @@ def dtype_of(it: Interpreter, value: V.Value | None) -> DType | None:
         raise it.failure(
             errors.UnsupportedOperationError,
             f"arrays of {np.dtype(given)} are not supported",
-            notes=(f"supported are {', '.join(d.numpy.name for d in types.DTYPES.values())}",),
+            notes=(f"supported are {', '.join(d.numpy_name for d in types.DTYPES.values())}",),
         )
     if not np.dtype(given).isnative:
         raise it.failure(
             errors.UnsupportedOperationError,
             f"arrays of {np.dtype(given).str!r}, in another byte order than the machine's, are not "
             "supported",
-            hints=(f"compute with {found.numpy.name}, and convert with astype outside",),
+            hints=(f"compute with {found.numpy_name}, and convert with astype outside",),
         )
     return found
 

@@ -9,7 +9,21 @@ from pyrelay.ir import dims, types
 
 
 def matmul(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
-    """`x @ y`. Raises ShapeError if the inner extents differ or an operand is a scalar."""
+    """`x @ y`. Raises ShapeError if the inner extents differ or an operand is a scalar.
+
+    NumPy has no such product of bfloat16, and takes that of float32.
+    """
+    given = [it.tensor(v) for v in (x, y)]
+    if any(t.dtype is types.bf16 for t in given):
+        wide = [types.TensorType(types.f32, t.shape) if t.dtype is types.bf16 else t for t in given]
+        dtype, _ = types.promote(wide)
+        cast = [it.builder.handle(it.builder.cast(it.atom(v), dtype)) for v in (x, y)]
+        x, y = (it.result(h) for h in cast)
+    return product(it, x, y)
+
+
+def product(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """The same, an array of the operands' common type; of bfloat16 too, as np.dot has it."""
     tx, ty = it.tensor(x), it.tensor(y)
     if not tx.shape or not ty.shape:
         raise it.failure(
@@ -49,14 +63,14 @@ def dot(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if not tx.shape or not ty.shape:
         return it.call("multiply", x, y)
     if tx.rank <= 2 and ty.rank <= 2:
-        return matmul(it, x, y)
+        return product(it, x, y)
     if ty.rank == 1:
-        return matmul(it, x, y)
+        return product(it, x, y)
     # np.dot of higher ranks: result[i..., j..., n] = sum_k x[i..., k] y[j..., k, n]
     lead = it.emit("reshape", x, shape=(dims.product(tx.shape[:-1]), tx.shape[-1]))
     order = (ty.rank - 2, *range(ty.rank - 2), ty.rank - 1)
     moved = it.emit("transpose", y, axes=order)
     rest = (*ty.shape[:-2], ty.shape[-1])
     flat = it.emit("reshape", moved, shape=(ty.shape[-2], dims.product(rest)))
-    product = matmul(it, it.result(lead), it.result(flat))
-    return it.call("reshape", product, shape=(*tx.shape[:-1], *rest))
+    flat_result = product(it, it.result(lead), it.result(flat))
+    return it.call("reshape", flat_result, shape=(*tx.shape[:-1], *rest))

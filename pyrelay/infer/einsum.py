@@ -35,6 +35,11 @@ def einsum(
     inputs, wanted, given = _subscripts(it, operands)
     values = [cast(it, operand(it, v), dtype) for v in given]
     result_type, _ = types.promote([it.tensor(v) for v in values])
+    if result_type is types.bf16:
+        raise it.failure(
+            errors.TypeMismatchError, "np.einsum does not take bfloat16",
+            hints=("convert the operands, as with x.astype(np.float32), or use @",),
+        )
     inputs, wanted = _without_ellipsis(it, inputs, wanted, values)
     text = ",".join(inputs)
     if wanted is None:

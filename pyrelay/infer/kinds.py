@@ -47,7 +47,7 @@ def joined(kinds: Iterable[TensorType], common: TensorType) -> tuple[TensorType,
 def _holds(common: TensorType, kind: TensorType) -> bool:
     if kind.dtype is common.dtype or kind.dtype is types.bool_:
         return True
-    return kind.dtype is types.i64 and common.dtype.kind == "f"
+    return kind.dtype in (types.i64, types.bf16) and common.dtype.kind == "f"
 
 
 def of(value: V.Value) -> tuple[TensorType, ...]:
@@ -163,7 +163,7 @@ _ARITHMETIC = frozenset(["+", "-", "*", "//", "%", "/"])
 
 
 def _arithmetic(op: str, a: TensorType, b: TensorType) -> TensorType:
-    dtype, weak = types.promote((a, b))
+    dtype, weak = types.promote_computed((a, b))
     if op == "/" and not dtype.is_float and dtype.kind != "c":
         dtype = types.f64
     elif dtype is types.bool_ and weak:

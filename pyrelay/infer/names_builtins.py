@@ -374,6 +374,11 @@ def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
             errors.TypeMismatchError, f"round() needs a number, and got {ty}",
             hints=("use np.round for arrays",),
         )
+    if ty.dtype is types.bf16:
+        raise it.failure(
+            errors.TypeMismatchError, "bfloat16 has no __round__, which round() needs",
+            hints=("round a Python float, as in round(float(x), 2), or use np.round",),
+        )
     if ndigits == V.NONE:
         return converted(it, int, it.call("rint", x), types.i64)
     digits = it.static(ndigits, "the number of digits")

@@ -184,6 +184,10 @@ def enter_optional(module: Any) -> None:
             for name in ("chebgauss", "leggauss", "hermgauss", "hermegauss", "laggauss"):
                 if hasattr(series, name):
                     handles(getattr(series, name))(_nodes(getattr(series, name)))
+    elif module.__name__ == "ml_dtypes":
+        from pyrelay.infer.names_numpy import enter_ml_dtypes
+
+        enter_ml_dtypes(module)
     else:
         _enter_scipy(module)
 
@@ -222,15 +226,17 @@ def _digamma(it: Interpreter, x: V.Value) -> V.Value:
 # -- limits of number types ------------------------------------------------------------------------
 
 
-def _limits(cls: Any) -> Callable[..., V.Value]:
+def limits(cls: Any) -> Callable[..., V.Value]:
+    """The handler of finfo or iinfo, NumPy's or that of ml_dtypes."""
+
     def handler(it: Interpreter, dtype: V.Value) -> V.Value:
         return V.Known(cls(it.static(dtype, "the dtype")))
 
     return handler
 
 
-handles(np.finfo)(_limits(np.finfo))
-handles(np.iinfo)(_limits(np.iinfo))
+handles(np.finfo)(limits(np.finfo))
+handles(np.iinfo)(limits(np.iinfo))
 
 
 # -- element types ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay import errors
 from pyrelay.infer import strides
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import (
@@ -165,6 +166,12 @@ def arange(
     numbers = (first, last, step)
     tys = [it.tensor(v) for v in numbers]
     natural, _ = types.promote(tys)
+    if natural is types.bf16 and dtype == V.NONE:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "np.arange of bfloat16 makes an array of objects in NumPy, which is not supported",
+            hints=("say which type is meant, as with dtype=np.float32",),
+        )
     target = dtype_of(it, dtype) or natural
     if all(isinstance(v, V.Known) for v in numbers):
         size: Any = len(np.arange(*(v.value for v in numbers)))  # type: ignore[union-attr]
@@ -225,7 +232,13 @@ def linspace(
     return cast(it, values, dtype)
 
 
-@handles(np.eye, np.identity)
+@handles(np.identity)
+def identity(it: Interpreter, n: V.Value, dtype: V.Value = V.NONE) -> V.Value:
+    """np.identity."""
+    return eye(it, n, dtype=dtype)
+
+
+@handles(np.eye)
 def eye(
     it: Interpreter, N: V.Value, M: V.Value = V.NONE, k: V.Value = ZERO,  # noqa: N803
     dtype: V.Value = V.NONE,

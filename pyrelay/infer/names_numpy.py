@@ -18,7 +18,7 @@ from pyrelay.infer.adapters import (
     strong,
 )
 from pyrelay.infer.attributes import get_attribute
-from pyrelay.infer.contraction import dot, matmul
+from pyrelay.infer.contraction import dot, matmul, product
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import elementwise, handles, lookup, of_ufunc
 from pyrelay.infer.names_creation import eye, of_no_axes
@@ -71,6 +71,8 @@ def clip(
     elif high == V.NONE:
         found = it.call("maximum", x, operand(it, low))
     else:
+        if it.tensor(x).dtype is types.bf16:
+            x = cast(it, x, types.f32)  # the one function of elements that has no loop for it
         found = it.call("clip", x, operand(it, low), operand(it, high))
     return stored(it, out, found)
 
@@ -169,7 +171,7 @@ def vdot(it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
     left = ravel(it, a)
     if it.tensor(left).dtype.kind == "c":
         left = it.call("conj", left)
-    return matmul(it, left, ravel(it, b))
+    return product(it, left, ravel(it, b))
 
 
 @handles(np.outer)
@@ -193,7 +195,17 @@ def _scalar_class(dtype: DType) -> Any:
 
 
 for _dtype in types.DTYPES.values():
-    handles(_dtype.numpy.type)(_scalar_class(_dtype))
+    if _dtype.own is not None:
+        handles(_dtype.own.type)(_scalar_class(_dtype))
+
+
+def enter_ml_dtypes(module: Any) -> None:
+    """The names of ml_dtypes, which a program has imported."""
+    from pyrelay.infer.names_composed import limits
+
+    handles(module.bfloat16)(_scalar_class(types.bf16))
+    for cls in (module.finfo, module.iinfo):
+        handles(cls)(limits(cls))
 
 
 @handles(np.round, np.around)

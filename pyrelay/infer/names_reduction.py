@@ -192,9 +192,10 @@ def mean(
     if target is None and it.tensor(x).dtype.kind not in "fc":
         target = types.f64
     x = cast(it, x, target)
-    if target is None and it.tensor(x).dtype is types.f16:  # as NumPy does, lest the sum overflow
+    given = it.tensor(x).dtype
+    if target is None and given.kind == "f" and given.size == 2:  # as NumPy, lest a sum overflow
         found = _sum_over_count(it, cast(it, x, types.f32), axis, keepdims, where)
-        return stored(it, out, cast(it, found, types.f16))
+        return stored(it, out, cast(it, found, given))
     return stored(it, out, cast(it, _sum_over_count(it, x, axis, keepdims, where), target))
 
 

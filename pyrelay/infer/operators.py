@@ -273,6 +273,11 @@ def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     """`x ** y`: small literal exponents become multiplications; int ** int as in Python."""
     tx, ty = it.tensor(x), it.tensor(y)
     if isinstance(y, V.Known) and not isinstance(y.value, complex):
+        if isinstance(y.value, float):  # a bfloat16 to such a power is a float32
+            target, weak = types.promote_computed((tx, ty))
+            if target.is_float and tx.dtype.is_float:
+                x = it.result(it.builder.handle(it.builder.cast(it.atom(x), target, weak=weak)))
+                tx = it.tensor(x)
         if y.value == 2 and (tx.dtype is not types.bool_ or tx.weak):
             squared = it.call("multiply", x, x)
             return squared if not isinstance(y.value, float) else _as_float(it, squared)

@@ -262,7 +262,7 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
         return ("number", type(value).__name__)
     if isinstance(value, np.ndarray):
         return _array(value, into, name)
-    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+    if isinstance(value, np.generic) and types.from_numpy(value.dtype) is not None:
         into.leaves.append(value)
         into.names.append(name)
         return ("scalar", _dtype(value.dtype, name).name)
@@ -330,7 +330,7 @@ def _device_array(value: Any, into: Flattened, name: str) -> Key:
 def _dtype(dtype: Any, name: str) -> types.DType:
     found = types.from_numpy(dtype)
     if found is None:
-        supported = ", ".join(d.numpy.name for d in types.DTYPES.values())
+        supported = ", ".join(d.numpy_name for d in types.DTYPES.values())
         raise TypeMismatchError(
             f"{name} is an array of {dtype}, which is not supported.",
             notes=(f"supported are {supported}",),

@@ -123,7 +123,7 @@ def _fits(number: Const, dtype: DType) -> bool:
 
 def _computed_in(promotion: Promotion, operands: Sequence[TensorType]) -> tuple[DType, bool]:
     """The type to which operands are cast, and whether it is weak."""
-    dtype, weak = types.promote(operands)
+    dtype, weak = types.promote_computed(operands)
     return _adjusted(promotion, dtype, weak, operands), weak
 
 
@@ -216,7 +216,7 @@ class Builder:
             choice, *rest = atoms
             condition = choice.type
             assert isinstance(condition, TensorType)
-            dtype, weak = types.promote([a.type for a in rest])  # type: ignore[misc]
+            dtype, weak = types.promote_computed([a.type for a in rest])  # type: ignore[misc]
             weak = weak and not condition.shape  # an array of choices makes an array
             return (
                 self.cast(choice, types.bool_, weak=condition.weak),

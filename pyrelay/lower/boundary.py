@@ -16,7 +16,7 @@ PYTHON_SCALARS = ("int", "float", "bool", "complex")
 
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64", "complex64", "complex128",
+    "float16", "float32", "float64", "complex64", "complex128", "bfloat16",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyrelay.ir.types import DType
+from pyrelay.ir.types import DType, f32, f64
 
 
 def literal(value: object, dtype: DType) -> str:
@@ -16,10 +16,10 @@ def literal(value: object, dtype: DType) -> str:
         return "true" if value else "false"
     if dtype.kind == "c":
         number = complex(value)  # type: ignore[call-overload]
-        part = np.float32 if dtype.size == 8 else np.float64
+        part = f32 if dtype.size == 8 else f64
         return f"{dtype.name}({_float(number.real, part)}, {_float(number.imag, part)})"
     if dtype.kind == "f":
-        return _float(float(value), dtype.numpy.type)  # type: ignore[arg-type]
+        return _float(float(value), dtype)  # type: ignore[arg-type]
     number = int(value)  # type: ignore[call-overload]
     if dtype.size < 8:
         return f"{dtype.name}({number})"
@@ -30,10 +30,10 @@ def literal(value: object, dtype: DType) -> str:
     return f"({number}ll)" if number < 0 else f"{number}ll"
 
 
-def _float(value: float, kind: type) -> str:
-    if kind is np.float16:
-        return f"f16({bare(_float(value, np.float32))})"
-    single = kind is np.float32
+def _float(value: float, dtype: DType) -> str:
+    if dtype.size == 2:
+        return f"{dtype.name}({bare(_float(value, f32))})"
+    single = dtype == f32
     with np.errstate(over="ignore"):
         short = str(np.float32(value)) if single else repr(float(value))
     text = {"inf": "PYRELAY_INFINITY", "-inf": "-PYRELAY_INFINITY", "nan": "PYRELAY_NAN"}.get(short)

@@ -37,7 +37,7 @@ def word_count(ty: Type | None) -> int:
 def constant_words(const: Const) -> Words:
     """A scalar constant as operands."""
     assert isinstance(const.type, TensorType)
-    name = const.type.dtype.numpy.name
+    name = const.type.dtype.numpy_name
     if name == "complex128":
         number = complex(const.value)
         return (immediate(number.real, "float64"), immediate(number.imag, "float64"))

@@ -7,7 +7,7 @@ callable.
 A function's frame is a row of 64-bit slots. What a slot holds:
 
 * int64, and every smaller integer sign- or zero-extended; bool as 0 or 1;
-* float64 as its bits, float32 and float16 as their bits in the low part, the rest zero;
+* float64 as its bits, smaller floats as their bits in the low part, the rest zero;
 * complex64 as its 8 bytes in one slot, complex128 as two slots, real part first;
 * an array as the address of its first element: C-contiguous, extents are slots of their own.
 
@@ -31,6 +31,7 @@ import numpy as np
 from pyrelay.errors import Span
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.boundary import Parameter, Result
+from pyrelay.lower.words import bfloat16_word
 from pyrelay.records import dataclass
 
 # ---------------------------------------------------------------------------------- operands
@@ -87,6 +88,8 @@ def immediate(value: complex, dtype: str = "int64") -> Immediate:
     if dtype == "complex64":
         number = complex(value)
         packed = struct.pack("<ff", number.real, number.imag)
+    elif dtype == "bfloat16":
+        packed = bfloat16_word(value.real)
     elif dtype in _FORMATS:
         packed = struct.pack("<" + _FORMATS[dtype], value)
     elif isinstance(value, (int, np.integer)):
@@ -135,8 +138,8 @@ or where the exact integer does not fit int64. `index` (an index, an extent) giv
 the front. `f64_to_i64` ignores its second operand. `pow.i64` raises on a negative exponent."""
 
 MEMORY = ("i8", "i16", "i32", "i64", "u8", "u16", "u32")
-"""Widths that `Load` and `Store` move: float16 as u16, float32 as u32, float64 as i64, bool as u8.
-"""
+"""Widths that `Load` and `Store` move: floats of 16 bits as u16, float32 as u32, float64 as i64,
+bool as u8."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ def _parameter(ty: Type | None, writeable: bool) -> Parameter:
         return boundary.ScalarParameter(types.scalar_kind(ty))
     fixed = tuple(e if isinstance(e, int) else None for e in ty.shape)
     return boundary.ArrayParameter(
-        ty.dtype.numpy.name, ty.rank, writeable=writeable, extents=fixed
+        ty.dtype.numpy_name, ty.rank, writeable=writeable, extents=fixed
     )
 
 
@@ -176,7 +176,7 @@ def _result(ty: Type | None) -> Result:
     assert isinstance(ty, TensorType)
     if not ty.shape:
         return boundary.ScalarResult(types.scalar_kind(ty))
-    return boundary.ArrayResult(ty.dtype.numpy.name, ty.rank)
+    return boundary.ArrayResult(ty.dtype.numpy_name, ty.rank)
 
 
 def _boundary_function(

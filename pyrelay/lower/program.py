@@ -86,7 +86,7 @@ class Program:
         dtypes: Sequence[DType], span: Span | None,
     ) -> int:
         """The number of a place that raises; `parts` as in `errors.exception_of`."""
-        kinds = tuple(d.numpy.name for d in dtypes)
+        kinds = tuple(d.numpy_name for d in dtypes)
         self.sites.append(Site(exception, tuple(parts), kinds, span))
         return len(self.sites) - 1
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.ir.types import DType, f32, i64
+from pyrelay.ir.types import DType, f32, f64, i64
 
 
 @functools.cache
@@ -73,19 +73,19 @@ def literal(value: Any, dtype: DType) -> ast.expr:
     if dtype.kind == "b":
         return ast.Constant(bool(value))
     if dtype.kind == "c":
-        part = np.float32 if dtype.size == 8 else np.float64
+        part = f32 if dtype.size == 8 else f64
         parts = [_float(v, part) for v in (value.real, value.imag)]
         return call(dtype.name, *parts)
     if dtype.kind == "f":
-        return _float(value, dtype.numpy.type)
+        return _float(value, dtype)
     if dtype == i64:
         return number(value)
     # Literals are i64; the upper half of u64 is its negative counterpart, cast back.
     return call(dtype.name, number(value - 2**64 if value >= 2**63 else value))
 
 
-def _float(value: float, kind: Any) -> ast.expr:
-    if kind is np.float64:
+def _float(value: float, dtype: DType) -> ast.expr:
+    if dtype == f64:
         return number(float(value))
     short = float(str(np.float32(value)))  # the shortest decimal that rounds to it
-    return call("f16" if kind is np.float16 else f32.name, number(short))
+    return call(dtype.name, number(short))

@@ -10,8 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower.boundary import PYTHON_SCALARS
 
 
@@ -26,6 +25,8 @@ def decode(kind: str, words: Sequence[int]) -> Any:
         return struct.unpack("<f", raw[:4])[0]
     if kind == "float16":
         return struct.unpack("<e", raw[:2])[0]
+    if kind == "bfloat16":
+        return struct.unpack("<f", b"\0\0" + raw[:2])[0]
     if kind == "complex64":
         return complex(*struct.unpack("<ff", raw))
     if kind in ("bool", "bool_"):
@@ -36,7 +37,12 @@ def decode(kind: str, words: Sequence[int]) -> Any:
 def scalar(kind: str, words: Sequence[int]) -> Any:
     """The object that words stand for: a Python number, or a NumPy scalar."""
     value = decode(kind, words)
-    return value if kind in PYTHON_SCALARS else np.dtype(kind).type(value)
+    return value if kind in PYTHON_SCALARS else numpy_dtype(kind).type(value)
+
+
+def bfloat16_word(value: float) -> bytes:
+    """The bytes of a word that holds a number which is a bfloat16's."""
+    return struct.pack("<f", value)[2:] + bytes(6)
 
 
 def encode(kind: str, value: Any) -> list[int]:
@@ -49,6 +55,8 @@ def encode(kind: str, value: Any) -> list[int]:
         raw = struct.pack("<fxxxx", value)
     elif kind == "float16":
         raw = struct.pack("<exxxxxx", value)
+    elif kind == "bfloat16":
+        raw = bfloat16_word(value)
     elif kind == "complex64":
         raw = struct.pack("<ff", value.real, value.imag)
     else:

@@ -52,7 +52,8 @@ def _product(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
     left = np.swapaxes(a, -1, -2) if transpose_a else a
     right = np.swapaxes(b, -1, -2) if transpose_b else b
     with np.errstate(all="ignore"):
-        return np.matmul(left, right)
+        found = np.matmul(left, right)
+    return found if a.dtype == found.dtype else found.astype(a.dtype)  # of bfloat16 it is float32
 
 
 def _cotangents(

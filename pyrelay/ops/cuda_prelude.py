@@ -18,8 +18,9 @@ typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
 
-// A float of 16 bits, which is moved and cast; arithmetic is that of f32. What is converted with it
-// is rounded once, whole numbers after they have become f32, as in NumPy.
+// Floats of 16 bits, which are moved and cast; arithmetic is that of f32. What is converted to f16
+// is rounded once, whole numbers after they have become f32, as in NumPy; to bf16 from f32, as in
+// ml_dtypes.
 __device__ u16 pyrelay_half_bits(f32 value);
 __device__ u16 pyrelay_half_bits(f64 value);
 __device__ f32 pyrelay_half_value(u16 bits);
@@ -30,6 +31,16 @@ struct f16 {
     __device__ explicit f16(f64 value) : bits(pyrelay_half_bits(value)) {}
     template <class T> __device__ explicit f16(T value) : f16((f32)value) {}
     __device__ operator f32() const { return pyrelay_half_value(bits); }
+};
+
+__device__ u16 pyrelay_brain_bits(f32 value);
+__device__ f32 pyrelay_brain_value(u16 bits);
+struct bf16 {
+    u16 bits;
+    bf16() = default;
+    __device__ explicit bf16(f32 value) : bits(pyrelay_brain_bits(value)) {}
+    template <class T> __device__ explicit bf16(T value) : bf16((f32)value) {}
+    __device__ operator f32() const { return pyrelay_brain_value(bits); }
 };
 
 template <class T> __device__ T pyrelay_floor_divide(T a, T b) {
@@ -225,6 +236,9 @@ template <class S> struct pyrelay_from_float<bool, S> {
 };
 template <class S> struct pyrelay_from_float<f16, S> {
     static __device__ f16 to(S x) { return f16(x); }
+};
+template <class S> struct pyrelay_from_float<bf16, S> {
+    static __device__ bf16 to(S x) { return bf16(x); }
 };
 template <class S> struct pyrelay_from_float<float, S> {
     static __device__ float to(S x) { return (float)x; }

@@ -50,7 +50,7 @@ class Scalar:
 
     def takes(self, dtype: DType) -> bool:
         """Whether operands may be of `dtype`."""
-        if dtype == t.f16:  # has no arithmetic in kernels (`opt.halves`)
+        if dtype in (t.f16, t.bf16):  # has no arithmetic in kernels (`opt.halves`)
             return self.name in ("cast", "where")
         return dtype.kind in self.kinds
 

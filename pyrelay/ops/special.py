@@ -120,9 +120,9 @@ gamma = elementwise(
 def _next_type(args: tuple[types.Type, ...], attrs: Attributes) -> tuple[types.Type, ...]:
     """As other functions of two floats, but not of 16 bits: kernels compute in 32."""
     for k, ty in enumerate(tensors(args)):
-        if ty.dtype is types.f16:
+        if ty.dtype in (types.f16, types.bf16):
             raise RelationError(
-                "does not take float16", arg=k, kind="type",
+                f"does not take {ty.dtype.numpy_name}", arg=k, kind="type",
                 hint="convert the argument first, as with x.astype(np.float32).",
             )
     return same_dtype("f")(args, attrs)

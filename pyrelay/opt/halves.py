@@ -4,10 +4,11 @@ In: a module whose derivatives are expanded. Out: one where numbers of 16 bits a
 chosen and cast. Kernels thus need no arithmetic in that type: they read and write 16 bits an
 element, and what stays inside of a kernel is rounded in a register.
 
-NumPy computes float16 this way, element by element; sums and products of matrices add up in float32
-and round once, as its loops over the last axes do (`HALF_add` and `HALF_matmul_inner_noblas` of
-NumPy's sources). Sums along other axes and running sums, where NumPy rounds after every step, are
-rounded once here too, which is closer to the exact sum.
+NumPy computes float16 this way, element by element, and ml_dtypes bfloat16; sums and products of
+matrices add up in float32 and round once, as NumPy's loops over the last axes do for float16
+(`HALF_add` and `HALF_matmul_inner_noblas` of its sources). Sums along other axes, running sums and
+all sums of bfloat16, where NumPy rounds after every step, are rounded once here too, which is
+closer to the exact sum.
 """
 
 from __future__ import annotations

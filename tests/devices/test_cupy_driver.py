@@ -16,9 +16,10 @@ from pyrelay import config
 from pyrelay.devices import cublas, cuda, cupy_driver
 from pyrelay.devices.driver import Product
 from pyrelay.errors import AliasError, DeviceError, InvalidValueError
-from pyrelay.ir.types import DTYPES, f32
+from pyrelay.ir.types import f32
 from tests.devices.fake_cupy import D2D, D2H, H2D, Cublas, Machine, installed, ndarray
 from tests.devices.running_kernels import needs_compiler
+from tests.dtypes import HERE
 
 WEIGHTS: Any = None  # an array of the device, in tests of captured ones
 
@@ -209,7 +210,7 @@ def test_captured_arrays_of_the_device_are_read_at_each_call(machine: Machine) -
 
 @needs_compiler
 def test_scalars_by_value_have_the_size_of_their_parameter(machine: Machine) -> None:
-    values = [d.numpy.type(k + 1) for k, d in enumerate(DTYPES.values())]
+    values = [d.numpy.type(k + 1) for k, d in enumerate(HERE)]
     values += [True, 7, 2.5, 1 + 2j]
 
     def add(x: Any, *numbers: Any) -> Any:

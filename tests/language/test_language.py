@@ -115,7 +115,7 @@ def _names() -> str:
     groups: dict[str, list[str]] = {}
     for name in known_names():
         module, _, own = name.rpartition(".")
-        if not own.startswith("_") and not module.startswith("pyrelay."):
+        if not own.startswith("_") and not module.startswith(("pyrelay.", "ml_dtypes")):
             groups.setdefault(module.lstrip("_") or "builtins", []).append(own)
     lines = [
         f"**{module}**: {', '.join(f'`{n}`' for n in sorted(set(names)))}\n"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
+from pyrelay.ir.types import DType, bool_, f64, i64
 from pyrelay.lower.cuda_numbers import literal
 from pyrelay.lower.emit_cuda import emit
 from pyrelay.lower.kernel import (
@@ -33,6 +33,7 @@ from pyrelay.lower.kernel import (
     While,
 )
 from tests.devices.running_kernels import emulate, needs_compiler
+from tests.dtypes import HERE
 
 A, N, OUT = Parameter(ARRAY, 0, f64), Parameter(EXTENT, 0, i64), Parameter(OUTPUT, 0, f64)
 ZERO, ONE = Literal(0, i64), Literal(1, i64)
@@ -146,7 +147,7 @@ EDGES: dict[str, list[Any]] = {
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+@pytest.mark.parametrize("dtype", HERE, ids=str)
 def test_numbers_are_exact_and_of_their_dtype(dtype: DType) -> None:
     values = EDGES.get(dtype.kind)
     if values is None:

@@ -13,6 +13,7 @@ from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES, DType, bool_, f64, i64
 from pyrelay.ops.scalar import SCALARS, Scalar
 from tests.devices.running_kernels import emulate, needs_compiler, run
+from tests.dtypes import HERE
 
 NUMPY: dict[str, Callable[..., Any]] = {
     "add_reassociated": np.add,
@@ -31,7 +32,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "outside": lambda a, b: (a < 0) | (a >= b),
     "truncated": lambda a: np.where(abs(a) < 2**63, a, -(2.0**63)).astype(np.int64),
 }
-DTYPE = pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+DTYPE = pytest.mark.parametrize("dtype", HERE, ids=str)
 
 
 def _paired(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -74,9 +75,15 @@ def expected(scalar: Scalar, arrays: tuple[np.ndarray, ...], dtype: DType) -> np
         return np.asarray(function(*given)).astype(scalar.result_dtype(dtype).numpy)
 
 
+def _assert_same(computed: np.ndarray, wanted: np.ndarray, name: str) -> None:
+    if wanted.dtype.kind == "V":  # bfloat16, whose NaNs NumPy's testing does not know
+        computed, wanted = computed.astype(np.float32), wanted.astype(np.float32)
+    np.testing.assert_array_equal(computed, wanted, err_msg=name)
+
+
 def agree(scalar: Scalar, computed: np.ndarray, wanted: np.ndarray, dtype: DType) -> None:
     if wanted.dtype.kind not in "fc":
-        np.testing.assert_array_equal(computed, wanted, err_msg=scalar.name)
+        _assert_same(computed, wanted, scalar.name)
         return
     tolerance = 16 * np.finfo(wanted.dtype).eps
     np.testing.assert_allclose(
@@ -150,8 +157,8 @@ def test_kernels_compute_every_primitive_as_numpy_does(dtype: DType) -> None:
 def test_casts_to_every_dtype_are_numpys_astype(dtype: DType) -> None:
     values, _, _ = operands(dtype)
     if dtype.kind in "fc":
-        values = np.nan_to_num(values, posinf=1, neginf=-1)
-    targets = list(DTYPES.values())
+        values = np.where(np.isfinite(values), values, np.ones(1, dtype.numpy))
+    targets = HERE
     results = [np.zeros(values.shape, target.numpy) for target in targets]
     lines = ["from pyrelay.devices.vocabulary import *", "", "def kernel(block, begin, end):"]
     lines.append("    x = param_i64(block, 1)")
@@ -175,7 +182,7 @@ def agrees_with_astype(
         values, computed = values[fits], computed[fits]
     with np.errstate(all="ignore"):
         wanted = (values.real if target.kind not in "bc" else values).astype(target.numpy)
-    np.testing.assert_array_equal(computed, wanted, err_msg=f"{dtype} to {target}")
+    _assert_same(computed, wanted, f"{dtype} to {target}")
 
 
 def cuda_kernel(texts: Sequence[tuple[str, DType]], dtype: DType) -> str:
@@ -200,7 +207,7 @@ def spelled_in_cuda(scalar: Scalar, dtype: DType) -> str:
 @needs_compiler
 def test_cuda_spellings_of_every_primitive_agree_with_numpy() -> None:
     kernels, cases = [], []
-    for dtype in DTYPES.values():
+    for dtype in HERE:
         for given, scalars in by_operands(dtype):
             kernels.append(cuda_kernel(
                 [(spelled_in_cuda(s, dtype), s.result_dtype(dtype)) for s in scalars], dtype
@@ -216,7 +223,7 @@ def test_cuda_spellings_of_every_primitive_agree_with_numpy() -> None:
 
 @needs_compiler
 def test_cuda_casts_to_every_dtype_are_numpys_astype() -> None:
-    targets = list(DTYPES.values())
+    targets = HERE
     kernels = [
         cuda_kernel([(SCALARS["cast"].cuda(t).format("a"), t) for t in targets], dtype)
         for dtype in targets
@@ -225,7 +232,7 @@ def test_cuda_casts_to_every_dtype_are_numpys_astype() -> None:
     for dtype in targets:
         values, _, _ = operands(dtype)
         if dtype.kind in "fc":
-            values = np.nan_to_num(values, posinf=1, neginf=-1)
+            values = np.where(np.isfinite(values), values, np.ones(1, dtype.numpy))
         results = [np.zeros(values.shape, target.numpy) for target in targets]
         calls.append((values, values, values, *results))
     emulate(kernels, *calls, items=[call[0].size for call in calls])

@@ -120,7 +120,8 @@ def frexp(x: Array) -> Any:
 
 def spacing(x: Array) -> Array:
     """The distance to the next float away from 0, with the sign of x."""
-    return np.nextafter(x, np.copysign(math.inf, x)) - x
+    a = np.asarray(x)
+    return np.nextafter(a, np.copysign(np.asarray(math.inf).astype(a.dtype), a)) - a
 
 
 def signbit(x: Array) -> Array:

@@ -25,7 +25,8 @@ def transform(x: Array, inverse: bool) -> Array:
 
 def _complex(a: Array) -> Array:
     x = np.asarray(a)
-    return x.astype(np.complex64 if x.dtype in (np.float32, np.complex64) else np.complex128)
+    single = x.dtype in (np.float16, np.float32, np.complex64) or x.dtype.name == "bfloat16"
+    return x.astype(np.complex64 if single else np.complex128)
 
 
 def _sized(a: Array, n: Any, axis: int) -> Array:

@@ -78,7 +78,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         size = size * extent
     for extent in rest:
         columns = columns * extent
-    flat = np.reshape(a, (rows, size)) @ np.reshape(b, (size, columns))
+    flat = np.dot(np.reshape(a, (rows, size)), np.reshape(b, (size, columns)))
     return np.sum(flat) if not kept and not rest else np.reshape(flat, kept + rest)
 
 

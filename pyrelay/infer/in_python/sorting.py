@@ -302,7 +302,7 @@ def histogram_bin_edges(
         return np.asarray(bins)
     x = np.ravel(a)
     first, last = _outer_edges(x, range)
-    dtype = x.dtype if x.dtype.kind == "f" else np.float64
+    dtype = x.dtype if x.dtype.kind == "f" or x.dtype.name == "bfloat16" else np.float64
     return np.linspace(first, last, bins + 1, dtype=dtype)
 
 

@@ -320,7 +320,7 @@ def nanmax(
     where: Any = True,
 ) -> Array:
     """Greatest element that is not NaN; NaN if there is none."""
-    x = np.asarray(a)
+    x = _telling_nans(a)
     if x.dtype.kind != "f":
         return np.max(x, axis, out, keepdims, initial=initial, where=where)
     found = np.max(_filled(x, -np.inf), axis, None, keepdims, initial=initial, where=where)
@@ -332,16 +332,24 @@ def nanmin(
     where: Any = True,
 ) -> Array:
     """Least element that is not NaN; NaN if there is none."""
-    x = np.asarray(a)
+    x = _telling_nans(a)
     if x.dtype.kind != "f":
         return np.min(x, axis, out, keepdims, initial=initial, where=where)
     found = np.min(_filled(x, np.inf), axis, None, keepdims, initial=initial, where=where)
     return _put(_unless_all_nan(found, x, axis, keepdims, initial, where), out)
 
 
+def _telling_nans(a: Array) -> Array:
+    """The array; NumPy's functions without NaNs do not know those of bfloat16."""
+    x = np.asarray(a)
+    if x.dtype.name == "bfloat16":
+        refuse("NaNs of bfloat16 are not left out by NumPy; convert with x.astype(np.float32)")
+    return x
+
+
 def _filled(a: Array, value: Any) -> Array:
     """The elements with a value in place of each NaN."""
-    x = np.asarray(a)
+    x = _telling_nans(a)
     return np.where(np.isnan(x), value, x) if x.dtype.kind in "fc" else x
 
 
@@ -375,7 +383,7 @@ def nanargmin(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 
 def _refuse_only_nans(a: Array, axis: Any) -> None:
-    if np.any(np.all(np.isnan(a), axis=axis)):
+    if np.any(np.all(np.isnan(_telling_nans(a)), axis=axis)):
         raise ValueError("All-NaN slice encountered")
 
 
@@ -425,7 +433,7 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Array:
     """The middle of the sorted elements that are not NaN."""
-    x = _lanes(a, axis)
+    x = _lanes(_telling_nans(a), axis)
     if x.dtype.kind != "f":
         return median(a, axis, out, False, keepdims)
     ordered = np.sort(x)
@@ -475,11 +483,16 @@ def _position(q: Any, n: Any, method: str) -> Any:
     return q * n + (alpha + q * (1.0 - alpha - beta)) - 1.0
 
 
+def _not_brain(x: Array) -> Array:
+    """Elements in the type that NumPy weighs them in: float32 for bfloat16."""
+    return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
+
+
 def quantile(
     a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Quantiles of the sorted elements; NaN where there is a NaN."""
-    x = _lanes(a, axis)
+    x = _not_brain(_lanes(a, axis))
     _check_range(q)
     n = x.shape[-1]
     # Where q is a number it has the elements' type, as in NumPy.
@@ -517,7 +530,7 @@ def nanquantile(
     a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Quantiles of the elements that are not NaN."""
-    x = _lanes(a, axis)
+    x = _lanes(_telling_nans(a), axis)
     if x.dtype.kind != "f":
         return quantile(a, q, axis, method, keepdims=keepdims)
     _check_range(q)
