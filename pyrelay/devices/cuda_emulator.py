@@ -32,7 +32,7 @@ from pyrelay.devices.base import Device
 from pyrelay.devices.cuda_emulator_header import AFTER, BEFORE
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cuda_prelude import BLOCKS, PRELUDE
-from pyrelay.devices.driver import UNDEFINED, Driver, Product, Text, block_threads
+from pyrelay.devices.driver import UNDEFINED, Driver, Product, Text, block_threads, meets
 from pyrelay.devices.gpu import loaded_by
 from pyrelay.errors import DeviceError, InvariantError
 from pyrelay.infer.device_arrays import DeviceArray
@@ -93,14 +93,15 @@ def unit(sources: Sequence[str]) -> str:
     (words, bytes of the buffers at such addresses, blocks, threads of each) -> 0 or a fault."""
     parts = [BEFORE, PRELUDE, BLOCKS, AFTER]
     for number, source in enumerate(sources):
-        together = "true" if block_threads(source) else "false"
+        together = "GRID" if meets(source) else "BLOCK" if block_threads(source) else "THREAD"
         text = source.replace('extern "C" __global__', "__global__")
         parts.append(
             f"namespace kernel{number} {{\n{text}\n}}\n{UNDEFINED}"
             f"PYRELAY_ENTRY i64 pyrelay_launch{number}(\n"
             f"    i64 *words, i64 *bytes, i64 blocks, i64 threads\n) {{\n"
             f"    return pyrelay_emulator::launch(\n"
-            f"        kernel{number}::kernel, {together}, words, bytes, blocks, threads);\n}}\n"
+            f"        kernel{number}::kernel, pyrelay_emulator::{together}, words, bytes, blocks, "
+            f"threads);\n}}\n"
         )
     return "\n".join(parts)
 
@@ -139,7 +140,7 @@ def _compiled(path: str, text: str) -> bytes:
 
 # -- the driver ------------------------------------------------------------------------------------
 
-THREADS, MOST_BLOCKS = 32, 4
+THREADS, MOST_BLOCKS, MEETING = 32, 4, 3
 _ALIGNED = 64
 _FRESH, _FREED = 0xA5, 0xEE
 _MOST_IDLE = 8  # blocks of one size
@@ -215,15 +216,22 @@ class EmulatorDriver(Driver):
         return [(f, block_threads(t.source)) for f, t in zip(functions, texts, strict=True)]
 
     def launch(self, function: Any, items: int, words: Sequence[int]) -> None:
-        self._do(lambda: self._run(function, items, words))
+        _, together = function
+        blocks = min(MOST_BLOCKS, items if together else -(-items // THREADS))
+        self._do(lambda: self._run(function, blocks, words))
 
-    def _run(self, made: Any, items: int, words: Sequence[int]) -> None:
+    def resident(self, function: Any) -> int:
+        return MEETING
+
+    def launch_meeting(self, function: Any, blocks: int, words: Sequence[int]) -> None:
+        self._do(lambda: self._run(function, blocks, words))
+
+    def _run(self, made: Any, blocks: int, words: Sequence[int]) -> None:
         function, together = made
         block = np.array(words, np.int64)
         size = self.sizes.get
         sizes = np.array([size(word, _ANY_SIZE) for word in words], np.int64)
         threads = together or THREADS
-        blocks = min(MOST_BLOCKS, items if together else -(-items // THREADS))
         fault = function(block.ctypes.data, sizes.ctypes.data, blocks, threads)
         if fault:
             raise InvariantError(f"{_FAULTS.get(fault, fault)}.")

@@ -7,7 +7,9 @@ A kernel whose threads do not wait for each other runs them one after another, t
 so that a result that depends on their order shows. Otherwise each thread of a block is a fiber with
 a stack of its own (`ucontext`): barriers and shuffles pass control on until all have arrived, and a
 barrier that a thread can no longer reach is an error, as is an index outside of a buffer whose size
-is known. Shared memory is filled with garbage before each block.
+is known. Blocks run one after another, the last one first, but where they meet: then their threads
+are fibers side by side, and that none of them gets on is an error too. Shared memory is filled with
+garbage before each block.
 """
 
 from __future__ import annotations
@@ -96,6 +98,7 @@ struct Block {
     char *stacks;
     int count, current, waiting, arrived_in_warp[MOST_THREADS / WARP];
     long long generation, warp_generation[MOST_THREADS / WARP];
+    bool votes[2];
     bool done[MOST_THREADS];
     int finished, finished_in_warp[MOST_THREADS / WARP];
     unsigned long long exchange[MOST_THREADS][2];
@@ -118,10 +121,8 @@ static void pass_on() {
     int self = block->current;
     swapcontext(&block->contexts[self], &block->scheduler);
 }
-// Runs `body` in every thread of the block until all have ended.
-static void run(int count, void (*body)(void *), void *argument) {
+static Block *begun(int count, void (*body)(void *), void *argument) {
     Block *made = (Block *)calloc(1, sizeof(Block));
-    block = made;
     made->stacks = (char *)malloc(STACK * count);
     made->count = count, made->body = body, made->argument = argument;
     for (int k = 0; k < count; k++) {
@@ -131,28 +132,44 @@ static void run(int count, void (*body)(void *), void *argument) {
         made->contexts[k].uc_link = &made->scheduler;
         makecontext(&made->contexts[k], start, 0);
     }
-    while (made->finished < count && fault != BARRIER) {
-        int finished = made->finished, waiting = made->waiting;
-        long long generations = made->generation;
-        for (int k = 0; k < count / WARP; k++) {
-            generations += made->warp_generation[k];
-            waiting += made->arrived_in_warp[k];
-        }
-        for (int k = count - 1; k >= 0; k--) {
-            if (made->done[k]) continue;
-            made->current = k;
-            threadIdx.x = k;
-            swapcontext(&made->scheduler, &made->contexts[k]);
-        }
-        for (int k = 0; k < count / WARP; k++) {
-            generations -= made->warp_generation[k];
-            waiting -= made->arrived_in_warp[k];
-        }
-        generations -= made->generation, waiting -= made->waiting;
-        if (finished == made->finished && !generations && !waiting) fault = BARRIER;
+    return made;
+}
+// How far a block has come: what stands still when it waits for another one, or for ever.
+static long long progress(const Block *made) {
+    long long found = made->finished + made->generation * 2 * MOST_THREADS + made->waiting;
+    for (int k = 0; k < made->count / WARP; k++) {
+        found += made->warp_generation[k] * 2 * WARP + made->arrived_in_warp[k];
     }
+    return found;
+}
+static void ended(Block *made) {
     for (int k = 0; k < MOST_SHARED; k++) free(made->shared[k]);
     free(made->stacks);
+    free(made);
+}
+// Runs `body` in every thread of some blocks, side by side, until all have ended.
+static void run(int first, int blocks, int count, void (*body)(void *), void *argument) {
+    Block **made = (Block **)malloc(sizeof(Block *) * blocks);
+    for (int b = 0; b < blocks; b++) made[b] = begun(count, body, argument);
+    for (bool over = false; !over && fault != BARRIER;) {
+        bool still = true;
+        over = true;
+        for (int b = blocks - 1; b >= 0; b--) {
+            block = made[b];
+            blockIdx.x = first + b;
+            const long long before = progress(block);
+            for (int k = count - 1; k >= 0; k--) {
+                if (block->done[k]) continue;
+                block->current = k;
+                threadIdx.x = k;
+                swapcontext(&block->scheduler, &block->contexts[k]);
+            }
+            still = still && before == progress(block);
+            over = over && block->finished == count;
+        }
+        if (still && !over) fault = BARRIER;
+    }
+    for (int b = 0; b < blocks; b++) ended(made[b]);
     free(made);
     block = nullptr;
 }
@@ -160,10 +177,17 @@ static void barrier() {
     long long mine = block->generation;
     if (++block->waiting == block->count) {
         block->waiting = 0;
+        block->votes[(mine + 1) & 1] = false;
         block->generation++;
         return;
     }
     while (block->generation == mine) pass_on();
+}
+static bool any(bool vote) {
+    const long long mine = block->generation;
+    if (vote) block->votes[mine & 1] = true;
+    barrier();
+    return block->votes[mine & 1];
 }
 static void warp_barrier() {
     int warp = block->current / WARP;
@@ -239,6 +263,8 @@ static void *shared(const void *tag, size_t bytes) {
 }
 
 static inline void __syncthreads() { pyrelay_emulator::barrier(); }
+static inline int __syncthreads_or(int vote) { return pyrelay_emulator::any(vote != 0); }
+#define PYRELAY_PAUSE() pyrelay_emulator::pass_on()
 static inline void __syncwarp() { pyrelay_emulator::warp_barrier(); }
 template <class T> static inline T __shfl_sync(unsigned int, T value, int lane) {
     return pyrelay_emulator::shuffled(value, lane);
@@ -301,7 +327,28 @@ static inline T *pyrelay_span(const Buffer<T> &array, long long index, int count
     }
     return array.data + index;
 }
-#define PYRELAY_BUFFER(type, word) (Buffer<type>{(type *)(word), 1ll << 60})
+// Kernels of loops have buffers that no launch tells: those of their arenas, noted when taken.
+namespace pyrelay_emulator {
+const int MOST_NOTED = 4096;
+static thread_local struct { long long address, bytes; } noted[MOST_NOTED];
+static thread_local int noted_count;
+static void note(long long address, long long bytes) {
+    int k = 0;
+    while (k < noted_count && noted[k].address != address) k++;
+    if (k == MOST_NOTED) return;
+    if (k == noted_count) noted_count++;
+    noted[k].address = address, noted[k].bytes = bytes;
+}
+static long long bytes_at(long long address) {
+    for (int k = 0; k < noted_count; k++) {
+        if (noted[k].address == address) return noted[k].bytes;
+    }
+    return 1ll << 60;
+}
+}
+#define PYRELAY_TAKEN(address, nbytes) pyrelay_emulator::note(address, nbytes)
+#define PYRELAY_BUFFER(type, word) \
+    (Buffer<type>{(type *)(word), pyrelay_emulator::bytes_at(word) / (long long)sizeof(type)})
 #define PYRELAY_SHARED(type, name, size) \
     static const char name##_tag = 0; \
     Buffer<type> name = {(type *)pyrelay_emulator::shared(&name##_tag, (size) * sizeof(type)), size}
@@ -395,18 +442,31 @@ template <class... Ps> struct Launch {
         Kernel<Ps...>::template run<Function>(launch->kernel, launch->words, launch->bytes);
     }
 };
-// Runs a grid of blocks whose threads work together, or do not.
+// How many words the parameters take.
+template <class... Ps> struct Words { static const int count = 0; };
+template <class P, class... Rest> struct Words<P, Rest...> {
+    static const int count = Parameter<P>::words + Words<Rest...>::count;
+};
+// How the threads of a kernel work: each for itself, those of a block together, all together.
+enum Together { THREAD, BLOCK, GRID };
+// Runs a grid of blocks.
 template <class... Ps> static long long launch(
-    void (*kernel)(Ps...), bool together, const long long *words, const long long *bytes,
+    void (*kernel)(Ps...), Together together, const long long *words, const long long *bytes,
     long long blocks, long long threads
 ) {
     fault = NONE;
     Launch<Ps...> made = {kernel, words, bytes};
     blockDim.x = threads, gridDim.x = blocks;
+    if (together == GRID) {
+        noted_count = 0;
+        for (int k = 0; k < Words<Ps...>::count; k++) note(words[k], bytes[k]);
+        run(0, blocks, threads, Launch<Ps...>::thread, &made);
+        return fault;
+    }
     for (int b = blocks - 1; b >= 0 && fault == NONE; b--) {
         blockIdx.x = b;
-        if (together) {
-            run(threads, Launch<Ps...>::thread, &made);
+        if (together == BLOCK) {
+            run(b, 1, threads, Launch<Ps...>::thread, &made);
             continue;
         }
         for (int t = threads - 1; t >= 0; t--) {

@@ -10,6 +10,10 @@ Processors*, chapter 4).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Any
+
 from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans, cuda_scatters
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
@@ -21,7 +25,7 @@ from pyrelay.lower.target import (
 
 _made: dict[str, tuple[tuple[str, ...], DType | None]] = {}
 
-_PICOSECONDS = 1000  # for a multiplication: nobody shares this work, so it matters to nobody
+_PICOSECONDS = 100  # for a multiplication, as `persistent_choice` has it; nobody else asks
 
 TILE = 16
 """Rows and columns of a tile; a block has as many threads as a tile has elements."""
@@ -73,32 +77,6 @@ extern "C" __global__ void kernel(
 }}
 """
 
-_THIN = """\
-extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a,
-    Buffer<const {t}> b, Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
-    i64 a_line, i64 b_line, i64 c_line, i64 axes,
-    i64 no_finisher, i64 no_operands{batch_parameters}
-) {{
-    i64 stacks = 1;
-{stacks}    for (i64 item = (i64)blockIdx.x * blockDim.x + threadIdx.x; item < m * n * stacks;
-         item += (i64)gridDim.x * blockDim.x) {{
-        const i64 j = item % n, i = item / n % m;
-        i64 rest = item / n / m;
-        const i64 c_start = rest * m * c_line;
-        i64 a_start = 0, b_start = 0;
-{batch}        {t} sum = {t}(0);
-        for (i64 step = 0; step < k; step++) {{
-            const {t} left = a[a_start + (a_turned ? step * a_line + i : i * a_line + step)];
-            const {t} right = b[b_start + (b_turned ? j * b_line + step : step * b_line + j)];
-            sum = {add};
-        }}
-        const i64 place = c_start + i * c_line + j;
-        c[place] = adds ? {t}(c[place] + sum) : sum;
-    }}
-}}
-"""
-
 _BATCH_AXIS = """\
         a_start += rest % extent{k} * a_stride{k};
         b_start += rest % extent{k} * b_stride{k};
@@ -119,18 +97,6 @@ def matmul(dtype: DType, axes: int) -> str:
     return text
 
 
-def thin_product(dtype: DType, axes: int) -> str:
-    """The same with an element per thread: for one block, whose threads would be idle at tiles."""
-    t = dtype.name
-    parameters = "".join(f", i64 extent{k}, i64 a_stride{k}, i64 b_stride{k}" for k in range(axes))
-    add = f"{t}(sum | (left * right))" if dtype.kind == "b" else f"{t}(sum + (left * right))"
-    return _THIN.format(
-        t=t, add=add, batch_parameters=parameters,
-        stacks="".join(f"    stacks *= extent{k};\n" for k in range(axes)),
-        batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
-    )
-
-
 def kinds_of(text: str) -> tuple[str, ...]:
     """What the parameters are of a text of the library."""
     if cuda_convolution.is_convolution(text):
@@ -146,6 +112,37 @@ def can_fail(text: str) -> bool:
 def product_of(text: str) -> DType | None:
     """The element type of products of matrices that a text computes; None for another text."""
     return _made[text][1] if text in _made else None
+
+
+def is_phase(text: str) -> bool:
+    """Whether a kernel of a loop may have a text of the library among its phases."""
+    made = product_of(text), cuda_scans.kinds_of(text), cuda_scatters.kinds_of(text)
+    return any(each is not None for each in made)
+
+
+def typed(text: str, operands: Sequence[Any]) -> list[tuple[str | None, Any]]:
+    """The operands of a text that `is_phase`, with the types of elements of those that are buffers,
+    None for numbers."""
+    found: list[tuple[str | None, Any]] = []
+    for declared, operand in zip(_parameters(text)[4:], operands, strict=True):
+        kind = re.search(r"Buffer<(.*)>", declared)
+        found.append((None if kind is None else kind[1], operand))
+    return found
+
+
+def for_blocks(text: str, threads: int) -> str:
+    """The text of a scan or scatter for blocks of so many threads."""
+    if cuda_scatters.kinds_of(text) is not None:
+        return cuda_scatters.for_blocks(text, threads)
+    assert threads == cuda_scans.THREADS
+    return text
+
+
+def _parameters(text: str) -> list[str]:
+    """How a text of the library declares its parameters."""
+    head = re.search(r"void kernel\((.*?)\)", text, re.DOTALL)
+    assert head is not None
+    return head[1].split(",")
 
 
 _ELEMENT = """\

@@ -140,6 +140,8 @@ template <class T> __device__ T *pyrelay_span(T *array, i64 index, int count) {
 }
 #define PYRELAY_SHARED(type, name, count) __shared__ type name[count]
 #define PYRELAY_BUFFER(type, word) ((type *)(word))
+#define PYRELAY_TAKEN(address, nbytes)
+#define PYRELAY_PAUSE()
 // Products of tensor cores, added to sums: operands as the registers of `mma.sync` hold them, by
 // PTX ISA's "Warp-level matrix fragments" for m16n8k8 (tf32) and m16n8k16 (bf16).
 __device__ u32 pyrelay_tf32(f32 value) {
@@ -278,31 +280,11 @@ template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) 
     __syncthreads();
     return value;
 }
-// What loops in one kernel (`persistent_text`) are written with: words, buffers of an arena.
+// Floats as words and back, for the arithmetic of plans (`word_texts`).
 __device__ i64 pyrelay_word(f64 value) { return __double_as_longlong(value); }
 __device__ i64 pyrelay_word(f32 value) { return (i64)(u32)__float_as_int(value); }
 __device__ f64 f64_of(i64 word) { return __longlong_as_double(word); }
 __device__ f32 f32_of(i64 word) { return __int_as_float((i32)word); }
-template <class T> __device__ T pyrelay_scalar(i64 low, i64 high) {
-    const i64 words[2] = {low, high};
-    return pyrelay_words<T>::read(words);
-}
-// The first idle buffer of those that a mask tells.
-__device__ i64 pyrelay_take(u64 &used, i64 base, i64 step) {
-    int k = 0;
-    while (used >> k & 1ull) k++;
-    used |= 1ull << k;
-    return base + k * step;
-}
-__device__ void pyrelay_give(u64 &used, i64 base, i64 step, int chunks, i64 address) {
-    if (address >= base && address < base + chunks * step) {
-        used &= ~(1ull << (address - base) / step);
-    }
-}
-__device__ void pyrelay_copy(i64 target, i64 source, i64 nbytes) {
-    if (target == source || source == 0) return;
-    for (i64 k = threadIdx.x; k < nbytes; k += blockDim.x) ((u8 *)target)[k] = ((u8 *)source)[k];
-}
 """
 """Behind `DEVICE`, or what the emulator has in its place."""
 

@@ -81,22 +81,33 @@ _PLACE = """\
                 if (row >= 0) row = row * extent{k} + index{k} + (index{k} < 0 ? extent{k} : 0);
 """
 
-_made: dict[str, tuple[str, ...]] = {}
+_made: dict[str, tuple[str, DType, int]] = {}
 
 
 def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
     """The kernel of a scatter at indices of this many leading axes."""
-    t = dtype.name
-    text = _KERNEL.format(
-        t=t, threads=THREADS, warps=THREADS // 32, step=_STEPS[name],
+    text = _text(name, dtype, axes, THREADS)
+    _made[text] = name, dtype, axes
+    return ScatterKernel(text, MOST_BLOCKS)
+
+
+def for_blocks(text: str, threads: int) -> str:
+    """A text that this module made, for blocks of so many threads."""
+    return _text(*_made[text], threads)
+
+
+def _text(name: str, dtype: DType, axes: int, threads: int) -> str:
+    return _KERNEL.format(
+        t=dtype.name, threads=threads, warps=threads // 32, step=_STEPS[name],
         indices=", ".join(f"Buffer<const i64> indices{k}" for k in range(axes)),
         extents="".join(f", i64 extent{k}" for k in range(axes)),
         place="".join(_PLACE.format(k=k, axes=axes) for k in range(axes)),
     )
-    _made[text] = (ADDRESS,) * (2 + axes) + ("i64",) * (4 + axes)
-    return ScatterKernel(text, MOST_BLOCKS)
 
 
 def kinds_of(text: str) -> tuple[str, ...] | None:
     """What the parameters are of a text that this module made."""
-    return _made.get(text)
+    if text not in _made:
+        return None
+    _, _, axes = _made[text]
+    return (ADDRESS,) * (2 + axes) + ("i64",) * (4 + axes)

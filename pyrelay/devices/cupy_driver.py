@@ -4,8 +4,8 @@ In: nothing. Out: `CupyDriver`. Memory is CuPy's pool's, work goes to the stream
 current one, or PyTorch's for its arrays; kernels are compiled in one unit per program
 (`cuda_compiler`), products are those of `cublas`.
 
-Used of CuPy are `cuda.alloc`, `cuda.Stream` and its capture, `cuda.function`, and `cuda.runtime`'s
-copies.
+Used of CuPy are `cuda.alloc`, `cuda.Stream` and its capture, `cuda.function`, `cuda.runtime`'s
+copies, and of `cuda.driver` how many blocks of a kernel fit on a multiprocessor.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from pyrelay.devices.driver import (
     Product,
     Text,
     block_threads,
+    meets,
     pack,
 )
 from pyrelay.errors import DeviceError
@@ -60,13 +61,22 @@ _MODULE = re.compile(r"^[A-Za-z]\w*")
 @dataclass(frozen=True, slots=True)
 class Function:
     """A compiled kernel, how many threads work on an item together, how many items a thread does at
-    once, what its parameters become."""
+    once, how many blocks of it may meet, what its parameters become."""
 
     kernel: Any
     together: int
     pack: int
+    resident: int
     casts: tuple[Callable[..., Any], ...]
     pairs: tuple[bool, ...]
+
+    def arguments(self, words: Sequence[int]) -> tuple[Any, ...]:
+        """The words of a launch as CuPy takes them."""
+        given = iter(words)
+        return tuple(
+            cast(next(given), next(given)) if pair else cast(next(given))
+            for cast, pair in zip(self.casts, self.pairs, strict=True)
+        )
 
 
 def _cast(name: str) -> Callable[[int], Any]:
@@ -99,6 +109,8 @@ class CupyDriver(Driver):
         self.name = told.decode() if isinstance(told, bytes) else str(told)
         self.processors = int(properties["multiProcessorCount"])
         self.most_blocks = WAVES * self.processors
+        attribute = self.runtime.cudaDevAttrCooperativeLaunch
+        self.meets = bool(self.runtime.deviceGetAttribute(attribute, self.number))
         # Pinned memory can be read by kernels at the same address while they run.
         self.pinned = cupy.cuda.alloc_pinned_memory(8)
         self.stop = np.frombuffer(self.pinned, np.int64, 1)
@@ -146,7 +158,20 @@ class CupyDriver(Driver):
             self._deepen()
         module = self.compiler.module(unit(texts), len(texts))
         kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
-        return [_function(k, text) for k, text in zip(kernels, texts, strict=True)]
+        return [
+            _function(k, text, self._resident(k, text))
+            for k, text in zip(kernels, texts, strict=True)
+        ]
+
+    def _resident(self, kernel: Any, text: Text) -> int:
+        """How many blocks of a kernel may meet: one for each multiprocessor that has room for it,
+        since more of them only make meetings longer."""
+        if not meets(text.source) or not self.meets:
+            return 1
+        fit = self.cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            kernel.ptr, block_threads(text.source), 0
+        )
+        return max(self.processors if fit else 0, 1)
 
     def _deepen(self) -> None:
         """Give threads the stack that recursion needs, for which no compiler can see the bytes."""
@@ -154,11 +179,6 @@ class CupyDriver(Driver):
             self.runtime.deviceSetLimit(_STACK_LIMIT, STACK)
 
     def launch(self, function: Function, items: int, words: Sequence[int]) -> None:
-        given = iter(words)
-        arguments = [
-            cast(next(given), next(given)) if pair else cast(next(given))
-            for cast, pair in zip(function.casts, function.pairs, strict=True)
-        ]
         if function.together:
             blocks, threads = items, function.together
         else:
@@ -167,7 +187,19 @@ class CupyDriver(Driver):
             share = -(-parts // (_WARP * self.processors)) * _WARP
             threads = min(share, ELEMENT_THREADS)
             blocks = -(-parts // threads)
-        function.kernel((min(blocks, self.most_blocks),), (threads,), tuple(arguments))
+        function.kernel(
+            (min(blocks, self.most_blocks),), (threads,), function.arguments(words)
+        )
+
+    def resident(self, function: Function) -> int:
+        return function.resident
+
+    def launch_meeting(self, function: Function, blocks: int, words: Sequence[int]) -> None:
+        # A cooperative launch (cuLaunchCooperativeKernel) is refused where not all blocks fit.
+        function.kernel(
+            (blocks,), (function.together,), function.arguments(words),
+            enable_cooperative_groups=blocks > 1,
+        )
 
     def wait(self) -> None:
         stream, query = self.cupy.cuda.get_current_stream(), self.runtime.streamQuery
@@ -312,14 +344,14 @@ def unit(texts: Sequence[Text]) -> str:
     return "\n".join(parts)
 
 
-def _function(kernel: Any, text: Text) -> Function:
+def _function(kernel: Any, text: Text, resident: int) -> Function:
     kinds = (ADDRESS, "i64", "i64", "i64", *text.kinds)
     casts = tuple(
         np.int64 if kind == ADDRESS else _complex if kind == "c128" else _cast(kind)
         for kind in kinds
     )
     return Function(
-        kernel, block_threads(text.source), pack(text.source), casts,
+        kernel, block_threads(text.source), pack(text.source), resident, casts,
         tuple(kind == "c128" for kind in kinds),
     )
 

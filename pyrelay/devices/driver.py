@@ -48,13 +48,18 @@ def pack(source: str) -> int:
     return _defined(source, "PACK", 1)
 
 
+def meets(source: str) -> bool:
+    """Whether the blocks of a kernel wait for each other."""
+    return _defined(source, "MEETS", 0) != 0
+
+
 def _defined(source: str, name: str, otherwise: int) -> int:
     found = re.search(rf"^#define {name} (\d+)$", source, re.MULTILINE)
     return int(found[1]) if found else otherwise
 
 
 #: What a text defines for itself.
-UNDEFINED = "#undef BLOCK_THREADS\n#undef PACK\n"
+UNDEFINED = "#undef BLOCK_THREADS\n#undef PACK\n#undef MEETS\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,15 @@ class Driver(ABC):
     @abstractmethod
     def launch(self, function: Any, items: int, words: Sequence[int]) -> None:
         """Run a kernel over `items` > 0 items; words are those of all its parameters."""
+
+    @abstractmethod
+    def resident(self, function: Any) -> int:
+        """How many blocks of a kernel that `meets` the device runs at the same time; 1 where it
+        has no such launches."""
+
+    @abstractmethod
+    def launch_meeting(self, function: Any, blocks: int, words: Sequence[int]) -> None:
+        """Run a kernel with so many blocks, `resident` ones at most, which wait for each other."""
 
     @abstractmethod
     def multiply(self, product: Product) -> bool:

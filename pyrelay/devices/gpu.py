@@ -39,8 +39,10 @@ from pyrelay.devices.gpu_memory import (
 from pyrelay.devices.graphs import Stretch
 from pyrelay.devices.guesses import Branch, Guessed, GuessingMemory
 from pyrelay.devices.layout import RECORD_WORDS, WORD
-from pyrelay.devices.persistent import is_worth_it
-from pyrelay.devices.persistent_text import ALIGNED, CELL
+from pyrelay.devices.persistent import work_of
+from pyrelay.devices.persistent_choice import blocks_of
+from pyrelay.devices.persistent_prelude import CELL
+from pyrelay.devices.persistent_text import ALIGNED
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
@@ -280,8 +282,8 @@ class Run(GuessingMemory):
 
     # -- kernels -------------------------------------------------------------------------------
 
-    def launch(self, number: int, items: int, words: Sequence[int]) -> None:
-        """Run a kernel over so many items."""
+    def launch(self, number: int, items: int, words: Sequence[int], meeting: int = 0) -> None:
+        """Run a kernel over so many items, or one with so many blocks that meet."""
         if items <= 0:
             return
         launched = self.launches[number]
@@ -291,9 +293,11 @@ class Run(GuessingMemory):
             ident = (self.count << 32) | launched.base
         text = launched.text
         function = self.functions[text] if text >= 0 else self.program.late_function(-2 - text)
-        self.driver.launch(
-            function, items, (self.record, ident, 0, items, *words)
-        )
+        given = (self.record, ident, 0, items, *words)
+        if meeting:
+            self.driver.launch_meeting(function, meeting, given)
+        else:
+            self.driver.launch(function, items, given)
         self.waiting.clear()
 
     def stretch(self, number: int, function: Callable[..., Any], given: Sequence[Any]) -> Any:
@@ -305,25 +309,31 @@ class Run(GuessingMemory):
         if self.program.seal is not None:
             self.driver.launch(self.program.seal, 1, (self.record, 0, 0, 1))
 
-    def is_worth_it(self, number: int, values: Sequence[int]) -> bool:
-        """Whether a loop is to run as one kernel."""
-        return is_worth_it(self.program.code.persistent[number].loop, values)
+    def blocks_for(self, number: int, values: Sequence[int]) -> int:
+        """How many blocks are to run a loop as one kernel; 0: round by round."""
+        made = self.program.code.persistent[number]
+        function = self.functions[self.launches[made.launch].text]
+        return blocks_of(work_of(made.loop, values), made.meets, self.driver.resident(function))
 
-    def persist(self, number: int, values: Sequence[int], given: Sequence[Any]) -> list[Any]:
+    def persist(
+        self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any]
+    ) -> list[Any]:
         """Run a loop as one kernel; the words that it leaves, in the order of `Loop.results`."""
         made = self.program.code.persistent[number]
         loop = made.loop
         sizes = values[len(values) - len(loop.groups) :]
         steps = [-(-max(size, 1) // ALIGNED) * ALIGNED for size in sizes]
         room = sum(s * g.chunks + ALIGNED for s, g in zip(steps, loop.groups, strict=True))
-        arena = self.allocate(room + CELL * (loop.cells + 1))
+        arena = self.allocate(room + CELL * (2 * loop.cells + 1))
+        self.zero(arena, CELL)
         words = dict(zip(loop.given, given, strict=True))
         code = self.program.code.texts[self.launches[made.launch].text]
         taken = [
             self.place(word) if kind == ADDRESS else word
             for word, kind in zip(given, code.kinds, strict=False)
         ]
-        taken += [arena, *steps]
+        taken += [*(self.data[k] for k in loop.data), arena]
+        taken += [word for pair in zip(steps, sizes, strict=True) for word in pair]
         found: list[Any] = []
         for slot in loop.arrays:
             nbytes = self.bytes_at(words[slot])
@@ -333,7 +343,7 @@ class Run(GuessingMemory):
             cell = self.cell()
             taken.append(cell.address)
             found.append(cell)
-        self.launch(made.launch, 1, taken)
+        self.launch(made.launch, 1, taken, blocks)
         for address in (arena, *(words[slot] for slot in loop.arrays)):
             self.free(address)
         return found

@@ -1,14 +1,13 @@
-"""Small loops of a plan as one kernel each.
+"""Loops of a plan as one kernel each.
 
 In: a function of a plan. Out: its `Loop`s, outermost ones first, and for each the text of a kernel
-that runs all its rounds: launches become calls with a barrier after each, slots become variables
-that all threads agree on, and buffers come from an arena that the host lays out beforehand.
+that runs all its rounds: launches become phases with meetings of all threads between them, slots
+become variables that all threads agree on, and buffers come from an arena that the host lays out
+beforehand.
 
 A recurrence whose state is small spends its time between launches: k rounds of n kernels become
 one, as persistent kernels of recurrent networks are by hand (Diamos et al., "Persistent RNNs",
-2016).
-
-Only one block runs such a kernel, so that its barrier is that of a block.
+2016). One block or a grid of them runs such a kernel (`persistent_choice`).
 """
 
 from __future__ import annotations
@@ -17,17 +16,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyrelay.devices import cuda_library
-from pyrelay.devices.driver import ADDRESS, Text
-from pyrelay.devices.persistent_text import Writer
+from pyrelay.devices.driver import ADDRESS, Text, block_threads
+from pyrelay.devices.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
+from pyrelay.devices.persistent_text import MOST_SHARED, Writer, shared_bytes
 from pyrelay.devices.stretches import flow
 from pyrelay.devices.word_texts import SPELLED
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower.instructions import AddressOf, Launch, Plan, PlanFunction, Slot
+from pyrelay.lower.instructions import (
+    AddressOf,
+    Data,
+    KernelAddress,
+    Launch,
+    Plan,
+    PlanFunction,
+    Slot,
+)
 from pyrelay.records import dataclass
-
-MOST_WORK = 12_000_000
-"""Picoseconds of one core, for each launch of a round, up to which one block is faster."""
 
 _MOST_LAUNCHES = 64
 _MOST_CHUNKS = 64
@@ -46,8 +51,9 @@ class Loop:
     """A loop that one kernel can run.
 
     first, last: its instructions, from its head's label up to that of its end. given: slots that
-    it begins with. arrays: slots of buffers that it leaves changed; scalars: of words that it
-    leaves. groups: what it allocates. work: extents and costs of its launches.
+    it begins with; data: constant arrays. arrays: slots of buffers that it leaves changed; scalars:
+    of words that it leaves. groups: what it allocates. work: extents and costs of its launches, and
+    what works on an item. cells: how many scalars its kernels leave.
     """
 
     first: int
@@ -56,8 +62,9 @@ class Loop:
     arrays: tuple[int, ...]
     scalars: tuple[int, ...]
     groups: tuple[Group, ...]
-    work: tuple[tuple[Any, Any], ...]
+    work: tuple[tuple[Any, Any, str], ...]
     cells: int
+    data: tuple[int, ...]
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -124,8 +131,8 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
     if any(slot not in given for slot in arrays):
         return None
     sizes = [i.nbytes for i in part if isinstance(i, ins.Alloc)]
-    work = [(launch.extent, launch.cost) for launch in launches]
-    if _any_in(changed, [*sizes, *(w for pair in work for w in pair)]):
+    work = [(i.extent, i.cost, _worker(plan, i)) for i in launches]
+    if _any_in(changed, [*sizes, *(w for extent, cost, _ in work for w in (extent, cost))]):
         return None
     kinds = dict.fromkeys(sizes)
     # Each buffer is one of this round's, or in a slot that keeps it from one round to the next.
@@ -135,24 +142,38 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
         return None
     cells = sum(isinstance(o, AddressOf) for launch in launches for o in launch.operands)
     scalars = tuple(slot for slot in results if slot not in addresses and slot in later)
+    data = dict.fromkeys(o.index for i in part for o in _operands(i) if isinstance(o, Data))
     return Loop(
-        first, last, tuple(given), tuple(arrays), scalars, groups, tuple(work), cells
+        first, last, tuple(given), tuple(arrays), scalars, groups, tuple(work), cells, tuple(data)
     )
 
 
+def _worker(plan: Plan, launch: Launch) -> str:
+    kernel = plan.kernels[launch.kernel]
+    if kernel.code is None and cuda_library.product_of(kernel.source) is not None:
+        return BY_PRODUCT
+    return BY_BLOCKS if block_threads(kernel.source) else BY_THREADS
+
+
+def _operands(instruction: Any) -> Iterator[Any]:
+    for name in instruction.__dataclass_fields__:
+        value = getattr(instruction, name)
+        yield from value if isinstance(value, tuple) else (value,)
+
+
 def _is_fit(plan: Plan, instruction: ins.Instruction) -> bool:
+    if any(isinstance(o, KernelAddress) for o in _operands(instruction)):
+        return False
     match instruction:
         case Launch(kernel=number):
             kernel = plan.kernels[number]
-            if kernel.code is None:
-                return cuda_library.product_of(kernel.source) is not None
-            return True
+            return kernel.code is not None or cuda_library.is_phase(kernel.source)
         case ins.Unary(op=op) | ins.Binary(op=op) | ins.Checked(op=op):
             return op in SPELLED[type(instruction)]
         case (
             ins.Select() | ins.Label() | ins.Jump() | ins.JumpIf() | ins.JumpUnless()
-            | ins.LoopNext() | ins.Poll() | ins.Alloc() | ins.Free() | ins.Copy() | ins.Load()
-            | ins.Store() | ins.Raise()
+            | ins.LoopNext() | ins.Poll() | ins.Alloc() | ins.Free() | ins.Copy() | ins.Zero()
+            | ins.Load() | ins.Store() | ins.Raise()
         ):
             return True
     return False
@@ -179,13 +200,16 @@ def _pointed(plan: Plan, instruction: ins.Instruction) -> Iterable[Any]:
         case Launch(kernel=number, operands=operands):
             code = plan.kernels[number].code
             if code is None:
-                return operands[:3]
+                source = plan.kernels[number].source
+                return [o for kind, o in cuda_library.typed(source, operands) if kind is not None]
             scalar = (kernel_ir.SCALAR, kernel_ir.EXTENT, kernel_ir.SLOT)
             return [w for p, words in code.split(operands) if p.role not in scalar for w in words]
         case ins.Free(address=address):
             return (address,)
         case ins.Copy(target=target, source=source):
             return (target, source)
+        case ins.Zero(target=target):
+            return (target,)
         case ins.Load(address=address) | ins.Store(address=address):
             return (address,)
     return ()
@@ -195,30 +219,38 @@ def _any_in(slots: set[int], values: Iterable[Any]) -> bool:
     return any(isinstance(v, Slot) and v.index in slots for v in values)
 
 
-def text_of(plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int]) -> Text:
-    """The kernel of a loop. Its parameters: a word for each slot that it is given, or its address
-    where that may lie on the device; the arena; for each group the bytes from one buffer to the
-    next; where arrays are to be copied to, with their bytes; where scalars are to be left."""
-    writer = Writer(plan, function.code[loop.first : loop.last], loop, on_device)
+def written(
+    plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int]
+) -> tuple[Text, int] | None:
+    """The kernel of a loop, and at how many places all threads of it meet; None if it needs more
+    shared memory than there is.
+
+    Its parameters: a word for each slot that it is given, or its address where that may lie on the
+    device; constant arrays; the arena; for each group the bytes from one buffer to the next and
+    those of each; where arrays are to be copied to, with their bytes; where scalars are to be left.
+    """
+    writer = Writer(plan, function, loop, on_device)
+    text = writer.text()
+    if shared_bytes(text) > MOST_SHARED:
+        return None
     kinds = tuple(ADDRESS if slot in on_device else "i64" for slot in loop.given)
-    kinds += (ADDRESS,) + ("i64",) * len(loop.groups)
+    kinds += ("i64",) * len(loop.data) + (ADDRESS,) + ("i64",) * (2 * len(loop.groups))
     kinds += (ADDRESS, "i64") * len(loop.arrays) + (ADDRESS,) * len(loop.scalars)
-    return Text(writer.text(), kinds)
+    return Text(text, kinds), writer.meets
 
 
 def operands_of(loop: Loop) -> Iterator[Any]:
     """The extents and costs of a loop's launches, and the sizes of its groups: what the host has to
     know before it can choose."""
-    for pair in loop.work:
-        yield from pair
+    for extent, cost, _ in loop.work:
+        yield extent
+        yield cost
     for group in loop.groups:
         yield group.nbytes
 
 
-def is_worth_it(loop: Loop, values: Sequence[int]) -> bool:
-    """Whether one block is faster than a launch for each kernel of each round; `values` are those
-    of `operands_of`."""
-    count = len(loop.work)
-    pairs = zip(values[: 2 * count : 2], values[1 : 2 * count : 2], strict=True)
-    return sum(max(extent, 0) * cost for extent, cost in pairs) <= count * MOST_WORK
-
+def work_of(loop: Loop, values: Sequence[int]) -> list[Work]:
+    """What a round computes; `values` are those of `operands_of`."""
+    return [
+        Work(values[2 * k], values[2 * k + 1], by) for k, (_, _, by) in enumerate(loop.work)
+    ]

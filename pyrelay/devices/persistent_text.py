@@ -1,8 +1,8 @@
 """The text of a kernel that runs a loop of a plan.
 
-In: the loop's instructions. Out: CUDA C++ for one block of `THREADS` threads, to stand behind
+In: the loop's instructions. Out: CUDA C++ for blocks of `THREADS` threads, to stand behind
 `cuda_prelude`. All threads go through the same instructions with the same words; what is launched
-they share, and they wait for each other before and after.
+they share, and they meet where a phase needs what others have done (`hazards`).
 """
 
 from __future__ import annotations
@@ -11,54 +11,72 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.devices import cuda_library
+from pyrelay.devices import cuda_library, persistent_product
+from pyrelay.devices.hazards import Buffers, Pending
+from pyrelay.devices.persistent_prelude import ASK, CELL, LOOK, PLAIN, SUPPORT, THREADS
 from pyrelay.devices.stretches import flow
 from pyrelay.devices.word_texts import BINARY, CHECKED, UNARY
+from pyrelay.ir.types import DTYPES
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.cuda_heads import stored
-from pyrelay.lower.instructions import AddressOf, Immediate, Launch, Plan, Slot
+from pyrelay.lower.instructions import AddressOf, Data, Immediate, Launch, Plan, PlanFunction, Slot
 
 if TYPE_CHECKING:
     from pyrelay.devices.persistent import Loop
 
-THREADS = 256
 ALIGNED = 256
 """Bytes that buffers of the arena are multiples of."""
 
-CELL = 16
-"""Bytes of the arena for each scalar that a kernel leaves in it, behind as many for `_poll`."""
+MOST_KEPT = 32 << 10
+"""Bytes of weights that a block keeps in shared memory, at most."""
+
+MOST_SHARED = 47 << 10
+"""Bytes of shared memory of a kernel: what any GPU gives without being asked."""
+
+_COMBINED = 512  # bytes of `pyrelay_combined`, for the largest elements
 
 class Writer:
-    """Writes the kernel of one loop."""
+    """Writes the kernel of one loop.
+
+    meets: at how many places all blocks wait for each other.
+    """
 
     def __init__(
-        self, plan: Plan, part: Sequence[ins.Instruction], loop: Loop, on_device: frozenset[int]
+        self, plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int]
     ) -> None:
-        self.plan, self.part, self.loop, self.on_device = plan, part, loop, on_device
+        self.plan, self.loop, self.on_device = plan, loop, on_device
+        self.part = function.code[loop.first : loop.last]
+        self.pending = Pending(Buffers(function.code))
         self.phases: dict[str, int] = {}
         self.lines: list[str] = []
-        self.cells = 0
+        self.declared: list[str] = []
+        self.kept: list[tuple[str, str, Sequence[str]]] = []  # dtype, split, words of a product
+        self.cells = self.meets = 0
+        _, written = flow(plan, self.part)
+        self.changed = frozenset(written)
 
     def text(self) -> str:
         """The whole text."""
         for instruction in self.part:
             self._instruction(instruction)
+        self._flush()
         loop = self.loop
         declared = [
             f"const i64 *s{k}_at" if k in self.on_device else f"i64 s{k}" for k in loop.given
         ]
-        declared += ["i64 arena", *(f"i64 step{g}" for g in range(len(loop.groups)))]
+        declared += [*(f"i64 d{k}" for k in loop.data), "i64 arena"]
+        declared += [f"i64 step{g}, i64 bytes{g}" for g in range(len(loop.groups))]
         for k in loop.arrays:
-            declared += [f"i64 o{k}", f"i64 bytes{k}"]
+            declared += [f"i64 o{k}", f"i64 ends{k}"]
         declared += [f"i64 *r{k}" for k in loop.scalars]
         own = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
         head = ", ".join([*own, *declared])
         slots = sorted(self._slots() - {k for k in loop.given if k not in self.on_device})
         body = [f"i64 s{k} = {f'*s{k}_at' if k in loop.given else 0};" for k in slots]
-        body.append("int rounds = 0;")
-        start = f"arena + {CELL * (loop.cells + 1)}"
+        body += ["int rounds = 0;", "pyrelay_meeting grid = {(u32 *)arena, 0u};", *self.declared]
+        start = f"arena + {CELL * (2 * loop.cells + 1)}"
         for g, group in enumerate(loop.groups):
             body += [
                 f"const i64 base{g} = (({start}) + {ALIGNED - 1}) / {ALIGNED} * {ALIGNED};",
@@ -67,17 +85,18 @@ class Writer:
             start = f"base{g} + {group.chunks} * step{g}"
         body += [
             "const bool over = launch != 0 && record->status != 0;", "__syncthreads();",
-            "if (over) return;", *self.lines,
+            "if (over) return;", *self._keeping(), *self.lines,
         ]
         if any("goto finished;" in line for line in self.lines):
-            body.append("finished:")
-        body.append("__syncthreads();")
-        body += [f"pyrelay_copy(o{k}, s{k}, bytes{k});" for k in loop.arrays]
+            body.append("finished: ;")
+        body += [f"pyrelay_copy(o{k}, s{k}, ends{k});" for k in loop.arrays]
         if loop.scalars:
-            body.append("if (threadIdx.x == 0) {")
+            body.append("if (blockIdx.x == 0 && threadIdx.x == 0) {")
             body += [f"    *r{k} = s{k};" for k in loop.scalars]
             body.append("}")
-        parts = [f"#define BLOCK_THREADS {THREADS}"]
+        parts = [f"#define BLOCK_THREADS {THREADS}", "#define MEETS 1", SUPPORT]
+        if any("pyrelay_split" in source for source in self.phases):
+            parts.append(persistent_product.SUPPORT)
         for source, number in self.phases.items():
             parts.append(f"namespace phase{number} {{\n{source}}}")
         parts.append(f'extern "C" __global__ void kernel({head}) {{')
@@ -99,9 +118,31 @@ class Writer:
     def _word(self, operand: Any) -> str:
         if isinstance(operand, Slot):
             return f"s{operand.index}"
+        if isinstance(operand, Data):
+            return f"d{operand.index}"
         assert isinstance(operand, Immediate)
         word = operand.word
         return "(-9223372036854775807ll - 1)" if word == -(2**63) else f"({word}ll)"
+
+    # -- meetings ------------------------------------------------------------------------------
+
+    def _meet(self, look: int = PLAIN) -> None:
+        """All threads wait for each other, and leave if there is a reason."""
+        self.meets += 1
+        self.pending.clear()
+        met = f"pyrelay_meet(grid, record, launch, {look})"
+        self._line(f"{met};" if look == PLAIN else f"if ({met}) return;")
+
+    def _flush(self) -> None:
+        """Where ways of control part or join, nothing is pending."""
+        if self.pending:
+            self._meet()
+
+    def _uses(self, reads: Sequence[Any], writes: Sequence[Any]) -> None:
+        """What comes next reads and writes these buffers."""
+        if self.pending.waits(reads, writes):
+            self._meet()
+        self.pending.add(reads, writes)
 
     # -- instructions --------------------------------------------------------------------------
 
@@ -119,14 +160,19 @@ class Writer:
             case ins.Select(target, condition, a, b):
                 self._line(f"s{target} = {word(condition)} ? {word(a)} : {word(b)};")
             case ins.Label(name):
+                self._flush()
                 self._line(f"{name}: ;")
             case ins.Jump(label):
+                self._flush()
                 self._line(f"goto {self._goal(label)};")
             case ins.JumpIf(condition, label):
+                self._flush()
                 self._line(f"if ({word(condition)}) goto {self._goal(label)};")
             case ins.JumpUnless(condition, label):
+                self._flush()
                 self._line(f"if (!{word(condition)}) goto {self._goal(label)};")
             case ins.LoopNext(counter, by, limit, label):
+                self._flush()
                 self._line(f"s{counter} += {by};")
                 self._poll()
                 sign = "<" if by > 0 else ">"
@@ -147,35 +193,35 @@ class Writer:
         match step:
             case ins.Alloc(target, nbytes):
                 g = next(k for k, group in enumerate(self.loop.groups) if group.nbytes == nbytes)
-                self._line(f"s{target} = pyrelay_take(used{g}, base{g}, step{g});")
+                self.pending.take(target)
+                self._line(f"s{target} = pyrelay_take(used{g}, base{g}, step{g}, bytes{g});")
             case ins.Free(address):
+                self.pending.free(address)
                 for g, group in enumerate(self.loop.groups):
                     given = f"used{g}, base{g}, step{g}, {group.chunks}, {word(address)}"
                     self._line(f"pyrelay_give({given});")
             case ins.Copy(target, source, nbytes):
-                self._line("__syncthreads();")
+                self._uses([source], [target])
                 self._line(f"pyrelay_copy({word(target)}, {word(source)}, {word(nbytes)});")
-                self._line("__syncthreads();")
+            case ins.Zero(target, nbytes):
+                self._uses([], [target])
+                self._line(f"pyrelay_zero({word(target)}, {word(nbytes)});")
             case ins.Load(kind, target, address, index):
-                self._line(f"s{target} = (i64)((const {kind} *){word(address)})[{word(index)}];")
-                self._line("__syncthreads();")
+                self._uses([address], [])
+                array = _buffer(f"const {kind}", word(address))
+                self._line(f"s{target} = (i64)({array}[{word(index)}]);")
             case ins.Store(kind, address, index, value):
-                self._line("__syncthreads();")
-                place = f"(({kind} *){word(address)})[{word(index)}]"
-                self._line(f"if (threadIdx.x == 0) {place} = ({kind}){word(value)};")
-                self._line("__syncthreads();")
+                self._uses([], [address])
+                place = f"({_buffer(kind, word(address))}[{word(index)}])"
+                first = "blockIdx.x == 0 && threadIdx.x == 0"
+                self._line(f"if ({first}) {place} = ({kind}){word(value)};")
             case _:
                 raise AssertionError(step)
 
     def _poll(self) -> None:
         """All threads leave together when the host wants the launch to end."""
         self._line("if ((++rounds & 0xfff) == 0) {")
-        self._line("    int due = 0xfffff;")
-        self._line("    if (threadIdx.x == 0) *(i64 *)arena = pyrelay_stopped(record, due);")
-        self._line("    __syncthreads();")
-        self._line("    const bool stopped = *(i64 *)arena != 0;")
-        self._line("    __syncthreads();")
-        self._line("    if (stopped) return;")
+        self._line(f"    if (pyrelay_meet(grid, record, launch, {ASK})) return;")
         self._line("}")
 
     def _checked(self, op: str, target: int, a: str, b: str, site: int) -> None:
@@ -189,7 +235,8 @@ class Writer:
         puts = "".join(f" record->values[{k}] = {v};" for k, v in enumerate(values))
         claim = f"pyrelay_claim(record, launch, 0, {site})"
         self._line(f"if ({condition}) {{")
-        self._line(f"    if (threadIdx.x == 0 && {claim}) {{{puts} pyrelay_release(record); }}")
+        first = "blockIdx.x == 0 && threadIdx.x == 0"
+        self._line(f"    if ({first} && {claim}) {{{puts} pyrelay_release(record); }}")
         self._line("    return;")
         self._line("}")
 
@@ -197,26 +244,26 @@ class Writer:
 
     def _launch(self, launch: Launch) -> None:
         kernel = self.plan.kernels[launch.kernel]
-        extent = self._word(launch.extent)
-        if kernel.code is None:
-            dtype = cuda_library.product_of(kernel.source)
-            assert dtype is not None
-            axes = (len(launch.operands) - 15) // 3
-            source = cuda_library.thin_product(dtype, axes)
-            words = list(map(self._word, launch.operands))
-            pointers = [f"PYRELAY_BUFFER(const {dtype.name}, {w})" for w in words[:2]]
-            pointers.append(f"PYRELAY_BUFFER({dtype.name}, {words[2]})")
-            self._call(source, launch, extent, [*pointers, *words[3:]])
-            return
+        if kernel.code is None and cuda_library.product_of(kernel.source) is not None:
+            self._product(launch, kernel.source)
+        elif kernel.code is None:
+            self._library(launch, kernel.source)
+        else:
+            self._own(launch, kernel.code)
+
+    def _own(self, launch: Launch, code: kernel_ir.Kernel) -> None:
         given: list[str] = []
         after: list[str] = []
-        written = stored(kernel.code)
-        for parameter, operands in kernel.code.split(launch.operands):
+        reads: list[Any] = []
+        writes: list[Any] = []
+        source = emit_cuda.emit(code)
+        alone = runs_alone(code, source)
+        written = stored(code)
+        for parameter, operands in code.split(launch.operands):
             name = parameter.dtype.name
             first = operands[0]
             if isinstance(first, AddressOf):
-                place = f"((i64 *)(arena + {CELL * (self.cells + 1)}))"
-                self.cells += 1
+                place = self._cell(alone)
                 given.append(place)
                 after.append(f"s{first.index} = {place}[0];")
                 if parameter.dtype.size == 16:
@@ -227,19 +274,141 @@ class Writer:
             elif parameter.role == kernel_ir.EXTENT:
                 given.append(self._word(first))
             else:
-                kind = name if parameter in written else f"const {name}"
-                given.append(f"PYRELAY_BUFFER({kind}, {self._word(first)})")
-        self._call(emit_cuda.emit(kernel.code), launch, extent, given)
+                (writes if parameter in written else reads).append(first)
+                given.append(
+                    _buffer(name if parameter in written else f"const {name}", self._word(first))
+                )
+        if alone:
+            source = source.replace(") {\n", f") {{\n{_ALONE}", 1)
+        self._call(source, launch, given, reads, writes)
+        if code.sites:
+            self._meet(LOOK)
+        elif after and not alone:
+            self._meet()
         self.lines += after
-        if after:
-            self._line("__syncthreads();")
-        if kernel.code.sites:
-            self._line("{ const bool failed = record->status != 0;")
-            self._line("  __syncthreads();")
-            self._line("  if (failed) return; }")
 
-    def _call(self, source: str, launch: Launch, extent: str, given: Sequence[str]) -> None:
+    def _cell(self, alone: bool) -> str:
+        """Where a kernel leaves a scalar: with each thread, or in one of two places of the arena
+        that take turns, so that nobody has to wait until all have read it."""
+        number = self.cells
+        self.cells += 1
+        if alone:
+            self.declared.append(f"i64 cell{number}[2] = {{0, 0}};")
+            return f"cell{number}"
+        self.declared.append(f"i64 turn{number} = 0;")
+        self._line(f"turn{number} ^= {CELL};")
+        return f"((i64 *)(arena + {CELL * (2 * number + 1)} + turn{number}))"
+
+    def _product(self, launch: Launch, text: str) -> None:
+        dtype = cuda_library.product_of(text)
+        assert dtype is not None
+        axes = (len(launch.operands) - 15) // 3
+        words = list(map(self._word, launch.operands))
+        shared = f"PYRELAY_SHARED({dtype.name}, work_{dtype.name}, {persistent_product.WORK});"
+        if shared not in self.declared:
+            self.declared.append(shared)
+        pointers = [_buffer(f"const {dtype.name}", w) for w in words[:2]]
+        pointers.append(_buffer(dtype.name, words[2]))
+        kept, split = "nullptr", f"pyrelay_split_of({', '.join(words[3:6])}, 0)"
+        if not axes and self._stays(launch.operands[1], launch.operands[3:]):
+            number = len(self.kept)
+            kept, split = f"kept{number}", f"split{number}"
+            self.kept.append((dtype.name, split, words))
+        given = [f"work_{dtype.name}", kept, split, *pointers, *words[3:]]
+        a, b, c = launch.operands[:3]
+        self._call(persistent_product.product(dtype, axes), launch, given, [a, b], [c])
+
+    def _stays(self, right: Any, words: Sequence[Any]) -> bool:
+        """Whether the loop changes neither an operand of a product nor its extents."""
+        if any(isinstance(w, Slot) and w.index in self.changed for w in (right, *words)):
+            return False
+        buffer = self.pending.buffers.of(right)
+        return all(self.pending.buffers.of(s) != buffer for s in writes_of(self.plan, self.part))
+
+    def _keeping(self) -> list[str]:
+        """What comes before the first round: weights to shared memory."""
+        if not self.kept:
+            return []
+        used = sum(shared_bytes(text) for text in (*self.phases, *self.declared))
+        room = max(min(MOST_SHARED - used, MOST_KEPT), 0) // len(self.kept) // CELL
+        lines = [f"PYRELAY_SHARED(u64, weights, {max(2 * room * len(self.kept), 1)});"]
+        for number, (t, split, words) in enumerate(self.kept):
+            m, n, k, _, turned = words[3:8]
+            line = words[10]
+            b = _buffer(f"const {t}", words[1])
+            lines += [
+                f"{t} *kept{number} = ({t} *)&weights[{2 * room * number}];",
+                f"const pyrelay_split {split} = "
+                f"pyrelay_split_of({m}, {n}, {k}, {CELL * room}ll / (i64)sizeof({t}));",
+                f"pyrelay_keep<{t}>(kept{number}, {split}, {b}, {n}, {k}, {turned}, {line});",
+            ]
+        return lines
+
+    def _library(self, launch: Launch, text: str) -> None:
+        source = cuda_library.for_blocks(text, THREADS)
+        given: list[str] = []
+        reads: list[Any] = []
+        writes: list[Any] = []
+        for kind, operand in cuda_library.typed(text, launch.operands):
+            word = self._word(operand)
+            given.append(word if kind is None else _buffer(kind, word))
+            if kind is not None:
+                (reads if kind.startswith("const ") else writes).append(operand)
+        self._call(source, launch, given, reads, writes)
+        if cuda_library.can_fail(text):
+            self._meet(LOOK)
+
+    def _call(
+        self, source: str, launch: Launch, given: Sequence[str], reads: Sequence[Any],
+        writes: Sequence[Any],
+    ) -> None:
+        self._uses(reads, writes)
         number = self._phase(source)
         ident = f"launch + {launch.first_site} * (launch != 0)"
-        self._line(f"phase{number}::phase(record, {ident}, 0, {extent}, {', '.join(given)});")
-        self._line("__syncthreads();")
+        arguments = ["record", ident, "0", self._word(launch.extent), *given]
+        self._line(f"phase{number}::phase({', '.join(arguments)});")
+
+
+def _buffer(kind: str, word: str) -> str:
+    return f"PYRELAY_BUFFER({kind}, {word})"
+
+
+_ALONE = """\
+    const pyrelay_alone threadIdx = {0}, blockIdx = {0}, blockDim = {1}, gridDim = {1};
+"""
+
+
+def runs_alone(code: kernel_ir.Kernel, source: str) -> bool:
+    """Whether each thread computes a kernel of scalars by itself: then none waits for another. What
+    may fail or be stopped is done once."""
+    return code.is_scalar and not code.sites and "pyrelay_stopped" not in source
+
+
+def writes_of(plan: Plan, part: Sequence[ins.Instruction]) -> list[Any]:
+    """The operands that are buffers which a part of a plan writes."""
+    found: list[Any] = []
+    for step in part:
+        match step:
+            case Launch(kernel=number, operands=operands):
+                code = plan.kernels[number].code
+                if code is None:
+                    typed = cuda_library.typed(plan.kernels[number].source, operands)
+                    found += [o for kind, o in typed if kind and not kind.startswith("const ")]
+                else:
+                    arrays = stored(code)
+                    found += [w[0] for p, w in code.split(operands) if p in arrays]
+            case ins.Copy(target=target) | ins.Zero(target=target):
+                found.append(target)
+            case ins.Store(address=address):
+                found.append(address)
+    return found
+
+
+def shared_bytes(text: str) -> int:
+    """Bytes of shared memory that a text takes, at most."""
+    named = re.findall(r"PYRELAY_SHARED\((\w+), \w+, (\d+)\)", text)
+    found = sum(_SIZES[kind] * int(count) for kind, count in named)
+    return found + _COMBINED * text.count("pyrelay_combined(")
+
+
+_SIZES = {**{name: dtype.size for name, dtype in DTYPES.items()}, "int": 4}

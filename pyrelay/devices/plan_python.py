@@ -16,7 +16,7 @@ from typing import Any
 from pyrelay.devices import cuda_library, guesses
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import Text
-from pyrelay.devices.persistent import Loop, loops, operands_of, text_of
+from pyrelay.devices.persistent import Loop, loops, operands_of, written
 from pyrelay.devices.plan_launches import Launched, Launches, LaunchWriter
 from pyrelay.devices.stretches import flow, is_computed, runs_on_host, stretches
 from pyrelay.devices.word_texts import computing
@@ -33,10 +33,12 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 
 @dataclass(frozen=True, slots=True)
 class Persistent:
-    """A loop that may run as one kernel, and the number of that launch."""
+    """A loop that may run as one kernel, the number of that launch, at how many places of a round
+    its blocks meet."""
 
     loop: Loop
     launch: int
+    meets: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,19 +208,23 @@ class _Function(LaunchWriter):
             waits = any(isinstance(o, Slot) and o.index in self.on_device for o in operands)
             if code[loop.first] is not following or waits:
                 continue
-            text = text_of(self.plan, self.function, loop, self.on_device)
+            made = written(self.plan, self.function, loop, self.on_device)
+            if made is None:
+                continue
+            text, meets = made
             launch = self.shared.library(text)
             number = len(self.shared.persistent)
-            self.shared.persistent.append(Persistent(loop, launch))
+            self.shared.persistent.append(Persistent(loop, launch, meets))
             values = "".join(f"{self._word(o)}, " for o in operands)
             end = code[loop.last]
             assert isinstance(end, ins.Label)
             self._line(f"values = ({values})")
-            self._line(f"if run.is_worth_it({number}, values):")
+            self._line(f"blocks = run.blocks_for({number}, values)")
+            self._line("if blocks:")
             given = "".join(f"s{k}, " for k in loop.given)
             slots = "".join(f"s{k}, " for k in loop.results)
-            made = f"run.persist({number}, values, ({given}))"
-            self._line(f"    ({slots}) = {made}" if slots else f"    {made}")
+            run = f"run.persist({number}, blocks, values, ({given}))"
+            self._line(f"    ({slots}) = {run}" if slots else f"    {run}")
             self._line(f"    {self._jump(end.name)}")
 
     def _stretch(self, part: Sequence[ins.Instruction]) -> None:

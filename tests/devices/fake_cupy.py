@@ -17,9 +17,10 @@ import numpy as np
 
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_prelude import BLOCKS, DEVICE, PRELUDE
-from pyrelay.devices.driver import Text
+from pyrelay.devices.driver import Text, meets
 
 H2D, D2H, D2D = 1, 2, 3
+PROCESSORS, COOPERATIVE = 2, 95
 SIZES = {
     "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "bf16": 2, "i32": 4, "u32": 4,
     "f32": 4, "i64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16,
@@ -124,8 +125,12 @@ class Function:
         assert head is not None
         self.parameters = [p.strip() for p in head[1].split(",")]
         ((self.function, _),) = machine.memory.load([Text(source, ())])
+        self.ptr = id(self)
 
-    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
+    def __call__(
+        self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None,
+        enable_cooperative_groups: bool = False,
+    ) -> None:
         assert len(args) == len(self.parameters), (self.parameters, args)
         words: list[int] = []
         for declared, given in zip(self.parameters, args, strict=True):
@@ -138,6 +143,10 @@ class Function:
         (blocks,), (threads,) = grid, block
         assert 1 <= threads <= 1024
         assert 1 <= blocks < 2**31
+        if meets(self.source) and blocks > 1:
+            assert enable_cooperative_groups, "only such launches run all blocks at the same time"
+        if enable_cooperative_groups:
+            assert blocks <= PROCESSORS, "cudaErrorCooperativeLaunchTooLarge"
 
         def run() -> None:
             self.machine.launches.append((self.name, blocks, threads))
@@ -187,7 +196,9 @@ class Machine:
         device = SimpleNamespace(id=0, compute_capability="90")
         runtime = SimpleNamespace(
             getDeviceCount=lambda: self.number_of, memcpyHostToDevice=H2D, memcpyDeviceToHost=D2H,
-            getDeviceProperties=lambda k: {"name": b"Fake GPU", "multiProcessorCount": 2},
+            getDeviceProperties=lambda k: {"name": b"Fake GPU", "multiProcessorCount": PROCESSORS},
+            cudaDevAttrCooperativeLaunch=COOPERATIVE,
+            deviceGetAttribute=lambda attribute, device: int(attribute == COOPERATIVE),
             memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
             streamSynchronize=lambda stream: self.null.synchronize(),
             streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
@@ -202,6 +213,9 @@ class Machine:
                 function=SimpleNamespace(Module=lambda: Module(self)),
                 ExternalStream=lambda ptr: Stream(self, ptr),
                 alloc_pinned_memory=self.pinned, Stream=lambda non_blocking: Stream(self, 7),
+                driver=SimpleNamespace(
+                    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: 1
+                ),
                 get_current_stream=lambda: self.streams[-1],
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
                 compiler=SimpleNamespace(

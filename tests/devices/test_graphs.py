@@ -30,6 +30,10 @@ class Counted(EmulatorDriver):
         self.launched += self.recorded is None
         super().launch(function, items, words)
 
+    def launch_meeting(self, function: Any, blocks: int, words: Any) -> None:
+        self.launched += self.recorded is None
+        super().launch_meeting(function, blocks, words)
+
     def capture(self, issue: Any) -> Any:
         self.captured += 1
         return super().capture(issue)
@@ -43,7 +47,7 @@ class Counted(EmulatorDriver):
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     made = Counted()
     monkeypatch.setattr(cuda_emulator, "DRIVER", made)
-    monkeypatch.setattr(gpu, "is_worth_it", lambda loop, values: False)  # no loops as one kernel
+    monkeypatch.setattr(gpu, "blocks_of", lambda *_: 0)  # no loops as one kernel
     yield made
     assert made.recorded is None
 

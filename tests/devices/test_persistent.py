@@ -12,6 +12,7 @@ import pyrelay
 from pyrelay.devices import cuda_emulator, gpu, word_texts
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.persistent import loops
+from pyrelay.devices.persistent_choice import BY_PRODUCT, BY_THREADS, Work, blocks_of
 from pyrelay.lower.instructions import BINARY, CHECKED, UNARY
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
@@ -30,15 +31,17 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     return made
 
 
-def both_ways(
+def all_ways(
     function: Callable[..., Any], *args: Any, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Any, Any, Any]:
-    """The results in one kernel, round by round, and of plain Python."""
-    one = pyrelay.jit(function, device=ON)(*args)
-    with monkeypatch.context() as patch:
-        patch.setattr(gpu, "is_worth_it", lambda loop, values: False)
-        many = pyrelay.jit(function, device=ON)(*args)
-    return one, many, function(*args)
+) -> tuple[Any, ...]:
+    """The results in one kernel of one block, of a grid, round by round; and of plain Python."""
+    found = []
+    for blocks in (1, cuda_emulator.MEETING, 0):
+        with monkeypatch.context() as patch:
+            patch.setattr(gpu, "blocks_of", lambda work, meets, most, b=blocks: b)
+            copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+            found.append(pyrelay.jit(function, device=ON)(*copies))
+    return (*found, function(*args))
 
 
 def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
@@ -67,13 +70,17 @@ def test_an_lstm_is_one_kernel_and_what_goes_before_it(driver: Counted) -> None:
     assert driver.launched <= 4
 
 
-@pytest.mark.slow
-def test_large_loops_run_round_by_round(driver: Counted) -> None:
-    function = pyrelay.jit(lstm, device=ON)
-    function(*weights(6))
-    few = driver.launched
-    function(*weights(120))
-    assert driver.launched - few >= 24
+def test_the_form_of_a_loop_follows_from_what_a_round_costs() -> None:
+    def lstm_of(width: int, batch: int) -> list[Work]:
+        tiles = -(-4 * width // 16) * -(-batch // 16)
+        product = Work(tiles, 100 * width * 16 * min(batch, 16), BY_PRODUCT)
+        return [product, Work(width * batch, 5000, BY_THREADS)]
+
+    assert blocks_of(lstm_of(32, 1), 2, 132) == 1
+    assert 16 <= blocks_of(lstm_of(256, 1), 2, 132) <= 132
+    assert 64 <= blocks_of(lstm_of(256, 64), 2, 132) <= 132
+    assert blocks_of(lstm_of(4096, 512), 2, 132) == 0
+    assert blocks_of(lstm_of(256, 1), 2, 1) <= 1
 
 
 @pytest.mark.slow
@@ -104,8 +111,8 @@ def test_a_loop_that_ends_by_what_it_computes_waits_for_nothing(
         return y, rounds, error
 
     x = np.linspace(1.0, 9.0, 50)
-    one, many, plain = both_ways(root, x, monkeypatch=monkeypatch)
-    for found in (one, many):
+    one, grid, many, plain = all_ways(root, x, monkeypatch=monkeypatch)
+    for found in (one, grid, many):
         np.testing.assert_allclose(found[0], plain[0], rtol=1e-14)
         assert found[1:] == plain[1:]
         assert [type(f) for f in found] == [type(p) for p in plain]
@@ -128,8 +135,8 @@ def test_swapped_and_nested_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     u = np.sin(np.arange(20.0))
     for k in (0, 1, 2, 7):
-        one, many, plain = both_ways(heat, u, k, monkeypatch=monkeypatch)
-        for each in (one, many):
+        one, grid, many, plain = all_ways(heat, u, k, monkeypatch=monkeypatch)
+        for each in (one, grid, many):
             for mine, theirs in zip(each, plain, strict=True):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-15)
 

@@ -1,0 +1,93 @@
+"""How a loop runs: as one kernel of one block, of a grid whose blocks meet, or round by round.
+
+In: what the launches of a round cost, how often its phases meet, how many blocks may meet. Out: how
+many blocks, 0 for round by round. This is an estimate from extents that are known before the loop;
+all its numbers stand here, and none of them was measured yet.
+
+A launch costs what the host takes for it: it steps through the plan in Python, and the words of a
+round are others in each, so graphs do not help. Inside of a kernel a meeting stands in its place: a
+barrier of a block, or one of the grid, which lasts as long as a few trips to the L2 cache and the
+longer the more blocks count themselves in. What a phase computes is shared by as many blocks as it
+has work for. A grid has one block for each multiprocessor, and so hides less latency than launches
+that fill the machine; products of matrices do without tensor cores there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyrelay.records import dataclass
+
+LAUNCH = 6_000_000
+"""Picoseconds of a launch, by the host."""
+
+BLOCK_BARRIER = 200_000
+GRID_BARRIER, GRID_BARRIER_BLOCK = 1_000_000, 8_000
+"""Picoseconds of a barrier: of a block; of a grid, and more for each of its blocks."""
+
+CORES = 5
+"""How many cores of a CPU, in whose picoseconds work is told, a block is as fast as."""
+
+FULL, LIBRARY = 2, 8
+"""How much faster the whole machine is than a grid that meets: at elements, at products."""
+
+PHASE_THREADS = 256
+PRODUCT_BLOCKS = 2
+"""Blocks that a tile of 16 by 16 elements of a product is worth."""
+
+BY_THREADS, BY_BLOCKS, BY_PRODUCT = "threads", "blocks", "product"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A launch of a round: its items, picoseconds of a core for each, and what works on an item."""
+
+    items: int
+    cost: int
+    by: str
+
+    @property
+    def total(self) -> int:
+        """Picoseconds of a core."""
+        return max(self.items, 0) * self.cost
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks can share it."""
+        items = max(self.items, 1)
+        if self.by == BY_THREADS:
+            return -(-items // PHASE_THREADS)
+        return items * (PRODUCT_BLOCKS if self.by == BY_PRODUCT else 1)
+
+
+def blocks_of(work: Sequence[Work], meets: int, most: int) -> int:
+    """With how many blocks a loop is fastest; 0: round by round. `most` may meet."""
+    best, least = 0, _rounds(work, most)
+    for blocks in _grids(most):
+        took = _meeting(work, meets, blocks)
+        if took < least:
+            best, least = blocks, took
+    return best
+
+
+def _grids(most: int) -> Iterator[int]:
+    """1, the powers of two, and all that may meet."""
+    blocks = 1
+    while blocks < most:
+        yield blocks
+        blocks *= 2
+    yield max(most, 1)
+
+
+def _meeting(work: Sequence[Work], meets: int, blocks: int) -> float:
+    barrier = GRID_BARRIER + GRID_BARRIER_BLOCK * blocks if blocks > 1 else BLOCK_BARRIER
+    return meets * barrier + sum(w.total / (CORES * min(blocks, w.blocks)) for w in work)
+
+
+def _rounds(work: Sequence[Work], most: int) -> float:
+    return sum(
+        LAUNCH + w.total / (CORES * (
+            LIBRARY * most if w.by == BY_PRODUCT else min(FULL * most, w.blocks)
+        ))
+        for w in work
+    )

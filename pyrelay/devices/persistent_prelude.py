@@ -1,0 +1,104 @@
+"""What kernels of loops are written with, in CUDA C++: the arena, meetings of blocks.
+
+In: nothing. Out: `SUPPORT`, which stands before the phases of such a kernel and behind
+`cuda_prelude`.
+
+Blocks meet by counting arrivals in a word that is zero when the kernel begins; only a launch whose
+blocks all run at the same time may do that (cooperative launches). What a thread has written before
+is seen by all behind it: one thread of a block fences for the others, whom the barriers of the
+block order before and after it (Xiao and Feng, "Inter-block GPU communication via fast barrier
+synchronization", 2010; NVIDIA, "PTX ISA", Memory Consistency Model: causality order).
+
+Blocks leave together: a block that has seen a failure says so where it arrives, in one of two words
+that take turns, so that nobody has gone on to the next meeting but one before all have read it.
+"""
+
+from __future__ import annotations
+
+THREADS = 256
+"""Threads of a block."""
+
+CELL = 16
+"""Bytes of a scalar in the arena, and of what blocks meet by, which stands at its beginning."""
+
+PLAIN, LOOK, ASK = 0, 1, 2
+"""What a meeting looks at: nothing, whether a launch has failed, whether the host wants an end."""
+
+SUPPORT = r"""
+template <class T> __device__ T pyrelay_scalar(i64 low, i64 high) {
+    const i64 words[2] = {low, high};
+    return pyrelay_words<T>::read(words);
+}
+// The first idle buffer of those that a mask tells.
+__device__ i64 pyrelay_take(u64 &used, i64 base, i64 step, i64 nbytes) {
+    int k = 0;
+    while (used >> k & 1ull) k++;
+    used |= 1ull << k;
+    PYRELAY_TAKEN(base + k * step, nbytes);
+    return base + k * step;
+}
+__device__ void pyrelay_give(u64 &used, i64 base, i64 step, int chunks, i64 address) {
+    if (address >= base && address < base + chunks * step) {
+        used &= ~(1ull << (address - base) / step);
+    }
+}
+// All threads of the grid copy or fill together.
+__device__ void pyrelay_copy(i64 target, i64 source, i64 nbytes) {
+    typedef pyrelay_pack<u64, 2> Pack;
+    if (target == source || source == 0) return;
+    const i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    const i64 threads = (i64)gridDim.x * blockDim.x;
+    const i64 packs = (target | source) % sizeof(Pack) == 0 ? nbytes / (i64)sizeof(Pack) : 0;
+    for (i64 k = thread; k < packs; k += threads) ((Pack *)target)[k] = ((const Pack *)source)[k];
+    for (i64 k = packs * (i64)sizeof(Pack) + thread; k < nbytes; k += threads) {
+        ((u8 *)target)[k] = ((const u8 *)source)[k];
+    }
+}
+__device__ void pyrelay_zero(i64 target, i64 nbytes) {
+    typedef pyrelay_pack<u64, 2> Pack;
+    const i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    const i64 threads = (i64)gridDim.x * blockDim.x;
+    const i64 packs = target % sizeof(Pack) == 0 ? nbytes / (i64)sizeof(Pack) : 0;
+    for (i64 k = thread; k < packs; k += threads) ((Pack *)target)[k] = Pack{{0ull, 0ull}};
+    for (i64 k = packs * (i64)sizeof(Pack) + thread; k < nbytes; k += threads) {
+        ((u8 *)target)[k] = 0;
+    }
+}
+// A thread for itself: what stands in the place of the numbers of threads in kernels of scalars.
+struct pyrelay_alone { int x; };
+
+// words: how many have arrived, and in turns whether they are to leave. met: meetings so far.
+struct pyrelay_meeting { u32 *words, met; };
+__device__ bool pyrelay_leaves(pyrelay_record *record, i64 launch, int look) {
+    if (launch != 0 && *(volatile i64 *)&record->status != 0) return true;
+    int due = 0xfffff;
+    return look == 2 && pyrelay_stopped(record, due);
+}
+// All threads of the grid wait for each other; true for all of them if they are to leave. `look`:
+// 0 for no such thing, 1 if a launch may have failed, 2 if the host is to be asked too.
+__device__ bool pyrelay_meet(
+    pyrelay_meeting &grid, pyrelay_record *record, i64 launch, int look
+) {
+    const u32 goal = ++grid.met * (u32)gridDim.x;
+    __syncthreads();
+    if (gridDim.x == 1 && look == 0) return false;
+    int over = 0;
+    if (threadIdx.x == 0) {
+        if (look != 0) over = pyrelay_leaves(record, launch, look);
+        if (gridDim.x > 1) {
+            u32 *flag = grid.words + 1 + (grid.met & 1);
+            if (over) atomicExch(flag, 1u);
+            __threadfence();
+            atomicAdd(grid.words, 1u);
+            while ((i32)(*(volatile u32 *)grid.words - goal) < 0) PYRELAY_PAUSE();
+            __threadfence();
+            if (look != 0) over = *(volatile u32 *)flag != 0;
+        }
+    }
+    if (look == 0) {
+        __syncthreads();
+        return false;
+    }
+    return __syncthreads_or(over) != 0;
+}
+"""
