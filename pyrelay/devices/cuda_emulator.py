@@ -40,10 +40,11 @@ from pyrelay.infer.device_arrays import DeviceArray
 KIND = "cuda_emulator"
 """The cache's name for the machine code."""
 
-# -ffp-contract=off: products and sums round as in plain Python; -fwrapv: integers wrap around.
+# -ffp-contract=off: products and sums round as in plain Python; -fwrapv: integers wrap around;
+# -U_FORTIFY_SOURCE: jumps from one fiber's stack to another's are no errors.
 _OPTIONS = (
     "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fwrapv", "-ffp-contract=off",
-    "-fno-math-errno", "-fvisibility=hidden",
+    "-fno-math-errno", "-fvisibility=hidden", "-U_FORTIFY_SOURCE",
 )  # fmt: skip
 _LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 _functions: dict[str, Any] = {}

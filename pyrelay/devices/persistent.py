@@ -19,7 +19,7 @@ from pyrelay.devices import cuda_library
 from pyrelay.devices.driver import ADDRESS, Text, block_threads
 from pyrelay.devices.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
 from pyrelay.devices.persistent_text import MOST_SHARED, Writer, shared_bytes
-from pyrelay.devices.stretches import flow
+from pyrelay.devices.stretches import connected, flow
 from pyrelay.devices.word_texts import SPELLED
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
@@ -183,15 +183,7 @@ def _address_slots(plan: Plan, part: Sequence[ins.Instruction]) -> set[int]:
     """The slots of a part that hold addresses of buffers."""
     found = {o.index for i in part for o in _pointed(plan, i) if isinstance(o, Slot)}
     found |= {i.target for i in part if isinstance(i, ins.Alloc)}
-    moves = [
-        (i.target, i.a.index) for i in part
-        if isinstance(i, ins.Unary) and i.op == "move" and isinstance(i.a, Slot)
-    ]
-    while True:
-        more = {end for pair in moves if set(pair) & found for end in pair} - found
-        if not more:
-            return found
-        found |= more
+    return connected(part, found)
 
 
 def _pointed(plan: Plan, instruction: ins.Instruction) -> Iterable[Any]:

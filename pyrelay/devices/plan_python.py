@@ -18,7 +18,7 @@ from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import Text
 from pyrelay.devices.persistent import Loop, loops, operands_of, written
 from pyrelay.devices.plan_launches import Launched, Launches, LaunchWriter
-from pyrelay.devices.stretches import flow, is_computed, runs_on_host, stretches
+from pyrelay.devices.stretches import flow, is_computed, runs_on_host, stretches, tape_slots
 from pyrelay.devices.word_texts import computing
 from pyrelay.devices.word_texts import operands_of as scalars_of
 from pyrelay.lower import instructions as ins
@@ -124,6 +124,7 @@ class _Function(LaunchWriter):
         self.shared, self.launches, self.plan = shared, shared, shared.plan
         self.function = self.plan.functions[number]
         self.number, self.on_device = number, frozenset(shared.slots[number])
+        self.tapes = tape_slots(self.function.code)
         self.lines: list[str] = []
         self.before: list[str] = []  # the functions of its stretches
         self.cells = 0
@@ -189,7 +190,7 @@ class _Function(LaunchWriter):
 
     def _block(self, number: int, block: list[ins.Instruction], count: int) -> list[str]:
         self.lines, self.place = [], number
-        for part, worth_it in stretches(self.plan, block, self.on_device):
+        for part, worth_it in stretches(self.plan, block, self.on_device, self.tapes):
             if worth_it:
                 self._stretch(part)
                 continue

@@ -28,13 +28,15 @@ def runs_on_host(plan: Plan, launch: Launch, on_device: frozenset[int]) -> bool:
 
 
 def stretches(
-    plan: Plan, block: Sequence[ins.Instruction], on_device: frozenset[int]
+    plan: Plan, block: Sequence[ins.Instruction], on_device: frozenset[int], tapes: set[int]
 ) -> Iterator[tuple[Sequence[ins.Instruction], bool]]:
-    """The parts of a block in order, and whether each is worth a graph."""
+    """The parts of a block in order, and whether each is worth a graph. `tapes` are slots of tapes:
+    no words."""
     part: list[ins.Instruction] = []
     fit = False
     for instruction in block:
-        if _is_fit(plan, instruction, on_device) != fit:
+        is_fit = _is_fit(plan, instruction, on_device) and not _moves_any(instruction, tapes)
+        if is_fit != fit:
             yield from _divided(plan, part, fit, on_device)
             part, fit = [], not fit
         part.append(instruction)
@@ -77,6 +79,39 @@ def _may_wait(instruction: ins.Instruction, on_device: frozenset[int]) -> bool:
         return True
     scalar = isinstance(instruction, (ins.Unary, ins.Binary, ins.Select))
     return scalar and not is_computed(instruction, on_device)
+
+
+def _moves_any(instruction: ins.Instruction, tapes: set[int]) -> bool:
+    return isinstance(instruction, ins.Unary) and instruction.target in tapes
+
+
+def tape_slots(code: Sequence[ins.Instruction]) -> set[int]:
+    """The slots of a function that hold tapes."""
+    found: set[int] = set()
+    for step in code:
+        match step:
+            case ins.TapeNew(target=target):
+                found.add(target)
+            case (
+                ins.TapePush(tape=Slot(index)) | ins.TapePop(tape=Slot(index))
+                | ins.TapePushBytes(tape=Slot(index)) | ins.TapePopBytes(tape=Slot(index))
+                | ins.TapeFree(tape=Slot(index))
+            ):
+                found.add(index)
+    return connected(code, found)
+
+
+def connected(code: Sequence[ins.Instruction], slots: set[int]) -> set[int]:
+    """These slots, and all that moves connect with them."""
+    moves = [
+        (i.target, i.a.index) for i in code
+        if isinstance(i, ins.Unary) and i.op == "move" and isinstance(i.a, Slot)
+    ]
+    while True:
+        more = {end for pair in moves if set(pair) & slots for end in pair} - slots
+        if not more:
+            return slots
+        slots = slots | more
 
 
 def _is_fit(plan: Plan, instruction: ins.Instruction, on_device: frozenset[int]) -> bool:

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cuda_emulator, gpu, word_texts
+from pyrelay.devices import cuda_emulator, gpu, persistent_prelude, word_texts
 from pyrelay.devices.cuda_emulator import TARGET
+from pyrelay.devices.driver import Text
 from pyrelay.devices.persistent import loops
 from pyrelay.devices.persistent_choice import BY_PRODUCT, BY_THREADS, Work, blocks_of
+from pyrelay.errors import InvariantError
 from pyrelay.lower.instructions import BINARY, CHECKED, UNARY
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
@@ -197,6 +199,59 @@ def test_what_is_given_is_written_back(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(x, y, rtol=1e-13)
 
 
+@pytest.mark.slow
+def test_rounds_that_scan_and_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(x: Any, index: Any) -> Any:
+        total = np.zeros(9)
+        for k in range(4):
+            x = np.cumsum(x * 0.5, axis=0)
+            np.add.at(total, index, x[:, k % 2])
+            x[index[:3]] = x[:3] + k
+        return x, total
+
+    x, index = np.sin(np.arange(300.0)).reshape(150, 2), np.arange(150) % 9
+    one, grid, many, plain = all_ways(walk, x, index, monkeypatch=monkeypatch)
+    for each in (one, grid, many):
+        for mine, theirs in zip(each, plain, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["f4", "?", "c16"])
+def test_products_of_a_grid_are_those_of_numpy(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def powers(a: Any, w: Any, v: Any) -> Any:
+        b = a
+        for _ in range(2):
+            a = a @ w
+            b = b @ (w @ v)
+        return a, b
+
+    rng = np.random.default_rng(2)
+    for m, k in ((1, 40), (37, 70)):
+        shapes = ((m, k), (k, k), (k, k))
+        a, w, v = ((2 * rng.normal(size=s)).astype(kind) for s in shapes)
+        found = all_ways(powers, a, w, v.T, monkeypatch=monkeypatch)
+        for each in found[:3]:
+            for mine, theirs in zip(each, found[3], strict=True):
+                assert mine.dtype == theirs.dtype
+                scale = np.abs(theirs).max()
+                np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5 * scale)
+
+
+def test_errors_of_scatters_and_of_scalars_in_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def put(x: Any, index: Any) -> Any:
+        for k in range(5):
+            x[index + k] = x[:2] * 2.0
+        return x
+
+    for blocks in (1, 3):
+        monkeypatch.setattr(gpu, "blocks_of", lambda *_, b=blocks: b)
+        with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
+            pyrelay.jit(put, device=ON)(np.ones(4), np.array([0, 1]))
+
+
 def test_loops_that_call_the_host_or_keep_tapes_are_left_alone() -> None:
     def printing(x: Any) -> Any:
         for k in range(3):
@@ -206,6 +261,44 @@ def test_loops_that_call_the_host_or_keep_tapes_are_left_alone() -> None:
 
     made = plan(lowered(inferred(printing, (np.ones(2),)).module, "fuse"), TARGET)
     assert [found for f in made.functions for found in loops(made, f)] == []
+
+
+MEETING = """\
+#define BLOCK_THREADS 256
+#define MEETS 1
+{support}
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<i64> words, Buffer<i64> out
+) {{
+    pyrelay_meeting grid = {{(u32 *)&words[0], 0u}};
+    for (int k = 0; k < 3; k++) {{
+        if (threadIdx.x == 0) out[blockIdx.x] = out[blockIdx.x] + 1;
+        {meet}
+        i64 sum = 0;
+        for (int b = 0; b < gridDim.x; b++) sum += out[b];
+        if (sum != (k + 1) * gridDim.x && threadIdx.x == 0) out[gridDim.x] = 1;
+        pyrelay_meet(grid, record, launch, 0);
+    }}
+}}
+"""
+
+
+def met(meet: str) -> Any:
+    driver = cuda_emulator.EmulatorDriver()
+    text = MEETING.format(support=persistent_prelude.SUPPORT, meet=meet)
+    (function,) = driver.load([Text(text, ())])
+    words, out = np.zeros(2, np.int64), np.zeros(5, np.int64)
+    for each in (words, out):
+        driver.sizes[each.ctypes.data] = each.nbytes
+    driver.launch_meeting(function, 4, [0, 0, 0, 1, words.ctypes.data, out.ctypes.data])
+    return out.tolist()
+
+
+def test_blocks_that_meet_see_what_all_have_written() -> None:
+    assert met("pyrelay_meet(grid, record, launch, 0);") == [3, 3, 3, 3, 0]
+    assert met("")[4] == 1  # without it they do not
+    with pytest.raises(InvariantError, match="a barrier is not reached by all"):
+        met("if (blockIdx.x != 1 || k == 0) pyrelay_meet(grid, record, launch, 0);")
 
 
 def test_every_spelling_is_of_an_instruction() -> None:
