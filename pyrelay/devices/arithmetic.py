@@ -94,14 +94,16 @@ multiply_reassociated = define(
 
 
 def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
-    """Minimum or maximum; a NaN operand is the result, unless ``skips_nan``."""
+    """Minimum or maximum; a NaN operand is the result, unless ``skips_nan``. Of two zeros either
+    is: NumPy takes the second, which is cheaper than the greater."""
 
     def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
         if ty in FLOATS:
             suffix = "num" if skips_nan else "imum"
             name = f"llvm.{'min' if smaller else 'max'}{suffix}"
             signature = llvm.FunctionType(x.type, [x.type] * 2)
-            return b.call(b.module.declare_intrinsic(name, [x.type], signature), [x, y])
+            function = b.module.declare_intrinsic(name, [x.type], signature)
+            return b.call(function, [x, y], fastmath=("nsz",))
         first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
         return b.select(first, x, y)
 

@@ -286,7 +286,7 @@ def _matmul(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
 
 @_identity("index")
 def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
-    """Reading the element that was just written, or an element of a filled array."""
+    """Reading the element that was just written, an element of a filled array, or the only one."""
     x, *at = call.args
     update = scope.op(x, "index_update")
     if update is not None and update.attrs == call.attrs and (
@@ -305,7 +305,12 @@ def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
                 OPS["broadcast_to"], source, shape=let.outs[0].type.shape
             ).atom
             return atom
-    return read_of_part(call, b, scope)
+    part = read_of_part(call, b, scope)
+    axes = call.attrs["axes"]
+    if part is None and _shape(let.outs[0]) and all(_shape(x)[axis] == 1 for axis in axes):
+        only: Atom = b.call(OPS["squeeze"], x, axes=axes).atom
+        return only
+    return part
 
 
 def _same_branches(let: Let, node: If, builder: Builder) -> Replacement:

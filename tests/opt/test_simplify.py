@@ -131,6 +131,16 @@ def test_an_element_just_written_or_filled_in_is_not_read_from_memory() -> None:
     assert ops(module)["index_update"] == 2
 
 
+def test_the_only_element_along_axes_is_no_choice() -> None:
+    def program(x: Any) -> Any:
+        top = np.max(x, axis=1, keepdims=True)
+        return np.sum(x - top, axis=1) + top[:, 0], top[0, 0]
+
+    module = _simple(program, np.arange(6.0).reshape(2, 3))
+    assert ops(module)["squeeze"] == 1
+    assert ops(module)["index"] == 1
+
+
 def test_an_element_beside_the_one_written_is_read() -> None:
     def program(x: Any, i: Any) -> Any:
         x = x.copy()

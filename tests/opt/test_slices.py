@@ -104,6 +104,11 @@ def log_sum_exp(x: Any) -> Any:
     return top + np.log(np.sum(np.exp(x - top[:, None]), axis=1))
 
 
+def log_sum_exp_of_kept_axes(x: Any) -> Any:
+    top = np.max(x, axis=1, keepdims=True)
+    return np.log(np.sum(np.exp(x - top), axis=1)) + top[:, 0]
+
+
 def layer_norm(x: Any) -> Any:
     centred = x - x.mean(axis=-1, keepdims=True)
     return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
@@ -151,7 +156,7 @@ def moments(x: Any) -> Any:
 
 FAMILY = [
     softmax, log_softmax, log_sum_exp, layer_norm, rms_norm, unit_rows, deviation, entropy,
-    soft_gelu, batch_norm, softmax_of_columns, spread_of_columns,
+    soft_gelu, batch_norm, softmax_of_columns, spread_of_columns, log_sum_exp_of_kept_axes,
 ]  # fmt: skip
 
 
