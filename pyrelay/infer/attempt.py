@@ -29,6 +29,7 @@ from pyrelay.infer.handling import with_raised
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import counting, tables
 from pyrelay.infer.interpreter import Interpreter, Program
+from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.pools import schema_columns
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Flattened, Identity, Key, flatten
@@ -396,6 +397,10 @@ class Attempt:
         names = key[1] if key[0] == "dict" else key[2] if key[0] == "record" else None
         content = parts if names is None else dict(zip(names, parts, strict=True))
         it.heap.new(root, content)
+        if cls in generator_classes():
+            for part in parts:
+                (extent,) = it.tensor(part).shape  # it says which kind of generator this is
+                self.guards.equal(extent, dims.evaluate(extent, self.guards.hints))
         return value
 
 

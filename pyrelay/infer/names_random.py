@@ -1,23 +1,25 @@
 """Random numbers: methods of generators of NumPy and Python, functions of np.random and random.
 
-In: a generator of the caller's, or one made here. Out: exactly the numbers that NumPy draws; the
-state of the generator (`random_state`) is a field of an object on the heap, so that loops, branches
-and callers see it change. Distributions with a location and a scale have their derivatives by both.
+In: a generator of the caller's, or one made here. Out: the numbers that NumPy draws (`drawing`);
+the state of the generator (`random_state`) is a field of an object on the heap, so that loops,
+branches and callers see it change. Distributions with a location and a scale have their derivatives
+by both.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import host, random_state
+from pyrelay.infer import random_state
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import dtype_of, extent, operand, shape_of, to_array
 from pyrelay.infer.calls import call
+from pyrelay.infer.drawing import draw, emitted
 from pyrelay.infer.in_python import lists as in_lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
@@ -27,20 +29,25 @@ from pyrelay.ir.types import TensorType
 
 ZERO = V.Known(0)
 ZERO_F, ONE_F = V.Known(0.0), V.Known(1.0)
-_STATE = "words"
 
 
 # -- making ----------------------------------------------------------------------------------------
 
 
-_WORDS = {np.random.Generator: 7, np.random.RandomState: 628, random.Random: 628}
+_WORDS = {
+    np.random.Generator: random_state.PCG64_WORDS,
+    np.random.RandomState: random_state.MT19937_WORDS, random.Random: random_state.MT19937_WORDS,
+}
 
 
 def _made(it: Interpreter, cls: Any, seed: V.Value) -> V.Value:
     ty = TensorType(types.u64, (_WORDS[cls],))
     op = "host_call" if seed == V.NONE else "host_value"  # without a seed, another one every time
-    found = _emitted(it, op, random_state.seeded, (V.Known(cls), seed), {}, (ty,))
-    return it.new_ref("object", {_STATE: it.result(found)}, cls)
+    found = emitted(it, op, random_state.seeded, (V.Known(cls), seed), {}, (ty,))
+    parts = [it.result(found)]
+    if cls is not np.random.Generator:
+        parts.append(call(it, V.Known(np.zeros), (V.Known(1),), {}))
+    return it.new_ref("object", dict(zip(random_state.FIELDS, parts, strict=False)), cls)
 
 
 @handles(np.random.default_rng)
@@ -69,32 +76,6 @@ def is_generator(value: V.Value) -> bool:
 
 
 # -- drawing ---------------------------------------------------------------------------------------
-
-
-def _emitted(
-    it: Interpreter, op: str, function: Callable[..., Any], args: Sequence[V.Value],
-    keywords: Mapping[str, V.Value], results: tuple[TensorType, ...],
-) -> Any:
-    taken = host.Operands(it)
-    trees = tuple(map(taken.tree, args))
-    named = tuple((k, taken.tree(v)) for k, v in keywords.items())
-    call = host.Invocation(function, trees, named)
-    return it.emit(op, *taken.atoms, function=call, types=results)
-
-
-def draw(
-    it: Interpreter, rng: V.Ref, method: str, args: Sequence[V.Value], result: TensorType,
-    keywords: Mapping[str, V.Value] | None = None, *, scale: V.Value = V.NONE,
-    op: str = "host_value",
-) -> V.Value:
-    """Call a method of the generator; its numbers. The generator's state changes."""
-    words = it.content(rng.root)[_STATE]
-    given = it.new_ref("dict", dict(keywords or {}))
-    operands = (V.Known(method), words, scale, V.Tuple(tuple(args)), given)
-    found = _emitted(it, op, random_state.drawn, operands, {}, (it.tensor(words), result))
-    after, numbers = (it.result(handle) for handle in found)
-    it.heap.write(rng.root, {_STATE: after}, it.let.span if it.let else None)
-    return numbers
 
 
 def _result_type(

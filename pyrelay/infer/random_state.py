@@ -1,21 +1,23 @@
-"""The state of a random number generator as words, so that a program can carry it.
+"""The state of a random number generator as arrays, so that a program can carry it.
 
 In: an `np.random.Generator`, an `np.random.RandomState` or a `random.Random`. Out: an array of
-uint64: the kind of the generator, its state, what it has kept of the last draw. `drawn` is what a
-program calls through the host gate: words and arguments in, words afterwards and numbers out.
-Nothing else changes, so a draw may be repeated (in a derivative) and gives the same numbers.
+uint64: the kind of the generator, its state, what it has kept of the last draw; how many they are
+tells the kinds of a class apart, so that a program knows it. For the latter two classes, an array
+of one float as well: the second of two normal numbers made together. `drawn` is what a program
+calls through the host gate: state and arguments in, state afterwards and numbers out. Nothing else
+changes, so a draw may be repeated (in a derivative) and gives the same numbers.
 """
 
 from __future__ import annotations
 
 import random
-import struct
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-Words = np.ndarray[Any, Any]
+State = tuple[np.ndarray[Any, Any], ...]
 CLASSES = (np.random.Generator, np.random.RandomState, random.Random)
 
 _LOW = 2**64 - 1
@@ -26,23 +28,33 @@ _LEGACY = len(_KINDS)
 _PYTHON = _LEGACY + 1
 _local = threading.local()
 
+PCG64_WORDS = 7
+MT19937_WORDS = 627
+FIELDS = ("words", "kept")
+_UNUSED = {2: 1, 3: 2}  # kind -> words that only make its state longer than that of PCG64
 
-def words_of(generator: Any) -> Words:
+
+def state_of(generator: Any) -> State:
     """The state. Raises TypeError for a bit generator that NumPy does not have itself."""
     if isinstance(generator, np.random.RandomState):
         legacy: Any = generator.get_state(legacy=True)
         _, key, place, has_gauss, gauss = legacy
-        (bits,) = struct.unpack("<Q", struct.pack("<d", gauss))
-        return np.array([_LEGACY, *key.tolist(), place, has_gauss, bits], np.uint64)
+        words = np.array([_LEGACY, *key.tolist(), place, has_gauss], np.uint64)
+        return words, np.array([gauss])
     if isinstance(generator, random.Random):
         _, numbers, following = generator.getstate()
-        (bits,) = struct.unpack("<Q", struct.pack("<d", following or 0.0))
-        return np.array([_PYTHON, *numbers, following is not None, bits], np.uint64)
+        words = np.array([_PYTHON, *numbers, following is not None], np.uint64)
+        return words, np.array([following or 0.0])
+    return (_words_of(generator),)
+
+
+def _words_of(generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    numbers: list[int]
     bits_of = generator.bit_generator
     if type(bits_of) not in _KINDS:
         raise TypeError(f"generators with {type(bits_of).__name__} cannot be passed to a program")
     kind = _KINDS.index(type(bits_of))
-    state = bits_of.state
+    state: Any = bits_of.state
     inner = state["state"]
     match kind:
         case 0 | 2:
@@ -56,21 +68,22 @@ def words_of(generator: Any) -> Words:
                 *inner["counter"].tolist(), *inner["key"].tolist(), *state["buffer"].tolist(),
                 state["buffer_pos"],
             ]
+    numbers += [0] * _UNUSED.get(kind, 0)
     return np.array([kind, *numbers, state["has_uint32"], state["uinteger"]], np.uint64)
 
 
-def store(generator: Any, words: Words) -> None:
+def store(generator: Any, given: Sequence[Any]) -> None:
     """Give a generator this state."""
-    kind, *numbers = words.tolist()
+    kind, *numbers = given[0].tolist()
     if kind == _LEGACY:
-        *key, place, has_gauss, bits = numbers
-        (gauss,) = struct.unpack("<d", struct.pack("<Q", bits))
+        *key, place, has_gauss = numbers
+        gauss = float(given[1][0])
         generator.set_state(("MT19937", np.array(key, np.uint32), place, has_gauss, gauss))
         return
     if kind == _PYTHON:
-        *numbers, has_gauss, bits = numbers
-        (gauss,) = struct.unpack("<d", struct.pack("<Q", bits))
-        generator.setstate((3, tuple(numbers), gauss if has_gauss else None))
+        *numbers, has_gauss = numbers
+        following = float(given[1][0]) if has_gauss else None
+        generator.setstate((3, tuple(numbers), following))
         return
     state: dict[str, Any] = {"bit_generator": _KINDS[kind].__name__}
     if kind == 1:
@@ -78,10 +91,10 @@ def store(generator: Any, words: Words) -> None:
     else:
         *numbers, state["has_uint32"], state["uinteger"] = numbers
         if kind in (0, 2):
-            a, b, c, d = numbers
+            a, b, c, d, *_ = numbers
             state["state"] = {"state": a | b << 64, "inc": c | d << 64}
         elif kind == 3:
-            state["state"] = {"state": np.array(numbers, np.uint64)}
+            state["state"] = {"state": np.array(numbers[:4], np.uint64)}
         else:
             state["state"] = {
                 "counter": np.array(numbers[:4], np.uint64),
@@ -92,9 +105,9 @@ def store(generator: Any, words: Words) -> None:
     generator.bit_generator.state = state
 
 
-def made(words: Words) -> Any:
+def made(state: Sequence[Any]) -> Any:
     """A new generator with this state."""
-    kind = int(words[0])
+    kind = int(state[0][0])
     generator: Any
     if kind == _LEGACY:
         generator = np.random.RandomState(0)
@@ -102,25 +115,25 @@ def made(words: Words) -> Any:
         generator = random.Random(0)
     else:
         generator = np.random.Generator(_KINDS[kind](0))
-    store(generator, words)
+    store(generator, state)
     return generator
 
 
-def seeded(cls: type, seed: Any) -> Words:
-    """The state that a seed gives a generator of the class."""
-    return words_of(np.random.default_rng(seed) if cls is np.random.Generator else cls(seed))
+def seeded(cls: type, seed: Any) -> np.ndarray[Any, Any]:
+    """The words of the state that a seed gives a generator of the class."""
+    return state_of(np.random.default_rng(seed) if cls is np.random.Generator else cls(seed))[0]
 
 
-def drawn(method: str, words: Words, scale: Any, args: tuple[Any, ...], keywords: Any) -> Any:
+def drawn(method: str, state: State, scale: Any, args: tuple[Any, ...], keywords: Any) -> Any:
     """The state after a draw, and what it gave. Raises ValueError for a negative scale."""
     if scale is not None and np.any(np.less(scale, 0)):
         raise ValueError("scale < 0")
     kept = _local.__dict__.setdefault("generators", {})
-    kind = int(words[0])
+    kind = int(state[0][0])
     if kind in kept:
-        store(kept[kind], words)
+        store(kept[kind], state)
     else:
-        kept[kind] = made(words)
+        kept[kind] = made(state)
     if method == "places":  # of the items that random.sample takes
         size, count = args
         found = np.array(kept[kind].sample(range(size), count), np.int64)
@@ -130,4 +143,4 @@ def drawn(method: str, words: Words, scale: Any, args: tuple[Any, ...], keywords
         found = np.array(order, np.int64)
     else:
         found = getattr(kept[kind], method)(*args, **keywords)
-    return words_of(kept[kind]), found
+    return *state_of(kept[kind]), found

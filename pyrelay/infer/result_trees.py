@@ -337,7 +337,7 @@ def built(kind: str, cls: Any, names: tuple[Any, ...], parts: list[Any]) -> Any:
     if cls in generator_classes():
         from pyrelay.infer import random_state
 
-        return random_state.made(parts[0])
+        return random_state.made(parts)
     made = cls.__new__(cls)
     for name, part in zip(names, parts, strict=True):
         object.__setattr__(made, name, part)
@@ -363,7 +363,7 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
     elif is_generator(container):
         from pyrelay.infer import random_state
 
-        random_state.store(container, parts[0])
+        random_state.store(container, parts)
     else:
         for name, part in zip(names, parts, strict=True):
             object.__setattr__(container, name, part)

@@ -423,7 +423,8 @@ def fields_of(value: Any) -> dict[str, Any]:
     if is_generator(value):
         from pyrelay.infer import random_state  # imports both libraries of random numbers
 
-        return {"words": random_state.words_of(value)}
+        state = random_state.state_of(value)
+        return dict(zip(random_state.FIELDS, state, strict=False))
     if hasattr(value, "__dict__"):
         return dict(vars(value))
     slots = [s for cls in type(value).__mro__ for s in getattr(cls, "__slots__", ())]

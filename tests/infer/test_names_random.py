@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.infer.random_state import made, store, words_of
+from pyrelay.infer.random_state import made, state_of, store
 
 X = np.array([0.3, 2.1, 1.2])
 GLOBAL = np.random.default_rng(11)
@@ -25,15 +25,15 @@ GLOBAL = np.random.default_rng(11)
     ],
     ids=lambda g: type(getattr(g, "bit_generator", g)).__name__,
 )
-def test_the_words_of_a_generator_are_its_whole_state(generator: Any) -> None:
+def test_the_arrays_of_a_generator_are_its_whole_state(generator: Any) -> None:
     generator.standard_normal(3)
     if isinstance(generator, np.random.Generator):
         generator.integers(5, dtype=np.int32)  # keeps half of a word
-    words = words_of(generator)
-    twin = made(words)
+    state = state_of(generator)
+    twin = made(state)
     np.testing.assert_array_equal(generator.standard_normal(5), twin.standard_normal(5))
-    store(generator, words)
-    again = made(words)
+    store(generator, state)
+    again = made(state)
     np.testing.assert_array_equal(generator.permutation(9), again.permutation(9))
 
 

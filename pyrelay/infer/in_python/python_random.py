@@ -1,0 +1,96 @@
+"""What Python's `random.random` and its kin draw from the bits of a Mersenne Twister.
+
+In: the state of a generator (`random_state`), which a draw changes in place, and parameters. Out:
+the numbers that `random.Random` gives, drawn from the same bits in the same order.
+
+Sources: normal numbers by Box and Muller (Annals of Mathematical Statistics 29, 1958), and by
+Kinderman and Monahan (ACM TOMS 3, 1977).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from pyrelay.infer.in_python.mt19937 import HAS_KEPT, half_word, random
+
+Array = Any
+
+_NORMAL_FACTOR = 4 * math.exp(-0.5) / math.sqrt(2.0)
+_NAMES_BOUNDS = sys.version_info >= (3, 12)  # in the error of an empty range
+
+
+def gauss(words: Array, kept: Array) -> Any:
+    """A normal number; of two that are made together, the second is kept."""
+    if words[HAS_KEPT]:
+        words[HAS_KEPT] = np.uint64(0)
+        found = kept[0]
+        kept[0] = 0.0
+        return found
+    angle = random(words) * (2.0 * math.pi)
+    radius = math.sqrt(-2.0 * math.log(1.0 - random(words)))
+    words[HAS_KEPT] = np.uint64(1)
+    kept[0] = math.sin(angle) * radius
+    return math.cos(angle) * radius
+
+
+def expovariate(words: Array, kept: Array) -> Any:
+    """An exponential number of rate 1."""
+    return -math.log(1.0 - random(words))
+
+
+def normalvariate(words: Array, kept: Array) -> Any:
+    """A normal number."""
+    found, drawing = 0.0, True
+    while drawing:
+        first = random(words)
+        second = 1.0 - random(words)
+        found = _NORMAL_FACTOR * (first - 0.5) / second
+        drawing = found * found / 4.0 > -math.log(second)
+    return found
+
+
+def below(words: Array, count: Any) -> Any:
+    """A whole number below `count`, each as likely as any other."""
+    width = 0
+    while count >> width:
+        width += 1
+    found = count
+    while found >= count:
+        low = half_word(words)
+        if width <= 32:
+            found = int(low >> np.uint64(32 - width))
+        else:
+            high = half_word(words) >> np.uint64(64 - width)
+            found = int(high << np.uint64(32) | low)
+    return found
+
+
+def randrange(words: Array, kept: Array, start: Any, stop: Any = None) -> Any:
+    """An item of a range."""
+    if stop is None:
+        if start <= 0:
+            raise ValueError("empty range for randrange()")
+        return below(words, start)
+    if start >= stop:
+        if _NAMES_BOUNDS:
+            raise ValueError(f"empty range in randrange({start}, {stop})")
+        raise ValueError(f"empty range for randrange() ({start}, {stop}, {stop - start})")
+    return start + below(words, stop - start)
+
+
+def randint(words: Array, kept: Array, a: Any, b: Any) -> Any:
+    """A whole number from `a` to `b`."""
+    return randrange(words, kept, a, b + 1)
+
+
+def order(words: Array, kept: Array, size: int) -> Array:
+    """The numbers below `size` in the order in which `shuffle` puts them."""
+    found = np.arange(size)
+    for k in range(size - 1, 0, -1):
+        other = below(words, k + 1)
+        found[k], found[other] = found[other], found[k]
+    return found
