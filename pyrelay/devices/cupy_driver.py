@@ -313,19 +313,27 @@ class CupyDriver(Driver):
         return found
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
-        made = self.cupy.ascontiguousarray(self.cupy.asarray(array.value))
+        made = self.cupy.ascontiguousarray(self.cupy.asarray(_known(array)))
         return int(made.data.ptr), made
 
     def scattered(self, array: DeviceArray, owner: Any) -> None:
-        self.cupy.copyto(self.cupy.asarray(array.value), owner)
+        self.cupy.copyto(self.cupy.asarray(_known(array)), owner)
 
     def array(
         self, address: int, owner: Any, dtype: np.dtype[Any], shape: tuple[int, ...], like: Any
     ) -> Any:
-        made = self.cupy.ndarray(shape, dtype=dtype, memptr=owner)
         found = _MODULE.match(type(like).__module__)
         home, name = _IMPORTERS.get(found[0] if found else "", ("", ""))
-        return getattr(importlib.import_module(home), name)(made) if home else made
+        brain = dtype.name == "bfloat16"
+        if not home or (brain and home == "numba.cuda"):  # which has no such arrays
+            return self.cupy.ndarray(shape, dtype=dtype, memptr=owner)
+        bits = np.dtype(np.int16) if brain else dtype  # not every CuPy hands bfloat16 over
+        made = self.cupy.ndarray(shape, dtype=bits, memptr=owner)
+        library = importlib.import_module(home)
+        taken = getattr(library, name)(made)
+        if not brain:
+            return taken
+        return taken.view(library.bfloat16 if home == "torch" else dtype)
 
 
 #: How libraries other than CuPy take an array over without a copy.
@@ -333,6 +341,26 @@ _IMPORTERS = {
     "torch": ("torch", "from_dlpack"), "jax": ("jax.dlpack", "from_dlpack"),
     "jaxlib": ("jax.dlpack", "from_dlpack"), "numba": ("numba.cuda", "as_cuda_array"),
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """An array of bfloat16, or of what CuPy takes for bytes, as one of 16-bit integers."""
+
+    array: DeviceArray
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        a = self.array
+        return {
+            "shape": a.shape, "typestr": "<i2", "data": (a.address, a.readonly), "version": 3,
+            "strides": a.strides, "stream": a.stream,
+        }
+
+
+def _known(array: DeviceArray) -> Any:
+    """An array as CuPy takes it from any library."""
+    return _Bits(array) if array.dtype.name == "bfloat16" else array.value
 
 
 def unit(texts: Sequence[Text]) -> str:

@@ -16,6 +16,8 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pyrelay.records import dataclass
 
 
@@ -45,7 +47,7 @@ def is_record_class(cls: Any) -> bool:
     return (
         isinstance(cls, type)
         and cls.__module__ not in ("builtins", "numpy", "typing", "collections", "functools", "abc")
-        and not issubclass(cls, (enum.Enum, BaseException))
+        and not issubclass(cls, (enum.Enum, BaseException, np.generic))
         and isinstance(cls.__module__, str)  # classes of extension modules may have none
         and not cls.__module__.startswith(("numpy.", "pyrelay."))
         and (dataclasses.is_dataclass(cls) or hasattr(cls, "_fields")

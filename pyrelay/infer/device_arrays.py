@@ -3,6 +3,9 @@
 In: an object. Out: a `DeviceArray`, told by `__cuda_array_interface__` (CuPy, PyTorch, JAX, numba);
 no library is imported for it.
 
+The interface has no name for bfloat16: arrays are asked for the name of their `dtype`. JAX refuses
+to tell of such arrays, and is asked for their address instead.
+
 See https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html.
 """
 
@@ -13,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.ir import types
 from pyrelay.records import dataclass
 
 
@@ -72,8 +76,9 @@ def device_array(value: Any) -> DeviceArray:
     assert told is not None
     address, readonly = told["data"]
     strides = told.get("strides")
+    dtype = types.bf16.numpy if _is_bfloat16(value) else np.dtype(told["typestr"])
     return DeviceArray(
-        value, int(address), np.dtype(told["typestr"]), tuple(told["shape"]),
+        value, int(address), dtype, tuple(told["shape"]),
         None if strides is None else tuple(strides), bool(readonly), told.get("stream"),
     )
 
@@ -82,8 +87,22 @@ def _interface(value: Any) -> dict[str, Any] | None:
     # PyTorch's tensors of the CPU raise AttributeError, those that ask for gradients RuntimeError.
     if getattr(type(value), "__cuda_array_interface__", None) is None:
         return None
+    if _is_bfloat16(value) and hasattr(value, "unsafe_buffer_pointer"):
+        return _of_jax(value)
     try:
         found: dict[str, Any] | None = value.__cuda_array_interface__
     except AttributeError:
         return None
     return found
+
+
+def _is_bfloat16(value: Any) -> bool:
+    return str(getattr(value, "dtype", None)) in ("bfloat16", "torch.bfloat16")
+
+
+def _of_jax(value: Any) -> dict[str, Any] | None:
+    """What the interface would say of a whole array of JAX, which is never written."""
+    devices = value.devices()
+    if len(devices) != 1 or next(iter(devices)).platform not in ("gpu", "cuda"):
+        return None
+    return {"shape": value.shape, "typestr": "<V2", "data": (value.unsafe_buffer_pointer(), True)}

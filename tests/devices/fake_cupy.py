@@ -206,7 +206,7 @@ class Machine:
             pointerGetAttributes=lambda address: SimpleNamespace(device=self.home),
         )  # fmt: skip
         self.cupy = SimpleNamespace(
-            ndarray=ndarray, asarray=lambda array: array, copyto=self.copyto,
+            ndarray=ndarray, asarray=self.asarray, copyto=self.copyto,
             ascontiguousarray=lambda array: self.array(array.get()), __version__="fake",
             cuda=SimpleNamespace(
                 runtime=runtime, alloc=self.alloc, Device=lambda: device,
@@ -230,6 +230,16 @@ class Machine:
         values = np.ascontiguousarray(values)
         made = ndarray(values.shape, values.dtype, MemoryPointer(self, max(values.nbytes, 1)))
         ctypes.memmove(made.data.ptr, values.ctypes.data, values.nbytes)
+        return made
+
+    def asarray(self, array: Any) -> Any:
+        """An array as it is; anything else by its interface."""
+        if isinstance(array, ndarray):
+            return array
+        told = array.__cuda_array_interface__
+        memory = SimpleNamespace(ptr=told["data"][0], size=np.prod(told["shape"]) * 2)
+        made = ndarray(told["shape"], told["typestr"], memory)
+        made.strides = told["strides"]
         return made
 
     def copyto(self, target: ndarray, source: ndarray) -> None:

@@ -364,6 +364,72 @@ def test_arrays_of_jax_are_waited_for_since_they_tell_no_stream(machine: Machine
     assert waited == [True]
 
 
+@needs_compiler
+def test_bfloat16_arrays_of_all_libraries_are_known_by_the_name_of_their_type(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain = pytest.importorskip("ml_dtypes").bfloat16
+    taken: list[Any] = []
+
+    class Bits(ndarray):
+        """What a library makes of the 16-bit integers that it was handed."""
+
+        def view(self, dtype: Any = None) -> Any:
+            if dtype is None:
+                return super().view()
+            taken.append(dtype)
+            return ndarray(self.shape, brain, self.data)
+
+    def from_dlpack(made: ndarray) -> ndarray:
+        assert made.dtype == np.int16
+        return Bits(made.shape, made.dtype, made.data)
+
+    class OfTorch(ndarray):
+        __module__ = "torch"
+
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            data = (self.data.ptr, False)
+            return {"shape": self.shape, "typestr": "<V2", "data": data, "strides": self.strides}
+
+    class OfJax(ndarray):
+        __module__ = "jaxlib._jax"
+        __cuda_array_interface__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+        def devices(self) -> tuple[Any, ...]:
+            return (SimpleNamespace(platform="gpu"),)
+
+        def unsafe_buffer_pointer(self) -> int:
+            return int(self.data.ptr)
+
+    stream = SimpleNamespace(cuda_stream=0)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(
+        cuda=SimpleNamespace(current_stream=lambda: stream), from_dlpack=from_dlpack,
+        bfloat16="torch.bfloat16",
+    ))  # fmt: skip
+    monkeypatch.setitem(sys.modules, "jax.dlpack", SimpleNamespace(from_dlpack=from_dlpack))
+    given = machine.array(np.arange(12).reshape(3, 4).astype(brain))
+    function = pyrelay.jit(lambda x: x * x + 1)
+    assert function(given).dtype == brain
+    for kind in (OfTorch, OfJax):
+        made = kind(given.shape, given.dtype, given.data)
+        if kind is OfTorch:
+            made.dtype = "torch.bfloat16"  # type: ignore[assignment]
+        found = function(made).get()
+        assert found.dtype == brain
+        np.testing.assert_array_equal(found.astype(int), np.arange(12).reshape(3, 4) ** 2 + 1)
+    assert taken == ["torch.bfloat16", np.dtype(brain)]
+
+    def doubled(x: Any) -> Any:
+        x *= 2
+        return x.sum()
+
+    columns = OfTorch((4, 3), "i2", given.data)
+    columns.dtype, columns.strides = "torch.bfloat16", (2, 8)  # type: ignore[assignment]
+    assert pyrelay.jit(doubled)(columns).get() == 132
+    np.testing.assert_array_equal(given.get().astype(int), np.arange(12).reshape(3, 4) * 2)
+
+
 # -- products of matrices ------------------------------------------------------------------------
 
 
