@@ -100,6 +100,24 @@ def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
     return h
 
 
+def lstm_batch(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+    """The same for several sequences at once, steps first."""
+    n = wh.shape[0]
+    h = (x[0] @ wx)[:, :n] * 0
+    c = h
+    for t in range(x.shape[0]):
+        z = x[t] @ wx + h @ wh + b
+        forget, keep, give = (1 / (1 + np.exp(-z[:, k * n : (k + 1) * n])) for k in (0, 1, 3))
+        c = forget * c + keep * np.tanh(z[:, 2 * n : 3 * n])
+        h = give * np.tanh(c)
+    return h
+
+
+def lstm_loss(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+    h = lstm(x, wx, wh, b)
+    return (h * h).sum()
+
+
 def small_kernels(x: Any) -> Any:
     for _ in range(17):
         total = (x * x).sum()
@@ -173,6 +191,12 @@ TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
     ),
     "LSTM of 256 steps, 256 wide": (
         lstm, None, (f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024))
+    ),
+    "LSTM of 256 steps, 256 wide, 64 at once": (
+        lstm_batch, None, (f32(256, 64, 256), f32(256, 1024), f32(256, 1024), f32(1024))
+    ),
+    "gradient of that LSTM, one sequence": (
+        lstm_loss, (1, 2, 3), (f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024))
     ),
     "characters, 256 wide": (
         characters, None, (f32(256), f32(256, 256), f32(256, 96), np.int64(-1))

@@ -2,8 +2,9 @@
 
 In: the programs of `benchmarks.gpu`. Out: `Timing`s. Arguments lie on the device, and what is timed
 is a run of calls up to the end of the last one's work, the least of several runs. CuPy runs the
-programs as they stand, JAX with its own numpy in the place of NumPy's, PyTorch a version of each,
-as it is ("torch") and under torch.compile.
+programs as they stand, JAX with its own numpy in the place of NumPy's or a version with `scan`,
+PyTorch a version of each, as it is ("torch"), replayed as a CUDA graph where launches are what is
+measured, and under torch.compile.
 
 What fails is noted beside the others, and so is what there was no time for.
 """
@@ -14,6 +15,7 @@ import functools
 import importlib
 import importlib.util
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,7 +31,10 @@ _ENOUGH = 0.5  # seconds for the runs of one program
 _COPIED = 1 << 29  # bytes
 
 #: The columns, in the order in which they are timed: what takes long to compile comes last.
-LIBRARIES = ("pyrelay", "cupy", "jax", "torch", "torch.compile")
+LIBRARIES = ("pyrelay", "cupy", "jax", "torch", "torch graph", "torch.compile")
+
+#: Programs that PyTorch is to replay as a CUDA graph.
+GRAPHED = ("small_kernels", "lstm", "lstm_batch")
 
 
 @dataclass
@@ -92,9 +97,11 @@ def timings(
     found = [Timing(name) for name in module.TIMED]
     rate = _attempt(lambda: copied(cupy), {}, "copy")
     for library in LIBRARIES:
-        if library not in ("pyrelay", "cupy") and not _installed(library.partition(".")[0]):
+        if library not in ("pyrelay", "cupy") and not _installed(re.split("[ .]", library)[0]):
             continue
         for timing, (function, argnums, args) in zip(found, module.TIMED.values(), strict=True):
+            if library == "torch graph" and function.__name__ not in GRAPHED:
+                continue
             if time.perf_counter() > until:
                 timing.errors[library] = "out of time"
                 continue
@@ -145,7 +152,7 @@ def _timed(
         case "jax":
             return _jax(module, function.__name__, argnums, given)
         case _:
-            call = _torch(function.__name__, argnums, given, library == "torch.compile")
+            call = _torch(function.__name__, argnums, given, library)
     return least(call, lambda _: _wait(cupy))
 
 
@@ -187,21 +194,86 @@ def _installed(name: str) -> bool:
 
 def _jax(module: ModuleType, name: str, argnums: Any, given: list[Any]) -> float:
     jax = importlib.import_module("jax")
-    function = rebuilt(module, importlib.import_module("jax.numpy"))[name]
+    function = jax_versions(jax).get(name)
+    if function is None:
+        function = rebuilt(module, importlib.import_module("jax.numpy"))[name]
     made = jax.jit(function if argnums is None else jax.grad(function, argnums))
     args = [jax.dlpack.from_dlpack(a) for a in given]
     return least(lambda: made(*args), jax.block_until_ready)
 
 
-def _torch(name: str, argnums: Any, given: list[Any], compiled: bool) -> Callable[[], Any]:
+def jax_versions(jax: Any) -> dict[str, Callable[..., Any]]:
+    """The programs with loops as a user of JAX writes them."""
+    np = jax.numpy
+
+    def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+        def step(state: Any, row: Any) -> Any:
+            h, c = state
+            forget, keep, new, give = np.split(row + h @ wh + b, 4, -1)
+            c = jax.nn.sigmoid(forget) * c + jax.nn.sigmoid(keep) * np.tanh(new)
+            return (jax.nn.sigmoid(give) * np.tanh(c), c), None
+
+        start = np.zeros((*x.shape[1:-1], wh.shape[0]), x.dtype)
+        return jax.lax.scan(step, (start, start), x @ wx)[0][0]
+
+    def lstm_loss(*args: Any) -> Any:
+        h = lstm(*args)
+        return (h * h).sum()
+
+    def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
+        def goes_on(carried: Any) -> Any:
+            _, count, last = carried
+            return (count < 256) & (last != stop)
+
+        def step(carried: Any) -> Any:
+            state, count, _ = carried
+            state = np.tanh(state @ w)
+            letter = np.argmax(state @ u).astype(np.int32)
+            return state, count + (letter != stop), letter
+
+        return jax.lax.while_loop(goes_on, step, (state, 0, np.int32(-2)))[:2]
+
+    return {
+        "lstm": lstm, "lstm_batch": lstm, "lstm_loss": lstm_loss, "characters": characters,
+    }
+
+
+def _torch(name: str, argnums: Any, given: list[Any], library: str) -> Callable[[], Any]:
     torch = importlib.import_module("torch")
     function = torch_versions(torch).get(name)
     if function is None:
         raise NotImplementedError(f"no version of {name} for PyTorch")
     args = [torch.from_dlpack(a) for a in given]
-    made = function if argnums is None else torch.func.grad(function, argnums)
-    made = torch.compile(made) if compiled else made
+    made = function if argnums is None else torch_gradient(torch, function, argnums)
+    if library == "torch graph":
+        return _replayed(torch, lambda: made(*args))
+    made = torch.compile(made) if library == "torch.compile" else made
     return lambda: made(*args)
+
+
+def torch_gradient(torch: Any, function: Callable[..., Any], argnums: Any) -> Callable[..., Any]:
+    """The gradient by PyTorch's tape, which knows the derivatives of cuDNN."""
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+
+    def gradient(*args: Any) -> Any:
+        own = [a.detach().requires_grad_(k in numbers) for k, a in enumerate(args)]
+        return torch.autograd.grad(function(*own), [own[k] for k in numbers])
+
+    return gradient
+
+
+def _replayed(torch: Any, call: Callable[[], Any]) -> Callable[[], Any]:
+    """A call as a CUDA graph, captured in a stream of its own as PyTorch's manual says."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return lambda: graph.replay()
 
 
 def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
@@ -213,12 +285,28 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
         return (error * error).sum()
 
     def lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+        return lstm_batch(x[:, None], wx, wh, b)[0]
+
+    def lstm_batch(x: Any, wx: Any, wh: Any, b: Any) -> Any:
         # cuDNN's order of the gates is another one, its work the same.
-        state = torch.zeros(1, 1, wh.shape[0], device=x.device, dtype=x.dtype)
+        state = torch.zeros(1, x.shape[1], wh.shape[0], device=x.device, dtype=x.dtype)
         weights = [wx.T.contiguous(), wh.T.contiguous(), b, torch.zeros_like(b)]
         return torch._VF.lstm(
-            x[:, None], (state, state), weights, True, 1, 0.0, False, False, False
-        )[0][-1, 0]
+            x, (state, state), weights, True, 1, 0.0, wh.requires_grad, False, False
+        )[0][-1]
+
+    def lstm_loss(*args: Any) -> Any:
+        h = lstm(*args)
+        return (h * h).sum()
+
+    def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
+        count = 0
+        while count < 256:
+            state = torch.tanh(state @ w)
+            if torch.argmax(state @ u) == stop:
+                break
+            count += 1
+        return state, count
 
     def small_kernels(x: Any) -> Any:
         for _ in range(17):
@@ -237,7 +325,7 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
         "attention": functional.scaled_dot_product_attention,
         "running_sum": lambda x: torch.cumsum(x, 0),
         "picked": lambda table, i: (table[i] * table[i]).sum(),
-        "lstm": lstm,
+        "lstm": lstm, "lstm_batch": lstm_batch, "lstm_loss": lstm_loss, "characters": characters,
         "small_kernels": small_kernels,
     }
 

@@ -7,7 +7,7 @@ compiler.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import config
@@ -42,7 +42,7 @@ class Build:
     hold the content of a written argument (such arguments are written in place). native: `run`
     checks its arguments itself. kernels: number in the program; compiled: by numba and LLVM now,
     the others were on disk or in memory. place: the device, or "interpreter". encoded: the plan
-    that runs, where it can be kept on disk.
+    that runs, where it can be kept on disk. told: what the device has to tell of the last call.
     """
 
     run: Callable[..., Any]
@@ -53,3 +53,4 @@ class Build:
     compiled: int
     place: str
     encoded: EncodedPlan | None = None
+    told: Callable[[], Sequence[str]] = tuple

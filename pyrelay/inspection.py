@@ -136,6 +136,7 @@ def _explained(program: Program) -> str:
         )
     else:
         lines.append("  runs in the reference interpreter (PYRELAY_INTERPRET=1)")
+    lines += (f"  {line}" for line in build.told())
     lines += _reasons(binding)
     return "\n".join(lines)
 

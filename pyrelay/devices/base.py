@@ -6,7 +6,7 @@ looked for before it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay.lower.encode import EncodedPlan
@@ -20,11 +20,13 @@ class Loaded:
     """A plan on a device.
 
     run: takes the plan's parameters and gives its results, or `entry.MISMATCH`. encoded: what the
-    device runs, where that can be kept and loaded again.
+    device runs, where that can be kept and loaded again. told: lines for `f.explain()`, on how the
+    last call ran.
     """
 
     run: Callable[..., Any]
     encoded: EncodedPlan | None = None
+    told: Callable[[], Sequence[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from pyrelay.devices.graphs import Stretch
 from pyrelay.devices.guesses import Branch, Guessed, GuessingMemory
 from pyrelay.devices.layout import RECORD_WORDS, WORD
 from pyrelay.devices.persistent import work_of
-from pyrelay.devices.persistent_choice import blocks_of
+from pyrelay.devices.persistent_choice import blocks_of, form_of
 from pyrelay.devices.persistent_prelude import CELL
 from pyrelay.devices.persistent_text import ALIGNED
 from pyrelay.devices.plan_python import plan_code
@@ -78,6 +78,7 @@ class GpuExecutable:
         self.branches = [Branch(stay) for stay in made.stays]
         self.functions = driver.load(made.texts)
         self.late: dict[int, Any] = {}
+        self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
         self.host_kernels: dict[int, Any] = {}
         for launched in made.launches:
             if launched.text == -1 and launched.kernel not in self.host_kernels:
@@ -108,6 +109,15 @@ class GpuExecutable:
             (self.late[number],) = self.driver.load([self.code.late[number]])
         return self.late[number]
 
+    def told(self) -> list[str]:
+        """How the loops ran that may be kernels."""
+        found = []
+        for number, made in enumerate(self.code.persistent):
+            blocks = self.forms.get(number)
+            form = "did not run" if blocks is None else form_of(blocks)
+            found.append(f"the loop at line {made.line} {form}")
+        return found
+
     def call(self, *arguments: Any) -> Any:
         """Run the program."""
         own = next((a for a in arguments if isinstance(a, DeviceArray)), None)
@@ -130,7 +140,11 @@ class GpuExecutable:
 
 def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Loaded]:
     """How a device loads plans (`base.Device.load`)."""
-    return lambda plan: Loaded(GpuExecutable(plan, driver()).call)
+    def load(plan: Plan) -> Loaded:
+        made = GpuExecutable(plan, driver())
+        return Loaded(made.call, told=made.told)
+
+    return load
 
 
 @functools.lru_cache(maxsize=256)
@@ -313,7 +327,9 @@ class Run(GuessingMemory):
         """How many blocks are to run a loop as one kernel; 0: round by round."""
         made = self.program.code.persistent[number]
         function = self.functions[self.launches[made.launch].text]
-        return blocks_of(work_of(made.loop, values), made.meets, self.driver.resident(function))
+        blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.resident(function))
+        self.program.forms[number] = blocks
+        return blocks
 
     def persist(
         self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any]

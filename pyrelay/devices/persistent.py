@@ -231,6 +231,12 @@ def written(
     return Text(text, kinds), writer.meets
 
 
+def first_line(plan: Plan, part: Sequence[ins.Instruction]) -> int:
+    """The first line of the user's program that a loop's kernels compute; 0 if none is known."""
+    launches = [i.kernel for i in part if isinstance(i, Launch)]
+    return min((s.line for k in launches for s in plan.kernels[k].spans), default=0)
+
+
 def operands_of(loop: Loop) -> Iterator[Any]:
     """The extents and costs of a loop's launches, and the sizes of its groups: what the host has to
     know before it can choose."""

@@ -70,6 +70,15 @@ def blocks_of(work: Sequence[Work], meets: int, most: int) -> int:
     return best
 
 
+def form_of(blocks: int) -> str:
+    """What that means, for people."""
+    if blocks == 0:
+        return "ran round by round, since the machine is faster than blocks that meet"
+    if blocks == 1:
+        return "ran as one kernel of one block"
+    return f"ran as one kernel of {blocks} blocks that meet"
+
+
 def _grids(most: int) -> Iterator[int]:
     """1, the powers of two, and all that may meet."""
     blocks = 1

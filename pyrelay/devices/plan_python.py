@@ -16,7 +16,7 @@ from typing import Any
 from pyrelay.devices import cuda_library, guesses
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import Text
-from pyrelay.devices.persistent import Loop, loops, operands_of, written
+from pyrelay.devices.persistent import Loop, first_line, loops, operands_of, written
 from pyrelay.devices.plan_launches import Launched, Launches, LaunchWriter
 from pyrelay.devices.stretches import flow, is_computed, runs_on_host, stretches, tape_slots
 from pyrelay.devices.word_texts import computing
@@ -34,11 +34,12 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 @dataclass(frozen=True, slots=True)
 class Persistent:
     """A loop that may run as one kernel, the number of that launch, at how many places of a round
-    its blocks meet."""
+    its blocks meet, the first line of the program that it computes."""
 
     loop: Loop
     launch: int
     meets: int
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,9 @@ class _Function(LaunchWriter):
             text, meets = made
             launch = self.shared.library(text)
             number = len(self.shared.persistent)
-            self.shared.persistent.append(Persistent(loop, launch, meets))
+            self.shared.persistent.append(
+                Persistent(loop, launch, meets, first_line(self.plan, code[loop.first : loop.last]))
+            )
             values = "".join(f"{self._word(o)}, " for o in operands)
             end = code[loop.last]
             assert isinstance(end, ins.Label)

@@ -305,3 +305,18 @@ def test_every_spelling_is_of_an_instruction() -> None:
     known = (set(UNARY), set(BINARY), set(CHECKED))
     for spelled, names in zip(word_texts.SPELLED.values(), known, strict=True):
         assert spelled <= names
+
+
+def test_explain_tells_how_a_loop_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decay(x: Any) -> Any:
+        for _ in range(5):
+            x = x * 0.5 + x.sum()
+        return x
+
+    function = pyrelay.jit(decay, device=ON)
+    for blocks, told in ((1, "one block"), (3, "3 blocks that meet"), (0, "round by round")):
+        monkeypatch.setattr(gpu, "blocks_of", lambda *_, b=blocks: b)
+        function(np.ones(4))
+        line = decay.__code__.co_firstlineno + 2
+        assert f"the loop at line {line} ran" in str(function.explain())
+        assert told in str(function.explain())
