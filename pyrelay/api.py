@@ -91,6 +91,7 @@ class Compiled:
         #: for structures whose lists the program needs as structures of their items, or their
         #: objects as nodes: up to where, and of which data types
         self._needs: dict[Key, tuple[int, Families]] = {}
+        self._needed_last: tuple[int, Families] | None = None  # by the call before
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
         self._hits = [0]
         self._warned = False
@@ -161,16 +162,34 @@ class Compiled:
         names = self._argument_names(len(args))
         pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
         settings = config.current()
-        while True:
+
+        def flattened() -> Key:
             found, pools = flatten(pairs, flat)
-            key = (
+            return (
                 found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
                 settings.unroll_limit, self._place(settings, flat),
             )
-            if first or not self._needs:
+
+        if first or not self._needs:
+            return flattened()
+        start = flat.apart, flat.families
+        if self._needed_last is not None:
+            # to flatten many objects as records, only to learn that they are nodes, takes long
+            flat.apart, flat.families = self._needed_last
+            try:
+                key = flattened()
+            except errors.PyrelayError:
+                key = ()
+            if key in self._table:
                 return key
+            forget(flat, (0, 0, 0, 0))
+            flat.apart, flat.families = start
+        while True:
+            key = flattened()
             apart, families = self._needs.get(key, (0, flat.families))
             if apart <= flat.apart and families is flat.families:
+                found = flat.apart, flat.families
+                self._needed_last = None if found == start else found
                 return key
             forget(flat, (0, 0, 0, 0))
             flat.apart, flat.families = max(apart, flat.apart), families

@@ -31,7 +31,8 @@ from pyrelay.infer.datatypes import (
     Struct,
 )
 from pyrelay.infer.packing import stacked
-from pyrelay.infer.pools import Packed, Place, schema_columns
+from pyrelay.infer.pools import Packed, schema_columns
+from pyrelay.infer.structure import Places
 from pyrelay.ir import types
 
 _MOST_SCHEMAS = 4
@@ -52,7 +53,7 @@ _PYTHON = {"b": (bool, "bool"), "i": (int, "int"), "f": (float, "float"), "c": (
 """Python's class of numbers by the kind of a dtype, and the sort's name."""
 
 
-def packed(family: Family, trees: Sequence[Any]) -> tuple[Packed, list[Place]] | None:
+def packed(family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
     """Trees of a family in columns, and where their roots are; None where Python has to look.
 
     Raises nothing: what is wrong with a tree is for Python to say.
@@ -223,7 +224,7 @@ class _Tables:
         self.starts = np.cumsum([0, *map(len, parts)])
         return np.concatenate(parts)
 
-    def packed(self, family: Family, trees: Sequence[Any]) -> tuple[Packed, list[Place]] | None:
+    def packed(self, family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
         """The trees in columns; None where they are unlike this schema."""
         record = self.template.copy()
         base = record.ctypes.data
@@ -263,7 +264,7 @@ class _Tables:
         for group, count in zip(self.groups, counts, strict=True):
             for name, dtype in group.items():
                 found[name] = np.frombuffer(next(owner), dtype, count)
-        places = list(zip(found.pop("kind").tolist(), found.pop("row").tolist(), strict=True))
+        places = found.pop("kind"), found.pop("row")
         kept: dict[str, list[Any]] = {}
         for (path, (home, sort)), every in zip(self.arrays.items(), met, strict=True):
             every += [None] * (counts[home] - len(every))

@@ -19,6 +19,8 @@ from pyrelay.ir import types
 MOST_APART = 4
 #: The same where dicts of any length enter as tables, since a program gives them computed keys.
 MOST_APART_OPEN = 5
+#: Lists of objects of up to this length are a structure of these; objects in longer ones are nodes.
+MOST_RECORDS = 16
 #: Dicts of up to this length are a structure of their values.
 MOST_KEYS = 16
 #: The same of lists that a program reads from outside itself, which seldom change.

@@ -66,18 +66,27 @@ class Packed:
         fields: kinds and names. nodes: the columns, and how objects are made of them.
         """
         for kind, name in fields:
+            own = self.objects[kind] if kind < len(self.objects) else []
+            if not own:
+                continue
             sort = nodes.schema.of(kind)[name]
             columns = [c for c, _ in column_sorts(sort, f"{kind}.{name}") if "[]" not in c]
-            for row, node in enumerate(self.objects[kind] if kind < len(self.objects) else ()):
-                if any(self._differs(nodes.columns[c], c, row) for c in columns):
-                    object.__setattr__(node, name, nodes.field(kind, name, row))
+            changed = np.zeros(len(own), bool)
+            for column in columns:
+                changed |= self._changed(nodes.columns[column], column, len(own))
+            rows = np.flatnonzero(changed).tolist()
+            for row, value in zip(rows, nodes.column(kind, name, rows), strict=True):
+                object.__setattr__(own[row], name, value)
 
-    def _differs(self, column: np.ndarray[Any, Any], name: str, row: int) -> bool:
+    def _changed(self, column: np.ndarray[Any, Any], name: str, count: int) -> Any:
+        """Which of the first rows of a column are other than they were, to the bit."""
         before = self.columns.get(name)
+        now = column[:count]
         if before is None:
-            return bool(column[row].any())
-        now = column[row].astype(before.dtype)
-        return bool(np.asarray(now).tobytes() != np.asarray(before[row]).tobytes())
+            before = np.zeros_like(now)
+        pairs = (np.ascontiguousarray(x, before.dtype) for x in (now, before))
+        one, other = (x.reshape(count, -1).view(np.uint8).reshape(count, -1) for x in pairs)
+        return (one != other).any(axis=1)
 
     def write_back(self, column: str) -> None:
         """Give the objects' arrays what the rows of a column contain."""
@@ -177,12 +186,16 @@ class Unpacker:
                         pending.extend((p, False) for p in self._places(sort, path, row))
         return None if root[0] == NO_NODE else made[root]
 
-    def field(self, kind: int, name: str, row: int) -> Any:
-        """The value of a field of a node."""
+    def column(self, kind: int, name: str, rows: Sequence[int]) -> list[Any]:
+        """The values of a field of some nodes."""
         sort, path = self.schema.of(kind)[name], f"{kind}.{name}"
-        for place in self._places(sort, path, row):
-            self(place)
-        return self._value(sort, path, row)
+        if isinstance(sort, Number):
+            cells = self._cells(path) if sort.type.weak else self.columns[path]
+            return [cells[row] for row in rows]
+        for row in rows:
+            for place in self._places(sort, path, row):
+                self(place)
+        return [self._value(sort, path, row) for row in rows]
 
     def _places(self, sort: Sort, path: str, row: int) -> Iterator[Place]:
         match sort:

@@ -15,10 +15,12 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import building, columns
 from pyrelay.infer import values as V
+from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.anonymous import NeedsNodes
 from pyrelay.infer.asked import Asked, NeedsWrites
 from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
+from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.memoising import NeedsMemo
 from pyrelay.infer.specialised import Specialised
 from pyrelay.infer.structure import Flattened
@@ -54,9 +56,18 @@ def specialise(
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
     that computed arrays have one shape, short ones enter as structures of their items. Lists of
-    many trees enter as arrays, too, unless the program does with them what only lists can do.
+    many trees enter as arrays, too, unless the program does with them what only lists can do; so do
+    lists of many objects, as nodes of data types of this program.
     """
     entered = Entered()
+    listed = _listed([*args, *keywords.values()])
+    if listed:
+        try:
+            return _specialised(
+                callee, args, keywords, parse, columns.MOST_APART, Entered(), listed
+            )[0]
+        except (NeedsApart, errors.PyrelayError):
+            pass  # as records they may be what the program needs
     made: Specialised | None = None
     failure: errors.PyrelayError | None = None
     try:
@@ -94,13 +105,15 @@ def specialise(
 
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
-    apart: int, entered: Entered,
+    apart: int, entered: Entered, listed: Sequence[Sequence[type]] = (),
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
-    Notes in `entered` which lists entered as arrays.
+    Notes in `entered` which lists entered as arrays. listed: classes that are data types of it.
     """
     asked = Asked()
+    for classes in listed:
+        asked.families.declare(classes)
     while not asked.is_endless:
         flat = Flattened(apart=apart, families=asked.families)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
@@ -116,6 +129,29 @@ def _specialised(
         if losing is not None:
             return losing, False
     raise errors.StaticValueError("too many arguments must be known when the function is compiled.")
+
+
+def _listed(args: Sequence[Any]) -> list[list[type]]:
+    """The user's classes of objects in each list of many among the arguments, as far as they are
+    no nodes anyway."""
+    found: dict[tuple[type, ...], None] = {}
+    pending, met = list(args), set[int]()
+    while pending:
+        value = pending.pop()
+        if id(value) in met:
+            continue
+        met.add(id(value))
+        if type(value) is list and len(value) > columns.MOST_RECORDS:
+            classes = tuple(dict.fromkeys(map(type, value)))
+            if all(is_record_class(c) and EVERYWHERE.of(c) is None for c in classes):
+                found[classes] = None
+        elif isinstance(value, (list, tuple)):
+            pending += value
+        elif type(value) is dict:
+            pending += value.values()
+        elif is_record_class(type(value)) and EVERYWHERE.of(type(value)) is None:
+            pending += vars(value).values() if hasattr(value, "__dict__") else ()
+    return [list(classes) for classes in found]
 
 
 __all__ = ["specialise"]

@@ -27,11 +27,15 @@ from pyrelay.infer.datatypes import EVERYWHERE, Families
 from pyrelay.infer.device_arrays import device_array, is_device_array
 from pyrelay.infer.objects import is_constant_object, is_generator
 from pyrelay.infer.packing import Packer
-from pyrelay.infer.pools import Packed, PackedTree, Place
+from pyrelay.infer.pools import Packed, PackedTree
 from pyrelay.ir import types
 from pyrelay.records import dataclass
 
 _NUMBERS = (int, float, complex)
+
+
+Places = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+"""Kinds and rows of some nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Flattened:
     inner: dict[int, int] = field(default_factory=dict)  # lists in lists: id -> leaf they lie in
     on_device: bool = False  # whether any leaf is an array in the memory of a GPU
     #: packs trees of a data type that it has seen before, or gives None
-    pack: Callable[[Any, list[Any]], tuple[Packed, list[Place]] | None] | None = None
+    pack: Callable[[Any, list[Any]], tuple[Packed, Places] | None] | None = None
 
 
 Key = tuple[Any, ...]
@@ -133,55 +137,61 @@ def _finish(into: Flattened) -> Key:
     if not everything:
         return ()
     several = [(root if type(root) is list else [root], name) for root, name, _ in everything]
-    fresh = [
-        (root, name) for roots, name in several for root in roots if type(root) is not PackedTree
-    ]
-    made: dict[Any, Packer | Packed] = {}
-    places: dict[int, tuple[Packer | Packed, Place]] = {}
+    homes: dict[int, tuple[Packer | Packed, Places]] = {}
     while True:  # a data type may turn out to contain another
-        groups: dict[Any, list[tuple[Any, str]]] = {}
-        for root, name in fresh:
-            groups.setdefault(into.families.of(type(root)), []).append((root, name))
-        made = {}
-        for family, pairs in groups.items():
-            trees, names = map(list, zip(*pairs, strict=True))
-            made[family], found = _collected(family, trees, names, into)
-            for root, place in zip(trees, found, strict=True):
-                places[id(root)] = made[family], place
-        if all(into.families.of(cls) in made for cls in {type(root) for root, _ in fresh}):
+        groups: dict[Any, list[int]] = {}
+        for k, (roots, _) in enumerate(several):
+            if type(roots[0]) is not PackedTree:
+                groups.setdefault(into.families.of(type(roots[0])), []).append(k)
+        for family, members in groups.items():
+            homes.update(_collected(family, {k: several[k] for k in members}, into))
+        met = {cls for k in homes for cls in set(map(type, several[k][0]))}
+        if all(into.families.of(cls) in groups for cls in met):
             break
     first = len(into.pools)
-    numbers: dict[Any, int] = {}
-    for pool in made.values():
-        numbers[pool] = _enter(pool if isinstance(pool, Packed) else pool.pack(), into)
+    numbers: dict[Packer | Packed, int] = {}
+    for pool, _ in homes.values():
+        if pool not in numbers:
+            numbers[pool] = _enter(pool if isinstance(pool, Packed) else pool.pack(), into)
     described = []
-    for (root, _, leaf), (roots, _) in zip(everything, several, strict=True):
-        if type(roots[0]) is PackedTree:
-            home = roots[0].packed
+    for k, (root, _, leaf) in enumerate(everything):
+        if k in homes:
+            home, (kinds, rows) = homes[k]
+        else:
+            packed = several[k][0]
+            home = packed[0].packed
             if home not in numbers:
                 numbers[home] = _enter(home, into)
-            number, found = numbers[home], [r.place for r in roots]
-        else:
-            number, found = numbers[places[id(roots[0])][0]], [places[id(r)][1] for r in roots]
+            kinds, rows = np.array([r.place for r in packed], np.int64).T.copy()
+        number = numbers[home]
         schema = into.pools[number].schema
-        if type(root) is list:
-            into.leaves[leaf : leaf + 2] = np.array(found, np.int64).T.copy()
-        else:
-            into.leaves[leaf : leaf + 2] = found[0]
-        kinds = {k for kind in {kind for kind, _ in found} for k in schema.alternatives(kind)}
-        described.append((number, tuple(sorted(kinds))))
+        single = type(root) is not list
+        into.leaves[leaf : leaf + 2] = (int(kinds[0]), int(rows[0])) if single else (kinds, rows)
+        possible = {k for kind in set(kinds.tolist()) for k in schema.alternatives(kind)}
+        described.append((number, tuple(sorted(possible))))
     return (tuple(p.schema for p in into.pools[first:]), tuple(described))
 
 
 def _collected(
-    family: Any, trees: list[Any], names: list[str], into: Flattened
-) -> tuple[Packer | Packed, list[Place]]:
+    family: Any, entries: dict[int, tuple[list[Any], str]], into: Flattened
+) -> dict[int, tuple[Packer | Packed, Places]]:
     """Trees of one data type, packed or collected to be so, and the places of their roots."""
+    trees = [root for roots, _ in entries.values() for root in roots]
     ready = into.pack(family, trees) if into.pack is not None else None
+    pool: Packer | Packed
     if ready is not None:
-        return ready
-    packer = Packer(family)
-    return packer, packer.add(trees, names)
+        pool, (kinds, rows) = ready
+    else:
+        pool = Packer(family)
+        names = [name for roots, name in entries.values() for _ in roots]
+        kinds, rows = np.array(pool.add(trees, names), np.int64).T.copy()
+    found: dict[int, tuple[Packer | Packed, Places]] = {}
+    start = 0
+    for k, (roots, _) in entries.items():
+        stop = start + len(roots)
+        found[k] = pool, (kinds[start:stop], rows[start:stop])
+        start = stop
+    return found
 
 
 def _enter(packed: Packed, into: Flattened) -> int:

@@ -101,7 +101,7 @@ def both(roots: list[Any]) -> tuple[Packed, list[Any]]:
     expected = packer.pack()
     found = packing.packed(family, roots)
     assert found is not None
-    packed, now = found
+    packed, now = found[0], list(zip(*(each.tolist() for each in found[1]), strict=True))
     assert packed.schema is expected.schema
     assert list(packed.columns) == list(expected.columns)
     for name, column in expected.columns.items():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 import pyrelay
 from pyrelay.infer.datatypes import EVERYWHERE
@@ -44,3 +48,33 @@ def test_other_programs_take_the_objects_apart_as_before() -> None:
     pyrelay.jit(heavy)(parts(3), 0.9)
     assert EVERYWHERE.of(Part) is None
     assert pyrelay.jit(lambda p: p.weight * 2)(Part(1.5)) == 3.0
+
+
+@dataclass
+class Mass:
+    x: float
+    y: float
+    m: Any = 1.0
+
+
+def masses(count: int) -> list[Mass]:
+    return [Mass(float(k), 2.0, 0.5) for k in range(count)]
+
+
+def test_lists_of_many_objects_compile_once_for_all_lengths() -> None:
+    def energy(bodies: list[Mass]) -> float:
+        return sum(b.m * (b.x * b.x + b.y * b.y) for b in bodies)
+
+    fast = pyrelay.jit(energy)
+    for count in (20, 33, 17, 6):
+        assert fast(masses(count)) == pytest.approx(energy(masses(count)))
+    assert fast.cache_info().compilations == 1
+    assert pyrelay.grad(energy)(masses(20))[3] == Mass(3.0, 2.0, 13.0)
+
+
+def test_many_objects_that_cannot_be_nodes_are_records() -> None:
+    def total(bodies: list[Mass]) -> float:
+        return sum(b.m(b.x) for b in bodies)
+
+    given = [Mass(float(k), 0.0, math.sin if k % 2 else math.cos) for k in range(20)]
+    assert pyrelay.jit(total)(given) == pytest.approx(total(given))
