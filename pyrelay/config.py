@@ -163,6 +163,9 @@ _overridden: contextvars.ContextVar[Config | None] = contextvars.ContextVar(
 overriding = _overridden.get
 """The settings of the innermost override in force here, None outside of all overrides."""
 
+overrides: list[Config] = []
+"""Not empty once settings were overridden anywhere in this process: until then none are here."""
+
 _process_wide: Config | None = None
 
 
@@ -186,6 +189,8 @@ def override(**settings: Any) -> Iterator[Config]:
     """
     values = {name: checked(name, value) for name, value in settings.items()}
     chosen = dataclasses.replace(current(), **values)
+    if not overrides:
+        overrides.append(chosen)
     token = _overridden.set(chosen)
     try:
         yield chosen

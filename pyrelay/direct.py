@@ -63,14 +63,14 @@ class _Text:
 
     def name(self, value: Any) -> str:
         """A name that stands for an object."""
-        name = f"known{len(self.known)}"
+        name = f"_known{len(self.known)}"
         self.known[name] = value
         return name
 
     def fresh(self, count: int) -> list[str]:
         """Names of new variables."""
         self.variables += count
-        return [f"a{k}" for k in range(self.variables - count, self.variables)]
+        return [f"_a{k}" for k in range(self.variables - count, self.variables)]
 
     def line(self, text: str) -> None:
         self.lines.append("    " * (3 + self.depth) + text)
@@ -113,45 +113,54 @@ def _written(
         raise _NeedsMore
     from pyrelay.devices.entry import MISMATCH
 
+    settings, leading = config.overriding(), [*order[: len(positional)]]
+    leading += [None] * (len(positional) - len(leading))
     text = _Text({
-        "native": program.build.run, "MISMATCH": MISMATCH, "otherwise": otherwise, "hits": hits,
-        "failed": failed, "order": (*order[: len(positional)], *names), "taken": _taken,
-        "overriding": config.overriding, "settings": config.overriding(),
+        "_native": program.build.run, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
+        "_hits": hits, "_failed": failed, "_taken": _taken, "_missing": _MISSING,
+        "_as_given": _as_given, "_by_name": _by_name, "_overrides": config.overrides,
+        "_overriding": config.overriding, "_settings": settings,
+        "_names": (*leading, *names),
     })  # fmt: skip
-    tests = [f"len(args) + len(keywords) == {len(positional) + len(names)}"]
-    tests += [f"len(args) <= {len(positional)}"] if names else []
-    tests += ["overriding() is settings"]
+    by_position, by_name = text.fresh(len(positional)), text.fresh(len(names))
+    given = [*by_position, *by_name]
+    if given:
+        filled = _unpacking(given, f"_by_name(_names, {_tuple(by_position)}, _others)")
+        filled += f"; _named = len(_others) - {len(names)}"
+        text.line(filled if names else f"if _others: {filled}")
+    tests = ["not _more", *["not _others"] * (not given)]
+    tests.append(f"({'not _overrides or ' * (settings is None)}_overriding() is _settings)")
     tests += [_identity_test(text, g) for g in binding.names]
     text.test(" and ".join(tests))
-    text.line("if keywords:")
-    text.line("    given = (*args, *[keywords[name] for name in order[len(args):]])")
     everything = (*positional, *keys)
     plain = all(k[0] in _LEAVES for k in everything) and not (binding.hidden or binding.static)
     if plain and binding.parameters == tuple(range(len(everything))):
-        text.leaves, handed = [f"given[{k}]" for k in range(len(everything))], "given"
+        text.leaves = given
     else:
-        _arguments(text, program, everything)
-        handed = f"({''.join(f'{text.leaves[k]}, ' for k in binding.parameters)})"
-    text.line("same = True")
+        _arguments(text, program, given, everything)
+    handed = [text.leaves[k] for k in binding.parameters]
+    text.line("_same = True")
     shape = _result(text, binding.result, binding.kept)
+    again = f"_as_given({_tuple(by_position)}, _named, _more, _others)"
     source = [
         f"def make({', '.join(text.known)}):",
-        "  def call(*args, **keywords):",
-        "    same, given = False, args",
+        f"  def call({_signature(by_position)}):",
+        "    _same, _named = False, 0",
         "    try:",
         "        try:",
         *text.lines,
         "        except (AttributeError, KeyError, ValueError):",
         "            pass",
-        "        if same:",
-        f"            result = native({'*' + handed if handed == 'given' else handed[1:-1]})",
-        *_with_copies(handed if not binding.mutated else None),
-        "            if result is not MISMATCH:",
-        "                hits[0] += 1",
+        "        if _same:",
+        f"            _result = _native({', '.join(handed)})",
+        *_with_copies(_tuple(handed) if not binding.mutated else None),
+        "            if _result is not _MISMATCH:",
+        "                _hits[0] += 1",
         f"                return {shape}",
-        "        return otherwise(*args, **keywords)",
-        "    except Exception as error:",
-        "        raise failed(error, args, keywords)",
+        f"        _args, _keywords = {again}",
+        "        return _otherwise(*_args, **_keywords)",
+        "    except Exception as _error:",
+        f"        raise _failed(_error, *{again})",
         "  return call",
     ]
     namespace: dict[str, Any] = {}
@@ -160,15 +169,55 @@ def _written(
     return call
 
 
+_MISSING = object()
+"""Stands for an argument that was not given."""
+
+
+def _signature(names: Sequence[str]) -> str:
+    """The parameters of the function, whose names are its own."""
+    declared = [f"{name}=_missing" for name in names]
+    return ", ".join([*declared, *["/"] * bool(declared), "*_more", "**_others"])
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({''.join(f'{name}, ' for name in names)})"
+
+
+def _by_name(
+    names: Sequence[object], values: Sequence[Any], others: Mapping[Any, Any]
+) -> tuple[Any, ...]:
+    """All arguments in order, of which those that have no value are given by name; KeyError if
+    these are not just those that are."""
+    count = _count(values)
+    if len(others) != len(names) - count:
+        raise KeyError
+    return (*values[:count], *[others[name] for name in names[count:]])
+
+
+def _as_given(
+    values: Sequence[Any], named: int, more: tuple[Any, ...], others: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Arguments by position and by name, if the last `named` values are among the latter."""
+    return (*values[: max(_count(values) - named, 0)], *more), others
+
+
+def _count(values: Sequence[Any]) -> int:
+    """How many values there are before one that is missing."""
+    for count, value in enumerate(values):
+        if value is _MISSING:
+            return count
+    return len(values)
+
+
 def _with_copies(handed: str | None) -> list[str]:
     """Lines that try once more with what can be read only in a copy."""
     if handed is None:  # copies would have to be written back
         return []
     return [
-        "            if result is MISMATCH:",
-        f"                copied = taken({handed})",
-        "                if copied is not None:",
-        "                    result = native(*copied)",
+        "            if _result is _MISMATCH:",
+        f"                _copied = _taken({handed})",
+        "                if _copied is not None:",
+        "                    _result = _native(*_copied)",
     ]
 
 
@@ -185,12 +234,9 @@ def _taken(given: tuple[Any, ...]) -> tuple[Any, ...] | None:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def _arguments(text: _Text, program: Program, keys: Key) -> None:
+def _arguments(text: _Text, program: Program, names: list[str], keys: Key) -> None:
     """Lines that take the arguments and captured objects apart into the program's leaves."""
     binding = program.binding
-    names = text.fresh(len(keys))
-    if names:
-        text.line(_unpacking(names, "given"))
     _taken_apart(text, names, keys)
     for hidden in binding.hidden:
         (key,), pools = hidden.key
@@ -297,9 +343,9 @@ def _identity_test(text: _Text, guard: NameGuard) -> str:
     place, value = text.name(guard.container), text.name(guard.value)
     match guard.kind:
         case "item":
-            return f"{place}.get({guard.name!r}) is {value}"
+            return f"{place}[{guard.name!r}] is {value}"
         case "absent":
-            return f"{place}.get({guard.name!r}, {value}) is {value}"
+            return f"{guard.name!r} not in {place}"
         case "cell":
             return f"{place}.cell_contents is {value}"
         case "function":
@@ -325,7 +371,7 @@ def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
     """How the result is made from the native tuple and the arguments' leaves, as Python text."""
     match tree:
         case LeafResult(index):
-            return f"result[{kept[index]}]"
+            return f"_result[{kept[index]}]"
         case ArgumentResult(leaf):
             return text.leaves[leaf]
         case ContainerResult(number):
@@ -334,7 +380,7 @@ def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
             return text.name(value)
         case CaseResult(tag, cases):
             made = [_result(text, case, kept) for case in cases]
-            tests = [f"{each} if result[{kept[tag]}] == {k} else" for k, each in enumerate(made)]
+            tests = [f"{each} if _result[{kept[tag]}] == {k} else" for k, each in enumerate(made)]
             return f"({' '.join(tests[:-1])} {made[-1]})"
         case NodeResult(key=key) if key in text.made:
             raise _NeedsMore  # one object in two places

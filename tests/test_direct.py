@@ -378,3 +378,40 @@ def test_calls_of_several_kinds_take_the_short_way_each() -> None:
     for each in kinds:
         same(compiled(each), each * 2)
     assert compiled.cache_info().hits == len(kinds)
+
+
+def test_arguments_may_have_any_names() -> None:
+    def function(_x, type, /, len, *tuple, list=2.0, **dict):
+        return _x * type + len - list + sum(tuple) + sum(dict.values())
+
+    def plainly(_given, _known0=1.0, getattr=2.0):
+        return _given * _known0 + getattr
+
+    for each, args, keywords in (
+        (function, (A, 2.0, 3.0), {"list": 1.5}), (function, (A, 2.0), {"len": B}),
+        (function, (A, 2.0, 3.0, 4.0), {"_same": 1.0}),
+        (plainly, (A,), {"_known0": 3.0}), (plainly, (), {"_given": B, "getattr": 1.0}),
+        (plainly, (A, 2.0, 3.0), {}),
+    ):  # fmt: skip
+        compiled = pyrelay.jit(each)
+        for _ in range(3):
+            same(compiled(*args, **keywords), each(*args, **keywords))
+            with pytest.raises(TypeError):
+                compiled(*args, **keywords, unknown="x")
+
+
+def test_calls_that_python_refuses_are_refused_after_others_too() -> None:
+    def function(x, y, /, z, *, w=1.0):
+        return x + y + z + w
+
+    compiled = pyrelay.jit(function)
+    calls: list[tuple[Any, Any, str]] = [
+        ((A, B), {}, "'z'"), ((A, B, C), {"z": 1.0}, "multiple values for argument 'z'"),
+        ((A, B, C, A), {}, "positional"), ((A,), {"y": B, "z": C}, "'y'"), ((), {}, "'x'"),
+        ((A, B, C), {"v": 1.0}, "'v'"),
+    ]  # fmt: skip
+    for args, keywords, text in calls:
+        same(compiled(A, B, C), function(A, B, C))
+        with pytest.raises(TypeError, match=text) as caught:
+            compiled(*args, **keywords)
+        assert str(caught.value).startswith("function() ")
