@@ -56,6 +56,7 @@ class Asked:
     remembers: bool = True
     lends: bool = False
     keys_known: bool = False
+    ragged: bool = False  # arrays in one list may differ in shape
     open_keys: frozenset[Let] = frozenset()
     keys_wanted: bool = False
     losing: Specialised | None = None  # the program that follows less of what it raises

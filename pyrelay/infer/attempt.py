@@ -17,6 +17,7 @@ from pyrelay.infer import (
     code_points,
     column_content,
     columns,
+    joining,
     names_containers,
 )
 from pyrelay.infer import values as V
@@ -108,8 +109,10 @@ class Attempt:
             containers=self.containers, keys_known=asked.keys_known,
         )
         try:
-            return self._run(program, make_callee, args, keywords)
+            with joining.shapes_of_items(asked.ragged) as shapes:
+                return self._run(program, make_callee, args, keywords)
         finally:
+            self.entered.ragged |= shapes.wanted
             self.checks_shapes, self.lent = program.checks_shapes, program.lent
             self.keys_wanted = program.keys_wanted
             self.entered.open |= program.opens
@@ -411,6 +414,7 @@ class Entered:
     lengths: list[int] = field(default_factory=list)
     trees: bool = False
     dicts: bool = False  # whether any dict entered as a table
+    ragged: bool = False  # whether arrays in one list may differ in shape
     open: bool = False  # whether a dict that did not is given keys that only the program knows
 
 

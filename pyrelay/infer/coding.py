@@ -26,6 +26,7 @@ from pyrelay.infer.layout import (
     LNode,
     LParam,
     LPlace,
+    LRagged,
     LScalar,
     LUnion,
     LView,
@@ -34,6 +35,7 @@ from pyrelay.infer.layout import (
     content_head,
     fitted_to,
     head_of,
+    leaf_type,
     pools_of,
     rebuild,
     rebuild_content,
@@ -78,6 +80,8 @@ def leaf_types(layout: Layout) -> Iterator[Type]:
                 pending.extend(reversed(cases))
             case LGrown():
                 pending.extend(reversed((*here.pools, *here.leaves)))
+            case LRagged():
+                yield from here.leaves
             case TensorType():
                 yield here
 
@@ -112,6 +116,8 @@ def shared_leaf_types(layouts: Sequence[Any], before: Collection[int] = ()) -> l
                 pending.extend(reversed(cases))
             case LGrown():
                 pending.extend(reversed((*here.pools, *here.leaves)))
+            case LRagged():
+                found.extend(here.leaves)
             case types.TensorType():
                 found.append(here)
     return found
@@ -165,7 +171,13 @@ class Encoder:
                     assert isinstance(value, V.ArrayRef)
                     self.atoms.append(self.number(key, value.root))
                 if kind == "array":
-                    self._tensor(self.read(value), content)
+                    atom = self.read(value)
+                    if isinstance(content, LRagged):
+                        for extent in atom.type.shape:  # type: ignore[union-attr]
+                            number = self.builder.extent(extent)
+                            self.atoms.append(self.builder.cast(number, types.i64, weak=True))
+                        content = content.type
+                    self._tensor(atom, content)
                 else:
                     assert isinstance(value, V.Ref)
                     self.content(value.root, content)
@@ -426,6 +438,7 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
         case LParam(_, root):
             return isinstance(value, (V.ArrayRef, V.Ref)) and value.root is root
         case LPlace(_, "array", _, ty):
+            ty = leaf_type(ty)
             return (
                 isinstance(value, V.ArrayRef)
                 and value.type.dtype == ty.dtype

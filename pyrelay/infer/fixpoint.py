@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _FLAG = "left_by_"
 """What the names of flags begin with that say how a loop was left (frontend/regions.py)."""
+#: What has no number that tells at run time which object it is (identity.py).
+_UNNUMBERED = ("list", "dict", "set")
 #: The count of a loop that ends by itself.
 ENDLESS = 1 << 62
 
@@ -120,8 +122,11 @@ class Fixpoint:
                 older = {r for root in found for r in (root, *root.may_be)}
                 may_be = layout.may_be | older.intersection(self.base.contents)
                 self.layouts[k] = replace(layout, may_be=may_be)
-        for root in self.changed:
-            self.changed[root] = describer.content(root)
+        for root in list(self.changed):
+            if root in self.place_roots and root.kind in _UNNUMBERED:
+                del self.changed[root]  # what it contains is asked for only where it is read
+            else:
+                self.changed[root] = describer.content(root)
 
     def _layouts(self, describer: L.Describer, values: Sequence[V.Value]) -> list[L.Layout]:
         """Layouts of carried values; flags that say how a loop was left stay known if they can."""

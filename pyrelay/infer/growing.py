@@ -11,11 +11,11 @@ What Python's list operations mean on such contents stands in lists.py.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pyrelay.errors import AliasError, Span, UnsupportedOperationError
-from pyrelay.infer import coding
+from pyrelay.infer import coding, ragged
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -65,48 +65,66 @@ def from_items(
 ) -> V.Growing:
     """The growing content of these items, with no room to spare. `bound`: see `fitted`."""
     leaves = tuple(L.template_types(template))
-    inner = capacity_leaves(template)
+    inner = rooms(template)
     parts = [item_atoms(builder, heap, read, item, template) for item in items]
     rows = []
     for k, leaf in enumerate(leaves):
         column = [p[k] for p in parts]
-        if k in inner and column:
+        for axis in (a for numbers, a in inner if k in numbers and column):
             widest: Extent = 0
             for atom in column:
-                widest = dims.maximum(widest, atom.type.shape[0])  # type: ignore[union-attr]
-            column = [wide(builder, atom, 0, widest) for atom in column]
+                widest = dims.maximum(widest, atom.type.shape[axis])  # type: ignore[union-attr]
+            column = [wide(builder, atom, axis, widest) for atom in column]
         rows.append(_stacked(builder, column, leaf, bound))
     return V.Growing(
         V.Known(len(items)), tuple(rows), coding.typed_by_rows(template, rows), slots=object()
     )
 
 
-def capacity_leaves(template: L.Layout) -> frozenset[int]:
-    """The numbers of the leaves that hold the items of lists inside the items."""
-    return frozenset(
-        k for first, inner in inner_lists(template).values()
-        for k in range(first + 1, first + len(inner.leaves))
-    )
+def rooms(template: L.Layout) -> list[tuple[range, int]]:
+    """Where the leaves of an item have room for more than it fills: their numbers, and the axis.
+
+    These are the items of lists in it, and the arrays that are not of one shape in all items.
+    """
+    found: list[tuple[range, int]] = []
+    for _, first, layout in _insides(template):
+        match layout.content:
+            case L.LGrown() as inner if len(inner.leaves) > 1:
+                found.append((range(first + 1, first + len(inner.leaves)), 0))
+            case L.LRagged(ty):
+                last = first + ty.rank
+                found += ((range(last, last + 1), axis) for axis in range(ty.rank))
+    return found
 
 
 def inner_lists(template: L.Layout) -> dict[tuple[int, ...], tuple[int, L.LGrown]]:
     """The lists inside an item by their paths: the number of the first leaf, and the layout."""
-    found: dict[tuple[int, ...], tuple[int, L.LGrown]] = {}
+    return {
+        path: (first, layout.content) for path, first, layout in _insides(template)
+        if isinstance(layout.content, L.LGrown)
+    }
+
+
+def _insides(template: L.Layout) -> Iterator[tuple[tuple[int, ...], int, L.LPlace]]:
+    """The objects inside an item: their paths, the numbers of their first leaves, their layouts.
+
+    Those in cases of a union have the path of the union.
+    """
     first = 0
-
-    def visit(here: L.Layout, path: tuple[int, ...]) -> None:
-        nonlocal first
+    pending: list[tuple[tuple[int, ...], L.Layout]] = [((), template)]
+    while pending:
+        path, here = pending.pop()
         match here:
-            case L.LPlace(_, "list", _, L.LGrown() as inner):
-                found[path] = (first, inner)
             case L.LNode(_, children):
-                for k, child in enumerate(children):
-                    visit(child, (*path, k))
-                return
+                pending += reversed([((*path, k), c) for k, c in enumerate(children)])
+                continue
+            case L.LUnion(cases):
+                first += 1
+                pending += reversed([(path, c) for c in cases])
+                continue
+            case L.LPlace():
+                yield path, first, here
         first += len(tuple(L.template_types(here)))
-
-    visit(template, ())
-    return found
 
 
 def value_at(value: V.Value, path: Sequence[int]) -> V.Value:
@@ -256,6 +274,11 @@ def cast_rows(
             case L.LPlace(_, "list", _, L.LGrown(x)), L.LPlace(_, "list", _, L.LGrown(y)):
                 rows.append(next(own))
                 convert(x, y)
+            case L.LPlace(content=TensorType()), L.LPlace(content=L.LRagged(ty)):
+                row = next(own)
+                for extent in row.type.shape[lead:]:  # type: ignore[union-attr]
+                    rows.append(builder.full(builder.extent(extent), around, types.i64).atom)
+                rows.append(builder.cast(row, ty.dtype))
             case L.LNode(_, xs), L.LNode(_, ys):
                 for x, y in zip(xs, ys, strict=True):
                     convert(x, y)
@@ -409,7 +432,8 @@ def read_row(
             continue
         element: Handle = builder.call(OPS["index"], row, *content.prefix, position, axes=axes)
         leaves.append(builder.cast(element, ty.dtype, weak=ty.weak))
-    item = coding.Decoder(iter(leaves), heap)(content.template)
+    template, leaves = ragged.cut(builder, content.template, leaves)
+    item = coding.Decoder(iter(leaves), heap)(template)
     for path in kept:
         inner = value_at(item, path)
         assert isinstance(inner, V.Ref)
@@ -449,29 +473,19 @@ def fit_inner(
 ) -> tuple[V.Growing, list[Atom]]:
     """Room for the lists in an item that is about to be written: theirs, and its own."""
     leaves, rows = list(leaves), list(content.rows)
-    axis = len(content.prefix) + 1
-    for first, inner in inner_lists(content.template).values():
-        numbers = range(first + 1, first + len(inner.leaves))
-        if not numbers:
-            continue
-        own = leaves[first + 1].type.shape[0]  # type: ignore[union-attr]
-        there = rows[first + 1].type.shape[axis]  # type: ignore[union-attr]
+    lead = len(content.prefix) + 1
+    for numbers, axis in rooms(content.template):
+        own = leaves[numbers[0]].type.shape[axis]  # type: ignore[union-attr]
+        there = rows[numbers[0]].type.shape[lead + axis]  # type: ignore[union-attr]
         if own == there:
             continue
         short = builder.extent(own) > builder.extent(there)
-        new = widened(builder, [rows[k] for k in numbers], axis, short, own)
-        room = new[0].type.shape[axis]  # type: ignore[union-attr]
+        new = widened(builder, [rows[k] for k in numbers], lead + axis, short, own)
         for k, row in zip(numbers, new, strict=True):
             rows[k] = row
-            leaf = leaves[k]
-            assert isinstance(leaf.type, TensorType)
-            rest = leaf.type.shape[1:]
-            none = (0,) * len(rest)
-            blank = builder.full(0, (room, *rest), leaf.type.dtype)
-            leaves[k] = builder.call(
-                OPS["slice_update"], blank, leaf, starts=(0, *none), sizes=(own, *rest),
-                steps=(1, *(1 for _ in rest)),
-            ).atom
+            shape = list(leaves[k].type.shape)  # type: ignore[union-attr]
+            shape[axis] = row.type.shape[lead + axis]  # type: ignore[union-attr]
+            leaves[k] = ragged.filled_up(builder, leaves[k], shape)
     return replace(content, rows=tuple(rows), template=_typed(content, rows)), leaves
 
 
@@ -480,11 +494,12 @@ def of_one_room(
 ) -> tuple[V.Growing, V.Growing]:
     """Two contents of one structure whose inner lists have room for as many items as either's."""
     rows = list(first.rows), list(second.rows)
-    for k in capacity_leaves(first.template):
-        one, other = (part[k].type.shape[1] for part in rows)  # type: ignore[union-attr]
-        widest = dims.maximum(one, other)
-        for part in rows:
-            part[k] = wide(builder, part[k], 1, widest)
+    for numbers, axis in rooms(first.template):
+        for k in numbers:
+            one, other = (part[k].type.shape[1 + axis] for part in rows)  # type: ignore[union-attr]
+            widest = dims.maximum(one, other)
+            for part in rows:
+                part[k] = wide(builder, part[k], 1 + axis, widest)
     return (
         replace(first, rows=tuple(rows[0]), template=_typed(first, rows[0])),
         replace(second, rows=tuple(rows[1]), template=_typed(second, rows[1])),

@@ -7,6 +7,7 @@ what leaves the program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from pyrelay.infer import growing, lists
 from pyrelay.infer import layout as L
@@ -44,6 +45,12 @@ def grown_tree(
     return GrownResult(rows, count, tree, key)
 
 
+def _cut_out(*parts: Any) -> Any:
+    """An array of extents, from the array that has room for it."""
+    *extents, room = parts
+    return room[tuple(map(slice, extents))].copy()
+
+
 def _item_tree(
     template: L.Layout, leaves: Iterator[int], pool: Callable[[V.Ref], PoolResult]
 ) -> ResultTree:
@@ -59,6 +66,9 @@ def _item_tree(
             number = next(leaves)
             mine = tuple(next(leaves) for _ in L.template_types(inner))
             return GrownResult(mine, number, _item_tree(inner, iter(range(len(mine))), pool))
+        case L.LPlace(content=L.LRagged(ty)):
+            extents = tuple(LeafResult(next(leaves), types.PY_INT) for _ in range(ty.rank))
+            return NodeResult("call", _cut_out, (), (*extents, LeafResult(next(leaves), ty)))
         case L.LScalar(ty) | L.LPlace(_, _, _, ty):
             return LeafResult(next(leaves), ty)
         case L.LNode(("tuple", cls, _), children):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field, replace
 from typing import Any
 
@@ -25,11 +27,13 @@ from pyrelay.infer.layout import (
     LNode,
     LParam,
     LPlace,
+    LRagged,
     LScalar,
     LUnion,
     LView,
     as_template,
     inner_list,
+    leaf_type,
     same_structure,
     template_types,
     varying,
@@ -183,13 +187,14 @@ class Joiner:
         inner = _ItemJoiner(bound=self.bound, pairs=self.pairs, same=self.same)
         templates: list[Layout] = []
         for side in (a, b):
-            items = (side.template,) if isinstance(side, LGrown) else map(
-                as_template, side.children
+            items = [side.template] if isinstance(side, LGrown) else list(
+                map(as_template, side.children)
             )
-            templates += items
+            if items:
+                templates.append(functools.reduce(lambda x, y: as_template(inner(x, y)), items))
         joined = templates[0] if templates else LKnown(UNREAD)
         for other in templates[1:]:
-            joined = as_template(inner(joined, other))
+            joined = as_template(replace(inner, of_one_list=False)(joined, other))
         for side in (a, b):
             if isinstance(side, LGrown) and not same_structure(side.template, joined):
                 raise JoinError(side.template, joined, "the items of a list differ in structure")
@@ -328,11 +333,36 @@ class Joiner:
         return joined
 
 
-class _ItemJoiner(Joiner):
-    """Joins layouts of items of one list, whose arrays must have one shape.
+@dataclass
+class Shapes:
+    """Whether arrays in one list may differ in shape (`LRagged`); `wanted`: whether some may."""
 
-    Lists among them may have any lengths.
+    ragged: bool = False
+    wanted: bool = False
+
+
+_shapes: ContextVar[Shapes] = ContextVar("shapes", default=Shapes())  # noqa: B039
+
+
+@contextmanager
+def shapes_of_items(ragged: bool) -> Iterator[Shapes]:
+    """Join the items of lists so inside a `with` block."""
+    made = Shapes(ragged)
+    token = _shapes.set(made)
+    try:
+        yield made
+    finally:
+        _shapes.reset(token)
+
+
+@dataclass
+class _ItemJoiner(Joiner):
+    """Joins layouts of items of lists. Unless `Shapes` say more, arrays must have one shape.
+
+    Lists among them may have any lengths. of_one_list: whether it is one list that both are in.
     """
+
+    of_one_list: bool = True
 
     def content(self, kind: str, a: Any, b: Any) -> Any:
         """As of a Joiner; lists have run-time lengths."""
@@ -340,11 +370,29 @@ class _ItemJoiner(Joiner):
             return self._grown(inner_list(a), inner_list(b))
         return Joiner.content(self, kind, a, b)
 
+    def array_type(self, a: LPlace, b: LPlace) -> Any:
+        """As of a Joiner; or room for the larger one of two arrays."""
+        types_ = [leaf_type(place.content) for place in (a, b)]
+        x, y = (LPlace(-1, "array", None, ty) for ty in types_)
+        if a.content is not x.content or b.content is not y.content or self._differ(*types_):
+            return LRagged(replace(self, of_one_list=False).array_type(x, y))
+        return super().array_type(a, b)
+
+    def _differ(self, x: TensorType, y: TensorType) -> bool:
+        """Whether arrays of these types may lie in one list only if its arrays may differ."""
+        if not (self.of_one_list and _shapes.get().ragged) or x.rank != y.rank:
+            return False
+        return any(d != e and not self.same(d, e) for d, e in zip(x.shape, y.shape, strict=True))
+
     def _extent(self, x: Extent, y: Extent) -> Extent:
         if x in self.bound and self.pairs.setdefault(x, y) == y:
             return x
         if x == y or self.same(x, y):
             return x
+        shapes = _shapes.get()
+        if shapes.ragged:
+            return super()._extent(x, y)
+        shapes.wanted = True
         if any(s.origin is Origin.RUNTIME for e in (x, y) for s in dims.symbols(e)):
             return super()._extent(x, y)  # the program checks
         raise JoinError(

@@ -129,6 +129,26 @@ class LGrown:
         return (types.PY_INT, *(rows_of(t, self.capacity) for t in template_types(self.template)))
 
 
+@dataclass(frozen=True, slots=True)
+class LRagged:
+    """The content of an array in a growing list whose arrays differ in shape.
+
+    type: with the extents for which there is room, those of the largest one.
+    """
+
+    type: TensorType
+
+    @property
+    def leaves(self) -> tuple[TensorType, ...]:
+        """The extents of the array, then its elements with room behind them."""
+        return (*[types.PY_INT] * self.type.rank, self.type)
+
+
+def leaf_type(content: TensorType | LRagged) -> TensorType:
+    """The type of an array in a list; if there are larger ones, with the room for those."""
+    return content.type if isinstance(content, LRagged) else content
+
+
 Layout = LKnown | LScalar | LFixed | LPlace | LNode | LUnion | LView | LParam
 
 
@@ -340,7 +360,7 @@ def template_types(template: Layout) -> Iterator[TensorType]:
             yield ty
         case LPlace(_, _, _, TensorType() as ty):
             yield ty
-        case LPlace(_, "list", _, LGrown() as inner):
+        case LPlace(content=(LGrown() | LRagged()) as inner):
             yield from inner.leaves
         case LNode(_, children):
             for child in children:
@@ -358,6 +378,9 @@ def retyped(template: Layout, leaves: Iterator[TensorType]) -> Layout:
             return LScalar(TensorType(next(leaves).dtype, (), ty.weak))
         case LPlace(key, kind, cls, TensorType()):
             return LPlace(key, kind, cls, next(leaves))
+        case LPlace(key, kind, cls, LRagged(ty)):
+            *_, own = (next(leaves) for _ in range(1 + ty.rank))
+            return LPlace(key, kind, cls, LRagged(own))
         case LPlace(key, "list", cls, LGrown(item) as inner):
             next(leaves)
             rows = [next(leaves) for _ in template_types(item)]
@@ -453,6 +476,16 @@ def _holds_lists(layout: Layout) -> bool:
     return False
 
 
+def is_ragged(layout: Layout) -> bool:
+    """Whether arrays in an item of a list may differ in shape from those in other items."""
+    match layout:
+        case LPlace(content=content):
+            return isinstance(content, LRagged)
+        case LNode(_, children) | LUnion(children):
+            return any(map(is_ragged, children))
+    return False
+
+
 def inner_list(content: Any) -> LGrown:
     """The layout of a list as an item of a growing one: it grows, and its items are no lists."""
     if isinstance(content, LGrown):
@@ -467,6 +500,10 @@ def inner_list(content: Any) -> LGrown:
     if _holds_lists(inner.template):
         raise JoinError(
             inner.template, inner.template, "lists in lists in lists grow at run time"
+        )
+    if is_ragged(inner.template):
+        raise JoinError(
+            inner.template, inner.template, "the arrays in its lists differ in shape"
         )
     return inner
 

@@ -6,14 +6,19 @@ In: the content of a list, or an array. Out: the array that `np.array`, `np.stac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from pyrelay import errors
 from pyrelay.infer import growing
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.lists import count_extent, count_of, extent_of_atom, new
 from pyrelay.ir import dims
 from pyrelay.ir.build import Handle
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 
@@ -29,8 +34,10 @@ def from_array(it: Interpreter, array: V.ArrayRef, python: bool = False) -> V.Va
     return new(it, V.Growing(V.Scalar.of_extent(ty.shape[0]), (it.atom(array),), template))
 
 
-def to_array(it: Interpreter, content: V.Growing) -> V.Value:
-    """`np.array(lst)`."""
+def to_array(
+    it: Interpreter, content: V.Growing, check: Any = in_python.even_size, *more: V.Value
+) -> V.Value:
+    """`np.array(lst)`; what `check` raises (see `_equal`) if the items differ in shape."""
     from pyrelay.infer.adapters import stack
 
     content = growing.plain(it.builder, content)
@@ -40,13 +47,17 @@ def to_array(it: Interpreter, content: V.Growing) -> V.Value:
 
     def built(template: L.Layout) -> V.Value:
         match template:
+            case L.LPlace(content=L.LRagged(ty)):
+                sizes = [_equal(it, next(remaining), check, *more) for _ in range(ty.rank)]
+                return _first_part(it, it.new_array(next(remaining).atom), sizes)
             case L.LScalar() | L.LPlace(_, "array"):
                 return it.new_array(next(remaining).atom)
             case L.LNode(("tuple", _, _), children):
                 return stack(it, [built(c) for c in children], 1)
             case L.LPlace(_, "list", _, L.LGrown(inner)):
-                counts = next(remaining)
-                return _of_one_length(it, counts, built(inner))
+                size = _equal(it, next(remaining), check, *more)
+                rows = built(inner)
+                return _first_part(it, rows, (size, *it.tensor(rows).shape[2:]))
         raise it.failure(
             errors.TypeMismatchError, "the items of this list cannot be made one array"
         )
@@ -54,23 +65,19 @@ def to_array(it: Interpreter, content: V.Growing) -> V.Value:
     return built(content.template)
 
 
-def _of_one_length(it: Interpreter, counts: Handle, rows: V.Value) -> V.Value:
-    """The rows of inner lists as an array; ValueError if the lists differ in length."""
-    from pyrelay.infer.effects import raise_where
+def _equal(it: Interpreter, numbers: Handle, check: Any, *more: V.Value) -> Extent:
+    """The extent that all of these are, which `check` gives, or raises an exception."""
+    from pyrelay.infer.calls import call
 
-    b = it.builder
-    least = b.call(OPS["minimum"], b.call(OPS["min"], counts, axes=(0,), keepdims=False), 1 << 62)
-    most = b.call(OPS["max"], counts, axes=(0,), keepdims=False)
+    found = call(it, V.Known(check), [it.new_array(numbers.atom), *more], {})
+    return extent_of_atom(it, it.atom(found))
 
-    raise_where(it, b.call(OPS["not_equal"], least, most).atom, ValueError, V.Known(
-        "setting an array element with a sequence. The requested array has an inhomogeneous "
-        "shape after 1 dimensions."
-    ))
+
+def _first_part(it: Interpreter, rows: V.Value, sizes: Sequence[Extent]) -> V.Value:
+    """So much of every row."""
     ty = it.tensor(rows)
-    rest = ty.shape[2:]
-    sizes = (ty.shape[0], extent_of_atom(it, most.atom), *rest)
     return it.call(
-        "slice", rows, starts=(0,) * ty.rank, sizes=sizes, steps=(1,) * ty.rank
+        "slice", rows, starts=(0,) * ty.rank, sizes=(ty.shape[0], *sizes), steps=(1,) * ty.rank
     )
 
 
@@ -80,10 +87,16 @@ def item_rank(it: Interpreter, content: V.Growing) -> int:
         case L.LScalar():
             return 0
         case L.LPlace(_, "array", _, ty):
-            return ty.rank  # type: ignore[no-any-return]
+            return L.leaf_type(ty).rank
     raise it.failure(
         errors.TypeMismatchError, "the items of this list are not numbers or arrays of one shape"
     )
+
+
+def as_rows(it: Interpreter, content: V.Growing) -> V.Value:
+    """`np.vstack(lst)` of numbers or arrays of one axis."""
+    refuse_empty(it, content, "need at least one array to concatenate")
+    return to_array(it, content, in_python.same_size, V.Known(1))
 
 
 def stacked(it: Interpreter, content: V.Growing, axis: int) -> V.Value:
@@ -91,7 +104,7 @@ def stacked(it: Interpreter, content: V.Growing, axis: int) -> V.Value:
     from pyrelay.infer.adapters import normal_axis
 
     refuse_empty(it, content, "need at least one array to stack")
-    array = to_array(it, content)
+    array = to_array(it, content, in_python.same_shape)
     at = normal_axis(it, axis, item_rank(it, content) + 1)
     return _item_axis_at(it, array, at)
 
@@ -108,6 +121,8 @@ def concatenated(it: Interpreter, content: V.Growing, axis: int | None) -> V.Val
 
     rank = item_rank(it, content)
     refuse_empty(it, content, "need at least one array to concatenate")
+    if L.is_ragged(content.template):
+        return _joined(it, growing.plain(it.builder, content), axis)
     array = to_array(it, content)
     if axis is None:
         return it.call("reshape", array, shape=(it.tensor(array).size,))
@@ -121,6 +136,34 @@ def concatenated(it: Interpreter, content: V.Growing, axis: int | None) -> V.Val
     shape = it.tensor(moved).shape
     merged = (*shape[:at], dims.multiply(shape[at], shape[at + 1]), *shape[at + 2 :])
     return it.call("reshape", moved, shape=merged)
+
+
+def _joined(it: Interpreter, content: V.Growing, axis: int | None) -> V.Value:
+    """`np.concatenate(lst, axis)` of arrays that differ in shape along the axis."""
+    from pyrelay.infer.adapters import normal_axis
+    from pyrelay.infer.calls import call
+
+    size = count_extent(it, content)
+    *extents, rows = (growing.items_array(it.builder, row, size) for row in content.rows)
+    if axis is None:
+        sizes = V.Tuple(tuple(it.new_array(numbers.atom) for numbers in extents))
+        return call(it, V.Known(in_python.joined_flat), [it.new_array(rows.atom), sizes], {})
+    at = normal_axis(it, axis, len(extents))
+    own = extents.pop(at)
+    others = [
+        _equal(it, numbers, in_python.same_size, V.Known(k + (k >= at)))
+        for k, numbers in enumerate(extents)
+    ]
+    rank = 1 + len(extents)
+    moved = it.call("transpose", it.new_array(rows.atom), axes=(
+        0, at + 1, *(k + 1 for k in range(rank) if k != at)
+    ))
+    part = _first_part(it, moved, (it.tensor(moved).shape[1], *others))
+    joined = call(
+        it, V.Known(in_python.joined_rows), [part, it.new_array(own.atom)], {}
+    )
+    back = [k + (k < at) if k != at else 0 for k in range(rank)]
+    return joined if not at else it.call("transpose", joined, axes=tuple(back))
 
 
 def refuse_empty(it: Interpreter, content: V.Growing, text: str) -> None:

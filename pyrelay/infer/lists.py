@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyrelay import errors
-from pyrelay.infer import anonymous, growing
+from pyrelay.infer import anonymous, growing, ragged
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -87,9 +87,7 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
     if item is not None and present and not it.heap.items.shared:
         span = it.let.span if it.let else None
         leaf = it.builder.handle(value)
-        content = growing.write_leaf(
-            it.builder, item.content, item.position, item.leaf, leaf.atom
-        )
+        content = ragged.write_array(it.builder, item, leaf.atom)
         write_content(it, item.owner, content)
         it.heap.contents[root] = value
         root.item = replace(item, content=content)
@@ -589,6 +587,14 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
     count, more = count_of(it, own), count_of(it, content)
     own = growing.with_room(it.builder, own, count, more)
     own, content = growing.of_one_room(it.builder, own, content)
+    if any(
+        it.program.guards.equal(one, other) is None
+        for row, more_rows in zip(own.rows, content.rows, strict=True)
+        for one, other in zip(row.type.shape[1:], more_rows.type.shape[1:], strict=True)  # type: ignore[union-attr]
+    ):
+        raise it.failure(
+            errors.TypeMismatchError, "the arrays in the two lists may differ in shape",
+        )
     start, size = extent_of_atom(it, count.atom), extent_of_atom(it, more.atom)
     rows = tuple(
         put_rows(it, row, part_rows(it, other, 0, size), start, size)

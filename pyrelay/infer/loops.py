@@ -184,8 +184,10 @@ class Runner:
         except (TypeChanges, V.NeedsUnrolling) as problem:
             return self._otherwise(init, problem)
         except errors.StaticValueError as error:  # perhaps made of the index
-            if isinstance(count, V.Known):
+            if isinstance(count, V.Known) or getattr(count, "extent", None) is not None:
                 return self._otherwise(init, V.NeedsUnrolling(error))
+            if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
+                raise V.NeedsStatic(count.origin, "how often this loop runs") from None
             raise
 
     def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:

@@ -310,7 +310,7 @@ def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value
     if content is not None:
         if list_arrays.item_rank(it, content) > 1:
             return cast(it, list_arrays.concatenated(it, content, 0), dtype)
-        whole = list_arrays.stacked(it, content, 0)
+        whole = list_arrays.as_rows(it, content)
         return cast(it, whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE), dtype)
     parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
     rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]

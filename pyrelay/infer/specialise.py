@@ -55,9 +55,10 @@ def specialise(
     user's line for what cannot be compiled.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
-    that computed arrays have one shape, short ones enter as structures of their items. Lists of
-    many trees enter as arrays, too, unless the program does with them what only lists can do; so do
-    lists of many objects, as nodes of data types of this program.
+    that computed arrays have one shape, short ones enter as structures of their items; if it still
+    would, arrays in lists keep shapes of their own. Lists of many trees enter as arrays, too,
+    unless the program does with them what only lists can do; so do lists of many objects, as nodes
+    of data types of this program.
     """
     entered = Entered()
     listed = _listed([*args, *keywords.values()])
@@ -85,12 +86,21 @@ def specialise(
             pass
     if may_differ and any(n <= columns.MOST_APART_NEEDED for n in entered.lengths):
         try:
-            return _specialised(
+            again, differ = _specialised(
                 callee, args, keywords, parse, columns.MOST_APART_NEEDED, entered
-            )[0]
+            )
+            if not differ:
+                return again
         except NeedsApart:
             return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
         except errors.PyrelayError:
+            pass
+    if may_differ and (made is not None or entered.ragged):
+        try:
+            return _specialised(
+                callee, args, keywords, parse, columns.MOST_APART, entered, ragged=True
+            )[0]
+        except (NeedsApart, errors.PyrelayError):
             pass
     if made is None and (entered.trees or entered.dicts):
         try:
@@ -105,13 +115,13 @@ def specialise(
 
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
-    apart: int, entered: Entered, listed: Sequence[Sequence[type]] = (),
+    apart: int, entered: Entered, listed: Sequence[Sequence[type]] = (), *, ragged: bool = False,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
     Notes in `entered` which lists entered as arrays. listed: classes that are data types of it.
     """
-    asked = Asked()
+    asked = Asked(ragged=ragged)
     for classes in listed:
         asked.families.declare(classes)
     while not asked.is_endless:

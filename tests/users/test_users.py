@@ -18,6 +18,7 @@ from pyrelay.errors import PyrelayError
 from tests.infer.running import Outcome, assert_same_outcome, plainly
 from tests.users import (  # noqa: F401  (each fills the corpus)
     attempts,
+    begun_anew,
     built_trees,
     changed_trees,
     choices,
@@ -45,6 +46,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     objects,
     positions,
     protocols,
+    ragged,
     raised_classes,
     raising,
     raising_structures,

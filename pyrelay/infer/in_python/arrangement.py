@@ -334,9 +334,14 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> Any:
     """Parts of nearly equal size, or between known indices: a list of views."""
     if not isinstance(indices_or_sections, int):
         return np.split(ary, indices_or_sections, axis)
+    if indices_or_sections <= 0:
+        raise ValueError("number sections must be larger than 0.")
     size, more = divmod(ary.shape[axis], indices_or_sections)
-    cuts = [k * size + min(k, more) for k in range(1, indices_or_sections)]
-    return np.split(ary, cuts, axis)
+    along = np.moveaxis(ary, axis, 0)
+    return [
+        np.moveaxis(along[k * size + min(k, more) : (k + 1) * size + min(k + 1, more)], 0, axis)
+        for k in range(indices_or_sections)
+    ]
 
 
 def hsplit(ary: Array, indices_or_sections: Any) -> Any:

@@ -310,3 +310,50 @@ def items_at(items: Any, places: Any) -> Any:
 def put_in_order(items: Any, order: Any) -> None:
     """Each place gets the item that was at the place that the order says."""
     items[:] = [items[k] for k in order]
+
+
+def joined_rows(rows: Any, sizes: Any) -> Any:
+    """np.concatenate of the first sizes[i] items of each rows[i]."""
+    return rows[np.arange(rows.shape[1]) < sizes[:, None]]
+
+
+def joined_flat(rows: Any, extents: Any) -> Any:
+    """np.concatenate, axis=None, of arrays of these extents that lie in the corners of rows[i]."""
+    kept = np.ones(rows.shape, bool)
+    for axis, sizes in enumerate(extents, 1):
+        shape = [1] * rows.ndim
+        shape[0], shape[axis] = rows.shape[0], rows.shape[axis]
+        kept &= (np.arange(rows.shape[axis]) < sizes[:, None]).reshape(shape)
+    return rows[kept]
+
+
+def even_size(sizes: Any) -> Any:
+    """What all of these are; what np.array raises for items that differ in length."""
+    for size in sizes:
+        if size != sizes[0]:
+            raise ValueError(
+                "setting an array element with a sequence. The requested array has an "
+                f"inhomogeneous shape after 1 dimensions. The detected shape was ({len(sizes)},) "
+                "+ inhomogeneous part."
+            )
+    return sizes[0] if len(sizes) > 0 else 0
+
+
+def same_shape(sizes: Any) -> Any:
+    """What all of these are; what np.stack raises for arrays that differ in shape."""
+    for size in sizes:
+        if size != sizes[0]:
+            raise ValueError("all input arrays must have the same shape")
+    return sizes[0] if len(sizes) > 0 else 0
+
+
+def same_size(sizes: Any, axis: Any) -> Any:
+    """What all of these are; what np.concatenate raises where another axis differs."""
+    for k in range(1, len(sizes)):
+        if sizes[k] != sizes[0]:
+            raise ValueError(
+                "all the input array dimensions except for the concatenation axis must match "
+                f"exactly, but along dimension {axis}, the array at index 0 has size {sizes[0]} "
+                f"and the array at index {k} has size {sizes[k]}"
+            )
+    return sizes[0] if len(sizes) > 0 else 0

@@ -25,11 +25,13 @@ __all__ = [
 def cross(
     a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Array:
-    """Products of vectors of three components."""
+    """Products of vectors of three components; of two: the third component of theirs."""
     u = np.moveaxis(np.asarray(a), axisa if axis is None else axis, -1)
     v = np.moveaxis(np.asarray(b), axisb if axis is None else axis, -1)
+    if u.shape[-1] == v.shape[-1] == 2:
+        return np.array(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0])
     if u.shape[-1] != 3 or v.shape[-1] != 3:
-        raise ValueError("np.cross is compiled for vectors of three components")
+        raise ValueError("np.cross is compiled for vectors of two or of three components")
     found = np.stack([
         u[..., 1] * v[..., 2] - u[..., 2] * v[..., 1],
         u[..., 2] * v[..., 0] - u[..., 0] * v[..., 2],

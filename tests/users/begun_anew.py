@@ -1,0 +1,142 @@
+"""Lists, dicts and sets that a loop fills and begins anew, under one name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import refuse, use
+
+X = np.array([0.64, 0.27, 0.04, 0.02, 0.81, 0.91, 0.61, 0.73, 0.34, 0.94])
+
+
+@use((X, 0.4), (X, 2.0))
+def runs_above(x, least):
+    runs, run = [], []
+    for v in x:
+        if v > least:
+            run.append(v)
+        elif run:
+            runs.append(run)
+            run = []
+    if run:
+        runs.append(run)
+    return runs
+
+
+@use((X, 0.4))
+def arrays_of_runs_above(x, least):
+    runs, run = [], []
+    for v in x:
+        if v > least:
+            run.append(v)
+        elif run:
+            runs.append(np.array(run))
+            run = []
+    return [r.max() for r in runs], len(runs)
+
+
+@use((X, 0.4))
+def longest_run(x, least):
+    best, run = [], []
+    for v in x:
+        if v > least:
+            run.append(v)
+        else:
+            if len(run) > len(best):
+                best = run
+            run = []
+    return best
+
+
+@use((X, 1.5), wrt=(0,))
+def sums_until(x, most):
+    totals, part = [], []
+    for v in x:
+        part.append(v)
+        if sum(part) > most:
+            totals.append(sum(part))
+            part = []
+    return totals, part
+
+
+@use(([3, 4, 2, 5, 1, 6, 2], 8))
+def lines_of_words(words, width):
+    lines, line, used = [], [], 0
+    for w in words:
+        if used + w + len(line) > width:
+            lines.append(line)
+            line, used = [], 0
+        line.append(w)
+        used += w
+    lines.append(line)
+    return lines
+
+
+@use((15,))
+def breadth_first(n):
+    level, following, seen = [0], [], []
+    while level:
+        for v in level:
+            seen.append(v)
+            if 2 * v + 2 < n:
+                following.append(2 * v + 1)
+                following.append(2 * v + 2)
+        level, following = following, []
+    return seen
+
+
+@use((X,))
+def repeats_in_windows(x):
+    found, seen = [], {}
+    for v in x:
+        k = int(v * 3)
+        if k in seen:
+            found.append(len(seen))
+            seen = {}
+        seen[k] = v
+    return found
+
+
+@use((X,), long=True)
+def counted_since(x):
+    counts, total = {"n": 0}, 0
+    for v in x:
+        if v > 0.5:
+            total += counts["n"]
+            counts = {"n": 0}
+        counts["n"] += 1
+    return counts, total
+
+
+@use((X,), long=True)
+def last_and_present(x):
+    run = []
+    last = run
+    for v in x:
+        if v > 0.5:
+            last, run = run, []
+        run.append(v)
+    return last, run
+
+
+@refuse((X,), "may or may not be the object that was written under another name")
+def another_name_is_read(x):
+    run = []
+    first = run
+    for v in x:
+        if v > 0.5:
+            run = []
+        run.append(v)
+    return len(first), len(run)
+
+
+@refuse((X,), "may or may not be the object that was written under another name")
+def another_name_is_read_in_the_loop(x):
+    run, total = [1.0], 0
+    first = run
+    for v in x:
+        total += len(first)
+        if v > 0.5:
+            run = []
+        run.append(v)
+    return total
