@@ -48,6 +48,7 @@ from pyrelay.opt.recognise import plain, recognise
 from pyrelay.opt.remember import remember
 from pyrelay.opt.rows import rows
 from pyrelay.opt.simplify import simplify
+from pyrelay.opt.sorting import sorting
 from pyrelay.opt.stacks import stacks
 from pyrelay.records import dataclass
 
@@ -80,7 +81,7 @@ STAGES = (
     ),
     Stage(
         "optimise",
-        (plain, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember, *CLEAN),
+        (plain, sorting, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember, *CLEAN),
         "grad", "optimise",
     ),
     Stage("fuse", (in_place, attention_gradient, attention, dots, stacks, fuse), "fuse", "fuse"),
@@ -155,6 +156,9 @@ def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
 #: Passes that write what only some devices have a kernel for, and the field of their target.
 _FOR_SOME: dict[Pass, str] = {attention_gradient: "attention_gradient"}
 
+#: Passes that write out what some devices have a kernel for, and the field of their target.
+_FOR_OTHERS: dict[Pass, str] = {sorting: "sort"}
+
 #: Passes that make the course of a program hang on arrays: another device would have to be asked.
 _WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember})
 
@@ -180,11 +184,13 @@ def lowered(
 
 
 def _is_for(wanted: Pass, on: str | None) -> bool:
-    if wanted not in _FOR_SOME and wanted not in _WHERE_ARRAYS_ARE_NEAR:
+    if not any(wanted in some for some in (_FOR_SOME, _FOR_OTHERS, _WHERE_ARRAYS_ARE_NEAR)):
         return True
     place = device(on or config.current().device)
     if wanted in _WHERE_ARRAYS_ARE_NEAR:
         return place.native
+    if wanted in _FOR_OTHERS:
+        return getattr(place.target, _FOR_OTHERS[wanted]) is None
     return getattr(place.target, _FOR_SOME[wanted]) is not None
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans, cuda_scatters
+from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_cuda import emit
@@ -101,7 +101,11 @@ def kinds_of(text: str) -> tuple[str, ...]:
     """What the parameters are of a text of the library."""
     if cuda_convolution.is_convolution(text):
         return cuda_convolution.KINDS
-    return cuda_scans.kinds_of(text) or cuda_scatters.kinds_of(text) or _made[text][0]
+    for each in (cuda_scans, cuda_scatters, cuda_sorts):
+        kinds = each.kinds_of(text)
+        if kinds is not None:
+            return kinds
+    return _made[text][0]
 
 
 def can_fail(text: str) -> bool:
@@ -239,6 +243,6 @@ def _matmul(dtype: DType, axes: int) -> MatmulKernel:
 
 TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
-    cuda_scatters.scatter,
+    cuda_scatters.scatter, sort=cuda_sorts.sort,
 )
 """What the planner asks of a GPU."""

@@ -1,4 +1,4 @@
-"""`sorted`: items in the order of their ranks.
+"""`sorted`: items in the order of their ranks; the order of the elements of arrays.
 
 In: an iterable, a key, whether the greatest come first. Out: a new list. Where all ranks are known
 the order is; else `in_python.lists` sorts, with numbers in place of strings.
@@ -13,6 +13,7 @@ from pyrelay.infer import characters, lists
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call, call_closure, function_value
 from pyrelay.infer.in_python import lists as in_lists
+from pyrelay.infer.in_python import sorting as in_sorting
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.names import handles
@@ -55,6 +56,16 @@ def sorted_(
             raise it.failure(errors.TypeMismatchError, str(error)) from None
         return it.new_ref("list", tuple(items[k] for k in order))
     return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
+
+
+@handles(in_sorting.order_of)
+def order_of(it: Interpreter, x: V.Value) -> V.Value:
+    """The places that sort lines of numbers, by the op for it."""
+    ty = V.tensor_type(x)
+    if ty is None or ty.dtype.kind == "c":
+        plain = function_value(it, in_sorting.order_of)  # type: ignore[arg-type]
+        return call_closure(it, plain, (x,), {})
+    return it.result(it.emit("argsort", x))
 
 
 @handles(in_lists.picked)

@@ -14,7 +14,7 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import TensorType, Type, i64
-from pyrelay.lower import host
+from pyrelay.lower import host, plan_sorts
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
     Alloc,
@@ -267,7 +267,7 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
 
 _LIBRARY = {
     "matmul": product, "convolution": product, "scan": scan, "scatter": scatter,
-    "host": host.host_call,
+    "sort": plan_sorts.sort, "host": host.host_call,
 }  # fmt: skip
 
 

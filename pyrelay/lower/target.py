@@ -162,6 +162,25 @@ class ScatterKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKernels:
+    """The places that sort lines of numbers: tiles of each line first, then pairs of neighbouring
+    runs, twice as long each time.
+
+    `tiles`: addresses of the numbers, of keys and of places; the length of a line; 1 or 0 for
+    whether keys are wanted. Its parallel axis counts tiles of `tile` elements of each line.
+    `merge`: addresses of the keys and places of sorted runs, of those to be written; the length of
+    a line, that of a run. Its parallel axis counts `part` elements of each line. A key has
+    `key_bytes`.
+    """
+
+    tiles: str
+    merge: str
+    tile: int
+    part: int
+    key_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A device as the planner sees it.
 
@@ -172,6 +191,7 @@ class Target:
     scan         op, element type, whether the elements of a line are neighbours -> the kernels;
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
+    sort         element type -> the kernels; None where loops do as well.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
     """
@@ -184,3 +204,4 @@ class Target:
     scatter: Callable[[str, DType, int], ScatterKernel] | None = None
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
+    sort: Callable[[DType], SortKernels] | None = None

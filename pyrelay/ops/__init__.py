@@ -6,6 +6,7 @@ Importing this package registers all of them in `pyrelay.ir.op.OPS`.
     special                         likewise: the gamma function and its kin
     shape  index                    elements moved, chosen, replaced
     reduce                          many elements to one, and running sums
+    order                           which element comes before which
     normalised                      softmax and its logarithms, with derivatives of their own
     contract  convolution           products of matrices and of images
     linalg  fourier                 decompositions, transforms, by NumPy
@@ -27,6 +28,7 @@ from pyrelay.ops import (
     linalg,
     logic,
     normalised,
+    order,
     program,
     reduce,
     shape,
@@ -35,5 +37,5 @@ from pyrelay.ops import (
 
 __all__ = [
     "arithmetic", "contract", "convolution", "fourier", "functions", "host", "index", "linalg",
-    "logic", "normalised", "program", "reduce", "shape", "special",
+    "logic", "normalised", "order", "program", "reduce", "shape", "special",
 ]

@@ -24,6 +24,8 @@ from pyrelay.devices import (
     cuda_library,
     cuda_scans,
     cuda_scatters,
+    cuda_sorts,
+    word_texts,
 )
 from pyrelay.devices.cuda_compiler import OPTIONS
 from pyrelay.devices.cuda_library import TARGET
@@ -32,6 +34,8 @@ from pyrelay.devices.driver import Text
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.errors import PyrelayError
 from pyrelay.ir.types import DTYPES, bool_, f32, f64, i64
+from pyrelay.lower import instructions as ins
+from pyrelay.lower.instructions import Slot
 from pyrelay.lower.plan import plan
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 from pyrelay.ops.scalar import SCALARS
@@ -158,6 +162,23 @@ def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
 
 
 @needs_nvidia
+@pytest.mark.slow
+def test_sorting_compiles(tmp_path: Path) -> None:
+    made = [cuda_sorts.sort(dtype) for dtype in DTYPES.values() if dtype.kind in "biuf"]
+    assert_compiles([text for each in made for text in (each.tiles, each.merge)], tmp_path)
+
+
+@pytest.mark.slow
+def test_scalars_of_the_device_and_what_guessing_needs_compile(tmp_path: Path) -> None:
+    steps: list[Any] = [ins.Select(0, Slot(1), Slot(2), Slot(3))]
+    steps += [ins.Unary(op, 0, Slot(1)) for op in word_texts.UNARY]
+    steps += [ins.Binary(op, 0, Slot(1), Slot(2)) for op in word_texts.BINARY]
+    steps += [ins.Checked(op, 0, Slot(1), Slot(2), 0) for op in word_texts.CHECKED]
+    made = [word_texts.computing(step).source for step in steps]
+    own = (cuda_library.GATE, cuda_library.COPY, cuda_library.ZERO, cuda_library.element_put())
+    assert_compiles([*made, *(text.source for text in own)], tmp_path)
+
+
 @pytest.mark.slow
 def test_attention_compiles(tmp_path: Path) -> None:
     kernels = [cuda_attention.attention(dtype).source for dtype in (f32, f64)]

@@ -27,6 +27,17 @@ __all__ = [
 # -- sorting ---------------------------------------------------------------------------------------
 
 
+def order_of(x: Array) -> Array:
+    """Indices that sort each line of a matrix, equal elements in their order; NaNs go last.
+
+    Written out for complex numbers; others have an op for it (`ops/order.py`).
+    """
+    orders = np.zeros(x.shape, dtype=np.int64)
+    for r in range(x.shape[0]):
+        orders[r] = _merged_order(x[r])
+    return orders
+
+
 def _merged_order(x: Array) -> Array:
     """Indices that sort one axis: runs of 1, 2, 4, ... are merged; NaNs go last."""
     n = x.shape[0]
@@ -53,18 +64,20 @@ def _merged_order(x: Array) -> Array:
     return order
 
 
+def _order(x: Array) -> Array:
+    """Indices that sort a vector."""
+    return order_of(x.reshape(1, -1)).reshape(-1)
+
+
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
     """Indices that sort an axis, equal elements in their order."""
     x = np.asarray(a)
     if axis is None:
-        return _merged_order(x.ravel())
+        return _order(x.ravel())
     if x.ndim == 1:
-        return _merged_order(x)
+        return _order(x)
     last = np.moveaxis(x, axis, -1)
-    rows = last.reshape(-1, last.shape[-1])
-    orders = np.zeros(rows.shape, dtype=np.int64)
-    for r in range(rows.shape[0]):
-        orders[r] = _merged_order(rows[r])
+    orders = order_of(last.reshape(-1, last.shape[-1]))
     return np.moveaxis(orders.reshape(last.shape), -1, axis)
 
 
@@ -73,16 +86,14 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     x = np.asarray(a)
     if axis is None:
         x = x.ravel()
-        return x[_merged_order(x)]
+        return x[_order(x)]
     if x.ndim == 1:
-        return x[_merged_order(x)]
+        return x[_order(x)]
     last = np.moveaxis(x, axis, -1)
     size = last.shape[-1]
     rows = last.reshape(-1, size)
-    ordered = np.zeros(rows.shape, dtype=x.dtype)
-    for r in range(rows.shape[0]):
-        row = rows[r]
-        ordered[r] = row[_merged_order(row)]
+    places = order_of(rows) + size * np.arange(rows.shape[0])[:, None]
+    ordered = rows.reshape(-1)[places.reshape(-1)]
     return np.moveaxis(ordered.reshape(last.shape), -1, axis)
 
 
@@ -371,7 +382,7 @@ def unique(
     x = np.asarray(ar)
     if axis is None:
         flat = x.reshape(-1)
-        order = _merged_order(flat)
+        order = _order(flat)
         taken = flat[order]
         new = taken[1:] != taken[:-1]
         if equal_nan and x.dtype.kind == "f":
@@ -381,7 +392,7 @@ def unique(
         columns = rows.reshape(rows.shape[0], -1)
         order = np.arange(columns.shape[0])
         for c in range(columns.shape[1]):
-            order = order[_merged_order(columns[order, columns.shape[1] - 1 - c])]
+            order = order[_order(columns[order, columns.shape[1] - 1 - c])]
         taken = rows[order]
         flat_rows = columns[order]
         new = np.any(flat_rows[1:] != flat_rows[:-1], axis=1)
