@@ -285,11 +285,11 @@ class Compiled:
         if self._found(self._key(args, keywords, again := Flattened()), again) is not None:
             return None  # another thread was faster
 
-        def apart(length: int) -> tuple[Key, Flattened]:
-            flat = Flattened(apart=length)
+        def as_needed(apart: int, families: Families) -> tuple[Key, Flattened]:
+            flat = Flattened(apart=apart, families=families)
             return self._key(args, keywords, flat, first=True), flat
 
-        found = store.find(store.Called(self.__pyrelay__, first), flat, apart)
+        found = store.find(store.Called(self.__pyrelay__, first), flat, as_needed)
         if found is None:
             return None
         program, key, _ = found
@@ -322,8 +322,7 @@ class Compiled:
             build = pipeline.compiled(spec, key[-1])
             program = boundary.Program(binding, build, signature, spec, spent)
             entry, crowded = self._entered(first, key, program)
-            if binding.families is None:
-                store.keep(store.Called(self.__pyrelay__, first), program, key)
+            store.keep(store.Called(self.__pyrelay__, first), program, key)
         return entry, crowded
 
     def _entered(self, first: Key, key: Key, program: Any) -> tuple[_Entry, bool]:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import Child, Choice, Families, Family, Schema, Sort, is_anonymous
+from pyrelay.infer.datatypes import (
+    Child,
+    Choice,
+    Families,
+    Family,
+    Schema,
+    Sort,
+    anonymous_class,
+    is_anonymous,
+)
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
 
@@ -39,9 +48,7 @@ class Group:
         key = _key(items)
         cls = self.classes.get(key)
         if cls is None:
-            names = tuple(f"_{k}" for k in range(len(items)))
-            contents = {"_fields": names, "__module__": "anonymous", "group": self}
-            cls = self.classes[key] = type(f"tuple of {len(items)}", (tuple,), contents)
+            cls = self.classes[key] = anonymous_class(len(items), self)
             if self.family is None:
                 self.family = families.declare([cls])
             else:

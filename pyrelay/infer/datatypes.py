@@ -336,6 +336,13 @@ EVERYWHERE = Families()
 """The classes that contain themselves, by their annotations or by objects that were met."""
 
 
+def anonymous_class(length: int, group: Any = None) -> type:
+    """A new class for nodes that are tuples of some length; group: that of `anonymous`."""
+    names = tuple(f"_{k}" for k in range(length))
+    contents = {"_fields": names, "__module__": "anonymous", "group": group}
+    return type(f"tuple of {length}", (tuple,), contents)
+
+
 def is_anonymous(cls: Any) -> bool:
     """True for the class of a node without one: a tuple that nests without end (anonymous.py)."""
     return cls is not None and "group" in vars(cls)

@@ -29,6 +29,7 @@ from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.build import Build, Step
 from pyrelay.devices import cache, native
+from pyrelay.infer.datatypes import EVERYWHERE, Families, is_anonymous
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.specialised import Binding, HiddenArgument
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
@@ -84,7 +85,7 @@ def keep(called: Called, program: Program, key: Key) -> None:
     if name is None:
         return
     try:
-        entry = _entry(replace(called, key=key), program)
+        entry = _entry(replace(called, key=key), program, called.key)
     except Exception:  # beside our own: attributes of the user's objects may raise anything
         return
     store = cache.current()
@@ -97,13 +98,17 @@ def keep(called: Called, program: Program, key: Key) -> None:
     store.put(KIND, name, pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
 
 
+Again = Callable[[int, Families], tuple[Key, Flattened]]
+"""Key and arguments, with lists up to a length taken apart and objects of data types as nodes."""
+
+
 def find(
-    called: Called, flat: Flattened, again: Callable[[int], tuple[Key, Flattened]]
+    called: Called, flat: Flattened, again: Again
 ) -> tuple[Program, Key, Flattened] | None:
     """A kept program that serves a call, its key and leaves; None if there is none.
 
-    flat: the arguments. again: key and arguments with lists up to a length taken apart, which the
-    program may need. The leaves are those of the arguments and of captured objects.
+    flat: the arguments. again: the arguments as a program may need them. The leaves are those of
+    the arguments and of captured objects.
     """
     if not _is_wanted():
         return None
@@ -203,10 +208,12 @@ def _describe_call(made: Description, called: Called) -> None:
 # -- one program -----------------------------------------------------------------------------------
 
 
-def _entry(called: Called, program: Program) -> _Entry:
+def _entry(called: Called, program: Program, first: Key) -> _Entry:
     binding, build = program.binding, program.build
+    types = _classes_of(binding.families, first)
+    flattened = functools.partial(_captured, binding.apart, binding.families or EVERYWHERE)
     places = _start(called)
-    order = _in_order(places, [
+    order = _in_order(places, flattened, [
         *(_Read(guard, guard.value) for guard in binding.names),
         *(_Read(h.source, h.read(), h.name) for h in binding.hidden),
     ])  # fmt: skip
@@ -223,9 +230,10 @@ def _entry(called: Called, program: Program) -> _Entry:
     hidden = {h.name: h for h in binding.hidden}
     if len(hidden) < len(binding.hidden):
         raise NotStorableError("two captured objects of one name")
-    rest = replace(binding, names=(), hidden=())
+    rest = replace(binding, names=(), hidden=(), families=None)
     only_for = repr((binding.extents, binding.static))
-    head = (binding.apart, made.digest(), reads, [h.name for h in binding.hidden], only_for)
+    needs = binding.apart, types
+    head = (needs, made.digest(), reads, [h.name for h in binding.hidden], only_for)
     files = tuple(made.files)
     facts = (program.signature, build.kernels, build.launches)
     return (
@@ -235,6 +243,40 @@ def _entry(called: Called, program: Program) -> _Entry:
     )
 
 
+def _classes_of(families: Families | None, key: Key) -> list[list[Path]]:
+    """Where the key that calls begin with has the classes of a program's own data types.
+
+    Raises NotStorableError for classes that are elsewhere.
+    """
+    if families is None:
+        return []
+    places = Places()
+    places.enter("key", key)
+    own = dict.fromkeys(f for f in families.entered.values() if f is not None)
+    groups = [[places.path(cls) for cls in f.classes[1:] if not is_anonymous(cls)] for f in own]
+    found = [[path for path in group if path is not None] for group in groups]
+    if found != groups:
+        raise NotStorableError("a class of nodes is not found among the arguments")
+    return [group for group in found if group]
+
+
+def _families_at(types: Sequence[Sequence[Path]], key: Key) -> Families:
+    """The data types whose classes a key has at these places."""
+    if not types:
+        return EVERYWHERE
+    places = Places()
+    places.enter("key", key)
+    families = Families(EVERYWHERE)
+    for group in types:
+        families.declare([places.at(path) for path in group])
+    return families
+
+
+def _captured(apart: int, families: Families, value: Any, name: str) -> Key:
+    """The key of an object that a program reads, as its arguments are taken apart."""
+    return flatten([(value, name)], Flattened(apart=apart, families=families), captured=True)
+
+
 def _start(called: Called) -> Places:
     places = Places()
     places.enter("callee", called.transform[1])
@@ -242,7 +284,9 @@ def _start(called: Called) -> Places:
     return places
 
 
-def _in_order(places: Places, reads: Sequence[_Read]) -> list[tuple[_Read, Path]]:
+def _in_order(
+    places: Places, flattened: Callable[[Any, str], Key], reads: Sequence[_Read]
+) -> list[tuple[_Read, Path]]:
     """The reads, each behind those that lead to where it reads, with the path of that place."""
     order: list[tuple[_Read, Path]] = []
     waiting = list(reads)
@@ -258,19 +302,22 @@ def _in_order(places: Places, reads: Sequence[_Read]) -> list[tuple[_Read, Path]
                 continue
             number = len(order)
             order.append((read, path))
-            _enter(places, number, read.value, read.hidden)
+            _enter(places, flattened, number, read.value, read.hidden)
         if len(left) == len(waiting):
             raise NotStorableError(f"nothing leads to {left[0]}")
         waiting = left
     return order
 
 
-def _enter(places: Places, number: int, value: Any, hidden: str | None) -> None:
+def _enter(
+    places: Places, flattened: Callable[[Any, str], Key], number: int, value: Any,
+    hidden: str | None,
+) -> None:
     """Let paths begin at what a read gave."""
     if not constant(value):
         places.enter(number, value)
     if hidden is not None:
-        places.enter(("key", number), flatten([(value, hidden)], Flattened(), captured=True))
+        places.enter(("key", number), flattened(value, hidden))
 
 
 def _describe(
@@ -288,13 +335,15 @@ def _describe(
 
 
 def _loaded(
-    called: Called, flat: Flattened, again: Callable[[int], tuple[Key, Flattened]], head: bytes,
-    rest: bytes, plan: bytes, started: float,
+    called: Called, flat: Flattened, again: Again, head: bytes, rest: bytes, plan: bytes,
+    started: float,
 ) -> tuple[Program, Key, Flattened] | None:
-    apart, digest, reads, hidden_names, _ = pickle.loads(head)
-    if apart > flat.apart:
-        key, flat = again(apart)
+    (apart, types), digest, reads, hidden_names, _ = pickle.loads(head)
+    families = _families_at(types, called.key)
+    if apart > flat.apart or types:
+        key, flat = again(apart, families)
         called = replace(called, key=key)
+    flattened = functools.partial(_captured, apart, families)
     places = _start(called)
     made = Description()
     _describe_call(made, called)
@@ -308,7 +357,7 @@ def _loaded(
             guard = NameGuard(kind, place, name, ABSENT if absent else None, by_value)
             value = guard.read()
             guard = replace(guard, value=value)
-        _enter(places, number, value, hidden)
+        _enter(places, flattened, number, value, hidden)
         _describe(made, places, number, guard, value, hidden)
         if hidden is not None:
             key = places.at((("key", number),))
@@ -321,7 +370,8 @@ def _loaded(
     binding: Binding
     binding, (signature, kernels, launches) = from_bytes(rest, places, files)
     binding = replace(
-        binding, names=tuple(names), hidden=tuple(captured[n] for n in hidden_names)
+        binding, names=tuple(names), hidden=tuple(captured[n] for n in hidden_names),
+        families=families if types else None,
     )
     program = Program(binding, _NOTHING, signature)
     if not program.accepts(flat):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import SourceText
+from pyrelay.infer.datatypes import anonymous_class, is_anonymous
 from pyrelay.infer.guards import ABSENT
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DTYPES, DType
@@ -48,6 +49,7 @@ class _Writer(pickle.Pickler):
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.places = places
         self.files = {name: number for number, name in enumerate(files)}
+        self.nodes: dict[type, int] = {}  # classes of tuples that are nodes
 
     def persistent_id(self, value: Any) -> Any:
         if type(value) in _INLINE:
@@ -59,6 +61,9 @@ class _Writer(pickle.Pickler):
                 return "op", value.name
             case DType():
                 return "dtype", value.name
+            case type() if is_anonymous(value):
+                number = self.nodes.setdefault(value, len(self.nodes))
+                return "nodes", number, len(vars(value)["_fields"])
             case type() | types.FunctionType() if _root(value) in _OWN:
                 return None
             case types.ModuleType():
@@ -111,6 +116,7 @@ class _Reader(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, places: Places, files: Sequence[str]) -> None:
         super().__init__(file)
         self.places, self.files = places, files
+        self.nodes: dict[int, type] = {}
 
     def persistent_load(self, reference: Any) -> Any:
         match reference:
@@ -124,6 +130,10 @@ class _Reader(pickle.Unpickler):
                 return self.files[number]
             case ("dtype", name):
                 return DTYPES[name]
+            case ("nodes", number, length):
+                if number not in self.nodes:
+                    self.nodes[number] = anonymous_class(length)
+                return self.nodes[number]
             case ("module", name):
                 return sys.modules[name]
             case ("import", module, name):

@@ -334,11 +334,44 @@ def tree() -> Branch:
     return Branch(1.0, Branch(2.0), Branch(3.0, Branch(4.0)))
 
 
+@dataclass
+class Item:
+    weight: float
+    uses: int = 0
+
+
+def heavy(items: list[Item], limit: Any) -> Any:
+    found = [item for item in items if item.weight > limit]
+    for item in found:
+        item.uses += 1
+    return found
+
+
+def lightest(items: list[Item]) -> Any:
+    return min(items, key=lambda item: item.weight), sum(item.weight for item in items)
+
+
+def items(count: int) -> list[Item]:
+    return [Item(0.5 * k - 1.0, k) for k in range(count)]
+
+
+def chained(n: Any) -> Any:
+    head = None
+    for k in range(n):
+        head = (float(k), head)
+    total = 0.0
+    node = head
+    while node is not None:
+        total, node = total + node[0], node[1]
+    return head, total
+
+
 @pytest.mark.parametrize(("function", "args"), [
     (summed, lambda: (tree(),)), (grown, lambda: (tree(), 2.0)),
-    (ranked, lambda: (2.0, Level.HIGH)),
+    (ranked, lambda: (2.0, Level.HIGH)), (heavy, lambda: (items(4), 0.2)),
+    (lightest, lambda: (items(20),)), (chained, lambda: (5,)),
 ])  # fmt: skip
-def test_trees_and_members_of_enumerations_are_found_again(
+def test_trees_nodes_and_members_of_enumerations_are_found_again(
     store: Path, function: Any, args: Any
 ) -> None:
     pyrelay.jit(function).again()(*args())
@@ -347,3 +380,29 @@ def test_trees_and_members_of_enumerations_are_found_again(
     assert found(*mine) == function(*theirs)
     assert mine == theirs
     assert found.cache_info().loaded == 1
+
+
+def class_of_items(factor: Any) -> Any:
+    @dataclass
+    class Scaled:
+        x: float
+
+        def weight(self) -> Any:
+            return self.x * factor
+
+    return Scaled
+
+
+def weighed(items: list[Any]) -> Any:
+    return sum(item.weight() for item in items)
+
+
+def test_a_class_of_nodes_that_changed_has_a_program_of_its_own(store: Path) -> None:
+    for factor in (2.0, 3.0):
+        cls = class_of_items(factor)
+        given = [cls(float(k)) for k in range(20)]
+        first = pyrelay.jit(weighed).again()
+        assert first(given) == weighed(given)
+        found = pyrelay.jit(weighed).again()
+        assert found(given) == weighed(given)
+        assert (first.cache_info().loaded, found.cache_info().loaded) == (0, 1)

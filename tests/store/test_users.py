@@ -35,4 +35,4 @@ def test_programs_found_on_disk_do_what_python_does(used: Use) -> None:
         for _ in range(2):
             assert_same_outcome(called(found, args), plainly(used.function, args), used.joins)
     if not found.cache_info().loaded:
-        pytest.skip("it reads something that has no place, or makes nodes of the caller's objects")
+        pytest.skip("it reads something that has no place")
