@@ -65,7 +65,12 @@ def sweep(
     kept = b.icmp_signed("!=", keep, code.word(0))
     zero = llvm.Constant(shape.vector, None)
 
+    # The next lines of b are fetched meanwhile: there are too many for the CPU to see them coming.
+    following = [code.at(pointer, b.mul(code.word(shape.rows), b_k)) for pointer in pointers]
+
     def columns_at(index: Any, masks: list[Any]) -> None:
+        for line in following:
+            code.prefetch(code.at(line, index), written=False)
         parts = list(zip(steps, masks, strict=True))
         lines = [
             [code.load_part(code.at(code.at(pointer, index), step), mask) for step, mask in parts]

@@ -39,6 +39,7 @@ from pyrelay.devices.matmul_tiles import Code, Shape, transposed
 _FLOAT = llvm.FloatType()
 _INDEX = llvm.IntType(32)
 _SIZE = 4
+_CACHE_LINE = 64
 
 
 class _Vectors:
@@ -160,7 +161,12 @@ class _Weights(_Writer):
     def write(self, *parameters: Word) -> None:
         weights, target, plane, channels = parameters
         f, code, vectors = self.f, self.code, self.vectors
+        following = weights + channels * (9 * _SIZE)
         with over(f, 0, channels, self.lanes) as channel:
+            # The weights of the next channels lie behind these: they are fetched meanwhile.
+            for at in range(0, 9 * _SIZE * self.lanes, _CACHE_LINE):
+                place = following + channel * (9 * _SIZE) + at
+                code.prefetch(code.pointer(place.raw), written=False)
             pointers = code.clamped_rows(
                 code.pointer(weights.raw), code.word(9), self.lanes, channels.raw, channel.raw
             )
