@@ -159,6 +159,7 @@ def kernel(block, begin, end):
             store_ordered_i64(words, 7, p_count)
             store_ordered_i64(words, 8, k_count)
             store_ordered_i64(words, 9, k0)
+            store_ordered_i64(words, 10, 1)
             offset_product_{vectors}(words)
             k0 += k_count
             r0 += most
@@ -179,6 +180,7 @@ _WINOGRAD = """\
     tiled = tiled and across <= {most_tiles} and across * down * batch >= {fewest_tiles}
     tiled = tiled and pixels * 5 >= across * down * 32  # else tiles are mostly empty
     if tiled:
+        store_ordered_i64(words, 10, 0)
         bands = {most_tiles} // across
         bands = (down + bands - 1) // bands
         tall = (down + bands - 1) // bands

@@ -14,6 +14,8 @@ kernel's text. Names are made on demand, for vectors of so many elements:
         words[5]     address of a table of words, the offset for each k
         words[6..8]  rows, columns, how many k
         words[9]     0 to overwrite c, else to add to it
+        words[10]    1 or 0: whether rows of a are fetched before they are read, which pays where
+                     they are not in a cache: the CPU does not see so many lines coming
 
     Reads whole vectors of b: up to two beyond its columns.
 
@@ -72,7 +74,8 @@ from pyrelay.devices.window_sums import WindowSums
 
 BAND = 128  # rows of a that stay in the second cache
 _DOTS = 1024  # most terms of dot products: columns of so many are copied
-_WORDS = 10
+_WORDS = 11
+_CACHE_LINE = 64
 
 
 class _Product:
@@ -88,7 +91,8 @@ class _Product:
         f.native.linkage = "internal"
         (words,) = f.parameters
         (self.a, self.a_row, self.b, self.c, self.c_row, self.table, self.m, self.n, self.k,
-         self.keep) = (f.load(words, 8 * place) for place in range(_WORDS))  # fmt: skip
+         self.keep, fetches) = (f.load(words, 8 * place) for place in range(_WORDS))  # fmt: skip
+        self.fetches = fetches.differs(0)
         self._panels()
         f.ret(0)
 
@@ -109,10 +113,14 @@ class _Product:
     def _tiles(self, i: Word, j: Word, rows: Word, columns: Word) -> None:
         """The tile at row ``i`` and column ``j`` that suits what is left."""
         f = self.f
+        fetches = self.fetches & j.equals(0)
         with f.either(columns >= 2 * self.lanes) as (whole, rest):
             with whole, f.either(rows > self.tall - 2) as (many, few):
-                with many:
-                    self._tile(self.tall, 2, i, j, rows)
+                with many, f.either(fetches) as (fetching, alone):
+                    with fetching:
+                        self._tile(self.tall, 2, i, j, rows, fetches=True)
+                    with alone:
+                        self._tile(self.tall, 2, i, j, rows)
                 with few:
                     self._tile(self.tall - 2, 2, i, j, rows)
             with rest, f.either(columns > self.lanes) as (broad, narrow):
@@ -122,9 +130,11 @@ class _Product:
                     self._tile(self.tall, 1, i, j, rows, columns)
 
     def _tile(
-        self, tall: int, across: int, i: Word, j: Word, rows: Word, columns: Word | None = None
-    ) -> None:
-        """The tile at row ``i`` and column ``j``; ``columns``: how many, unless all of them."""
+        self, tall: int, across: int, i: Word, j: Word, rows: Word, columns: Word | None = None,
+        fetches: bool = False,
+    ) -> None:  # fmt: skip
+        """The tile at row ``i`` and column ``j``; ``columns``: how many, unless all of them;
+        ``fetches``: whether the next rows are fetched."""
         f, b, lanes = self.f, self.f.b, self.lanes
         code = Code(b, Shape(self.element, lanes, tall, across))
         width = f.number(across * lanes) if columns is None else columns
@@ -133,8 +143,13 @@ class _Product:
         row_pointers = code.clamped_rows(a, self.a_row.raw, tall, rows.raw)
         line = code.pointer(self._at(self.b, j).raw)
         table = b.inttoptr(self.table.raw, WORD.as_pointer())
+        following = code.at(a, (self.a_row * tall).raw)
 
         def body(k: Any, sums: list[Any]) -> list[Any]:
+            if fetches:  # a piece of a row at a time, no more rows than eight
+                row = b.mul(b.and_(k, code.word(7)), self.a_row.raw)
+                piece = b.mul(b.lshr(k, code.word(3)), code.word(_CACHE_LINE // self.size))
+                code.prefetch(code.at(following, b.add(row, piece)), written=False)
             source = code.at(line, b.load(b.gep(table, [k], source_etype=WORD), typ=WORD))
             vectors = [code.load(code.at(source, code.word(v * lanes))) for v in range(across)]
             out = []
