@@ -39,6 +39,7 @@ from pyrelay.opt.dce import dce
 from pyrelay.opt.dots import dots
 from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
+from pyrelay.opt.half_products import half_products
 from pyrelay.opt.halves import halves
 from pyrelay.opt.hoist import hoist
 from pyrelay.opt.inline import inline
@@ -84,7 +85,11 @@ STAGES = (
         (plain, sorting, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember, *CLEAN),
         "grad", "optimise",
     ),
-    Stage("fuse", (in_place, attention_gradient, attention, dots, stacks, fuse), "fuse", "fuse"),
+    Stage(
+        "fuse",
+        (in_place, attention_gradient, attention, dots, stacks, half_products, fuse),
+        "fuse", "fuse",
+    ),
 )
 
 
@@ -154,7 +159,9 @@ def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
 
 
 #: Passes that write what only some devices have a kernel for, and the field of their target.
-_FOR_SOME: dict[Pass, str] = {attention_gradient: "attention_gradient"}
+_FOR_SOME: dict[Pass, str] = {
+    attention_gradient: "attention_gradient", half_products: "half_matmul",
+}
 
 #: Passes that write out what some devices have a kernel for, and the field of their target.
 _FOR_OTHERS: dict[Pass, str] = {sorting: "sort"}

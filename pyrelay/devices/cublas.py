@@ -77,12 +77,12 @@ class Cublas:
         numbers = (p.m, p.n, p.k, a_line, b_line, c_line, *(count for _, _, _, count, *_ in pieces))
         if len(pieces) > _MOST_CALLS or min(numbers) <= 0 or max(numbers) > _LARGEST:
             return False
-        name, size = p.dtype.name, p.dtype.size
-        kind = _TYPES[name]
+        name, size = p.dtype.name, p.of.size
+        kind, made = _TYPES[p.of.name], _TYPES[name]
         compute = _COMPUTE_64F if name in ("f64", "c128") else _FAST[precision]
-        if name in ("f16", "bf16"):
+        if size == 2:  # tensor cores multiply them exactly, and add up in float32
             compute = _COMPUTE_32F
-        scales = _SCALES.get(name, _SCALES["f32"])
+        scales = _SCALES[name]
         one = ctypes.addressof(scales)
         zero = one + ctypes.sizeof(scales) // 2
         handle = self.handle()
@@ -94,7 +94,7 @@ class Cublas:
                 handle, int(p.b_turned), int(p.a_turned), p.n, p.m, p.k, one,
                 p.b + size * b, kind, b_line, b_stride,
                 p.a + size * a, kind, a_line, a_stride, zero,
-                p.c + size * c, kind, c_line, c_stride, count, compute, _DEFAULT_ALGORITHM,
+                p.c + p.dtype.size * c, made, c_line, c_stride, count, compute, _DEFAULT_ALGORITHM,
             ))  # fmt: skip
         return True
 

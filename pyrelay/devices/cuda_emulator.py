@@ -36,6 +36,7 @@ from pyrelay.devices.driver import UNDEFINED, Driver, Product, Text, block_threa
 from pyrelay.devices.gpu import loaded_by
 from pyrelay.errors import DeviceError, InvariantError
 from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.ir.types import DType
 
 KIND = "cuda_emulator"
 """The cache's name for the machine code."""
@@ -295,27 +296,29 @@ class EmulatorDriver(Driver):
 def _multiply(p: Product) -> None:
     """The product by NumPy, over views of the operands."""
     batch = tuple(extent for extent, _, _ in p.batch)
-    size = p.dtype.size
 
-    def matrices(address: int, rows: int, columns: int, line: int, along: Sequence[int]) -> Any:
+    def matrices(
+        address: int, rows: int, columns: int, line: int, along: Sequence[int], dtype: DType
+    ) -> Any:
+        size = dtype.size
         shape = (*batch, rows, columns)
         strides = (*(size * s for s in along), size * line, size)
         last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + size
         memory: Any = (ctypes.c_uint8 * last).from_address(address)
-        flat = np.frombuffer(memory, p.dtype.numpy)
+        flat = np.frombuffer(memory, dtype.numpy)
         return np.lib.stride_tricks.as_strided(flat, shape, strides)
 
     a_shape = (p.k, p.m) if p.a_turned else (p.m, p.k)
     b_shape = (p.n, p.k) if p.b_turned else (p.k, p.n)
-    a = matrices(p.a, *a_shape, p.a_line, [s for _, s, _ in p.batch])
-    b = matrices(p.b, *b_shape, p.b_line, [s for _, _, s in p.batch])
+    a = matrices(p.a, *a_shape, p.a_line, [s for _, s, _ in p.batch], p.of)
+    b = matrices(p.b, *b_shape, p.b_line, [s for _, _, s in p.batch], p.of)
     along = [p.m * p.c_line] * len(batch)
     for k in reversed(range(len(batch) - 1)):
         along[k] = along[k + 1] * batch[k + 1]
-    c = matrices(p.c, p.m, p.n, p.c_line, along)
+    c = matrices(p.c, p.m, p.n, p.c_line, along, p.dtype)
     a = a.swapaxes(-1, -2) if p.a_turned else a
     b = b.swapaxes(-1, -2) if p.b_turned else b
-    np.matmul(a, b, out=c)
+    np.matmul(a, b, out=c, dtype=p.dtype.numpy)
 
 
 DRIVER = EmulatorDriver()

@@ -16,14 +16,14 @@ from typing import Any
 
 from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts
 from pyrelay.devices.driver import ADDRESS, Text
-from pyrelay.ir.types import DType
+from pyrelay.ir.types import DType, f32
 from pyrelay.lower.emit_cuda import emit
 from pyrelay.lower.target import (
     MatmulKernel,
     Target,
 )
 
-_made: dict[str, tuple[tuple[str, ...], DType | None]] = {}
+_made: dict[str, tuple[tuple[str, ...], tuple[DType, DType]]] = {}
 
 _PICOSECONDS = 100  # for a multiplication, as `persistent_choice` has it; nobody else asks
 
@@ -33,8 +33,8 @@ TILE = 16
 _MATMUL = """\
 #define BLOCK_THREADS {threads}
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a,
-    Buffer<const {t}> b, Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {of}> a,
+    Buffer<const {of}> b, Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
     i64 a_line, i64 b_line, i64 c_line, i64 axes,
     i64 no_finisher, i64 no_operands{batch_parameters}
 ) {{
@@ -83,17 +83,19 @@ _BATCH_AXIS = """\
         rest /= extent{k};
 """
 
-def matmul(dtype: DType, axes: int) -> str:
-    """The product of stacks of matrices with this many batch axes."""
-    t = dtype.name
+def matmul(dtype: DType, axes: int, of: DType | None = None) -> str:
+    """The product of stacks of matrices with this many batch axes, of elements of another type than
+    the result's if one is given."""
+    t, of = dtype.name, of or dtype
     parameters = "".join(f", i64 extent{k}, i64 a_stride{k}, i64 b_stride{k}" for k in range(axes))
     product = f"a_tile[row * {TILE} + step] * b_tile[step * {TILE} + column]"
     add = f"{t}(sum | ({product}))" if dtype.kind == "b" else f"{t}(sum + {product})"
     text = _MATMUL.format(
-        t=t, tile=TILE, most=TILE - 1, threads=TILE * TILE, add=add, batch_parameters=parameters,
+        t=t, of=of.name, tile=TILE, most=TILE - 1, threads=TILE * TILE, add=add,
+        batch_parameters=parameters,
         batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
     )
-    _made[text] = ((ADDRESS,) * 3 + ("i64",) * (12 + 3 * axes), dtype)
+    _made[text] = ((ADDRESS,) * 3 + ("i64",) * (12 + 3 * axes), (of, dtype))
     return text
 
 
@@ -114,7 +116,15 @@ def can_fail(text: str) -> bool:
 
 
 def product_of(text: str) -> DType | None:
-    """The element type of products of matrices that a text computes; None for another text."""
+    """The element type of products of matrices that a text computes, if it is that of the operands
+    too; None for another text."""
+    of, dtype = multiplied(text) or (None, None)
+    return dtype if of is dtype else None
+
+
+def multiplied(text: str) -> tuple[DType, DType] | None:
+    """The element types of the operands and the result of products of matrices that a text
+    computes; None for another text."""
     return _made[text][1] if text in _made else None
 
 
@@ -241,8 +251,12 @@ def _matmul(dtype: DType, axes: int) -> MatmulKernel:
     return MatmulKernel(matmul(dtype, axes), TILE, TILE, _PICOSECONDS)
 
 
+def _half_matmul(dtype: DType, axes: int) -> MatmulKernel:
+    return MatmulKernel(matmul(f32, axes, dtype), TILE, TILE, _PICOSECONDS)
+
+
 TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
-    cuda_scatters.scatter, sort=cuda_sorts.sort,
+    cuda_scatters.scatter, sort=cuda_sorts.sort, half_matmul=_half_matmul,
 )
 """What the planner asks of a GPU."""

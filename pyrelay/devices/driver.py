@@ -66,8 +66,10 @@ UNDEFINED = "#undef BLOCK_THREADS\n#undef PACK\n#undef MEETS\n"
 class Product:
     """`c = a @ b`, row-major: numbers of rows and columns, elements from one line to the next,
     whether an operand is transposed, and for each batch axis its extent and strides of a and b in
-    elements."""
+    elements. `of` is the type of the operands' elements, which are 16-bit floats or of the type
+    `dtype` of the result."""
 
+    of: DType
     dtype: DType
     a: int
     b: int

@@ -46,6 +46,7 @@ from pyrelay.devices.persistent_text import ALIGNED
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.ir.types import DType
 from pyrelay.lower import emit_numba
 from pyrelay.lower.instructions import Plan
 
@@ -370,19 +371,21 @@ class Run(GuessingMemory):
     ) -> None:
         """Compute a product of matrices, by the device's library if it has one. `aside` gives
         memory for a product that may turn out not to happen."""
-        dtype = self.launches[number].product
+        product = self.launches[number].product
+        assert product is not None
         k, adds = words[5], words[8]
-        by_library = items > 0 and k and not adds and dtype.kind in "fc"
-        if not (by_library and self._by_library(dtype, words, aside or self.aside)):
+        by_library = items > 0 and k and not adds and product[1].kind in "fc"
+        if not (by_library and self._by_library(product, words, aside or self.aside)):
             self.launch(number, items, words)
 
     def _by_library(
-        self, dtype: Any, words: Sequence[int], aside: Callable[[int], int]
+        self, dtypes: tuple[DType, DType], words: Sequence[int], aside: Callable[[int], int]
     ) -> bool:
         """Whether the device's library computes a product."""
         a, b, c, m, n, k, a_turned, b_turned, _, a_line, b_line, c_line, axes, *rest = words
         rest = rest[2:]  # a product of ours is finished by no other kernel
         batch = tuple(zip(*[iter(rest)] * 3, strict=True))[:axes]
+        of, dtype = dtypes
         nbytes = dtype.size * math.prod((m, c_line, *(extent for extent, *_ in batch)))
         place = c
         if self.is_guessing:
@@ -391,8 +394,8 @@ class Run(GuessingMemory):
             except OutOfDeviceMemory:
                 return False
         product = Product(
-            dtype, a, b, place, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line, c_line,
-            batch,
+            of, dtype, a, b, place, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line,
+            c_line, batch,
         )
         done = self.driver.multiply(product)
         if done:

@@ -13,6 +13,7 @@ from pyrelay.devices import cuda_attention, cuda_convolution, cuda_library
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.devices.launch_guards import bound_of
 from pyrelay.devices.stretches import runs_on_host
+from pyrelay.ir.types import DType
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.instructions import (
@@ -35,14 +36,15 @@ class Launched:
     text: its number among the texts, -1 for a kernel that the host runs, -2 - k for number k of
     those that are compiled when they are first needed: kernels with indices of 64 bits, for arrays
     that are too large for the version before. base: the first of its
-    sites. product: the dtype of a product of matrices, or None. outs: for a kernel that the host
-    runs, where among its words the addresses of results stand, and of how many words each is.
+    sites. product: for products of matrices the dtypes of operands and result. outs: for a kernel
+    that the host runs, where among its words the addresses of results stand, and of how many words
+    each is.
     """
 
     text: int
     kernel: int
     base: int
-    product: Any = None
+    product: tuple[DType, DType] | None = None
     outs: tuple[tuple[int, int], ...] = ()
 
 
@@ -117,7 +119,7 @@ class LaunchWriter:
             self._attention(launch, kernel.source)
         elif kernel.code is None:
             words = [self._known(o) for o in launch.operands]
-            product = cuda_library.product_of(kernel.source)
+            product = cuda_library.multiplied(kernel.source)
             text = Text(kernel.source, cuda_library.kinds_of(kernel.source))
             number = self.launches.launched(
                 Launched(self.launches.text(text), launch.kernel, launch.first_site, product)

@@ -14,16 +14,16 @@ def matmul(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     NumPy has no such product of bfloat16, and takes that of float32.
     """
     given = [it.tensor(v) for v in (x, y)]
-    if any(t.dtype is types.bf16 for t in given):
-        wide = [types.TensorType(types.f32, t.shape) if t.dtype is types.bf16 else t for t in given]
-        dtype, _ = types.promote(wide)
-        cast = [it.builder.handle(it.builder.cast(it.atom(v), dtype)) for v in (x, y)]
-        x, y = (it.result(h) for h in cast)
-    return product(it, x, y)
+    wide = [types.TensorType(types.f32, t.shape) if t.dtype is types.bf16 else t for t in given]
+    dtype, _ = types.promote(wide)
+    return product(it, x, y, dtype)
 
 
-def product(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
-    """The same, an array of the operands' common type; of bfloat16 too, as np.dot has it."""
+def product(
+    it: Interpreter, x: V.Value, y: V.Value, dtype: types.DType | None = None
+) -> V.Value:
+    """The same, an array of the operands' common type if none is given; of bfloat16 too, as np.dot
+    has it."""
     tx, ty = it.tensor(x), it.tensor(y)
     if not tx.shape or not ty.shape:
         raise it.failure(
@@ -40,8 +40,9 @@ def product(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
                 f"equal: {dims.show(tx.shape[-1])} and {dims.show(inner)} differ",
             ),
         )
-    dtype, _ = types.promote((tx, ty))
-    a, b = it.builder.cast(it.atom(x), dtype), it.builder.cast(it.atom(y), dtype)
+    if dtype is None:
+        dtype, _ = types.promote((tx, ty))
+    a, b = it.atom(x), it.atom(y)
     squeezed = []
     if tx.rank == 1:
         a = it.emit("expand_dims", a, axes=(0,)).atom
@@ -49,6 +50,7 @@ def product(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if ty.rank == 1:
         b = it.emit("expand_dims", b, axes=(1,)).atom
         squeezed.append(-1)
+    a, b = it.builder.cast(a, dtype), it.builder.cast(b, dtype)
     result = it.emit("matmul", a, b, transpose_a=False, transpose_b=False)
     rank = result.rank
     axes = tuple(sorted(k + rank for k in squeezed))

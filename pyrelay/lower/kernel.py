@@ -327,6 +327,8 @@ class Lowering:
     product  a product of matrices that the one kernel finishes, part by part.
     attention  what the device's kernel for attention computes, with the one kernel, if any.
     attention_gradient  the same for its derivative, with up to two kernels.
+    half_product  a product of matrices of 16-bit floats: its Let and the positions of those among
+                  the group's parameters.
     """
 
     kernels: tuple[Kernel, ...]
@@ -337,6 +339,7 @@ class Lowering:
     product: Product | None = None
     attention: Attended | None = None
     attention_gradient: AttendedGradient | None = None
+    half_product: tuple[Let, tuple[int, int]] | None = None
 
 
 def bodies(statement: Statement) -> tuple[Body, ...]:

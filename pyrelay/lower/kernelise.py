@@ -47,6 +47,7 @@ from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
 from pyrelay.opt.finishing import product_of
+from pyrelay.opt.half_products import half_product_of
 from pyrelay.opt.places import parts_of, updated_part
 
 Shape = tuple[Extent, ...]
@@ -63,6 +64,9 @@ def kernelise(function: Function) -> Lowering:
     attention = attention_of(function.body)
     if attention is not None:
         return attended(function, attention)
+    halves = half_product_of(function.body)
+    if halves is not None:
+        return _of_halves(function, halves)
     product = product_of(function.body)
     if product is not None:
         return finished(function, product)
@@ -75,6 +79,14 @@ def kernelise(function: Function) -> Lowering:
     written = frozenset(a for a in aliases if a is not None)
     shares = shared_buffers(function, kernels)
     return Lowering(tuple(kernels), tuple(group.scratch), aliases, written, shares)
+
+
+def _of_halves(function: Function, product: Let) -> Lowering:
+    """A product of matrices of 16-bit floats: the device's kernel reads them as they are."""
+    source = {let.outs[0]: let.rhs.args[0] for let in function.body.lets[:-1]}  # type: ignore[union-attr]
+    assert isinstance(product.rhs, OpCall)
+    a, b = (function.params.index(source[x]) for x in product.rhs.args)  # type: ignore[index]
+    return Lowering((), half_product=(product, (a, b)))
 
 
 class _Group:

@@ -33,6 +33,7 @@ from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
 from pyrelay.opt.finishing import gates, product_of
 from pyrelay.opt.grouping import Grouping
+from pyrelay.opt.half_products import half_product_of
 from pyrelay.opt.shapes import shape_of
 
 
@@ -56,6 +57,10 @@ def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Le
         gradient = gradient_of(rhs.function.body) is not None
         if gradient or attention_of(rhs.function.body) is not None:
             if _attends(target.attention_gradient if gradient else target.attention, let, rhs):
+                return (let,)
+            return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
+        if half_product_of(rhs.function.body) is not None:
+            if target.half_matmul is not None:
                 return (let,)
             return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
         product = product_of(rhs.function.body)

@@ -23,6 +23,7 @@ from pyrelay.lower.instructions import (
     Value,
 )
 from pyrelay.lower.memory import Buffer, is_array
+from pyrelay.lower.plan_library import half_product
 from pyrelay.lower.program import name_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     group = p.program.lowering(call.function)
     if group.lowering.product is not None:
         plan_finishing.finished_product(p, let, call, group)
+        return
+    if group.lowering.half_product is not None:
+        half_product(p, let, call, group)
         return
     if group.lowering.attention is not None:
         plan_attention.attention(p, let, call, group)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyrelay.errors import InvariantError
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Let, OpCall
+from pyrelay.ir.nodes import KernelCall, Let, OpCall
 from pyrelay.ir.types import TensorType, Type, i64
 from pyrelay.lower import host, plan_sorts
 from pyrelay.lower.frame import ZERO
@@ -32,6 +32,7 @@ from pyrelay.records import dataclass
 if TYPE_CHECKING:
     from pyrelay.lower.plan_function import FunctionPlanner
     from pyrelay.lower.plan_panels import Panels
+    from pyrelay.lower.program import Group
 
 
 _PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
@@ -60,6 +61,21 @@ def product(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     if call.op.schedule == "matmul":
         panels = p.panels.get((call.args[1], call.attrs["transpose_b"], 1))
     launch_product(p, call, types, (a, b, Slot(address)), panels)
+    p.define(out, (address,))
+
+
+def half_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> None:
+    """Plan a group that is a product of matrices of 16-bit floats."""
+    assert group.lowering.half_product is not None
+    product, places = group.lowering.half_product
+    assert isinstance(product.rhs, OpCall)
+    operands = [call.args[k] for k in places]
+    (out,) = let.outs
+    address = p.allocate(out.type)
+    addresses = (*(Slot(p.buffer(a).slot) for a in operands), Slot(address))
+    _launch_matmul(
+        p, product.rhs.attrs, [a.type for a in (*operands, out)], addresses, None, None
+    )
     p.define(out, (address,))
 
 
@@ -95,7 +111,11 @@ def _launch_matmul(
     m, n = c.shape[-2:]
     k = a.shape[-2] if transpose_a else a.shape[-1]
     batch = c.shape[:-2]
-    kernel = p.program.target.matmul(c.dtype, len(batch))
+    target = p.program.target
+    kernel = target.matmul(c.dtype, len(batch))
+    if a.dtype != c.dtype:
+        assert target.half_matmul is not None
+        kernel = target.half_matmul(a.dtype, len(batch))
     source, operands, form, gates = kernel.source, [*addresses], int(transpose_b), 1
     line = n
     if panels is not None:

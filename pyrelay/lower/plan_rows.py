@@ -110,7 +110,7 @@ def _is_result(p: FunctionPlanner, let: Let, value: Var) -> bool:
     if not isinstance(let.rhs, KernelCall) or _copied(let) is not None:
         return False
     lowering = p.program.lowering(let.rhs.function).lowering
-    if lowering.attention is not None or lowering.attention_gradient is not None:
+    if (lowering.attention or lowering.attention_gradient or lowering.half_product) is not None:
         return False
     return not lowering.aliases or lowering.aliases[let.outs.index(value)] is None
 

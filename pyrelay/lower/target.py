@@ -194,6 +194,8 @@ class Target:
     sort         element type -> the kernels; None where loops do as well.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
+    half_matmul  type of 16-bit floats, number of batch axes -> the kernel of their products as
+                 float32; None where they are cast before.
     """
 
     emit: Callable[[Kernel], str]
@@ -205,3 +207,4 @@ class Target:
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
     sort: Callable[[DType], SortKernels] | None = None
+    half_matmul: Callable[[DType, int], MatmulKernel] | None = None

@@ -317,9 +317,10 @@ class Cublas:
         algorithm: int,
     ) -> None:
         assert handle == HANDLE
-        assert a_kind == b_kind == c_kind
-        dtype = np.dtype(TYPES[a_kind])
-        scale = np.dtype("f4") if dtype.itemsize == 2 else dtype
+        assert a_kind == b_kind
+        dtype, made = np.dtype(TYPES[a_kind]), np.dtype(TYPES[c_kind])
+        assert made == (np.float32 if dtype.itemsize == 2 else dtype)
+        scale = made
         assert np.frombuffer(ctypes.string_at(alpha, scale.itemsize), scale)[0] == 1
         assert np.frombuffer(ctypes.string_at(beta, scale.itemsize), scale)[0] == 0
         assert lda >= (k if turn_a else m)
@@ -332,8 +333,8 @@ class Cublas:
             for number in range(count):
                 x = _columns(a, number * a_stride, (k, m) if turn_a else (m, k), lda, dtype)
                 y = _columns(b, number * b_stride, (n, k) if turn_b else (k, n), ldb, dtype)
-                z = _columns(c, number * c_stride, (m, n), ldc, dtype)
-                z[...] = (x.T if turn_a else x) @ (y.T if turn_b else y)
+                z = _columns(c, number * c_stride, (m, n), ldc, made)
+                np.matmul(x.T if turn_a else x, y.T if turn_b else y, out=z, dtype=made)
 
         self.machine.do(run)
 

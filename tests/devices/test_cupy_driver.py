@@ -452,6 +452,18 @@ def test_products_are_cublas_without_copies(library: Cublas, machine: Machine, d
 
 
 @needs_compiler
+def test_products_of_16_bit_floats_are_cublas_of_what_lies_in_memory(
+    library: Cublas, machine: Machine
+) -> None:
+    a = np.random.default_rng(1).normal(size=(2, 5, 8)).astype(np.float16)
+    compiled = pyrelay.jit(lambda a: (a[0] @ a[1].T + a[0, 0, 0]).astype(np.float32), device="cuda")
+    wanted = a[0].astype(np.float32) @ a[1].astype(np.float32).T + a[0, 0, 0]
+    np.testing.assert_allclose(compiled(a), wanted, rtol=1e-2, atol=1e-2)
+    assert library.calls == [(1, 68)]  # adding up in float32
+    assert len(machine.launches) == 2  # views of a, and what is added
+
+
+@needs_compiler
 def test_stacks_of_products_are_one_call_where_they_lie_evenly(
     library: Cublas, machine: Machine
 ) -> None:
@@ -500,10 +512,10 @@ def test_lines_are_told_as_cublas_wants_them(library: Cublas, machine: Machine) 
     blas = cuda.driver().blas
     assert blas is not None
     address = machine.array(np.ones(8, np.float32)).data.ptr
-    broadcast = Product(f32, address, address, address, 2, 2, 2, False, False, 0, 2, 2, ())
+    broadcast = Product(f32, f32, address, address, address, 2, 2, 2, False, False, 0, 2, 2, ())
     assert not blas.multiply(broadcast, 0, "highest", 0)
     assert not blas.multiply(
-        Product(f32, address, address, address, 2**31, 1, 1, False, False, 1, 1, 1, ()),
+        Product(f32, f32, address, address, address, 2**31, 1, 1, False, False, 1, 1, 1, ()),
         0, "highest", 0,
     )
     assert library.calls == []
@@ -512,7 +524,7 @@ def test_lines_are_told_as_cublas_wants_them(library: Cublas, machine: Machine) 
 def test_stacks_that_lie_unevenly_are_taken_apart() -> None:
     def pieces(*batch: tuple[int, int, int]) -> list[tuple[int, ...]]:
         return list(cublas.batches(
-            Product(f32, 0, 0, 0, 2, 3, 4, False, False, 4, 3, 3, batch)
+            Product(f32, f32, 0, 0, 0, 2, 3, 4, False, False, 4, 3, 3, batch)
         ))  # fmt: skip
 
     assert pieces() == [(0, 0, 0, 1, 0, 0, 6)]

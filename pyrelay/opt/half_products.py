@@ -1,0 +1,95 @@
+"""Products of matrices of 16-bit floats, which tensor cores take as they are.
+
+In: Core before fusion, in which such a product is that of its operands cast to float32 (`halves`,
+and `@` of bfloat16). Out: Core in which the casts and the product stand in one `KernelCall`, whose
+operands are the matrices of 16 bits; a transposed one is a flag of the product. Casts that nothing
+else reads are gone. Products inside of loops stay, since a kernel that runs a loop has its own.
+
+`half_product_of` finds the same in the body of such a group.
+"""
+
+from __future__ import annotations
+
+from pyrelay.ir.build import Builder
+from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Module, OpCall, Var
+from pyrelay.ir.types import TensorType, f32
+from pyrelay.opt.dce import dce
+from pyrelay.opt.halves import is_half
+from pyrelay.opt.kernel_calls import kernel_call
+from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
+
+
+def half_products(module: Module) -> Module:
+    """The module with products of 16-bit floats in kernel calls of their own."""
+    found = rewrite_module(module, _rule)
+    return module if found is module else dce(found)
+
+
+def half_product_of(body: Block) -> Let | None:
+    """The product of the group that a body is, if it is one of 16-bit floats."""
+    *casts, product = body.lets or (None,)
+    if product is None or not _is(product, "matmul") or body.results != product.outs:
+        return None
+    made = {let.outs[0] for let in casts if let is not None and _is(let, "cast")}
+    whole = len(made) == len(casts) and set(_call(product).args) == made
+    return product if whole else None
+
+
+def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+    if scope.loops or not _is(let, "matmul"):
+        return None
+    call = _call(let)
+    casts = [_cast(atom, scope) for atom in call.args]
+    types = {c.rhs.args[0].type.dtype for c in casts if c is not None}  # type: ignore[union-attr]
+    if None in casts or len(types) != 1:
+        return None
+    members: dict[Atom, Let] = {}
+    args: list[Atom] = []
+    flags = [call.attrs["transpose_a"], call.attrs["transpose_b"]]
+    for k, cast in enumerate(casts):
+        assert cast is not None
+        source = _call(cast).args[0]
+        turned = _turned(source, scope)
+        if turned is not None:
+            source, flags[k] = turned, not flags[k]
+        if source not in members:
+            ty = source.type
+            assert isinstance(ty, TensorType)
+            wide = Var("wide", TensorType(f32, ty.shape), span=let.span)
+            rhs = OpCall(_call(cast).op, (source,), _call(cast).attrs)
+            members[source] = Let((wide,), rhs, span=let.span)
+        args.append(members[source].outs[0])
+    attrs = Attrs(transpose_a=flags[0], transpose_b=flags[1])
+    product = Let(let.outs, OpCall(call.op, tuple(args), attrs), span=let.span)
+    builder.lets.append(kernel_call((*members.values(), product), let.outs, {}))
+    return let.outs
+
+
+def _cast(atom: Atom, scope: Scope) -> Let | None:
+    """The cast of a matrix of 16-bit floats to float32 that an atom is."""
+    made = scope.definitions.get(atom) if isinstance(atom, Var) else None
+    if made is None or not _is(made, "cast"):
+        return None
+    source, ty = _call(made).args[0].type, made.outs[0].type
+    assert isinstance(source, TensorType)
+    assert isinstance(ty, TensorType)
+    return made if ty.dtype == f32 and is_half(source.dtype) else None
+
+
+def _turned(atom: Atom, scope: Scope) -> Atom | None:
+    """What an atom is the transpose of, in its last two axes."""
+    call = scope.op(atom, "transpose")
+    if call is None:
+        return None
+    axes = call.attrs["axes"]
+    rank = len(axes)
+    return call.args[0] if axes == (*range(rank - 2), rank - 1, rank - 2) else None
+
+
+def _is(let: Let, name: str) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == name
+
+
+def _call(let: Let) -> OpCall:
+    assert isinstance(let.rhs, OpCall)
+    return let.rhs
