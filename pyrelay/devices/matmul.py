@@ -6,7 +6,8 @@ it is transposed; ``b`` is ``[*batch, k, n]``, or ``[*batch, n, k]``; elements o
 adjacent, and the matrices of ``c``, distinct from both, follow each other.  Parameters:
 
     block[1..6]      addresses of a, b, c; m, n, k
-    block[7..9]      1 or 0: whether a is transposed, whether b is, whether to add to c
+    block[7..9]      1 or 0: whether a is transposed, whether b is, whether to add to c; 2 in the
+                     second place: b lies in panels (``matmul_panels``), and a is one row
     block[10..12]    elements from one line of a, of b, of c to the next, as they lie in memory
     block[13]        the number of batch axes
     block[14..15]    the address of a kernel that finishes the product, or 0; how many operands that

@@ -30,7 +30,7 @@ from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
-from pyrelay.devices.matmul_lines import lines, sweep, unload
+from pyrelay.devices.matmul_lines import bytes_of_panel, lines, single, sweep, unload
 from pyrelay.devices.matmul_tiles import Code, Shape, dots, pack, tile, turn
 
 # Blocks (``choices.py``), measured on Sapphire Rapids and Zen 2: a panel of b (two vectors wide, at
@@ -39,6 +39,8 @@ from pyrelay.devices.matmul_tiles import Code, Shape, dots, pack, tile, turn
 _NARROW_LINE = 2048  # bytes from one row of a to the next, up to which bands are not packed
 _FEW_ROWS = 8  # of a, for which lines of b that are far apart stream through the cache
 _FAR_LINE = 1024  # bytes from one row of b to the next, beyond which stripes of it are read slowly
+IN_PANELS = 2
+"""In place of whether b is transposed: it lies in panels (``matmul_panels``), and a has one row."""
 LOW = 4
 """Rows of a lower tile, for the last few."""
 _LINES_AT_ONCE = 8  # of b that are packed together
@@ -129,7 +131,7 @@ class Product:
 
         self.m, self.n, self.k = param(_M), param(_N), param(_K)
         self.a_turned, self.b_turned = (param(p).differs(0) for p in (_A_TURNED, _B_TURNED))
-        self.added = param(_ADDED)
+        self.in_panels, self.added = param(_B_TURNED).equals(IN_PANELS), param(_ADDED)
         # Strides: of a along m and k, of b along k and n.
         self.a_line, self.b_line, self.c_line = map(param, (_A_LINE, _B_LINE, _C_LINE))
         self.a_row = self.a_turned.choose(1, self.a_line)
@@ -212,6 +214,30 @@ class Product:
 
     def _part(self) -> None:
         """One part of a matrix, the way that suits its size and layouts."""
+        with self.f.either(self.in_panels) as (yes, no):
+            with yes:
+                self._single_row()
+                self._finish(self.i0, self.i1, self.j0, self.j1)
+            with no:
+                self._as_it_lies()
+
+    def _single_row(self) -> None:
+        """One row times panels, two at a time: each is read at the speed of the cache that it lies
+        in. Lines of a matrix are too far apart for that where threads share its columns."""
+        f, wide = self.f, 2 * self.lanes
+        apart = bytes_of_panel(self.k, self.lanes, self.size)
+        with self.over(self.j0, self.j1, 2 * wide) as j:
+            left, panel = self.j1 - j, self.b + j.unsigned_div(wide) * apart
+            with f.either(left > wide) as (two, one):
+                for count, branch in ((2, two), (1, one)):
+                    with branch:
+                        self.write(
+                            single, self.shape(count, 2), self.a, self.a_step, panel,
+                            apart.unsigned_div(self.size), self.at(self.c, j), self.k, left,
+                            self.added,
+                        )  # fmt: skip
+
+    def _as_it_lies(self) -> None:
         f = self.f
         rows = self.i1 - self.i0
         # A column, or else a row, of the product is a vector times a matrix: lines of the matrix

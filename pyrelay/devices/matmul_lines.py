@@ -13,7 +13,13 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
+from pyrelay.devices.llvm_writer import Word
 from pyrelay.devices.matmul_tiles import Code, Value
+
+
+def bytes_of_panel(k: Word, lanes: int, size: int) -> Word:
+    """Bytes from one panel to the next."""
+    return (k + (lanes - 1)).unsigned_div(lanes) * (2 * lanes * lanes * size)
 
 
 def lines(
@@ -48,6 +54,38 @@ def lines(
         mask = code.below(rest, 0)
         value = total(whole, lambda pointer: code.load_masked(pointer, mask))
         code.store_masked(value, code.at(c_base, whole), mask)
+
+
+def single(
+    code: Code, x: Value, x_k: Value, panels: Value, apart: Value, c: Value, k: Value,
+    columns: Value, keep: Value,
+) -> None:  # fmt: skip
+    """``c[j] (+)= sum over k of x[k] b[k, j]`` for the columns of ``rows`` panels of ``b``
+    (``matmul_panels``), ``apart`` elements from one to the next."""
+    b, shape = code.b, code.shape
+    x_base, c_base = code.pointer(x), code.pointer(c)
+    starts = [code.at(code.pointer(panels), b.mul(code.word(n), apart)) for n in range(shape.rows)]
+    wide = code.word(shape.across * shape.lanes)
+
+    def body(index: Any, sums: list[Any]) -> list[Any]:
+        factor = code.splat(code.load_scalar(code.at(x_base, b.mul(index, x_k))))
+        lines = [code.at(start, b.mul(index, wide)) for start in starts]
+        places = [
+            code.at(line, code.word(v * shape.lanes)) for line in lines for v in range(shape.across)
+        ]
+        return [
+            code.fma(factor, code.load(place), total)
+            for place, total in zip(places, sums, strict=True)
+        ]
+
+    zero = llvm.Constant(shape.vector, None)
+    sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
+    kept = b.icmp_signed("!=", keep, code.word(0))
+    for v, total in enumerate(sums):
+        mask = code.below(columns, v * shape.lanes)
+        place = code.at(c_base, code.word(v * shape.lanes))
+        old = b.select(kept, code.load_masked(place, mask), zero)
+        code.store_masked(b.fadd(total, old), place, mask)
 
 
 def sweep(

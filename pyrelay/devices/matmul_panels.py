@@ -33,6 +33,7 @@ from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import Function, Variable, Word
 from pyrelay.devices.matmul_blocks import LOW, Product, Sizes
+from pyrelay.devices.matmul_lines import bytes_of_panel
 from pyrelay.devices.matmul_tiles import Code, Shape, pack, tile, turn
 
 GATES = 8
@@ -42,18 +43,13 @@ _FEW_ROWS = 32
 pay. Lines of one that is not transposed are read in order anyway."""
 
 
-def _apart(k: Word, lanes: int, size: int) -> Word:
-    """Bytes from one panel to the next."""
-    return (k + (lanes - 1)).unsigned_div(lanes) * (2 * lanes * lanes * size)
-
-
 class _PanelProduct(Product):
     """Writes ``panels``: ``n`` counts the columns of one gate."""
 
     def _prepare(self) -> None:
         self.gates = self.f.load(self.f.parameters[0], 8 * GATES)
         self.wide = 2 * self.lanes
-        self.apart = _apart(self.k, self.lanes, self.size)
+        self.apart = bytes_of_panel(self.k, self.lanes, self.size)
         self.gate_bytes = (self.n + (self.wide - 1)).unsigned_div(self.wide) * self.apart
 
     def _part(self) -> None:
@@ -122,7 +118,7 @@ def _pack(module: llvm.Module, symbol: str, dtype: str, lanes: int) -> Function:
     matrix, panels, k, n, line, turned = (f.load(block, 8 * place) for place in range(1, 7))
     shape, wide = Shape(element, lanes, 1, 2), 2 * lanes
     size = 4 if dtype == "f32" else 8
-    apart, per_gate = _apart(k, lanes, size), (n + (wide - 1)).unsigned_div(wide)
+    apart, per_gate = bytes_of_panel(k, lanes, size), (n + (wide - 1)).unsigned_div(wide)
     step = (turned.differs(0)).choose(line, 1)
     panel = f.variable(begin)
     with f.while_(lambda: panel.now < end):

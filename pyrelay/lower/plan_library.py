@@ -14,11 +14,12 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import KernelCall, Let, OpCall
 from pyrelay.ir.types import TensorType, Type, i64
-from pyrelay.lower import host, plan_sorts
+from pyrelay.lower import host, plan_panels, plan_sorts
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
     Alloc,
     Free,
+    Immediate,
     KernelAddress,
     Launch,
     Slot,
@@ -57,9 +58,7 @@ def product(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     address = p.allocate(out.type)
     a, b = map(p.scalar, call.args)
     types = [v.type for v in (*call.args, out)]
-    panels = None
-    if call.op.schedule == "matmul":
-        panels = p.panels.get((call.args[1], call.attrs["transpose_b"], 1))
+    panels = plan_panels.of_operation(p, call, out)
     launch_product(p, call, types, (a, b, Slot(address)), panels)
     p.define(out, (address,))
 
@@ -116,15 +115,17 @@ def _launch_matmul(
     if a.dtype != c.dtype:
         assert target.half_matmul is not None
         kernel = target.half_matmul(a.dtype, len(batch))
-    source, operands, form, gates = kernel.source, [*addresses], int(transpose_b), 1
+    source, operands, gates = kernel.source, [*addresses], 1
+    form: Value = Immediate(int(transpose_b))
     line = n
     if panels is not None:
         assert kernel.panels is not None
-        source, operands[1], form = kernel.panels.source, Slot(panels.slot), panels.gates
-        gates, n = panels.gates, dims.quotient(n, panels.gates)
-    operands += p.sizes.values(
-        (m, n, k, int(transpose_a), form, 0, a.shape[-1], b.shape[-1], line, len(batch))
-    )
+        operands[1], form = panels.address, panels.form
+        if panels.gates != plan_panels.SINGLE:
+            source, gates = kernel.panels.source, panels.gates
+            n = dims.quotient(n, gates)
+    operands += (*p.sizes.values((m, n, k, int(transpose_a))), form)
+    operands += p.sizes.values((0, a.shape[-1], b.shape[-1], line, len(batch)))
     operands += _finishing(finish)
     strides = batch_strides(a, batch), batch_strides(b, batch)
     for along in zip(batch, *strides, strict=True):

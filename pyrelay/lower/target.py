@@ -21,7 +21,8 @@ class PanelKernel:
     its parallel axis and the kernel that finishes the product count. There are no batch axes. The
     parameters of `lays`: addresses of the matrix and the panels; k, n as above; elements from one
     line of the matrix to the next; 1 or 0 for whether it is transposed. Its parallel axis counts
-    panels of `columns` columns, each with `rows` rows or a multiple of them.
+    panels of `columns` columns, each with `rows` rows or a multiple of them. `MatmulKernel.source`
+    takes panels too if a has one row: 2 stands for whether b is transposed then.
     """
 
     source: str

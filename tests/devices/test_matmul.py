@@ -208,6 +208,36 @@ def by_panels(
 @FORMS
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_products_of_one_row_read_panels_or_the_matrix(
+    dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
+) -> None:
+    if bits > matmul.native_vector_bits():
+        pytest.skip("this CPU has no vectors as wide")
+    rng = np.random.default_rng(1)
+    multiplies, (_, lays) = matmul_kernel(dtype, bits), matmul.panel_kernels(dtype, bits)
+    lanes = matmul.panel_lanes(dtype, bits)
+    for place, (n, k) in enumerate([(2, 1), (5, 7), (33, 40), (64, 9), (130, 300), (97, 0)]):
+        a, b = numbers(rng, (1, k), dtype), numbers(rng, (k, n), dtype)
+        start = numbers(rng, (1, n), dtype) if place % 2 else np.zeros((1, n), dtype.numpy)
+        left, right = stored(a, transpose_a), stored(b, transpose_b)
+        count = -(-n // (2 * lanes))
+        panels = np.full(count * -(-k // lanes) * 2 * lanes**2 + GUARD, np.nan, dtype.numpy)
+        run(lays, right, panels, k, n, right.shape[-1], int(transpose_b), ranges=[(0, count)])
+        total = units(1, n)
+        for operand, form in ((right, int(transpose_b)), (panels, 2)):
+            c = np.concatenate([start[0], np.full(GUARD, 7, dtype.numpy)])
+            words = int(transpose_a), form, place % 2, left.shape[-1], right.shape[-1], n
+            run(
+                multiplies, left, operand, c, 1, n, k, *words, 0, 0, 0,
+                ranges=[(0, total // 2), (total // 2, total)],
+            )  # fmt: skip
+            assert (c[n:] == 7).all()
+            assert_close(c[None, :n], a @ b + start, k)
+
+
+@FORMS
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 def test_products_by_panels_agree_with_numpy(
     dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
 ) -> None:

@@ -105,6 +105,21 @@ def vectors(xs, h, w, u):
     return v
 
 
+def vectors_of_many_rounds(xs, h, w, u):
+    v = h[0]
+    for _ in range(9):
+        v = v @ u
+    return v
+
+
+def vectors_of_rounds_not_known(xs, h, w, u):
+    v, rounds = h[0], 0
+    while rounds < xs.shape[0]:
+        v = np.tanh(v @ u) + v @ w.T
+        rounds += 1
+    return v
+
+
 def reshaped(xs, h, w, u):
     for _ in range(2):
         h = np.tanh(h @ u.reshape(-1, u.shape[1]) + h @ u.T)
@@ -120,7 +135,8 @@ def no_rounds(xs, h, w, u):
 CASES = [
     (rnn, (1, 0)), (gru, (2, 0)), (until_small, (1, 0)), (in_the_test, (1, 0)), (nested, (1, 0)),
     (in_a_branch, (1, 0)), (powers, (1, 0)), (changed, (0, 0)), (of_this_round, (1, 1)),
-    (vectors, (0, 0)), (reshaped, (2, 0)), (no_rounds, None),
+    (vectors, (0, 0)), (vectors_of_many_rounds, (1, 0)), (vectors_of_rounds_not_known, (2, 0)),
+    (reshaped, (2, 0)), (no_rounds, None),
 ]  # fmt: skip
 
 
@@ -134,6 +150,26 @@ def test_what_a_loop_multiplies_by_is_laid_once_before_it(f: Any, expected: Any)
             np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-4)
     if expected is not None:
         assert laid(fast.code(*args)) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rounds", [3, 12])
+def test_a_large_matrix_is_laid_for_vectors_if_the_loop_runs_often(
+    rounds: int, dtype: Any
+) -> None:
+    def multiplied(v, u, rounds):
+        for _ in range(rounds):
+            v = np.tanh(v @ u)
+        return v
+
+    fast = pyrelay.jit(multiplied)
+    for size in (100, 300, 403):
+        v, u = normal(size, dtype=dtype), normal(size, size, dtype=dtype)
+        u *= dtype(3 / np.sqrt(size))
+        tolerance = 2e-3 if dtype is np.float32 else 1e-10
+        np.testing.assert_allclose(
+            fast(v, u, rounds), multiplied(v, u, rounds), rtol=tolerance, atol=tolerance
+        )
 
 
 def results(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
