@@ -280,6 +280,31 @@ template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) 
     __syncthreads();
     return value;
 }
+// How many threads of a block stand side by side along columns: a power of two.
+__device__ i64 pyrelay_wide(i64 columns) {
+    i64 wide = 1;
+    while (wide < columns) wide *= 2;
+    return wide;
+}
+template <class T> __device__ T *pyrelay_held() {
+    PYRELAY_SHARED(T, held, 256);
+    return &held[0];
+}
+// The values of the threads of a column combined, by pairs; each of them gets the result.
+template <class T, class Op> __device__ T pyrelay_of_column(T value, i64 wide, Op combine) {
+    T *held = pyrelay_held<T>();
+    held[threadIdx.x] = value;
+    __syncthreads();
+    for (i64 half = blockDim.x / 2; half >= wide; half /= 2) {
+        if (threadIdx.x < half) {
+            held[threadIdx.x] = combine(held[threadIdx.x], held[threadIdx.x + half]);
+        }
+        __syncthreads();
+    }
+    value = held[threadIdx.x % wide];
+    __syncthreads();
+    return value;
+}
 // Floats as words and back, for the arithmetic of plans (`word_texts`).
 __device__ i64 pyrelay_word(f64 value) { return __double_as_longlong(value); }
 __device__ i64 pyrelay_word(f32 value) { return (i64)(u32)__float_as_int(value); }

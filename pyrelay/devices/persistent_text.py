@@ -36,6 +36,7 @@ MOST_SHARED = 47 << 10
 """Bytes of shared memory of a kernel: what any GPU gives without being asked."""
 
 _COMBINED = 512  # bytes of `pyrelay_combined`, for the largest elements
+_HELD = 8192  # bytes of `pyrelay_held`, for elements of two kinds
 
 class Writer:
     """Writes the kernel of one loop.
@@ -408,6 +409,7 @@ def shared_bytes(text: str) -> int:
     """Bytes of shared memory that a text takes, at most."""
     named = re.findall(r"PYRELAY_SHARED\((\w+), \w+, (\d+)\)", text)
     found = sum(_SIZES[kind] * int(count) for kind, count in named)
+    found += _HELD * ("pyrelay_of_column(" in text)
     return found + _COMBINED * text.count("pyrelay_combined(")
 
 

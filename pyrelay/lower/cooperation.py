@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyrelay.ir.types import DType
 from pyrelay.lower.kernel import (
     ROW,
     Array,
@@ -172,12 +173,16 @@ def _part(
     step = makers.get(value) if isinstance(value, Local) else None
     if not isinstance(step, Compute) or step is not reads[0] or len(users[step.out]) != 2:
         return None
-    op = _FREE_ORDER.get(step.primitive)
-    if op is None and variable.dtype.kind in "iu":
-        op = _FREE_FOR_INTEGERS.get(step.primitive)
+    op = free_order(step.primitive, variable.dtype)
     if op is None or step.args.count(variable) != 1 or step.out.dtype != variable.dtype:
         return None
     return Part(variable, step.primitive, op)
+
+
+def free_order(primitive: str, dtype: DType) -> str | None:
+    """What a primitive is called as a reduction whose order is free; None for another one."""
+    op = _FREE_ORDER.get(primitive)
+    return _FREE_FOR_INTEGERS.get(primitive) if op is None and dtype.kind in "iu" else op
 
 
 def _rounds(loop: For) -> int | None:

@@ -23,6 +23,8 @@ import io
 from collections.abc import Sequence
 
 from pyrelay.ir.types import i32, i64
+from pyrelay.lower.column_blocks import BLOCK_THREADS as COLUMN_THREADS
+from pyrelay.lower.column_blocks import ColumnBlocks, column_blocks
 from pyrelay.lower.cooperation import BLOCK_THREADS, Cooperation, cooperation
 from pyrelay.lower.cuda_heads import (
     head,
@@ -32,6 +34,7 @@ from pyrelay.lower.cuda_heads import (
     routine_head,
 )
 from pyrelay.lower.cuda_numbers import bare, literal
+from pyrelay.lower.emit_blocks import BlockPrinter
 from pyrelay.lower.kernel import (
     ARRAY,
     EXTENT,
@@ -63,7 +66,6 @@ from pyrelay.lower.kernel import (
 )
 from pyrelay.lower.packs import Packs, packs
 from pyrelay.lower.pending import Pending, readers
-from pyrelay.lower.reductions import identity
 from pyrelay.ops.scalar import SCALARS
 
 DEEPEST_CALLS = 256
@@ -90,10 +92,13 @@ def emit(
         f"const {p.dtype.name} {names[p]} = pyrelay_words<{p.dtype.name}>::read({names[p]}_at);"
         for p in kernel.parameters if p in on_device
     )
-    found = packs(kernel) if shared is None else None
+    columns = column_blocks(kernel) if shared is None else None
+    if columns is not None:
+        parts.append(f"#define BLOCK_THREADS {COLUMN_THREADS}")
+    found = packs(kernel) if shared is None and columns is None else None
     if found is not None:
         parts.append(f"#define PACK {found.count}")
-    printer = _Printer(kernel, names, shared=shared, taken=taken, packed=found, small=small)
+    printer = _Printer(kernel, names, None, shared, taken, found, small, columns)
     parts.append(kernel_head(kernel, names, on_device) + printer.text())
     return "\n".join(parts)
 
@@ -110,14 +115,17 @@ def emit_item(kernel: Kernel, name: str) -> str:
 # -- statements ----------------------------------------------------------------------------------
 
 
-class _Printer:
+class _Printer(BlockPrinter):
     """Prints a kernel, or one of its routines."""
 
     def __init__(
         self, kernel: Kernel, parameters: dict[Parameter, str], routine: Routine | None = None,
         shared: Cooperation | None = None, taken: Sequence[str] = (),
         packed: Packs | None = None, small: frozenset[Local] = frozenset(),
+        columns: ColumnBlocks | None = None,
     ) -> None:
+        self.columns = columns
+        self.wide = ""  # how many threads of a lane there are in a loop over columns
         self.shared, self.taken, self.packed, self.small = shared, taken, packed, small
         self.lanes: dict[Load | Store, str] = {}  # the pack where an access has its element
         self.alone = False  # in a shared loop, where each thread does rounds of its own
@@ -163,7 +171,9 @@ class _Printer:
             array = getattr(statement, "array", None)
             if isinstance(array, LocalArray) and array not in self.names:
                 name = self._named(array, "c")
-                self.declared.append(f"{array.dtype.name} {name}[{array.size}];")
+                kind = array.dtype.name
+                own = f"{name} = {kind}()" if self.columns is not None else f"{name}[{array.size}]"
+                self.declared.append(f"{kind} {own};")
         self.loops = any(map(_is_of_the_program, statements(self.body)))
         self.hoisted = set(self.names)
 
@@ -217,7 +227,7 @@ class _Printer:
     def _kernel(self) -> str:
         thread = "(i64)blockIdx.x * blockDim.x + threadIdx.x"
         step = "(i64)gridDim.x * blockDim.x"
-        if self.shared is not None:
+        if self.shared is not None or self.columns is not None:
             thread, step = "blockIdx.x", "gridDim.x"
         if self.loops:
             self._line("int rounds = 0;", 1)
@@ -298,7 +308,7 @@ class _Printer:
         if isinstance(statement, Load) and statement in self.lanes:
             text, loads = self.lanes[statement], False
         elif isinstance(statement, Load):
-            text = f"{self._array(statement.array)}[{bare(texts[0])}]"
+            text = self._element(statement.array, texts[0])
         else:
             text = self._computed(statement, texts)
         self.pending.define(local, text, taken, body, depth, loads=loads)
@@ -326,6 +336,11 @@ class _Printer:
         kind = "" if local in self.hoisted else f"const {self._type(local)} "
         self._line(f"{kind}{self._named(local, 'x')} = {bare(text)};", depth)
 
+    def _element(self, array: Array, index: str) -> str:
+        if self.columns is not None and isinstance(array, LocalArray):
+            return self.names[array]  # of the thread's column
+        return f"{self._array(array)}[{bare(index)}]"
+
     def _array(self, array: Array) -> str:
         return self.parameters[array] if isinstance(array, Parameter) else self.names[array]
 
@@ -346,6 +361,11 @@ class _Printer:
             case Store(array=array):
                 self.pending.flush(depth, memory=True)
                 together = self.shared is not None and not self.alone
+                if self.columns is not None and not self.alone and isinstance(array, Parameter):
+                    self._line(f"if (threadIdx.x < {self.wide}) {{", depth)
+                    self._line(f"{self._element(array, values[0])} = {bare(values[1])};", depth + 1)
+                    self._line("}", depth)
+                    return
                 if together:
                     # What others may still have to read is overwritten when all are here.
                     self._line("__syncthreads();", depth)
@@ -354,7 +374,7 @@ class _Printer:
                 if isinstance(array, Parameter) and array.role == SLOT:
                     self._line(f"pyrelay_put({self._array(array)}, {bare(values[1])});", depth)
                 else:
-                    place = f"{self._array(array)}[{bare(values[0])}]"
+                    place = self._element(array, values[0])
                     self._line(f"{place} = {bare(values[1])};", depth)
                 if together:
                     self._line("}", depth - 1)
@@ -405,6 +425,8 @@ class _Printer:
                 self.counts["bound"] += 1
                 self._line(f"const {kind} {bound} = {last};", depth)
                 last = bound
+            if self.columns is not None and self._by_columns(loop, index, first, last, depth):
+                return
             head = f"for ({kind} {index} = {first}; {index} < {last}; {index}++) {{"
             if self.shared is not None and loop in self.shared.loops:
                 self._shared_loop(loop, index, first, last, depth)
@@ -414,33 +436,6 @@ class _Printer:
             self._look(depth + 1)
         self._body(loop.body, depth + 1)
         self._line("}", depth)
-
-    def _shared_loop(self, loop: For, index: str, first: str, last: str, depth: int) -> None:
-        assert self.shared is not None
-        stored = {s.array for s in statements(loop.body) if isinstance(s, Store)}
-        if stored & self.shared.read_by_all:
-            self._line("__syncthreads();", depth)
-        before = []
-        for part in self.shared.loops[loop]:
-            name, kind = self.names[part.variable], part.variable.dtype
-            before.append(f"before{self.counts.setdefault('before', 0)}")
-            self.counts["before"] += 1
-            self._line(f"const {kind.name} {before[-1]} = {name};", depth)
-            self._line(f"{name} = {literal(identity(part.op, kind), kind)};", depth)
-        head = f"for ({self._type(loop.index)} {index} = {first} + threadIdx.x; {index} < {last};"
-        self._line(f"{head} {index} += BLOCK_THREADS) {{", depth)
-        self.alone = True
-        self._body(loop.body, depth + 1)
-        self.alone = False
-        self._line("}", depth)
-        for old, part in zip(before, self.shared.loops[loop], strict=True):
-            name, kind = self.names[part.variable], part.variable.dtype
-            spelling = SCALARS[part.primitive].cuda(kind)
-            combine = f"[]({kind.name} a, {kind.name} b) {{ return {spelling.format('a', 'b')}; }}"
-            self._line(f"{name} = pyrelay_combined({name}, {combine});", depth)
-            self._line(f"{name} = {bare(spelling.format(old, name))};", depth)
-        if not before:
-            self._line("__syncthreads();", depth)
 
     def _look(self, depth: int) -> None:
         nested = self.routine is not None

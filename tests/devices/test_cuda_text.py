@@ -192,10 +192,10 @@ def test_attention_compiles(tmp_path: Path) -> None:
 @needs_nvidia
 def test_reductions_by_blocks_compile_for_every_dtype(tmp_path: Path) -> None:
     def reduced(x: Any) -> Any:
-        return x.sum(axis=1), x.max(axis=1), x.sum(), x.argmax(axis=1)
+        return x.sum(axis=1), x.max(axis=1), x.sum(), x.argmax(axis=1), x.max(axis=0)
 
     def summed(x: Any) -> Any:
-        return x.sum(axis=1), x.prod(), (x != 0).any(axis=1)
+        return x.sum(axis=1), x.prod(), (x != 0).any(axis=1), x.sum(axis=0)
 
     kernels = []
     for dtype in (bool_, i64, f32, f64, DTYPES["u8"], DTYPES["c64"], DTYPES["c128"]):

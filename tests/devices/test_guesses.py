@@ -305,13 +305,10 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("call", [
-    pytest.param(
-        call, id=f"{call[0].__name__}-{k}",
-        marks=() if call[0] is fails_behind_the_end else (pytest.mark.slow,),
-    )
-    for k, call in enumerate(PROGRAMS)
-])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "call", PROGRAMS, ids=[f"{call[0].__name__}-{k}" for k, call in enumerate(PROGRAMS)]
+)
 def test_programs_do_what_python_does(
     driver: Waiting, call: tuple[Any, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
