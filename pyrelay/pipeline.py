@@ -47,6 +47,7 @@ from pyrelay.opt.levels import levels
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.recognise import plain, recognise
 from pyrelay.opt.remember import remember
+from pyrelay.opt.rooms import rooms
 from pyrelay.opt.rows import rows
 from pyrelay.opt.simplify import simplify
 from pyrelay.opt.sorting import sorting
@@ -87,7 +88,7 @@ STAGES = (
     ),
     Stage(
         "fuse",
-        (in_place, attention_gradient, attention, dots, stacks, half_products, fuse),
+        (in_place, attention_gradient, attention, dots, stacks, rooms, half_products, fuse),
         "fuse", "fuse",
     ),
 )

@@ -6,7 +6,7 @@ Python objects; the caller's own where a program gives them back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -253,8 +253,30 @@ def grown_items(
     nodes = {key: known for key, known in made.items() if isinstance(known, Unpacker)}
     count = int(results[tree.count])
     columns = _columns(tree.item, [results[k][:count] for k in tree.rows])
+    simple = _in_columns(tree.item, columns, count)
+    if simple is not None:
+        return simple
     rows = zip(*columns, strict=True) if columns else [()] * count
     return [assemble(tree.item, leaves, flat, dict(nodes)) for leaves in rows]
+
+
+def _in_columns(
+    item: ResultTree, columns: Sequence[list[Any]], count: int
+) -> list[Any] | None:
+    """All items, made column by column; None unless they are numbers, arrays and tuples of them."""
+    match item:
+        case LeafResult(index):
+            return columns[index]
+        case ConstantResult(value):
+            return [value] * count
+        case NodeResult("tuple", cls, _, children, -1) if children:
+            found = [_in_columns(child, columns, count) for child in children]
+            parts = [part for part in found if part is not None]
+            if len(parts) < len(found):
+                return None
+            rows = zip(*parts, strict=True)
+            return list(rows) if cls is None else [cls(*row) for row in rows]
+    return None
 
 
 def _pools(item: ResultTree) -> Iterator[PoolResult]:
@@ -269,17 +291,21 @@ def _pools(item: ResultTree) -> Iterator[PoolResult]:
             yield from _pools(inner)
 
 
-def _columns(item: ResultTree, rows: list[Any]) -> list[Any]:
+def _columns(item: ResultTree, rows: list[Any]) -> list[list[Any]]:
     """The leaves of all items, leaf by leaf: numbers of the right kind, arrays of their own."""
-    columns = [list(row) if row.ndim == 1 else [part.copy() for part in row] for row in rows]
+    of_python = set()
     pending: list[ResultTree] = [item]
     while pending:
         match pending.pop():
             case LeafResult(index, ty) if ty.weak:
-                columns[index] = rows[index].tolist()
+                of_python.add(index)
             case NodeResult(_, _, _, children) | CaseResult(_, children):
                 pending.extend(children)
-    return columns
+    return [
+        row.tolist() if k in of_python
+        else list(row) if row.ndim == 1 else [part.copy() for part in row]
+        for k, row in enumerate(rows)
+    ]
 
 
 def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:

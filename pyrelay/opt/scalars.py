@@ -18,7 +18,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
 from pyrelay.opt.shapes import is_array, shape_of
-from pyrelay.opt.storage import MOVES, storage_of, with_copies
+from pyrelay.opt.storage import MOVES, storage_of, uses_linearly, with_copies
 
 #: Ops without an element rule that mean the same inside a kernel.
 _ALSO_IN_KERNELS = frozenset(["extent", "undef", "raise"])
@@ -88,6 +88,16 @@ def scalar_lets(block: Block) -> set[Let]:
         if deepest <= _DEEPEST:
             (depth if all(each in depth for each in inner) else vectors)[let] = deepest
     return set(depth) | set(_VectorLoops(block, depth, vectors).chosen())
+
+
+def is_kernel(let: Let, scalar: set[Let]) -> bool:
+    """Whether a loop of a block, of which these Lets are scalar, becomes a kernel."""
+    assert isinstance(let.rhs, Loop)
+    if let not in scalar:
+        return False
+    return uses_linearly([let], let.outs) or uses_linearly(
+        [with_copies(let, let.rhs)[0]], let.outs
+    )
 
 
 class _VectorLoops:

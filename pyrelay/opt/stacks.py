@@ -34,8 +34,7 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.ir.types import DType, TapeType, TensorType, Type, i64
 from pyrelay.opt.dce import dce
-from pyrelay.opt.scalars import scalar_lets
-from pyrelay.opt.storage import uses_linearly, with_copies
+from pyrelay.opt.scalars import is_kernel, scalar_lets
 from pyrelay.records import dataclass
 
 _I64 = TensorType(i64)
@@ -88,22 +87,13 @@ def _converted(body: Block) -> Block:
         scalar = scalar_lets(block)
         fit = [
             pair for pair in pairs
-            if all(_is_kernel(let, scalar) for let in rewriting.loops.get(pair, ()))
+            if all(is_kernel(let, scalar) for let in rewriting.loops.get(pair, ()))
             and pair in rewriting.loops
         ]
         if len(fit) == len(pairs):
             return block
         pairs = fit
     return body
-
-
-def _is_kernel(let: Let, scalar: set[Let]) -> bool:
-    assert isinstance(let.rhs, Loop)
-    if let not in scalar:
-        return False
-    return uses_linearly([let], let.outs) or uses_linearly(
-        [with_copies(let, let.rhs)[0]], let.outs
-    )
 
 
 # -- finding pairs ---------------------------------------------------------------------------------

@@ -1,0 +1,153 @@
+"""Loops that append to lists are kernels between one growth of the lists and the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from passes import after, assert_same_runs, lets
+
+import pyrelay
+from pyrelay.ir.nodes import KernelCall, Loop, Module
+from pyrelay.opt.rooms import rooms
+from pyrelay.pipeline import lowered
+from tests.infer.running import inferred
+
+
+def chosen(x):
+    found = []
+    for v in x:
+        if v > 0.0:
+            found.append(v * 2.0)
+    return np.array(found)
+
+
+def left(x):
+    found, places = [], []
+    for i, v in enumerate(x):
+        if v > 4.0:
+            break
+        if v < 0.0:
+            continue
+        found.append(v)
+        places.append(i)
+        places.append(-i)
+    return len(places), np.array(found)
+
+
+def stack(x):
+    """The largest rectangle under a row of bars."""
+    waiting, best = [], 0.0
+    for i in range(len(x) + 1):
+        height = abs(x[i]) if i < len(x) else 0.0
+        while waiting and abs(x[waiting[-1]]) >= height:
+            top = waiting.pop()
+            best = max(best, abs(x[top]) * (i - waiting[-1] - 1 if waiting else i))
+        waiting.append(i)
+    return best
+
+
+def queue(x):
+    """Steps from place to place."""
+    n = len(x)
+    steps = np.full(n, -1)
+    steps[0] = 0
+    waiting = [0]
+    k = 0
+    while k < len(waiting):
+        here = waiting[k]
+        k += 1
+        for j in range(n):
+            if steps[j] < 0 and abs(x[j] - x[here]) < 1.2:
+                steps[j] = steps[here] + 1
+                waiting.append(j)
+    return steps, k
+
+
+def pairs(x):
+    found = []
+    for i in range(len(x)):
+        for j in range(i):
+            if x[i] * x[j] > 1.0:
+                found.append((x[i], j))
+    return sum(a + b for a, b in found)
+
+
+def windows(x):
+    found = []
+    for i in range(len(x) - 2):
+        if x[i] > 0.0:
+            found.append(x[i : i + 3] * 2.0)
+    return len(found), sum(w[0] + w[2] for w in found)
+
+
+X = np.sin(np.arange(1.0, 90.0) * 1.7) * 2.5
+PROGRAMS = (chosen, left, stack, queue, pairs)
+
+
+def _before(function: Callable[..., Any], *args: Any) -> Module:
+    return lowered(inferred(function, args).module, "optimise")
+
+
+def _appending(module: Module) -> list[Loop]:
+    return [let.rhs for let in lets(module) if isinstance(let.rhs, Loop) and let.rhs.dims]
+
+
+@pytest.mark.parametrize("function", [*PROGRAMS, windows])
+def test_programs_do_the_same_in_parts(function: Any) -> None:
+    before = _before(function, X)
+    module = after(before, rooms)
+    for x in (X[:12], X[:1], X[:5] * 0.0):
+        assert_same_runs(before, module, (x,))
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_the_plan_steps_through_growths_only(function: Any) -> None:
+    module = lowered(inferred(function, (X,)).module, "fuse")
+    for loop in _appending(module):
+        assert not [each for each in loop.body.lets if isinstance(each.rhs, Loop)]
+        assert any(isinstance(each.rhs, KernelCall) for each in loop.body.lets)
+    kernels = [let.rhs for let in lets(module) if isinstance(let.rhs, KernelCall)]
+    inside = [let for k in kernels for let in lets(Module({"": k.function}, ""))]
+    assert any(isinstance(let.rhs, Loop) for let in inside)
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_compiled_programs_do_what_python_does(function: Any) -> None:
+    compiled = pyrelay.jit(function)
+    for x in (X, X * 3.0, X[:2]):
+        got, wanted = compiled(x.copy()), function(x.copy())
+        parts = [r if isinstance(r, tuple) else (r,) for r in (got, wanted)]
+        for a, b in zip(*parts, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_loops_that_append_who_knows_how_much_stay_with_the_plan() -> None:
+    def halved(x):
+        found = []
+        for v in x:
+            while v > 0.1:
+                v *= 0.5
+                found.append(v)
+        return np.array(found)
+
+    module = after(_before(halved, X), rooms)
+    (outer,) = [loop for loop in _appending(module) if loop.count is not None]
+    assert any(isinstance(let.rhs, Loop) for let in outer.body.lets)  # the `while` is in parts
+    assert_same_runs(_before(halved, X), module, (X[:5],))
+
+
+def test_what_a_round_raises_is_raised_after_the_same_rounds() -> None:
+    def beyond(x, seen):
+        found = []
+        for i in range(200):
+            seen[0] = i
+            found.append(x[i])
+        return len(found)
+
+    seen = np.zeros(1)
+    with pytest.raises(IndexError, match="index 89 is out of bounds for axis 0 with size 89"):
+        pyrelay.jit(beyond)(X, seen)
+    assert seen[0] == 89
