@@ -9,6 +9,9 @@ each thread has a few scores and a few elements of the result in registers, the 
 of a row are combined by shuffles, and a larger maximum scales what was summed (Milakov and
 Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al., *FlashAttention*, 2022).
 Values wider than `width_of` are done in several rounds, which make the scores again.
+
+With `matmul_precision` tf32 or bf16 warps multiply float32 by `mma.sync`, both the scores and the
+result: then each has 16 rows of a tile, and factors and sums of rows come through shared memory.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyrelay.devices.driver import ADDRESS, Text
-from pyrelay.ir.types import DType
+from pyrelay.ir.types import DType, f32
 from pyrelay.lower.cuda_heads import BY_VALUE, parameter_types
 from pyrelay.lower.emit_cuda import emit_item
 from pyrelay.lower.frame import ZERO
@@ -31,31 +34,146 @@ _MOST_OPERANDS = 64  # of the kernel that makes scores
 _PICOSECONDS = 1000  # nobody shares this work
 _STATISTICS, _SIZES, _SHAPING, _AXES, _BATCH = 4, 8, 19, 21, 22  # places among the operands
 
+_TENSOR = """\
+// Adds the product of 16 by 32 elements, in lines of 33, and 32 by 8 elements to sums, by tensor
+// cores: the lanes that have them are those of `pyrelay_mma`.
+template <int N, class Memory> __device__ void tensor_product(
+    f32 (&sums)[4], const Memory a, const Memory b, int a0, int b0, int b_down, int b_across
+) {
+    const int line = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
+#pragma unroll
+    for (int k0 = 0; k0 < 32; k0 += 8 * N) {
+        f32 left[4 * N], right[2 * N];
+#pragma unroll
+        for (int e = 0; e < 2 * N; e++) {
+            const int k = k0 + e / N * 4 * N + lane * N + e % N, place = e / N * 2 * N + e % N;
+            left[place] = a[a0 + line * 33 + k];
+            left[place + N] = a[a0 + line * 33 + 264 + k];
+            right[e] = b[b0 + k * b_down + line * b_across];
+        }
+        tensor_cores(sums, left, right);
+    }
+}
+"""
+
+_TENSOR_CORES = """\
+__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[4], const f32 (&b)[2]) {
+    pyrelay_mma_tf32(sums, a, b);
+}
+__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4]) {
+    pyrelay_mma_bf16(sums, a, b);
+}
+"""
+
+_LANES = """\
+    PYRELAY_SHARED(f32, factors, {rows});
+    const int warp = threadIdx.x / 32, m0 = warp / 2 * 16, group = threadIdx.x % 32 / 4;
+    const int lane = threadIdx.x % 4;
+"""
+
+_HANDED_OVER = """\
+                    if (precision != 0) {{
+                        if (c0 == 0) factors[r0 + r] = NUMBER;
+                        continue;
+                    }}
+"""
+
+_SCORES_BY_TENSORS = """\
+                    if (precision != 0) {{
+#pragma unroll
+                        for (int c = 0; c < 2; c++) {{
+                            const int column = (warp % 2 * 16 + 8 * c) * 33;
+                            if (precision == 1) {{
+                                tensor_product<1>(score[c], left, right, m0 * 33, column, 1, 33);
+                            }} else {{
+                                tensor_product<2>(score[c], left, right, m0 * 33, column, 1, 33);
+                            }}
+                        }}
+                        __syncthreads();
+                        continue;
+                    }}
+"""
+
+_SCORES_HANDED_OVER = """\
+                if (precision != 0) {{
+#pragma unroll
+                    for (int e = 0; e < 8; e++) {{
+                        const int line = m0 + group + e / 2 % 2 * 8;
+                        scores[line * 33 + warp % 2 * 16 + e / 4 * 8 + 2 * lane + e % 2]
+                            = score[e / 4][e % 4];
+                    }}
+                    __syncthreads();
+#pragma unroll
+                    for (int e = 0; e < 8; e++) {{
+                        score[e / 4][e % 4] = scores[(r0 + e / 4) * 33 + c0 + e % 4 * 8];
+                    }}
+                }}
+"""
+
+_RESULT_BY_TENSORS = """\
+                if (precision != 0) {{
+#pragma unroll
+                    for (int u = 0; u < {quads}; u++) {{
+                        const int column = warp % 2 * {half} + 8 * u;
+                        if (e0 + column >= width) continue;
+#pragma unroll
+                        for (int e = 0; e < 4; e++) {{
+                            sums[u][e] *= factors[m0 + group + e / 2 * 8];
+                        }}
+                        if (precision == 1) {{
+                            tensor_product<1>(
+                                sums[u], scores, values, m0 * 33, column, {line}, 1);
+                        }} else {{
+                            tensor_product<2>(
+                                sums[u], scores, values, m0 * 33, column, {line}, 1);
+                        }}
+                    }}
+                    __syncthreads();
+                    continue;
+                }}
+"""
+
+_WRITTEN_BY_TENSORS = """\
+            if (precision != 0) {{
+                __syncthreads();
+#pragma unroll
+                for (int e = 0; e < 4 * {quads}; e++) {{
+                    const int line = m0 + group + e / 2 % 2 * 8;
+                    const i64 column = e0 + warp % 2 * {half} + e / 4 * 8 + 2 * lane + e % 2;
+                    if (i0 + line < targets && column < width) {{
+                        y[(entry * targets + i0 + line) * width + column]
+                            = sums[e / 4][e % 4] / factors[line];
+                    }}
+                }}
+                __syncthreads();
+            }}
+"""
+
 _KERNEL = """\
-{shaping}#define BLOCK_THREADS 128
+{tensor}{shaping}#define BLOCK_THREADS 128
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> q,
     Buffer<const {t}> k, Buffer<const {t}> v, Buffer<{t}> y{rows_of}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
-    i64 v_line, i64 guarded, i64 no_address, i64 no_operands, i64 axes{parameters}
+    i64 v_line, i64 guarded, i64 precision, i64 no_operands, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED({t}, left, {square});
     PYRELAY_SHARED({t}, right, {square});
     PYRELAY_SHARED({t}, scores, {square});
     PYRELAY_SHARED({t}, values, {values});
-    const int r0 = threadIdx.x / 8 * 2, c0 = threadIdx.x % 8;
+{lanes}    const int r0 = threadIdx.x / 8 * 2, c0 = threadIdx.x % 8;
     const i64 blocks = (targets + {rows} - 1) / {rows};
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
         const i64 entry = item / blocks, i0 = item % blocks * {rows};
         i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
 {batch}        for (i64 e0 = 0; e0 < width; e0 += {width}) {{
-            {t} sums[2][{columns}], largest[2], totals[2];
+            {t} sums[{quads}][4], largest[2], totals[2];
 #pragma unroll
             for (int r = 0; r < 2; r++) {{
                 largest[r] = -{t}(PYRELAY_INFINITY), totals[r] = 0;
 #pragma unroll
-                for (int e = 0; e < {columns}; e++) sums[r][e] = 0;
+                for (int e = 0; e < {columns}; e++) {at} = 0;
             }}
             for (i64 j0 = 0; j0 < sources; j0 += {keys}) {{
                 {t} score[2][4] = {{}};
@@ -75,7 +193,7 @@ extern "C" __global__ void kernel(
                             : {t}(0);
                     }}
                     __syncthreads();
-#pragma unroll 8
+{scores_by_tensors}#pragma unroll 8
                     for (int d = 0; d < 32; d++) {{
                         const {t} a = left[r0 * 33 + d], b = left[r0 * 33 + 33 + d];
 #pragma unroll
@@ -87,7 +205,7 @@ extern "C" __global__ void kernel(
                     }}
                     __syncthreads();
                 }}
-#pragma unroll
+{scores_handed_over}#pragma unroll
                 for (int r = 0; r < 2; r++) {{
                     const i64 row = i0 + r0 + r;
 #pragma unroll
@@ -115,25 +233,25 @@ extern "C" __global__ void kernel(
                     }}
                     for (int step = 1; step < 8; step *= 2) total += pyrelay_shuffled(total, step);
                     largest[r] = top, totals[r] = fma(totals[r], scale, total);
-#pragma unroll
-                    for (int e = 0; e < {columns}; e++) sums[r][e] *= scale;
+{scale_handed_over}#pragma unroll
+                    for (int e = 0; e < {columns}; e++) {at} *= scale;
                 }}
-                for (int k0 = threadIdx.x; k0 < {values}; k0 += BLOCK_THREADS) {{
+                for (int k0 = threadIdx.x; k0 < {keys} * {width}; k0 += BLOCK_THREADS) {{
                     const int line = v_turned ? k0 % 32 : k0 / {width};
                     const int e = v_turned ? k0 / 32 : k0 % {width};
                     const i64 j = j0 + line;
-                    values[line * {width} + e] = j < sources && e0 + e < width
+                    values[line * {line} + e] = j < sources && e0 + e < width
                         ? v[v_start + (v_turned ? (e0 + e) * v_line + j : j * v_line + e0 + e)]
                         : {t}(0);
                 }}
                 __syncthreads();
-                for (int j = 0; j < {keys}; j++) {{
+{result_by_tensors}                for (int j = 0; j < {keys}; j++) {{
                     const {t} a = scores[r0 * 33 + j], b = scores[r0 * 33 + 33 + j];
 #pragma unroll
                     for (int e = 0; e < {columns}; e++) {{
-                        const {t} value = values[j * {width} + c0 + 8 * e];
-                        sums[0][e] = fma(a, value, sums[0][e]);
-                        sums[1][e] = fma(b, value, sums[1][e]);
+                        const {t} value = values[j * {line} + c0 + 8 * e];
+                        {at0} = fma(a, value, {at0});
+                        {at1} = fma(b, value, {at1});
                     }}
                 }}
                 __syncthreads();
@@ -142,15 +260,15 @@ extern "C" __global__ void kernel(
             for (int r = 0; r < 2; r++) {{
                 const i64 row = i0 + r0 + r;
 {kept}                const {t} total = guarded && totals[r] == 0 ? {t}(1) : totals[r];
-#pragma unroll
+{total_handed_over}#pragma unroll
                 for (int e = 0; e < {columns}; e++) {{
                     const i64 column = e0 + c0 + 8 * e;
                     if (row < targets && column < width) {{
-                        y[(entry * targets + row) * width + column] = sums[r][e] / total;
+                        y[(entry * targets + row) * width + column] = {at} / total;
                     }}
                 }}
             }}
-        }}
+{written_by_tensors}        }}
     }}
 }}
 """
@@ -199,9 +317,9 @@ def width_of(dtype: DType) -> int:
 
 def for_launch(
     source: str, operands: Sequence[Any], shaping: Kernel | None
-) -> tuple[Text, list[Any]]:
-    """The text of a launch whose plan has this source and these operands, and those of the operands
-    that its parameters take."""
+) -> tuple[Text, list[Any], int]:
+    """The text of a launch whose plan has this source and these operands, those of the operands
+    that its parameters take, and where among them stands how products are rounded."""
     axes, statistics = operands[_AXES].word, operands[_STATISTICS] != ZERO
     text = _text(_made[source], axes, shaping, statistics=statistics)
     arrays = [*operands[:_STATISTICS]]
@@ -213,7 +331,8 @@ def for_launch(
         kinds += tuple(
             p.dtype.name if p.role in BY_VALUE else ADDRESS for p in _own_parameters(shaping)
         )
-    return Text(text, kinds), [*arrays, *sizes, ZERO, ZERO, *operands[_AXES:]]
+    before = [*arrays, *sizes]
+    return Text(text, kinds), [*before, ZERO, ZERO, *operands[_AXES:]], len(before)
 
 
 def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
@@ -226,13 +345,31 @@ def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) 
         parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own))
         given = "".join(f", given{k}" for k in range(len(own)))
         shaped = _SHAPED.format(t=t, given=given)
+    columns, line = width // 8, width + 4
+    places = {
+        "t": t, "rows": ROWS, "keys": KEYS, "square": 33 * 32, "width": width, "columns": columns,
+        "quads": columns // 2, "half": width // 2, "line": line, "values": KEYS * line,
+    }
+    tensors = {
+        "lanes": _LANES, "scale_handed_over": _HANDED_OVER.replace("NUMBER", "scale"),
+        "total_handed_over": _HANDED_OVER.replace("NUMBER", "total"),
+        "scores_by_tensors": _SCORES_BY_TENSORS, "scores_handed_over": _SCORES_HANDED_OVER,
+        "result_by_tensors": _RESULT_BY_TENSORS, "written_by_tensors": _WRITTEN_BY_TENSORS,
+    }
+    by_tensors = dtype == f32
     return _KERNEL.format(
-        t=t, rows=ROWS, keys=KEYS, square=33 * 32, width=width, values=KEYS * width,
-        columns=width // 8, shaping=function, shaped=shaped, parameters=parameters,
+        **places, **{k: v.format(**places) if by_tensors else "" for k, v in tensors.items()},
+        tensor=_TENSOR_CORES + _TENSOR if by_tensors else "", shaping=function, shaped=shaped,
+        at=_sum("r"), at0=_sum("0"), at1=_sum("1"), parameters=parameters,
         rows_of=f", Buffer<{t}> tops, Buffer<{t}> sums_of_rows" if statistics else "",
         kept=_KEPT.format() if statistics else "",
         batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
-    )
+    ).replace("COLUMNS", str(columns))
+
+
+def _sum(row: str) -> str:
+    """Where a thread has element e of one of its two rows."""
+    return f"sums[({row} * COLUMNS + e) / 4][e % 4]"
 
 
 def _own_parameters(shaping: Kernel) -> dict[Parameter, str]:

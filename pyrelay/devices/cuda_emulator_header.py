@@ -356,7 +356,8 @@ static long long bytes_at(long long address) {
 }
 #define PYRELAY_TAKEN(address, nbytes) pyrelay_emulator::note(address, nbytes)
 #define PYRELAY_BUFFER(type, word) \
-    (Buffer<type>{(type *)(word), pyrelay_emulator::bytes_at(word) / (long long)sizeof(type)})
+    (Buffer<type>{(type *)(word), \
+        pyrelay_emulator::bytes_at((long long)(word)) / (long long)sizeof(type)})
 #define PYRELAY_SHARED(type, name, size) \
     static const char name##_tag = 0; \
     Buffer<type> name = {(type *)pyrelay_emulator::shared(&name##_tag, (size) * sizeof(type)), size}

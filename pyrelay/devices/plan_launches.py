@@ -135,11 +135,13 @@ class LaunchWriter:
     def _attention(self, launch: Launch, source: str) -> None:
         shaping = next((o for o in launch.operands if isinstance(o, KernelAddress)), None)
         code = None if shaping is None else self.plan.kernels[shaping.index].code
-        text, operands = cuda_attention.for_launch(source, launch.operands, code)
+        text, operands, precision = cuda_attention.for_launch(source, launch.operands, code)
         number = self.launches.launched(
             Launched(self.launches.text(text), launch.kernel, launch.first_site)
         )
-        self._issue("launch", number, launch, [self._known(o) for o in operands])
+        words = [self._known(o) for o in operands]
+        words[precision] = "run.precision"
+        self._issue("launch", number, launch, words)
 
     def _issue(self, how: str, number: int | str, launch: Launch, words: Sequence[str]) -> None:
         items = self._known(launch.extent)

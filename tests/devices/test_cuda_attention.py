@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import config
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.lower.plan import plan
@@ -70,6 +71,29 @@ def test_attention_gives_what_numpy_gives() -> None:
         tolerance = 1e-5 if got.dtype == np.float32 else 1e-12
         np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
     assert compiled.code(calls).count("PYRELAY_SHARED(f64, left") == 1
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize(("precision", "tolerance"), [("tf32", 2e-3), ("bf16", 2e-2)])
+def test_tensor_cores_multiply_float32_as_the_setting_says(
+    precision: str, tolerance: float
+) -> None:
+    def two(calls: Any) -> Any:
+        (a, b) = calls
+        return plain(*a), heads(*b)
+
+    calls = tuple(
+        tuple(a.astype(np.float32) if isinstance(a, np.ndarray) else a for a in CALLS[name][1])
+        for name in ("several tiles of each", "heads")
+    )
+    exact = two(calls)
+    with config.override(matmul_precision=precision):
+        found = pyrelay.jit(two, device=ON)(calls)
+    for got, wanted in zip(found, exact, strict=True):
+        assert got.dtype == np.float32
+        error = abs(got - wanted).max() / abs(wanted).max()
+        assert tolerance / 100 < error < tolerance  # rounded, and no more than that
 
 
 def test_scores_have_no_memory_and_one_launch_does_all() -> None:
