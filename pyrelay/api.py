@@ -115,7 +115,7 @@ class Compiled:
 
     def _dispatch(self, *args: Any, **keywords: Any) -> Any:
         args, keywords = self._in_order(args, keywords)
-        flat = Flattened(pack=_packed)
+        flat = Flattened(pack=_packed, unpack=_unpacker)
         key = self._key(args, keywords, flat)
         entry = self._found(key, flat)
         if entry is None:
@@ -533,6 +533,13 @@ def _packed(family: Any, trees: Sequence[Any]) -> Any:
     from pyrelay.devices.packing import packed
 
     return packed(family, trees)
+
+
+def _unpacker(schema: Any, columns: Any, given: Any) -> Any:
+    """What makes the nodes of results in native code, or None."""
+    from pyrelay.devices.unpacking import unpacker
+
+    return unpacker(schema, columns, given)
 
 
 class _Entry(NamedTuple):

@@ -95,9 +95,9 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record
         (Control.ON_ERROR, id(raiser := outside.raise_error)),
         (Control.GATE, ctypes.cast(gate, ctypes.c_void_p).value or 0),
         (Control.NDARRAY, id(np.ndarray)),
-        (Control.NEW_ARRAY, _numpy_function("PyArray_NewFromDescr")),
-        (Control.SET_BASE, _numpy_function("PyArray_SetBaseObject")),
-        (Control.NEW_SCALAR, _numpy_function("PyArray_Scalar")),
+        (Control.NEW_ARRAY, numpy_function("PyArray_NewFromDescr")),
+        (Control.SET_BASE, numpy_function("PyArray_SetBaseObject")),
+        (Control.NEW_SCALAR, numpy_function("PyArray_Scalar")),
         (Control.FALSE, id(False)),
         (Control.TRUE, id(True)),
         (Control.STACK_LIMIT, STACK_LIMIT),
@@ -221,7 +221,7 @@ class _MethodDef(ctypes.Structure):
 
 
 @functools.cache
-def _numpy_function(name: str) -> int:
+def numpy_function(name: str) -> int:
     """The address of a function of NumPy's C interface."""
     from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 

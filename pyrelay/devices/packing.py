@@ -11,7 +11,7 @@ import ctypes
 import functools
 import sys
 import types as python_types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,10 +58,10 @@ def packed(family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None
 
     Raises nothing: what is wrong with a tree is for Python to say.
     """
-    if not _is_layout_known():
+    if not is_layout_known():
         return None
     for schema in family.schemas[:_MOST_SCHEMAS]:
-        tables = _tables(schema)
+        tables = tables_of(schema)
         found = tables.packed(family, trees) if tables is not None else None
         if found is not None:
             return found
@@ -86,7 +86,7 @@ class _Tables:
         self.groups: list[dict[str, np.dtype[Any]]] = [{"kind": _WORD, "row": _WORD}]
         self.arrays: dict[str, tuple[int, Array]] = {}  # by path: the group, and the sort
         self._homes: dict[str, int] = {}  # by path: the group of a sequence's items
-        own: dict[int, int] = {}
+        own = self.own = dict[int, int]()  # the groups of kinds
         for kind in schema.known():
             own[kind] = self._new_group()
             for name, sort in schema.of(kind).items():
@@ -137,6 +137,11 @@ class _Tables:
                 for k, case in enumerate(cases):
                     self._enter(case, f"{path}|{k}", group)
 
+    def columns(self) -> Iterator[tuple[str, np.dtype[Any]]]:
+        """The names and dtypes of the columns of a pool."""
+        for group in self.groups[1:]:
+            yield from group.items()
+
     # -- sorts
 
     def _sort(self, sort: Sort, path: str, at: int) -> None:
@@ -146,7 +151,7 @@ class _Tables:
         match sort:
             case Number(ty):
                 name, cls = _number(ty)
-                found = self.numbers[path], id(cls)
+                found = self.numbers[path], id(cls), id(ty.dtype.numpy)
             case Constant(value):
                 found = (id(value),)
             case Child(kinds):
@@ -294,7 +299,7 @@ def _number(ty: types.TensorType) -> tuple[str, type]:
 _known: dict[Schema, _Tables | None] = {}
 
 
-def _tables(schema: Schema) -> _Tables | None:
+def tables_of(schema: Schema) -> _Tables | None:
     """The tables of a schema, None if native code cannot pack its nodes."""
     try:
         return _known[schema]
@@ -368,7 +373,7 @@ def _walk() -> Callable[[int], int]:
 
 
 @functools.cache
-def _is_layout_known() -> bool:
+def is_layout_known() -> bool:
     """Whether this interpreter keeps attributes where the walk looks for them.
 
     The values of instances are no part of CPython's interface, and move with its versions.
@@ -395,4 +400,4 @@ def _is_layout_known() -> bool:
     return found == expected and fewer == 1 and after == (0, id(attributes))
 
 
-__all__ = ["packed"]
+__all__ = ["is_layout_known", "packed", "tables_of"]

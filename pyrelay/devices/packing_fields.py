@@ -55,7 +55,10 @@ class Walk:
     TEXT = 168
     TUPLE = 176
     GROUP_COUNT = 184
-    WORDS = 24
+    FALSE = 192
+    NEW_OBJECT = 200  # what unpacking calls: `object.__new__`, PyArray_Scalar
+    NEW_SCALAR = 208
+    WORDS = 27
 
 
 class Kind:
@@ -82,10 +85,22 @@ class Field:
     WORDS = 3
 
 
+class Nodes:
+    """Of unpacking, in place of the lists: the nodes of a kind. The first rows are known objects.
+    """
+
+    KNOWN = 0  # the list of these
+    KNOWN_COUNT = 8
+    LIST = 16  # that of those which are made
+    COUNT = 24
+    STATES = 32  # address of a byte for each
+    WORDS = 5
+
+
 class Sort:
     """What a field holds, and where it goes. The other words by kind:
 
-    int, float, bool, complex and numbers of NumPy ("raw", two words: "pair"): column, class;
+    int, float, bool, complex and numbers of NumPy ("raw", two words: "pair"): column, class, descr;
     constant: object; child: column, mask of kinds; items: column, class, group, address of the
     sort of the items; struct: address of the first part's sort, count; choice: column, address of
     the first case's, count; array: number, descr, ndim, address of extents (1 or -1 for any).

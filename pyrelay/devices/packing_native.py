@@ -76,22 +76,6 @@ class Packing(Rows):
         self.arrive = self._arrive()
         self.pack = self._pack()
 
-    def _cases(
-        self, f: Function, kind: Word, cases: dict[str, Callable[[], None]], names: tuple[str, ...]
-    ) -> None:
-        """A branch for each kind, which leaves the function; others refuse."""
-        other = f.native.append_basic_block("other")
-        switch = f.b.switch(kind.raw, other)
-        for name, write in cases.items():
-            block = f.native.append_basic_block(name)
-            switch.add_case(names.index(name), block)
-            f.b.position_at_end(block)
-            write()
-            if not f.b.block.is_terminated:
-                f.ret(1)
-        f.b.position_at_end(other)
-        f.ret(0)
-
     # -- values
 
     def _fits(self) -> Function:
@@ -139,7 +123,7 @@ class Packing(Rows):
                 case.set(case.now + Sort.WORDS * WORD)
             f.ret(0)
 
-        self._cases(f, f.load(sort, Sort.KIND), {
+        self.cases(f, f.load(sort, Sort.KIND), {
             "int": of_class_or(Walk.BOOL), "float": of_class_or(Walk.INT, Walk.BOOL),
             "bool": of_class, "complex": of_class, **dict.fromkeys(_RAW, of_class),
             "pair": of_class, "constant": lambda: f.ret(self._is_constant(f, walk, sort, value)),
@@ -215,7 +199,7 @@ class Packing(Rows):
             f.store(data + (row << 4), 0, f.load(value, VALUE))
             f.store(data + (row << 4), WORD, f.load(value, VALUE + WORD))
 
-        self._cases(f, f.load(sort, Sort.KIND), {
+        self.cases(f, f.load(sort, Sort.KIND), {
             "int": as_int, "float": as_float, "bool": as_bool, "complex": pair, "pair": pair,
             **{name: narrow(bits) for name, bits in _RAW.items()},
         }, SORTS)  # fmt: skip
@@ -322,7 +306,7 @@ class Packing(Rows):
             ("int", "float", "bool", "complex", "pair", *_RAW),
             lambda: f.ret(f.call(self.number, walk, sort, value, row)),
         )
-        self._cases(f, f.load(sort, Sort.KIND), {
+        self.cases(f, f.load(sort, Sort.KIND), {
             **numbers, "child": child, "struct": struct, "choice": choice,
             "constant": lambda: f.ret(self._is_constant(f, walk, sort, value)),
             "items": lambda: f.ret(f.call(self.items, walk, sort, value, row, shared)),
@@ -368,7 +352,7 @@ class Packing(Rows):
             self.refuse(f, f.load(node, COUNT).differs(count))
             each(lambda place: node + place)
 
-        self._cases(f, f.load(entry, Kind.READING), {
+        self.cases(f, f.load(entry, Kind.READING), {
             "attributes": attributes, "dict": own_dict,
             "slots": lambda: each(lambda place: node + place),
             "items": items,

@@ -6,6 +6,8 @@ All of it lies in bytearrays, which Python owns and the functions enlarge.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
 from pyrelay.devices.llvm_writer import INT32, VOID, Flag, Function, Word
@@ -49,6 +51,22 @@ class Rows:
         with f.when(failed.differs(0), likely=False):
             f.c("PyErr_Clear", returns=VOID)
             f.ret(value)
+
+    def cases(
+        self, f: Function, kind: Word, cases: dict[str, Callable[[], None]], names: tuple[str, ...]
+    ) -> None:
+        """A branch for each kind, which leaves the function; others refuse."""
+        other = f.native.append_basic_block("other")
+        switch = f.b.switch(kind.raw, other)
+        for name, write in cases.items():
+            block = f.native.append_basic_block(name)
+            switch.add_case(names.index(name), block)
+            f.b.position_at_end(block)
+            write()
+            if not f.b.block.is_terminated:
+                f.ret(1)
+        f.b.position_at_end(other)
+        f.ret(0)
 
     # -- rows
 

@@ -25,6 +25,7 @@ from pyrelay.records import dataclass
 
 SYMBOLS = (
     "pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose", "pyrelay_pack",
+    "pyrelay_unpack",
 )  # fmt: skip
 KIND = "runtime"
 """The cache's name for the run time."""
@@ -56,6 +57,7 @@ def build() -> bytes:
     from pyrelay.devices.memory import Memory
     from pyrelay.devices.packing_native import Packing
     from pyrelay.devices.teamwork import Teamwork
+    from pyrelay.devices.unpacking_native import Unpacking
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -70,7 +72,7 @@ def build() -> bytes:
     teamwork = Teamwork(module)
     executor = Executor(module, memory, teamwork)
     Boundary(module, memory, executor.run)
-    Packing(module)
+    Unpacking(module, Packing(module))
     for function in module.functions:
         if not function.is_declaration and function.name not in SYMBOLS:
             function.linkage = "internal"

@@ -149,22 +149,29 @@ class PackedTree:
 
 @dataclass(eq=False)
 class Unpacker:
-    """Makes the objects of places again. `known` gives an object that exists already, or None."""
+    """Makes the objects of places again. `known` gives an object that exists already, or None.
+
+    native: makes most objects in native code, and gives None for one that it cannot make.
+    """
 
     schema: Schema
     columns: Columns
     known: Callable[[Place], Any] = lambda place: None
+    native: Callable[[Place], Any] | None = None
     made: dict[Place, Any] = field(default_factory=dict)
     fields: dict[int, list[tuple[str, Sort, str]]] = field(default_factory=dict)
     numbers: dict[str, list[Any]] = field(default_factory=dict)
 
     def __call__(self, root: Place) -> Any:
         """The object at a place. Shared places become shared objects."""
+        ready = None if self.native is None else self.native(root)
+        if ready is not None:
+            return ready
         made, begun = self.made, set[Place]()
         pending: list[tuple[Place, bool]] = [(root, False)]
         while pending:
-            place, ready = pending.pop()
-            if ready:
+            place, is_ready = pending.pop()
+            if is_ready:
                 made[place] = self._node(place)
             elif place in begun and place not in made:
                 raise TypeMismatchError(
@@ -194,7 +201,7 @@ class Unpacker:
             return [cells[row] for row in rows]
         for row in rows:
             for place in self._places(sort, path, row):
-                self(place)
+                self.made[place] = self(place)
         return [self._value(sort, path, row) for row in rows]
 
     def _places(self, sort: Sort, path: str, row: int) -> Iterator[Place]:

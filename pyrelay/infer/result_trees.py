@@ -233,9 +233,11 @@ def nodes_of(
     if pool.schema is None:
         return None
     if ("tree", pool.number) not in made:
-        known = _nowhere if pool.given is None else flat.pools[pool.given].object_at
+        given = None if pool.given is None else flat.pools[pool.given]
         arrays = {name: assemble(c, results, flat, made) for name, c in pool.columns}
-        made["tree", pool.number] = Unpacker(pool.schema, arrays, known)
+        native = None if flat.unpack is None else flat.unpack(pool.schema, arrays, given)
+        known = _nowhere if given is None else given.object_at
+        made["tree", pool.number] = Unpacker(pool.schema, arrays, known, native)
     found: Unpacker = made["tree", pool.number]
     return found
 

@@ -72,6 +72,8 @@ class Flattened:
     on_device: bool = False  # whether any leaf is an array in the memory of a GPU
     #: packs trees of a data type that it has seen before, or gives None
     pack: Callable[[Any, list[Any]], tuple[Packed, Places] | None] | None = None
+    #: gives what makes the objects of results (see `Unpacker`), or None
+    unpack: Callable[[Any, Any, Packed | None], Callable[[Any], Any] | None] | None = None
 
 
 Key = tuple[Any, ...]
