@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and powers of floats, as expressions over ``Lane``.
+"""Exponentials, erf, logarithms and powers of floats, as expressions over ``Lane``.
 
 In: lanes of f32 or f64; out: lanes.  Branch-free, special values as in C99 Annex F; error bounds
 in ``vector_math.ERROR_BOUNDS``.  Argument reduction in the manner of Cody and Waite, *Software
@@ -36,6 +36,24 @@ _TANH = {
     64: (1.0, -0.3333333333333328, 0.13333333333212813, -0.053968253499597746,
          0.0218694218251623, -0.008858936173340154, 0.003463917733483273),
 }  # fmt: skip
+# erf(x) / x - 1 in x**2, on x up to _ERF_SMALL
+_ERF_SMALL = {32: 0.93, 64: 1.0}
+_ERF = {
+    32: (0.12837914890025234, -0.37612487525837646, 0.11281737863595863, -0.026763396787364117,
+         0.0049880207962084665, -0.0005962780285957963),
+    64: (0.12837916709551256, -0.3761263890318354, 0.1128379167094491, -0.026866170643221454,
+         0.005223977606976882, -0.0008548325968458515, 0.00012055294691019695,
+         -1.4924732685547572e-05, 1.6447371314258486e-06, -1.6208065704722215e-07,
+         1.3718218762051456e-08, -7.792387776980085e-10),
+}  # fmt: skip
+# log(erfc(x)) / x + 1 from there to 3.93, where erf is 1 in single precision
+_LOG_ERFC = (-0.12869156977595808, -0.6349377049190295, -0.1066489612159347, 0.024160983060987334,
+             -0.003847986455775106, 0.00037650302388101764, -1.681585618519212e-05)  # fmt: skip
+# exp(x**2) erfc(x) in 1 / (x + 2), on x from 1 to 6, where erf is 1 in double precision
+_SCALED_ERFC = (1.6244354052816742e-07, 0.5641771445218928, 1.1288206067673503, 1.9650373497966256,
+                2.965071301188919, 1.1128518052088745, 12.469751253410971, -86.02581533235686,
+                356.0335755254665, -1304.8941077302502, 3393.7599457843403, -5751.799294829191,
+                6141.290070913369, -3802.3400597529926, 1051.480954582798)  # fmt: skip
 # (log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2, on 1 / sqrt(2) <= (1 + s) / (1 - s) <= sqrt(2)
 _LOG_TAIL = {
     32: (0.6666666654988318, 0.40000125594554364, 0.28550396959618013, 0.23341943388714562),
@@ -153,6 +171,27 @@ def lane_sigmoid(x: Lane) -> Lane:
     half = raised >> 1
     rest, inverse = _power(raised - half), _power(2 * fmt.bias - half)
     return inverse / rest.fma(_exp_reduced(r) + 1.0, inverse)
+
+
+def lane_erf(x: Lane) -> Lane:
+    """``x + x p(x**2)`` where x is small, else ``1 - erfc(x)``; in single precision erfc is the
+    exponential of a polynomial, as in N. Juffa's erff (NVIDIA developer forums, 2016), in double
+    precision that of -x**2, scaled."""
+    fmt = x.format
+    size = x.abs()
+    small = size.fma((size * size).polynomial(_ERF[fmt.bits]), size)
+    limit = 3.93 if fmt is SINGLE else 6.0
+    bounded = (size > limit).choose(size.constant(limit), size)
+    if fmt is SINGLE:
+        scale = bounded.constant(1.0)
+        exponent = bounded.fma(bounded.polynomial(_LOG_ERFC), -bounded)
+    else:
+        scale = (1.0 / (bounded + 2.0)).polynomial(_SCALED_ERFC)
+        exponent = -(bounded * bounded)
+    r, raised = _split(exponent, fmt.bias)
+    power = _power(raised) * scale
+    large = (-power).fma(_exp_reduced(r), 1.0 - power)
+    return (size < _ERF_SMALL[fmt.bits]).choose(small, large).copysign(x)
 
 
 # -- logarithms ----------------------------------------------------------------------------------

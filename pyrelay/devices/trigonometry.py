@@ -1,10 +1,10 @@
-"""Trigonometric and hyperbolic functions, erf and cbrt of floats, as expressions over ``Lane``.
+"""Trigonometric and hyperbolic functions and cbrt of floats, as expressions over ``Lane``.
 
 In: lanes of f32 or f64; out: lanes.  Branch-free, special values as in C99 Annex F; error bounds
 in ``vector_math.ERROR_BOUNDS``.  Sine, cosine and tangent of f32 reduce their argument in f64 with
 a table of 2/pi that starts where the argument's exponent makes its bits matter (Payne and Hanek,
 *Radian Reduction for Trigonometric Functions*, SIGNUM 18, 1983); polynomials are Chebyshev fits
-at 50 digits.  In f64, sin, cos, tan and erf are the C library's.
+at 50 digits.  In f64, sin, cos and tan are the C library's.
 """
 
 from __future__ import annotations
@@ -31,14 +31,6 @@ _SIN_TAIL = (-0.16666666663844049, 0.008333331870341349, -0.00019840084376422702
              2.724962008007533e-06)  # fmt: skip
 _COS_TAIL = (-0.4999999999996371, 0.04166666663727906, -0.001388888508002599,
              2.4799858750748857e-05, -2.7236822001886194e-07)  # fmt: skip
-# erf(x) / x in x**2, on |x| <= 4
-_ERF = (
-    1.1283791660116205, -0.3761263450602224, 0.11283761831412821, -0.026865362575235727,
-    0.005222814849914871, -0.0008538059114803299, 0.00011994699833029545, -1.4672344524186108e-05,
-    1.5683418988651658e-06, -1.4552772506912044e-07, 1.1537478453888524e-08, -7.636661364063587e-10,
-    4.100805217492259e-11, -1.7253461499408076e-12, 5.4356112290351737e-14, -1.1993082074153928e-15,
-    1.6461895742303097e-17, -1.0548464362586713e-19,
-)  # fmt: skip
 # (atan(t) - t) / t**3 in t**2, on |t| <= tan(pi / 8)
 _ATAN_TAIL = {
     32: (-0.3333333175381697, 0.1999953879477192, -0.14263897112598675, 0.1074309966767457,
@@ -313,15 +305,6 @@ def lane_arctanh(x: Lane) -> Lane:
 
 
 # -- others --------------------------------------------------------------------------------------
-
-
-def lane_erf(x: Lane) -> Lane:
-    if x.format is not SINGLE:
-        return library("erf")(x)
-    wide = x.widen()
-    wide = (wide > 4.0).choose(wide.constant(4.0), wide)
-    wide = (wide < -4.0).choose(wide.constant(-4.0), wide)
-    return (wide * (wide * wide).polynomial(_ERF)).narrow()
 
 
 def lane_cbrt(x: Lane) -> Lane:

@@ -45,7 +45,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "arctanh": mpmath.atanh,
     "erf": mpmath.erf,
 }
-CALLS_LIBRARY = {("sin", "f64"), ("cos", "f64"), ("tan", "f64"), ("erf", "f64")}
+CALLS_LIBRARY = {("sin", "f64"), ("cos", "f64"), ("tan", "f64")}
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 8.0, 1e-40, -1e-40, 5e-324, 88.7, 88.8, -87.3,
            -103.9, -104.1, 709.7, 709.8, -745.1, -745.2, 1e30, 3e38, 1e308, np.inf, -np.inf,
            np.nan]  # fmt: skip
@@ -192,6 +192,7 @@ def test_tanh_is_odd_and_at_most_one(dtype: Any) -> None:
 
 #: Instructions of a loop over two vectors of 256 bits, on CPUs that multiply and add at once.
 FEW_INSTRUCTIONS = {
+    ("erf", "f32"): 136, ("erf", "f64"): 250,
     ("exp", "f32"): 72, ("tanh", "f32"): 62, ("sigmoid", "f32"): 70, ("log", "f32"): 112,
     ("exp", "f64"): 104, ("tanh", "f64"): 74, ("sigmoid", "f64"): 98, ("log", "f64"): 132,
 }  # fmt: skip
