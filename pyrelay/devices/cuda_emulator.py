@@ -199,6 +199,9 @@ class EmulatorDriver(Driver):
         memory = self.pool.take(nbytes)
         return memory.address, memory
 
+    def part(self, owner: Any, start: int) -> Any:
+        return owner, start
+
     def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
         self._not_captured("an array of the host")
         ctypes.memmove(address, array.ctypes.data, array.nbytes)

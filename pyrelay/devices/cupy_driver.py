@@ -129,6 +129,9 @@ class CupyDriver(Driver):
             raise OutOfDeviceMemory from None
         return int(memory.ptr), memory
 
+    def part(self, owner: Any, start: int) -> Any:
+        return owner + start
+
     def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
         # From pageable memory this returns when the bytes are in a buffer of the driver's.
         if array.nbytes:

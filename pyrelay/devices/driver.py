@@ -108,6 +108,11 @@ class Driver(ABC):
         """
 
     @abstractmethod
+    def part(self, owner: Any, start: int) -> Any:
+        """The owner of memory that lies inside of another's, so many bytes from its beginning; it
+        keeps all of it."""
+
+    @abstractmethod
     def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
         """Copy a C-contiguous array of the host; it may change when this has returned."""
 

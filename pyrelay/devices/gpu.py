@@ -24,7 +24,7 @@ from pyrelay import config, errors
 from pyrelay.devices import cuda_library, native
 from pyrelay.devices.base import Loaded
 from pyrelay.devices.cuda_convolution import MODES
-from pyrelay.devices.driver import ADDRESS, Driver, OutOfDeviceMemory, Product
+from pyrelay.devices.driver import Driver, OutOfDeviceMemory, Product
 from pyrelay.devices.entry import MISMATCH, site_error
 from pyrelay.devices.gpu_boundary import Mismatched, results_of, taken
 from pyrelay.devices.gpu_memory import (
@@ -41,8 +41,7 @@ from pyrelay.devices.guesses import Branch, Guessed, GuessingMemory
 from pyrelay.devices.layout import RECORD_WORDS, WORD
 from pyrelay.devices.persistent import work_of
 from pyrelay.devices.persistent_choice import blocks_of, form_of
-from pyrelay.devices.persistent_prelude import CELL
-from pyrelay.devices.persistent_text import ALIGNED
+from pyrelay.devices.persistent_runs import persist, resume
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
@@ -335,35 +334,16 @@ class Run(GuessingMemory):
     def persist(
         self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any]
     ) -> list[Any]:
-        """Run a loop as one kernel; the words that it leaves, in the order of `Loop.results`."""
+        """Run a loop as one kernel (`persistent_runs.persist`)."""
+        return persist(self, self.program.code.persistent[number], blocks, values, given)
+
+    def resume(
+        self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any],
+        tape: list[Any] | None,
+    ) -> tuple[int, int, list[int]] | None:
+        """Run a part of a loop as one kernel (`persistent_runs.resume`)."""
         made = self.program.code.persistent[number]
-        loop = made.loop
-        sizes = values[len(values) - len(loop.groups) :]
-        steps = [-(-max(size, 1) // ALIGNED) * ALIGNED for size in sizes]
-        room = sum(s * g.chunks + ALIGNED for s, g in zip(steps, loop.groups, strict=True))
-        arena = self.allocate(room + CELL * (2 * loop.cells + 1))
-        self.zero(arena, CELL)
-        words = dict(zip(loop.given, given, strict=True))
-        code = self.program.code.texts[self.launches[made.launch].text]
-        taken = [
-            self.place(word) if kind == ADDRESS else word
-            for word, kind in zip(given, code.kinds, strict=False)
-        ]
-        taken += [*(self.data[k] for k in loop.data), arena]
-        taken += [word for pair in zip(steps, sizes, strict=True) for word in pair]
-        found: list[Any] = []
-        for slot in loop.arrays:
-            nbytes = self.bytes_at(words[slot])
-            found.append(self.allocate(nbytes))
-            taken += [found[-1], nbytes]
-        for _ in loop.scalars:
-            cell = self.cell()
-            taken.append(cell.address)
-            found.append(cell)
-        self.launch(made.launch, 1, taken, blocks)
-        for address in (arena, *(words[slot] for slot in loop.arrays)):
-            self.free(address)
-        return found
+        return resume(self, made, blocks, values, given, tape)
 
     def multiply(
         self, number: int, items: int, words: Sequence[int],

@@ -17,7 +17,15 @@ from typing import Any
 
 from pyrelay.devices import cuda_library
 from pyrelay.devices.driver import ADDRESS, Text, block_threads
+from pyrelay.devices.hazards import Buffers
 from pyrelay.devices.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
+from pyrelay.devices.persistent_leaving import (
+    Tape,
+    counter_of,
+    left_to_host,
+    once_a_round,
+    tape_of,
+)
 from pyrelay.devices.persistent_text import MOST_SHARED, Writer, shared_bytes
 from pyrelay.devices.stretches import connected, flow
 from pyrelay.devices.word_texts import SPELLED
@@ -40,10 +48,12 @@ _MOST_CHUNKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Buffers of one size in the arena: the operand that tells it, and how many there are."""
+    """Buffers of one size in the arena: the operand that tells it; how many there are, or, where
+    they escape to a tape, how many a round takes."""
 
     nbytes: Any
     chunks: int
+    escapes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,11 @@ class Loop:
     it begins with; data: constant arrays. arrays: slots of buffers that it leaves changed; scalars:
     of words that it leaves. groups: what it allocates. work: extents and costs of its launches, and
     what works on an item. cells: how many scalars its kernels leave.
+
+    A loop that hands over to the host (`persistent_leaving`) or has a tape leaves neither arrays
+    nor scalars but its state, slots that it changes. left: places that the host does. addresses:
+    those of its slots that hold buffers; freed: those it is given that it may free. counter: a slot
+    that counts its rounds, and their limit.
     """
 
     first: int
@@ -65,6 +80,17 @@ class Loop:
     work: tuple[tuple[Any, Any, str], ...]
     cells: int
     data: tuple[int, ...]
+    state: tuple[int, ...] = ()
+    left: tuple[range, ...] = ()
+    tape: Tape | None = None
+    addresses: frozenset[int] = frozenset()
+    freed: tuple[int, ...] = ()
+    counter: tuple[int, Any] | None = None
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it hands over to the host."""
+        return bool(self.left) or self.tape is not None
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -115,37 +141,75 @@ def _target(instruction: ins.Instruction) -> str | None:
 
 def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | None:
     """The loop's record; None if it does something that a kernel cannot."""
-    part = function.code[first:last]
-    launches = [i for i in part if isinstance(i, Launch)]
+    code = function.code
+    part = code[first:last]
+    given, written = flow(plan, part)
+    changed = set(written)
+    left = left_to_host(code, first, last, lambda i: _is_fit(plan, i, changed))
+    if left is None:
+        return None
+    places = [k for k in range(first, last) if not any(k in each for each in left)]
+    own = [code[k] for k in places]
+    launches = [i for i in own if isinstance(i, Launch)]
     if not launches or len(launches) > _MOST_LAUNCHES:
         return None
-    if not all(_is_fit(plan, instruction) for instruction in part):
-        return None
-    given, written = flow(plan, part)
-    outside = [i for k, i in enumerate(function.code) if not first <= k < last]
-    later = {slot for i in outside for slot in flow(plan, (i,))[0]}
     addresses = _address_slots(plan, part)
-    results = [slot for slot in written if slot in later or slot in given]
-    arrays = [slot for slot in results if slot in addresses]
-    changed = set(written)
-    if any(slot not in given for slot in arrays):
+    tape = tape_of(code, places, addresses)
+    if tape is False:
         return None
-    sizes = [i.nbytes for i in part if isinstance(i, ins.Alloc)]
+    groups = _groups(code, places, addresses & changed)
+    if groups is None:
+        return None
     work = [(i.extent, i.cost, _worker(plan, i)) for i in launches]
-    if _any_in(changed, [*sizes, *(w for extent, cost, _ in work for w in (extent, cost))]):
-        return None
-    kinds = dict.fromkeys(sizes)
-    # Each buffer is one of this round's, or in a slot that keeps it from one round to the next.
-    kept = len(addresses & changed)
-    groups = tuple(Group(size, sizes.count(size) + kept) for size in kinds)
-    if any(group.chunks > _MOST_CHUNKS for group in groups):
-        return None
     cells = sum(isinstance(o, AddressOf) for launch in launches for o in launch.operands)
-    scalars = tuple(slot for slot in results if slot not in addresses and slot in later)
-    data = dict.fromkeys(o.index for i in part for o in _operands(i) if isinstance(o, Data))
+    data = dict.fromkeys(o.index for i in own for o in _operands(i) if isinstance(o, Data))
+    if not left and tape is True:
+        outside = [i for k, i in enumerate(code) if not first <= k < last]
+        later = {slot for i in outside for slot in flow(plan, (i,))[0]}
+        results = [slot for slot in written if slot in later or slot in given]
+        arrays = [slot for slot in results if slot in addresses]
+        if any(slot not in given for slot in arrays):
+            return None
+        scalars = tuple(slot for slot in results if slot not in addresses and slot in later)
+        return Loop(
+            first, last, tuple(given), tuple(arrays), scalars, groups, tuple(work), cells,
+            tuple(data),
+        )
+    own_given, own_written = flow(plan, own)
+    buffers = Buffers(code)
+    freed = {buffers.of(i.address) for i in own if isinstance(i, ins.Free)}
+    found = None if tape is True else tape
+    begins = [
+        slot for slot in dict.fromkeys((*given, *own_given)) if not found or slot != found.slot
+    ]
     return Loop(
-        first, last, tuple(given), tuple(arrays), scalars, groups, tuple(work), cells, tuple(data)
+        first, last, tuple(begins), (), (), groups, tuple(work), cells, tuple(data),
+        tuple(sorted(own_written)), tuple(left), found,
+        frozenset(addresses),
+        tuple(s for s in begins if s in addresses and buffers.of(Slot(s)) in freed),
+        counter_of(code, range(first, last), changed),
     )
+
+
+def _groups(
+    code: Sequence[ins.Instruction], places: Sequence[int], kept: set[int]
+) -> tuple[Group, ...] | None:
+    """What the arena holds; None if that is too much."""
+    buffers = Buffers(code)
+    escaped = {
+        buffers.of(v) for k in places if isinstance(i := code[k], ins.TapePush) for v in i.values
+    }
+    allocs = [(k, i) for k in places if isinstance(i := code[k], ins.Alloc)]
+    sites = [(i.nbytes, buffers.of(Slot(i.target)) in escaped) for _, i in allocs]
+    kept_long = [k for (k, _), (_, escapes) in zip(allocs, sites, strict=True) if escapes]
+    if not once_a_round(code, places, kept_long):
+        return None
+    # Each buffer is one of this round's, or in a slot that keeps it from one round to the next.
+    groups = tuple(
+        Group(size, sites.count((size, escapes)) + (0 if escapes else len(kept)), escapes)
+        for size, escapes in dict.fromkeys(sites)
+    )
+    return groups if all(g.chunks <= _MOST_CHUNKS for g in groups) else None
 
 
 def _worker(plan: Plan, launch: Launch) -> str:
@@ -161,19 +225,26 @@ def _operands(instruction: Any) -> Iterator[Any]:
         yield from value if isinstance(value, tuple) else (value,)
 
 
-def _is_fit(plan: Plan, instruction: ins.Instruction) -> bool:
+def _is_fit(plan: Plan, instruction: ins.Instruction, changed: set[int]) -> bool:
+    """Whether a kernel can do an instruction in a loop that changes these slots."""
     if any(isinstance(o, KernelAddress) for o in _operands(instruction)):
         return False
     match instruction:
-        case Launch(kernel=number):
+        case ins.Alloc(nbytes=nbytes):
+            return not _any_in(changed, (nbytes,))
+        case ins.TapePush(tape=tape) | ins.TapePop(tape=tape):
+            return isinstance(tape, Slot) and tape.index not in changed
+        case Launch(kernel=number, extent=extent, cost=cost):
             kernel = plan.kernels[number]
+            if _any_in(changed, (extent, cost)):
+                return False
             return kernel.code is not None or cuda_library.is_phase(kernel.source)
         case ins.Unary(op=op) | ins.Binary(op=op) | ins.Checked(op=op):
             return op in SPELLED[type(instruction)]
         case (
             ins.Select() | ins.Label() | ins.Jump() | ins.JumpIf() | ins.JumpUnless()
-            | ins.LoopNext() | ins.Poll() | ins.Alloc() | ins.Free() | ins.Copy() | ins.Zero()
-            | ins.Load() | ins.Store() | ins.Raise()
+            | ins.LoopNext() | ins.Poll() | ins.Free() | ins.Copy() | ins.Zero() | ins.Load()
+            | ins.Store() | ins.Raise()
         ):
             return True
     return False
@@ -219,14 +290,18 @@ def written(
 
     Its parameters: a word for each slot that it is given, or its address where that may lie on the
     device; constant arrays; the arena; for each group the bytes from one buffer to the next and
-    those of each; where arrays are to be copied to, with their bytes; where scalars are to be left.
+    those of each, and how many there are if they escape; the tape, its words, and where the state
+    goes, if it hands over to the host; where arrays are to be copied to, with their bytes; where
+    scalars are to be left.
     """
     writer = Writer(plan, function, loop, on_device)
     text = writer.text()
     if shared_bytes(text) > MOST_SHARED:
         return None
     kinds = tuple(ADDRESS if slot in on_device else "i64" for slot in loop.given)
-    kinds += ("i64",) * len(loop.data) + (ADDRESS,) + ("i64",) * (2 * len(loop.groups))
+    kinds += ("i64",) * len(loop.data) + (ADDRESS,)
+    kinds += ("i64",) * sum(3 if group.escapes else 2 for group in loop.groups)
+    kinds += (ADDRESS, "i64", ADDRESS) * loop.resumes
     kinds += (ADDRESS, "i64") * len(loop.arrays) + (ADDRESS,) * len(loop.scalars)
     return Text(text, kinds), writer.meets
 

@@ -54,21 +54,31 @@ class Writer:
         self.lines: list[str] = []
         self.declared: list[str] = []
         self.kept: list[tuple[str, str, Sequence[str]]] = []  # dtype, split, words of a product
-        self.cells = self.meets = 0
+        self.cells = self.meets = self.pushes = 0
+        of = self.pending.buffers.of
+        pushed = [i for i in self.part if isinstance(i, ins.TapePush)]
+        self.escaped = {of(v) for step in pushed for v in step.values}
         _, written = flow(plan, self.part)
         self.changed = frozenset(written)
 
     def text(self) -> str:
         """The whole text."""
-        for instruction in self.part:
-            self._instruction(instruction)
-        self._flush()
         loop = self.loop
+        for place, instruction in enumerate(self.part, loop.first):
+            block = next((b for b in loop.left if place in b), None)
+            if block is None:
+                self._instruction(instruction)
+            elif place == block.start:
+                self._leave(place, instruction)
+        self._flush()
         declared = [
             f"const i64 *s{k}_at" if k in self.on_device else f"i64 s{k}" for k in loop.given
         ]
         declared += [*(f"i64 d{k}" for k in loop.data), "i64 arena"]
-        declared += [f"i64 step{g}, i64 bytes{g}" for g in range(len(loop.groups))]
+        for g, group in enumerate(loop.groups):
+            declared += [f"i64 step{g}, i64 bytes{g}", *[f"i64 most{g}"] * group.escapes]
+        if loop.resumes:
+            declared += ["i64 *tape", "i64 room", "i64 *state"]
         for k in loop.arrays:
             declared += [f"i64 o{k}", f"i64 ends{k}"]
         declared += [f"i64 *r{k}" for k in loop.scalars]
@@ -81,9 +91,12 @@ class Writer:
         for g, group in enumerate(loop.groups):
             body += [
                 f"const i64 base{g} = (({start}) + {ALIGNED - 1}) / {ALIGNED} * {ALIGNED};",
-                f"u64 used{g} = 0;",
+                f"i64 taken{g} = 0;" if group.escapes else f"u64 used{g} = 0;",
             ]
-            start = f"base{g} + {group.chunks} * step{g}"
+            chunks = f"most{g}" if group.escapes else group.chunks
+            start = f"base{g} + {chunks} * step{g}"
+        if loop.resumes:
+            body += ["i64 where = -1, taped = 0;"]
         body += [
             "const bool over = launch != 0 && record->status != 0;", "__syncthreads();",
             "if (over) return;", *self._keeping(), *self.lines,
@@ -91,6 +104,11 @@ class Writer:
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")
         body += [f"pyrelay_copy(o{k}, s{k}, ends{k});" for k in loop.arrays]
+        if loop.resumes:
+            body.append("if (blockIdx.x == 0 && threadIdx.x == 0) {")
+            body += ["    state[0] = where;", "    state[1] = taped;"]
+            body += [f"    state[{2 + n}] = s{k};" for n, k in enumerate(loop.state)]
+            body.append("}")
         if loop.scalars:
             body.append("if (blockIdx.x == 0 && threadIdx.x == 0) {")
             body += [f"    *r{k} = s{k};" for k in loop.scalars]
@@ -106,7 +124,8 @@ class Writer:
 
     def _slots(self) -> set[int]:
         given, written = flow(self.plan, self.part)
-        return {*given, *written}
+        tape = set() if self.loop.tape is None else {self.loop.tape.slot}
+        return {*given, *written} - tape
 
     def _phase(self, source: str) -> int:
         plain = re.sub(r"^#define (BLOCK_THREADS|PACK) \d+\n", "", source, flags=re.MULTILINE)
@@ -145,6 +164,42 @@ class Writer:
             self._meet()
         self.pending.add(reads, writes)
 
+    # -- handing over --------------------------------------------------------------------------
+
+    def _leave(self, place: int, first: ins.Instruction) -> None:
+        """The host does the block that begins here."""
+        if isinstance(first, ins.Label):
+            self._instruction(first)
+        self._flush()
+        self._line(f"where = {place};")
+        self._line("goto finished;")
+
+    def _has_room(self) -> None:
+        """A round begins only if there is room for what it keeps."""
+        full = [
+            f"taken{g} + {group.chunks} > most{g}"
+            for g, group in enumerate(self.loop.groups) if group.escapes
+        ]
+        if self.loop.tape is not None:
+            full.append(f"taped + {self.loop.tape.words} > room")
+        if full:
+            self._line(f"if ({' || '.join(full)}) {{")
+            self._line(f"    where = {self.loop.first};")
+            self._line("    goto finished;")
+            self._line("}")
+
+    def _push(self, values: Sequence[Any]) -> None:
+        words = [f"{self.pushes}ll", *map(self._word, values)]
+        self.pushes += 1
+        self._line("if (blockIdx.x == 0 && threadIdx.x == 0) {")
+        self.lines += [f"    tape[taped + {n}] = {word};" for n, word in enumerate(words)]
+        self._line("}")
+        self._line(f"taped += {len(words)};")
+
+    def _pop(self, targets: Sequence[int]) -> None:
+        self._line(f"taped += {len(targets)};")
+        self.lines += [f"s{slot} = tape[room - taped + {n}];" for n, slot in enumerate(targets)]
+
     # -- instructions --------------------------------------------------------------------------
 
     def _instruction(self, step: ins.Instruction) -> None:
@@ -163,6 +218,8 @@ class Writer:
             case ins.Label(name):
                 self._flush()
                 self._line(f"{name}: ;")
+                if step is self.part[0]:
+                    self._has_room()
             case ins.Jump(label):
                 self._flush()
                 self._line(f"goto {self._goal(label)};")
@@ -180,6 +237,10 @@ class Writer:
                 self._line(f"if (s{counter} {sign} {word(limit)}) goto {self._goal(label)};")
             case ins.Poll():
                 self._poll()
+            case ins.TapePush(_, values):
+                self._push(values)
+            case ins.TapePop(_, targets):
+                self._pop(targets)
             case ins.Raise(site, values):
                 self._raise("true", site, list(map(word, values)))
             case _:
@@ -193,12 +254,12 @@ class Writer:
         word = self._word
         match step:
             case ins.Alloc(target, nbytes):
-                g = next(k for k, group in enumerate(self.loop.groups) if group.nbytes == nbytes)
-                self.pending.take(target)
-                self._line(f"s{target} = pyrelay_take(used{g}, base{g}, step{g}, bytes{g});")
+                self._alloc(target, nbytes)
             case ins.Free(address):
                 self.pending.free(address)
                 for g, group in enumerate(self.loop.groups):
+                    if group.escapes:
+                        continue
                     given = f"used{g}, base{g}, step{g}, {group.chunks}, {word(address)}"
                     self._line(f"pyrelay_give({given});")
             case ins.Copy(target, source, nbytes):
@@ -218,6 +279,19 @@ class Writer:
                 self._line(f"if ({first}) {place} = ({kind}){word(value)};")
             case _:
                 raise AssertionError(step)
+
+    def _alloc(self, target: int, nbytes: Any) -> None:
+        escapes = self.pending.buffers.of(Slot(target)) in self.escaped
+        g = next(
+            k for k, group in enumerate(self.loop.groups)
+            if (group.nbytes, group.escapes) == (nbytes, escapes)
+        )
+        if escapes:  # it is nobody's again while this kernel runs
+            self._line(f"s{target} = base{g} + step{g} * taken{g}++;")
+            self._line(f"PYRELAY_TAKEN(s{target}, bytes{g});")
+            return
+        self.pending.take(target)
+        self._line(f"s{target} = pyrelay_take(used{g}, base{g}, step{g}, bytes{g});")
 
     def _poll(self) -> None:
         """All threads leave together when the host wants the launch to end."""

@@ -165,15 +165,19 @@ class _Function(LaunchWriter):
     def _blocks(self) -> list[list[ins.Instruction]]:
         """The code cut at labels and after jumps."""
         blocks: list[list[ins.Instruction]] = [[]]
-        for instruction in self.function.code:
+        starts: list[tuple[int, list[ins.Instruction]]] = []  # places of the first ones
+        for place, instruction in enumerate(self.function.code):
             # A branch that was guessed wrong is where the function goes on.
             begins = isinstance(instruction, ins.Label) or id(instruction) in self.guessed
             if begins and blocks[-1]:
                 blocks.append([])
+            if not blocks[-1]:
+                starts.append((place, blocks[-1]))
             blocks[-1].append(instruction)
             if isinstance(instruction, _LEAVES):
                 blocks.append([])
-        return [block for block in blocks if block]
+        self.starts = {place: number for number, (place, _) in enumerate(starts)}
+        return [block for _, block in starts]
 
     def _tree(
         self, blocks: Sequence[list[str]], first: int, last: int, depth: int, out: list[str]
@@ -191,6 +195,9 @@ class _Function(LaunchWriter):
 
     def _block(self, number: int, block: list[ins.Instruction], count: int) -> list[str]:
         self.lines, self.place = [], number
+        for loop in self.shared.loops[self.number]:
+            if loop.resumes and self.function.code[loop.first] is block[0]:
+                self._resuming(loop)
         for part, worth_it in stretches(self.plan, block, self.on_device, self.tapes):
             if worth_it:
                 self._stretch(part)
@@ -206,30 +213,63 @@ class _Function(LaunchWriter):
         """Run the loop that follows as one kernel if that is faster."""
         code = self.function.code
         for loop in self.shared.loops[self.number]:
-            operands = list(operands_of(loop))
-            waits = any(isinstance(o, Slot) and o.index in self.on_device for o in operands)
-            if code[loop.first] is not following or waits:
+            if code[loop.first] is not following:
                 continue
-            made = written(self.plan, self.function, loop, self.on_device)
-            if made is None:
+            if loop.resumes:
+                self._line(f"enter{loop.first} = 1")
                 continue
-            text, meets = made
-            launch = self.shared.library(text)
-            number = len(self.shared.persistent)
-            self.shared.persistent.append(
-                Persistent(loop, launch, meets, first_line(self.plan, code[loop.first : loop.last]))
-            )
-            values = "".join(f"{self._word(o)}, " for o in operands)
+            number = self._kernel_of(loop)
+            if number is None:
+                continue
             end = code[loop.last]
             assert isinstance(end, ins.Label)
-            self._line(f"values = ({values})")
-            self._line(f"blocks = run.blocks_for({number}, values)")
             self._line("if blocks:")
             given = "".join(f"s{k}, " for k in loop.given)
             slots = "".join(f"s{k}, " for k in loop.results)
             run = f"run.persist({number}, blocks, values, ({given}))"
             self._line(f"    ({slots}) = {run}" if slots else f"    {run}")
             self._line(f"    {self._jump(end.name)}")
+
+    def _resuming(self, loop: Loop) -> None:
+        """Run what is left of a loop as one kernel, which may hand over again."""
+        lines, self.lines = self.lines, []
+        number = self._kernel_of(loop)
+        made, self.lines = self.lines, lines
+        if number is None:
+            return
+        end = self.function.code[loop.last]
+        assert isinstance(end, ins.Label)
+        places = {-1: self.places[end.name], loop.first: self.place}
+        places |= {block.start: self.starts[block.start] for block in loop.left}
+        given = "".join(f"s{k}, " for k in loop.given)
+        slots = "".join(f"s{k}, " for k in loop.state)
+        tape = "None" if loop.tape is None else f"s{loop.tape.slot}"
+        enter = f"enter{loop.first}"
+        self._line(f"if {enter}:")
+        self.lines += [f"    {line}" for line in (
+            f"{enter} = 0", *made,
+            f"found = run.resume({number}, blocks, values, ({given}), {tape}) if blocks else None",
+            "if found is not None:", f"    at, {enter}, ({slots}) = found",
+            f"    at = {places}[at]", "    continue",
+        )]
+
+    def _kernel_of(self, loop: Loop) -> int | None:
+        """The number of a loop's kernel, if it has one; with how many blocks it is to run."""
+        operands = list(operands_of(loop))
+        if any(isinstance(o, Slot) and o.index in self.on_device for o in operands):
+            return None
+        made = written(self.plan, self.function, loop, self.on_device)
+        if made is None:
+            return None
+        text, meets = made
+        launch = self.shared.library(text)
+        number = len(self.shared.persistent)
+        line = first_line(self.plan, self.function.code[loop.first : loop.last])
+        self.shared.persistent.append(Persistent(loop, launch, meets, line))
+        values = "".join(f"{self._word(o)}, " for o in operands)
+        self._line(f"values = ({values})")
+        self._line(f"blocks = run.blocks_for({number}, values)")
+        return number
 
     def _stretch(self, part: Sequence[ins.Instruction]) -> None:
         """A function of its own, which `graphs` may replace by what it did before."""

@@ -42,6 +42,12 @@ class MemoryPointer:
         self.ptr, self.owner = machine.memory.allocate(nbytes)
         self.size = nbytes
 
+    def __add__(self, start: int) -> MemoryPointer:
+        assert 0 <= start < self.size
+        made = object.__new__(MemoryPointer)
+        made.ptr, made.owner, made.size = self.ptr + start, self.owner, self.size - start
+        return made
+
 
 class Stream:
     """cupy.cuda.Stream."""
