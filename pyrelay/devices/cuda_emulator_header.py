@@ -466,8 +466,8 @@ template <class... Ps> static long long launch(
     fault = NONE;
     Launch<Ps...> made = {kernel, words, bytes};
     blockDim.x = threads, gridDim.x = blocks;
+    noted_count = 0;
     if (together == GRID) {
-        noted_count = 0;
         for (int k = 0; k < Words<Ps...>::count; k++) note(words[k], bytes[k]);
         run(0, blocks, threads, Launch<Ps...>::thread, &made);
         return fault;

@@ -13,7 +13,7 @@ import pytest
 
 import pyrelay
 from pyrelay import config
-from pyrelay.devices import cublas, cuda, cupy_driver
+from pyrelay.devices import cublas, cuda, cupy_driver, gpu
 from pyrelay.devices.driver import Product
 from pyrelay.errors import AliasError, DeviceError, InvalidValueError
 from pyrelay.ir.types import f32
@@ -589,3 +589,22 @@ class SimpleReadonly:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return self.told
+
+
+@needs_compiler
+def test_loops_on_the_device_give_arrays_that_lie_inside_of_others(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def chain(x: Any, n: int) -> Any:
+        steps = []
+        for k in range(n):
+            x = x * 0.5 + k
+            steps.append(x)
+        return np.stack(steps), x
+
+    monkeypatch.setattr(gpu, "blocks_of", lambda work, meets, most: most)
+    x = np.arange(40.0)
+    found = pyrelay.jit(chain)(machine.array(x), 30)
+    for mine, theirs in zip(found, chain(x, 30), strict=True):
+        np.testing.assert_allclose(mine.get(), theirs)
+    assert max(blocks for _, blocks, threads in machine.launches if threads == 256) == 2

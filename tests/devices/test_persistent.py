@@ -252,7 +252,97 @@ def test_errors_of_scatters_and_of_scalars_in_a_grid(monkeypatch: pytest.MonkeyP
             pyrelay.jit(put, device=ON)(np.ones(4), np.array([0, 1]))
 
 
-def test_loops_that_call_the_host_or_keep_tapes_are_left_alone() -> None:
+def chain(x: Any, n: int) -> Any:
+    """Steps of a recurrence in a list, which is how users keep them."""
+    steps = []
+    for k in range(n):
+        x = np.tanh(x * 1.1 + 0.1 * k)
+        steps.append(x)
+    return np.stack(steps), x
+
+
+def test_lists_that_grow_are_handed_over_now_and_then(
+    driver: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.linspace(-1.0, 1.0, 5)
+    one, grid, many, plain = all_ways(chain, x, 60, monkeypatch=monkeypatch)
+    for each in (one, grid, many):
+        for mine, theirs in zip(each, plain, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-13)
+    function = pyrelay.jit(chain, device=ON)
+    function(x, 60)
+    launched = driver.launched
+    function(x, 60)
+    # A list of 60 grows four times; each time the host does a round.
+    assert driver.launched - launched <= 20
+
+
+@pytest.mark.slow
+def test_gradients_keep_their_tape_inside(
+    driver: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loss(x: Any, n: int) -> Any:
+        steps, _ = chain(x, n)
+        return (steps * steps).sum()
+
+    def until(w: Any, x: Any) -> Any:
+        rounds = 0
+        while (x * x).sum() > 1e-3 and rounds < 50:
+            x = np.tanh(x @ w) if x[0] > 0 else np.sin(x) @ w
+            rounds += 1
+        return (x * x).sum() * rounds
+
+    x, w = np.linspace(-1.0, 1.0, 3), 0.3 * np.eye(3) + 0.1
+    cases: list[Any] = [(loss, 0, (x, 40)), (until, (0, 1), (w, x + 1.5))]
+    for function, argnums, args in cases:
+        wanted = pyrelay.grad(function, argnums)(*args)
+        for blocks in (1, 3, 0):
+            monkeypatch.setattr(gpu, "blocks_of", lambda *_, b=blocks: b)
+            driver.launched = 0
+            mine = pyrelay.grad(function, argnums, device=ON)(*args)
+            for found, each in zip(np.atleast_2d(mine[0]), np.atleast_2d(wanted[0]), strict=True):
+                np.testing.assert_allclose(found, each, rtol=1e-10, atol=1e-13)
+            assert blocks == 0 or driver.launched < 30
+
+
+def test_python_is_called_in_the_rounds_that_call_it(
+    driver: Counted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def reporting(x: Any, n: int) -> Any:
+        for k in range(n):
+            x = x * 0.9 + x.sum() * 0.01
+            if k % 10 == 9:
+                print(k, round(float(x[0]), 6))
+        return x
+
+    monkeypatch.setattr(gpu, "blocks_of", lambda *_: 3)
+    x = np.arange(1.0, 5.0)
+    wanted = reporting(x, 35)
+    plain = capsys.readouterr().out
+    np.testing.assert_allclose(pyrelay.jit(reporting, device=ON)(x, 35), wanted, rtol=1e-13)
+    assert capsys.readouterr().out == plain
+    assert driver.launched <= 12
+
+
+def test_errors_come_back_from_loops_that_hand_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def put(x: Any, n: int) -> Any:
+        steps = []
+        for k in range(n):
+            x = x * 1.5
+            if x.sum() > 50.0:
+                raise ValueError(f"too much at {k}")
+            steps.append(x)
+        return np.array(steps)
+
+    function = pyrelay.jit(put, device=ON)
+    for blocks in (1, 3):
+        monkeypatch.setattr(gpu, "blocks_of", lambda *_, b=blocks: b)
+        with pytest.raises(ValueError, match="too much at 6"):
+            function(np.ones(4), 30)
+        np.testing.assert_allclose(function(np.ones(4), 3), put(np.ones(4), 3))
+
+
+def test_loops_that_call_the_host_in_every_round_are_left_alone() -> None:
     def printing(x: Any) -> Any:
         for k in range(3):
             x = x * 2.0
