@@ -107,8 +107,15 @@ class _Product:
             with f.either(fitting) as (dots, tiles):
                 with dots:
                     self._dots(h0, end, j, columns)
-                with tiles, over(f, h0, end, self.tall) as i:
-                    self._tiles(i, j, f.smaller(end - i, self.tall), columns)
+                with tiles:
+                    row = f.variable(h0)
+                    with f.while_(lambda: row.now < end):
+                        i, left = row.now, end - row.now
+                        # Two lower tiles for eight rows, not a high one and a piece of another.
+                        two = (left > self.tall) & (left <= 2 * (self.tall - 2))
+                        count = two.choose(self.tall - 2, f.smaller(left, self.tall))
+                        self._tiles(i, j, count, columns)
+                        row.set(i + count)
 
     def _tiles(self, i: Word, j: Word, rows: Word, columns: Word) -> None:
         """The tile at row ``i`` and column ``j`` that suits what is left."""
