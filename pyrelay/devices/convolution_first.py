@@ -29,6 +29,8 @@ _DEPTH = 160  # values of k at a time
 _MORE = 3  # blocks of positions that are done with the one before
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
+_SHALLOW = 64  # most values of k of products that are finished
+_FEW_ROWS = 24  # so many rows at a time
 _NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
 _FEWEST_ROWS = 8  # as many as these, at a time
 _STRIDES = 16  # longest that channels by themselves have lines for
@@ -147,27 +149,32 @@ def kernel(block, begin, end):
             else:
                 for r in range(r_count):
                     store_ordered_i64(table, r, r * line + skipped)
-            store_ordered_i64(
-                words, 0, w + ((group * outputs + o0) * depth_all + k0) * {size})
             store_ordered_i64(words, 1, depth_all)
             store_ordered_i64(words, 2, patches)
-            store_ordered_i64(
-                words, 3, y + (((entry * groups + group) * outputs + o0) * pixels + p0) * {size})
             store_ordered_i64(words, 4, pixels)
             store_ordered_i64(words, 5, table)
-            store_ordered_i64(words, 6, o_count)
             store_ordered_i64(words, 7, p_count)
             store_ordered_i64(words, 8, k_count)
             store_ordered_i64(words, 9, k0)
             store_ordered_i64(words, 10, 1)
-            offset_product_{vectors}(words)
+            # Sums of a few products are finished while they lie in the first cache.
+            early = finisher != 0 and r_count == lines_all and k_count <= {shallow}
+            rows_each = {few_rows} if early else o_count
+            o = o0
+            while o < o_end:
+                rows = o_end - o if o_end - o < rows_each else rows_each
+                row = (entry * groups + group) * outputs + o
+                store_ordered_i64(words, 0, w + ((group * outputs + o) * depth_all + k0) * {size})
+                store_ordered_i64(words, 3, y + (row * pixels + p0) * {size})
+                store_ordered_i64(words, 6, rows)
+                offset_product_{vectors}(words)
+                if finisher != 0 and r0 + most >= lines_all:
+                    store_ordered_i64(finishing, 2, p0)
+                    store_ordered_i64(finishing, 3, p0 + p_count)
+                    call_address(finisher, finishing, row, row + rows)
+                o += rows
             k0 += k_count
             r0 += most
-        if finisher != 0:
-            row = (entry * groups + group) * outputs + o0
-            store_ordered_i64(finishing, 2, p0)
-            store_ordered_i64(finishing, 3, p0 + p_count)
-            call_address(finisher, finishing, row, row + o_count)
     return 0
 """
 
@@ -323,5 +330,5 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
-        finishing=5 + FINISHING_OPERANDS, more=_MORE,
+        finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
     ))  # fmt: skip
