@@ -10,6 +10,7 @@ of a fused group read or written once. Times are those of `gpu_timing`.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -85,6 +86,17 @@ def f32(*shape: int) -> Any:
     return np.zeros(shape, np.float32)
 
 
+def bf16(*shape: int) -> Any:
+    """The same of bfloat16."""
+    import ml_dtypes
+
+    return np.zeros(shape, ml_dtypes.bfloat16)
+
+
+#: What programs in bfloat16 are made of is installed.
+HAS_BFLOAT16 = importlib.util.find_spec("ml_dtypes") is not None
+
+
 def softmax_loss(x: Any) -> Any:
     return (softmax(x) * x).sum()
 
@@ -134,6 +146,32 @@ def softmax_of(scores: Any) -> Any:
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def dense(x: Any, w: Any) -> Any:
+    return (x @ w).astype(x.dtype)
+
+
+def transformer(x: Any, wq: Any, wk: Any, wv: Any, wo: Any, up: Any, down: Any) -> Any:
+    """A block of 16 heads: attention and a perceptron, each after a normalisation."""
+    n, d = x.shape
+    rows = normalised(x)
+    q, k, v = (dense(rows, w).reshape(n, 16, d // 16).swapaxes(0, 1) for w in (wq, wk, wv))
+    mixed = attention(q, k, v).astype(x.dtype).swapaxes(0, 1).reshape(n, d)
+    x = x + dense(mixed, wo)
+    return x + dense(np.maximum(dense(normalised(x), up), 0), down)
+
+
+def normalised(x: Any) -> Any:
+    wide = x.astype(np.float32)
+    centred = wide - wide.mean(axis=1, keepdims=True)
+    deviation = np.sqrt((centred * centred).mean(axis=1, keepdims=True) + np.float32(1e-5))
+    return (centred / deviation).astype(x.dtype)
+
+
+def two_layers(x: Any, up: Any, down: Any, y: Any) -> Any:
+    error = dense(np.maximum(dense(x, up), 0), down) - y
+    return (error * error).sum()
+
+
 def running_sum(x: Any) -> Any:
     return np.cumsum(x)
 
@@ -154,6 +192,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (f32(64, 784), f32(784, 256), f32(256, 10), f32(64, 10)),
     ),
 }  # fmt: skip
+if HAS_BFLOAT16:
+    PROGRAMS["elementwise 1M in bfloat16"] = elementwise, tuple(bf16(1 << 20) for _ in range(3))
+    PROGRAMS["layer norm 4096x512 in bfloat16"] = normalised, (bf16(4096, 512),)
 
 
 def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
@@ -207,7 +248,21 @@ TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
         picked, 0, (f32(30_000, 512), np.arange(8192) * 7919 % 30_000)
     ),
     "51 operations on 10k": (small_kernels, None, (f32(10_000),)),
+    "transformer block 2048 x 1024 in TF32": (
+        transformer, None,
+        (*(f32(2048, 1024),), *(f32(1024, 1024),) * 4, f32(1024, 4096), f32(4096, 1024)),
+    ),
+    "training of a perceptron 1024-4096-1024, 4096 rows, in TF32": (
+        two_layers, (1, 2), (f32(4096, 1024), f32(1024, 4096), f32(4096, 1024), f32(4096, 1024))
+    ),
 }  # fmt: skip
+if HAS_BFLOAT16:
+    TIMED["elementwise 16M in bfloat16"] = elementwise, None, (bf16(1 << 24),) * 3
+    for _name in [name for name in TIMED if name.endswith(" in TF32")]:
+        _function, _argnums, _args = TIMED[_name]
+        TIMED[_name.replace("TF32", "bfloat16")] = (
+            _function, _argnums, tuple(bf16(*a.shape) for a in _args)
+        )
 
 
 #: Bytes that a program has to move at least, where that is what it lasts as long as.
@@ -216,6 +271,7 @@ LEAST = {
     **{f"softmax {n}x{m >> 10}k": 8 * n * m
        for n, m in ((1 << 15, 1 << 10), (1 << 12, 1 << 13), (256, 1 << 17))},
     "softmax 4096x512": 1 << 24, "softmax 512x32768": 1 << 27, "layer norm 4096x512": 1 << 24,
+    "elementwise 16M in bfloat16": 1 << 27,
     "sum of squares 16M": 1 << 26, "column sums 4096x512": 1 << 23, "running sum of 16M": 1 << 27,
 }  # fmt: skip
 

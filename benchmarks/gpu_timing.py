@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import pyrelay
+from pyrelay import config
 
 ROUNDS, CALLS, WARM = 7, 20, 5
 _ENOUGH = 0.5  # seconds for the runs of one program
@@ -142,6 +143,16 @@ def _timed(
     args: tuple[Any, ...], timing: Timing,
 ) -> float:
     given = [on_device(cupy, a) for a in args]
+    # What is called after a precision has products of that one, with every library.
+    fast = timing.program.endswith((" in TF32", " in bfloat16"))
+    with config.override(matmul_precision="tf32" if fast else "highest"):
+        return _timed_as(library, module, cupy, function, argnums, given, timing, fast)
+
+
+def _timed_as(
+    library: str, module: ModuleType, cupy: Any, function: Callable[..., Any], argnums: Any,
+    given: list[Any], timing: Timing, fast: bool,
+) -> float:
     match library:
         case "pyrelay":
             call = _mine(function, argnums, given, timing, cupy)
@@ -150,8 +161,10 @@ def _timed(
                 raise NotImplementedError("CuPy has no gradients")
             call = functools.partial(function, *given)
         case "jax":
-            return _jax(module, function.__name__, argnums, given)
+            return _jax(module, function.__name__, argnums, given, fast)
         case _:
+            torch = importlib.import_module("torch")
+            torch.set_float32_matmul_precision("high" if fast else "highest")
             call = _torch(function.__name__, argnums, given, library)
     return least(call, lambda _: _wait(cupy))
 
@@ -162,7 +175,7 @@ def _wait(cupy: Any) -> None:
 
 def on_device(cupy: Any, array: Any) -> Any:
     """An argument on the device: small random numbers for zeros, whose values nobody told."""
-    if array.dtype.kind != "f":
+    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
         return cupy.asarray(array)
     made = cupy.random.random(array.shape, dtype=np.float32)
     return (made - np.float32(0.5)).astype(array.dtype)
@@ -192,14 +205,24 @@ def _installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def _jax(module: ModuleType, name: str, argnums: Any, given: list[Any]) -> float:
+def handed_over(array: Any, take: Callable[[Any], Any], brain: Any) -> Any:
+    """An array of CuPy's as another library's; bfloat16 by its bits, which all of them know."""
+    if array.dtype.name != "bfloat16":
+        return take(array)
+    return take(array.view(np.int16)).view(brain)
+
+
+def _jax(
+    module: ModuleType, name: str, argnums: Any, given: list[Any], fast: bool
+) -> float:
     jax = importlib.import_module("jax")
     function = jax_versions(jax).get(name)
     if function is None:
         function = rebuilt(module, importlib.import_module("jax.numpy"))[name]
     made = jax.jit(function if argnums is None else jax.grad(function, argnums))
-    args = [jax.dlpack.from_dlpack(a) for a in given]
-    return least(lambda: made(*args), jax.block_until_ready)
+    args = [handed_over(a, jax.dlpack.from_dlpack, a.dtype) for a in given]
+    with jax.default_matmul_precision("tensorfloat32" if fast else "highest"):
+        return least(lambda: made(*args), jax.block_until_ready)
 
 
 def jax_versions(jax: Any) -> dict[str, Callable[..., Any]]:
@@ -243,7 +266,7 @@ def _torch(name: str, argnums: Any, given: list[Any], library: str) -> Callable[
     function = torch_versions(torch).get(name)
     if function is None:
         raise NotImplementedError(f"no version of {name} for PyTorch")
-    args = [torch.from_dlpack(a) for a in given]
+    args = [handed_over(a, torch.from_dlpack, torch.bfloat16) for a in given]
     made = function if argnums is None else torch_gradient(torch, function, argnums)
     if library == "torch graph":
         return _replayed(torch, lambda: made(*args))
@@ -314,6 +337,18 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
             x = torch.tanh(x) + x / total
         return x
 
+    def transformer(x: Any, wq: Any, wk: Any, wv: Any, wo: Any, up: Any, down: Any) -> Any:
+        n, d = x.shape
+        rows = functional.layer_norm(x, (d,))
+        q, k, v = ((rows @ w).view(n, 16, d // 16).transpose(0, 1) for w in (wq, wk, wv))
+        mixed = functional.scaled_dot_product_attention(q, k, v)
+        x = x + mixed.transpose(0, 1).reshape(n, d) @ wo
+        return x + torch.relu(functional.layer_norm(x, (d,)) @ up) @ down
+
+    def two_layers(x: Any, up: Any, down: Any, y: Any) -> Any:
+        error = torch.relu(x @ up) @ down - y
+        return (error * error).sum()
+
     return {
         "elementwise": lambda x, w, b: torch.tanh(x * w + b) * torch.exp(-x * x),
         "softmax": lambda x: torch.softmax(x, 1),
@@ -326,7 +361,7 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
         "running_sum": lambda x: torch.cumsum(x, 0),
         "picked": lambda table, i: (table[i] * table[i]).sum(),
         "lstm": lstm, "lstm_batch": lstm_batch, "lstm_loss": lstm_loss, "characters": characters,
-        "small_kernels": small_kernels,
+        "small_kernels": small_kernels, "transformer": transformer, "two_layers": two_layers,
     }
 
 

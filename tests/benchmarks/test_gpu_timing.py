@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from benchmarks import gpu, gpu_timing
 from benchmarks.gpu_timing import Timing
+from pyrelay import config
 from pyrelay.devices import cuda
 
 
@@ -114,3 +116,23 @@ def test_cells_of_what_is_missing_are_empty() -> None:
         "|---|---|---|---|---|---|---|",
         "| a | 1.0 | 2.5 |  | 0.90 | 1.00 | 0.50 |", "| b |  |  | 3.0 |  |  |  |",
     ]  # fmt: skip
+
+
+def test_products_have_the_precision_that_a_program_is_called_after(monkeypatch: Any) -> None:
+    seen: dict[str, set[str]] = {"a": set(), "a in TF32": set()}
+
+    def noting(name: str) -> Any:
+        return lambda x: seen[name].add(config.current().matmul_precision)
+
+    monkeypatch.setattr(gpu_timing, "_mine", lambda function, *_: lambda: function(0))
+    timed(monkeypatch, **{name: (noting(name), None, (np.ones(3),)) for name in seen})
+    assert seen == {"a": {"highest"}, "a in TF32": {"tf32"}}
+
+
+def test_bfloat16_is_handed_over_by_its_bits() -> None:
+    brain = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    given = np.array([1.5, -2], brain)
+    taken = gpu_timing.handed_over(given, lambda bits: bits + np.int16(0), brain)
+    assert taken.dtype == brain
+    np.testing.assert_array_equal(taken, given)
+    assert gpu_timing.handed_over(np.ones(2), list, brain) == [1.0, 1.0]
