@@ -135,13 +135,23 @@ def columns(it: Interpreter, pool: V.Ref) -> dict[str, V.ArrayRef]:
 
 
 def column_rows(it: Interpreter, pool: V.Ref, column: str) -> Atom | None:
-    """The rows of a column of a growing pool; None if the pool does not grow."""
+    """The rows of a column of a growing pool; None if the pool does not grow.
+
+    Raises UnsupportedOperationError for arrays that differ in shape, which have extents beside them
+    in lists (ragged.py): the arrays of a field are rows of one column.
+    """
     content = it.content(pool.root)
     if column in content:
         return None
     table, position = table_of(pool.cls, column)
     rows = it.content(content[table].root)
     assert isinstance(rows, V.Growing)
+    if len(rows.rows) != len(tables_of(pool.cls)[table]):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "the arrays in a field of these nodes differ in shape",
+            hints=("pad them to one shape",),
+        )
     return rows.rows[position]
 
 
