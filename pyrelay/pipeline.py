@@ -47,6 +47,7 @@ from pyrelay.opt.levels import levels
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.recognise import plain, recognise
 from pyrelay.opt.remember import remember
+from pyrelay.opt.rolling import rolling
 from pyrelay.opt.rooms import rooms
 from pyrelay.opt.rows import rows
 from pyrelay.opt.simplify import simplify
@@ -83,7 +84,10 @@ STAGES = (
     ),
     Stage(
         "optimise",
-        (plain, sorting, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember, *CLEAN),
+        (
+            plain, sorting, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember, rolling,
+            *CLEAN,
+        ),
         "grad", "optimise",
     ),
     Stage(
