@@ -208,6 +208,38 @@ def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
     return state, count
 
 
+def ordered(x: Any) -> Any:
+    return np.sort(x)
+
+
+def conjugate_gradients(a: Any, b: Any, least: Any) -> Any:
+    """The solution of a system, to where the residual is small: no more rounds than it takes."""
+    x = np.zeros_like(b)
+    r = b - a @ x
+    p = r
+    size = (r * r).sum()
+    while size > least:
+        ap = a @ p
+        step = size / (p * ap).sum()
+        x = x + step * p
+        r = r - step * ap
+        new = (r * r).sum()
+        p = r + (new / size) * p
+        size = new
+    return x
+
+
+def system(n: int) -> tuple[Any, Any, Any]:
+    """A matrix whose neighbours hang together, so that some hundred rounds are needed."""
+    a = (2.001 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)).astype(np.float32)
+    return a, noise(n), np.float32(1e-2)
+
+
+def noise(*shape: int) -> Any:
+    """Numbers in no order, for programs whose course hangs on them."""
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
 #: What is timed: the function, the arguments of its gradient or None, arguments.
 TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
     **{
@@ -244,6 +276,9 @@ TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
     ),
     "attention of 16 heads, 1024 by 64": (attention, None, (f32(16, 1024, 64),) * 3),
     "running sum of 16M": (running_sum, None, (f32(1 << 24),)),
+    "sort of 1M": (ordered, None, (noise(1 << 20),)),
+    "sort of 4096 rows of 512": (ordered, None, (noise(4096, 512),)),
+    "conjugate gradients, 4096 unknowns": (conjugate_gradients, None, system(4096)),
     "gradient of 8192 rows of 30k, 512 wide": (
         picked, 0, (f32(30_000, 512), np.arange(8192) * 7919 % 30_000)
     ),

@@ -243,6 +243,18 @@ def jax_versions(jax: Any) -> dict[str, Callable[..., Any]]:
         h = lstm(*args)
         return (h * h).sum()
 
+    def conjugate_gradients(a: Any, b: Any, least: Any) -> Any:
+        def step(carried: Any) -> Any:
+            x, r, p, size = carried
+            ap = a @ p
+            step = size / (p * ap).sum()
+            x, r = x + step * p, r - step * ap
+            new = (r * r).sum()
+            return x, r, r + (new / size) * p, new
+
+        first = jax.numpy.zeros_like(b), b, b, (b * b).sum()
+        return jax.lax.while_loop(lambda carried: carried[3] > least, step, first)[0]
+
     def characters(state: Any, w: Any, u: Any, stop: Any) -> Any:
         def goes_on(carried: Any) -> Any:
             _, count, last = carried
@@ -258,6 +270,7 @@ def jax_versions(jax: Any) -> dict[str, Callable[..., Any]]:
 
     return {
         "lstm": lstm, "lstm_batch": lstm, "lstm_loss": lstm_loss, "characters": characters,
+        "conjugate_gradients": conjugate_gradients,
     }
 
 
@@ -331,6 +344,17 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
             count += 1
         return state, count
 
+    def conjugate_gradients(a: Any, b: Any, least: Any) -> Any:
+        x, r = torch.zeros_like(b), b
+        p, size = r, (r * r).sum()
+        while size > least:
+            ap = a @ p
+            step = size / (p * ap).sum()
+            x, r = x + step * p, r - step * ap
+            new = (r * r).sum()
+            p, size = r + (new / size) * p, new
+        return x
+
     def small_kernels(x: Any) -> Any:
         for _ in range(17):
             total = (x * x).sum()
@@ -359,6 +383,8 @@ def torch_versions(torch: Any) -> dict[str, Callable[..., Any]]:
         "perceptron": perceptron,
         "attention": functional.scaled_dot_product_attention,
         "running_sum": lambda x: torch.cumsum(x, 0),
+        "ordered": lambda x: torch.sort(x).values,
+        "conjugate_gradients": conjugate_gradients,
         "picked": lambda table, i: (table[i] * table[i]).sum(),
         "lstm": lstm, "lstm_batch": lstm_batch, "lstm_loss": lstm_loss, "characters": characters,
         "small_kernels": small_kernels, "transformer": transformer, "two_layers": two_layers,

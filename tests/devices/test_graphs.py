@@ -14,6 +14,7 @@ from pyrelay.devices.cuda_emulator import EmulatorDriver
 from pyrelay.devices.driver import CannotCaptureError
 from tests.devices.fake_cupy import Machine, installed
 from tests.devices.running_kernels import needs_compiler
+from tests.opt.tree_programs import Forest, Tree, many
 
 pytestmark = needs_compiler
 ON = "cuda_emulator"
@@ -162,3 +163,26 @@ def test_what_a_device_does_not_capture_is_launched(
         for mine, theirs in zip(function(w, v, x, y), step(w, v, x, y), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
     assert driver.replayed == 0
+
+
+@pytest.mark.slow
+def test_trees_are_launched_level_by_level(driver: Counted) -> None:
+    def balanced(depth: int) -> Tree:
+        if depth == 0:
+            return Tree(int(rng.integers(7)))
+        return Tree(int(rng.integers(7)), balanced(depth - 1), balanced(depth - 1))
+
+    rng = np.random.default_rng(0)
+    e, w = rng.normal(size=(7, 6)), rng.normal(size=(6, 6)) * 0.3
+    function, counts = pyrelay.jit(many, device=ON), []
+    for depth, trees in ((3, 1), (3, 4), (4, 1), (5, 1), (6, 4)):
+        forest = Forest([balanced(depth) for _ in range(trees)])
+        before = driver.launched
+        np.testing.assert_allclose(function(e, w, forest), many(e, w, forest), rtol=1e-12)
+        counts.append(driver.launched - before)
+    first, wide, deeper, deepest, large = counts
+    level = deeper - first
+    assert deepest - deeper == level <= 10
+    # Sixteen times as many nodes and three levels more; a sum for each tree.
+    assert large - wide <= 3 * level
+    assert wide - first <= 3 * 3
