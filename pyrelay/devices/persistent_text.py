@@ -295,7 +295,7 @@ class Writer:
 
     def _poll(self) -> None:
         """All threads leave together when the host wants the launch to end."""
-        self._line("if ((++rounds & 0xfff) == 0) {")
+        self._line("if ((++rounds & 0xff) == 0) {")
         self._line(f"    if (pyrelay_meet(grid, record, launch, {ASK})) return;")
         self._line("}")
 

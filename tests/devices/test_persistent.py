@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,6 @@ from pyrelay.devices import cuda_emulator, gpu, persistent_prelude, word_texts
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.driver import Text
 from pyrelay.devices.persistent import loops
-from pyrelay.devices.persistent_choice import BY_PRODUCT, BY_THREADS, Work, blocks_of
 from pyrelay.errors import InvariantError
 from pyrelay.lower.instructions import BINARY, CHECKED, UNARY
 from pyrelay.lower.plan import plan
@@ -70,19 +70,6 @@ def test_an_lstm_is_one_kernel_and_what_goes_before_it(driver: Counted) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-14)
     # Zeros, and the 24 steps; x @ wx is a product of the library.
     assert driver.launched <= 4
-
-
-def test_the_form_of_a_loop_follows_from_what_a_round_costs() -> None:
-    def lstm_of(width: int, batch: int) -> list[Work]:
-        tiles = -(-4 * width // 16) * -(-batch // 16)
-        product = Work(tiles, 100 * width * 16 * min(batch, 16), BY_PRODUCT)
-        return [product, Work(width * batch, 5000, BY_THREADS)]
-
-    assert blocks_of(lstm_of(32, 1), 2, 132) == 1
-    assert 16 <= blocks_of(lstm_of(256, 1), 2, 132) <= 132
-    assert 64 <= blocks_of(lstm_of(256, 64), 2, 132) <= 132
-    assert blocks_of(lstm_of(4096, 512), 2, 132) == 0
-    assert blocks_of(lstm_of(256, 1), 2, 1) <= 1
 
 
 @pytest.mark.slow
@@ -240,6 +227,7 @@ def test_products_of_a_grid_are_those_of_numpy(
                 np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5 * scale)
 
 
+@pytest.mark.slow
 def test_errors_of_scatters_and_of_scalars_in_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     def put(x: Any, index: Any) -> Any:
         for k in range(5):
@@ -261,6 +249,7 @@ def chain(x: Any, n: int) -> Any:
     return np.stack(steps), x
 
 
+@pytest.mark.slow
 def test_lists_that_grow_are_handed_over_now_and_then(
     driver: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +294,7 @@ def test_gradients_keep_their_tape_inside(
             assert blocks == 0 or driver.launched < 30
 
 
+@pytest.mark.slow
 def test_python_is_called_in_the_rounds_that_call_it(
     driver: Counted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -395,6 +385,34 @@ def test_every_spelling_is_of_an_instruction() -> None:
     known = (set(UNARY), set(BINARY), set(CHECKED))
     for spelled, names in zip(word_texts.SPELLED.values(), known, strict=True):
         assert spelled <= names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_loops_without_end_are_stopped(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(x: Any) -> Any:
+        while x.sum() > 0.0:
+            x = x * 0.5 + 1.0
+        return x
+
+    class Alarm(Exception):
+        pass
+
+    def ring(*_: Any) -> None:
+        raise Alarm
+
+    monkeypatch.setattr(gpu, "blocks_of", lambda *_: blocks)
+    function = pyrelay.jit(endless, device=ON)
+    np.testing.assert_allclose(function(-np.ones(4)), -np.ones(4))
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(Alarm):
+            function(np.ones(4))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_allclose(function(-np.ones(4)), -np.ones(4))
 
 
 def test_explain_tells_how_a_loop_ran(monkeypatch: pytest.MonkeyPatch) -> None:
