@@ -66,7 +66,7 @@ def held_in_a_chain(x: Any, n: int) -> Any:
 
 @pytest.mark.parametrize("program", [held_in_a_list, held_in_a_chain])
 def test_arrays_of_nodes_that_differ_in_shape_are_refused(program: Any) -> None:
-    with pytest.raises(pyrelay.errors.PyrelayError, match="must have one shape"):
+    with pytest.raises(ValueError, match="must have one shape"):
         pyrelay.jit(program)(np.arange(1.0, 6.0), 3)
 
 
