@@ -82,7 +82,7 @@ class Cublas:
         compute = _COMPUTE_64F if name in ("f64", "c128") else _FAST[precision]
         if size == 2:  # tensor cores multiply them exactly, and add up in float32
             compute = _COMPUTE_32F
-        scales = _SCALES[name]
+        scales = _SCALES["f32" if size == 2 else name]
         one = ctypes.addressof(scales)
         zero = one + ctypes.sizeof(scales) // 2
         handle = self.handle()

@@ -321,7 +321,8 @@ def _multiply(p: Product) -> None:
     c = matrices(p.c, p.m, p.n, p.c_line, along, p.dtype)
     a = a.swapaxes(-1, -2) if p.a_turned else a
     b = b.swapaxes(-1, -2) if p.b_turned else b
-    np.matmul(a, b, out=c, dtype=p.dtype.numpy)
+    half = p.of.size == 2  # added up in float32
+    np.matmul(a, b, out=c, dtype=np.float32 if half else p.dtype.numpy, casting="same_kind")
 
 
 DRIVER = EmulatorDriver()

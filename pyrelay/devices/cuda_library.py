@@ -16,7 +16,7 @@ from typing import Any
 
 from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts
 from pyrelay.devices.driver import ADDRESS, Text
-from pyrelay.ir.types import DType, f32
+from pyrelay.ir.types import DType
 from pyrelay.lower.emit_cuda import emit
 from pyrelay.lower.target import (
     MatmulKernel,
@@ -34,8 +34,8 @@ _MATMUL = """\
 #define BLOCK_THREADS {threads}
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {of}> a,
-    Buffer<const {of}> b, Buffer<{t}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds,
-    i64 a_line, i64 b_line, i64 c_line, i64 axes,
+    Buffer<const {of}> b, Buffer<{made}> c, i64 m, i64 n, i64 k, i64 a_turned, i64 b_turned,
+    i64 adds, i64 a_line, i64 b_line, i64 c_line, i64 axes,
     i64 no_finisher, i64 no_operands{batch_parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
@@ -71,7 +71,7 @@ extern "C" __global__ void kernel(
         }}
         if (i < m && j < n) {{
             const i64 place = c_start + i * c_line + j;
-            c[place] = adds ? {t}(c[place] + sum) : sum;
+            c[place] = {made}(adds ? {t}(c[place] + sum) : sum);
         }}
     }}
 }}
@@ -84,14 +84,14 @@ _BATCH_AXIS = """\
 """
 
 def matmul(dtype: DType, axes: int, of: DType | None = None) -> str:
-    """The product of stacks of matrices with this many batch axes, of elements of another type than
-    the result's if one is given."""
-    t, of = dtype.name, of or dtype
+    """The product of stacks of matrices with this many batch axes, of 16-bit floats that are added
+    up in float32 if their type is given."""
+    t, of = "f32" if of else dtype.name, of or dtype
     parameters = "".join(f", i64 extent{k}, i64 a_stride{k}, i64 b_stride{k}" for k in range(axes))
     product = f"a_tile[row * {TILE} + step] * b_tile[step * {TILE} + column]"
     add = f"{t}(sum | ({product}))" if dtype.kind == "b" else f"{t}(sum + {product})"
     text = _MATMUL.format(
-        t=t, of=of.name, tile=TILE, most=TILE - 1, threads=TILE * TILE, add=add,
+        t=t, of=of.name, made=dtype.name, tile=TILE, most=TILE - 1, threads=TILE * TILE, add=add,
         batch_parameters=parameters,
         batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
     )
@@ -118,8 +118,10 @@ def can_fail(text: str) -> bool:
 def product_of(text: str) -> DType | None:
     """The element type of products of matrices that a text computes, if it is that of the operands
     too; None for another text."""
-    of, dtype = multiplied(text) or (None, None)
-    return dtype if of is dtype else None
+    found = multiplied(text)
+    if found is None or found[0] != found[1] or found[1].name in ("f16", "bf16"):
+        return None
+    return found[1]
 
 
 def multiplied(text: str) -> tuple[DType, DType] | None:
@@ -251,8 +253,8 @@ def _matmul(dtype: DType, axes: int) -> MatmulKernel:
     return MatmulKernel(matmul(dtype, axes), TILE, TILE, _PICOSECONDS)
 
 
-def _half_matmul(dtype: DType, axes: int) -> MatmulKernel:
-    return MatmulKernel(matmul(f32, axes, dtype), TILE, TILE, _PICOSECONDS)
+def _half_matmul(of: DType, dtype: DType, axes: int) -> MatmulKernel:
+    return MatmulKernel(matmul(dtype, axes, of), TILE, TILE, _PICOSECONDS)
 
 
 TARGET = Target(

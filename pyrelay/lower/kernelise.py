@@ -83,7 +83,7 @@ def kernelise(function: Function) -> Lowering:
 
 def _of_halves(function: Function, product: Let) -> Lowering:
     """A product of matrices of 16-bit floats: the device's kernel reads them as they are."""
-    source = {let.outs[0]: let.rhs.args[0] for let in function.body.lets[:-1]}  # type: ignore[union-attr]
+    source = {let.outs[0]: let.rhs.args[0] for let in function.body.lets if let is not product}  # type: ignore[union-attr]
     assert isinstance(product.rhs, OpCall)
     a, b = (function.params.index(source[x]) for x in product.rhs.args)  # type: ignore[index]
     return Lowering((), half_product=(product, (a, b)))

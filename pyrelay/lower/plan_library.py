@@ -28,6 +28,7 @@ from pyrelay.lower.instructions import (
 )
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
 from pyrelay.ops.index import OUT_OF_BOUNDS
+from pyrelay.opt.halves import is_half
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -111,10 +112,11 @@ def _launch_matmul(
     k = a.shape[-2] if transpose_a else a.shape[-1]
     batch = c.shape[:-2]
     target = p.program.target
-    kernel = target.matmul(c.dtype, len(batch))
-    if a.dtype != c.dtype:
+    if is_half(a.dtype):
         assert target.half_matmul is not None
-        kernel = target.half_matmul(a.dtype, len(batch))
+        kernel = target.half_matmul(a.dtype, c.dtype, len(batch))
+    else:
+        kernel = target.matmul(c.dtype, len(batch))
     source, operands, gates = kernel.source, [*addresses], 1
     form: Value = Immediate(int(transpose_b))
     line = n

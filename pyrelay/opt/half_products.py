@@ -2,7 +2,8 @@
 
 In: Core before fusion, in which such a product is that of its operands cast to float32 (`halves`,
 and `@` of bfloat16). Out: Core in which the casts and the product stand in one `KernelCall`, whose
-operands are the matrices of 16 bits; a transposed one is a flag of the product. Casts that nothing
+operands are the matrices of 16 bits; a transposed one is a flag of the product. A cast of the
+result back to their type is part of it where nothing else reads the result. Casts that nothing
 else reads are gone. Products inside of loops stay, since a kernel that runs a loop has its own.
 
 `half_product_of` finds the same in the body of such a group.
@@ -10,8 +11,14 @@ else reads are gone. Products inside of loops stay, since a kernel that runs a l
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
-from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Module, OpCall, Var
+from pyrelay.ir.nodes import Atom, Attrs, Block, KernelCall, Let, Module, OpCall, Var
 from pyrelay.ir.types import TensorType, f32
 from pyrelay.opt.dce import dce
 from pyrelay.opt.halves import is_half
@@ -21,22 +28,44 @@ from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 def half_products(module: Module) -> Module:
     """The module with products of 16-bit floats in kernel calls of their own."""
-    found = rewrite_module(module, _rule)
+    readers = Counter(
+        atom for function in module.functions.values() for atom in _read(function.body)
+    )
+    found = rewrite_module(module, functools.partial(_rule, readers))
     return module if found is module else dce(found)
+
+
+def _read(block: Block) -> Iterator[Atom]:
+    """What a block and those in it read, once for each time."""
+    yield from block.results
+    for let in block.lets:
+        yield from walk.operands(let.rhs)
+        for inner in walk.blocks(let.rhs):
+            yield from _read(inner)
 
 
 def half_product_of(body: Block) -> Let | None:
     """The product of the group that a body is, if it is one of 16-bit floats."""
-    *casts, product = body.lets or (None,)
-    if product is None or not _is(product, "matmul") or body.results != product.outs:
+    products = [let for let in body.lets if _is(let, "matmul")]
+    if len(products) != 1 or not all(_is(let, "cast") or let in products for let in body.lets):
         return None
-    made = {let.outs[0] for let in casts if let is not None and _is(let, "cast")}
-    whole = len(made) == len(casts) and set(_call(product).args) == made
+    (product,) = products
+    place = body.lets.index(product)
+    made = {let.outs[0] for let in body.lets[:place]}
+    back = body.lets[place + 1 :]
+    ends = len(back) < 2 and all(_call(let).args == product.outs for let in back)
+    whole = ends and set(_call(product).args) == made and body.results == body.lets[-1].outs
     return product if whole else None
 
 
-def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
-    if scope.loops or not _is(let, "matmul"):
+def _rule(
+    readers: Mapping[Atom, int], let: Let, builder: Builder, scope: Scope
+) -> Replacement:
+    if scope.loops or not isinstance(let.rhs, OpCall):
+        return None
+    if let.rhs.op.name == "cast":
+        return _narrow(readers, let, builder, scope)
+    if let.rhs.op.name != "matmul":
         return None
     call = _call(let)
     casts = [_cast(atom, scope) for atom in call.args]
@@ -62,6 +91,29 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     attrs = Attrs(transpose_a=flags[0], transpose_b=flags[1])
     product = Let(let.outs, OpCall(call.op, tuple(args), attrs), span=let.span)
     builder.lets.append(kernel_call((*members.values(), product), let.outs, {}))
+    return let.outs
+
+
+def _narrow(
+    readers: Mapping[Atom, int], let: Let, builder: Builder, scope: Scope
+) -> Replacement:
+    """A cast of a product to the type of its operands, as a part of it."""
+    (atom,) = _call(let).args
+    made = scope.definitions.get(atom) if isinstance(atom, Var) else None
+    if made is None or readers[atom] != 1 or not isinstance(made.rhs, KernelCall):
+        return None
+    group, (out,) = made.rhs, let.outs
+    body = group.function.body
+    assert isinstance(out.type, TensorType)
+    types = {a.type.dtype for a in group.args if isinstance(a.type, TensorType)}
+    if half_product_of(body) is not body.lets[-1] or types != {out.type.dtype}:
+        return None
+    inner = Let(
+        (Var(out.name, replace(body.results[0].type, dtype=out.type.dtype), span=let.span),),  # type: ignore[type-var]
+        OpCall(_call(let).op, body.results, _call(let).attrs), span=let.span,
+    )
+    function = replace(group.function, body=Block((*body.lets, inner), inner.outs))
+    builder.lets.append(Let(let.outs, replace(group, function=function), span=let.span))
     return let.outs
 
 

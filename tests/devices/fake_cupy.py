@@ -325,8 +325,8 @@ class Cublas:
         assert handle == HANDLE
         assert a_kind == b_kind
         dtype, made = np.dtype(TYPES[a_kind]), np.dtype(TYPES[c_kind])
-        assert made == (np.float32 if dtype.itemsize == 2 else dtype)
-        scale = made
+        assert made in ((np.float32, dtype) if dtype.itemsize == 2 else (dtype,))
+        scale = np.dtype("f4") if dtype.itemsize == 2 else dtype
         assert np.frombuffer(ctypes.string_at(alpha, scale.itemsize), scale)[0] == 1
         assert np.frombuffer(ctypes.string_at(beta, scale.itemsize), scale)[0] == 0
         assert lda >= (k if turn_a else m)
@@ -340,7 +340,8 @@ class Cublas:
                 x = _columns(a, number * a_stride, (k, m) if turn_a else (m, k), lda, dtype)
                 y = _columns(b, number * b_stride, (n, k) if turn_b else (k, n), ldb, dtype)
                 z = _columns(c, number * c_stride, (m, n), ldc, made)
-                np.matmul(x.T if turn_a else x, y.T if turn_b else y, out=z, dtype=made)
+                left, right = x.T if turn_a else x, y.T if turn_b else y
+                np.matmul(left, right, out=z, dtype=scale, casting="same_kind")
 
         self.machine.do(run)
 
