@@ -144,6 +144,6 @@ ERROR_BOUNDS: Mapping[str, float] = MappingProxyType(
         "tanh": 2.6, "sigmoid": 2.6, "power": 1.2, "sqrt": 0.5, "cbrt": 1.5, "hypot": 1.2,
         "sin": 0.6, "cos": 0.6, "tan": 0.6, "arcsin": 2.6, "arccos": 1.6, "arctan": 2.0,
         "arctan2": 2.6, "sinh": 1.6, "cosh": 1.6, "arcsinh": 2.0, "arccosh": 1.7, "arctanh": 2.0,
-        "erf": 1.5,
+        "erf": 1.7,
     }
 )  # fmt: skip

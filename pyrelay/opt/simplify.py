@@ -308,6 +308,9 @@ def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     part = read_of_part(call, b, scope)
     axes = call.attrs["axes"]
     if part is None and _shape(let.outs[0]) and all(_shape(x)[axis] == 1 for axis in axes):
+        widened = scope.op(x, "expand_dims")
+        if widened is not None and _is_type(widened.args[0], let):
+            return widened.args[0]
         only: Atom = b.call(OPS["squeeze"], x, axes=axes).atom
         return only
     return part
