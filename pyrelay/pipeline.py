@@ -44,6 +44,7 @@ from pyrelay.opt.halves import halves
 from pyrelay.opt.hoist import hoist
 from pyrelay.opt.inline import inline
 from pyrelay.opt.levels import levels
+from pyrelay.opt.masks import masks
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.recognise import plain, recognise
 from pyrelay.opt.remember import remember
@@ -79,7 +80,7 @@ def derivatives(module: Module) -> Module:
 #: What follows `infer`.
 STAGES = (
     Stage(
-        "grad", (inline, ranges, commits, *CLEAN, recognise, hoist, levels, derivatives),
+        "grad", (inline, ranges, commits, *CLEAN, masks, recognise, hoist, levels, derivatives),
         "infer", "grad",
     ),
     Stage(

@@ -2,6 +2,7 @@
 
 In: a module. Out: the module in which equal pure ops on equal operands appear once. An op that may
 raise is merged with an equal one before it: had it raised, the program would not have come here.
+Extents that are the same number, bound in one block, are one extent.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
+from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
+from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Atom, Const, Let, Module, OpCall
 from pyrelay.ir.op import Effect
 from pyrelay.ir.types import TapeType
-from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
+from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
 from pyrelay.records import dataclass
 
 
@@ -32,9 +35,12 @@ def atom_key(atom: Atom) -> Any:
 @dataclass
 class _Merge:
     known: dict[Any, Let] = field(default_factory=dict)
+    extents: dict[Any, tuple[Builder, Symbol]] = field(default_factory=dict)
 
     def __call__(self, let: Let, builder: Builder, scope: Scope) -> Replacement:
         rhs = let.rhs
+        if isinstance(rhs, OpCall) and rhs.op.name == "as_extent":
+            return self._extent(let, rhs, builder)
         if not isinstance(rhs, OpCall) or not let.outs or let.dims:
             return None
         if rhs.op.effect is Effect.HOST or rhs.op.name == "undef":
@@ -47,4 +53,12 @@ class _Merge:
         if found is not None and found.outs[0] in scope.definitions:
             return found.outs
         self.known[key] = let
+        return None
+
+    def _extent(self, let: Let, call: OpCall, builder: Builder) -> Replacement:
+        key = atom_key(call.args[0])
+        block, symbol = self.extents.get(key, (None, None))
+        if block is builder and symbol is not None:
+            return Replaced((), (dims.of(symbol),))
+        self.extents[key] = builder, let.dims[0]
         return None
