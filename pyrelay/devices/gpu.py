@@ -45,7 +45,6 @@ from pyrelay.devices.persistent_runs import persist, resume
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
-from pyrelay.ir.types import DType
 from pyrelay.lower import emit_numba
 from pyrelay.lower.instructions import Plan
 
@@ -355,18 +354,26 @@ class Run(GuessingMemory):
         assert product is not None
         k, adds = words[5], words[8]
         by_library = items > 0 and k and not adds and product[1].kind in "fc"
-        if not (by_library and self._by_library(product, words, aside or self.aside)):
+        if not (by_library and self._by_library(number, words, aside or self.aside)):
             self.launch(number, items, words)
 
+    def product_bytes(self, number: int, words: Sequence[int]) -> int:
+        """The bytes of a product."""
+        dtypes = self.launches[number].product
+        assert dtypes is not None
+        m, c_line, axes = words[3], words[11], words[12]
+        batch = words[15 : 15 + 3 * axes : 3]
+        return dtypes[1].size * math.prod((m, c_line, *batch))
+
     def _by_library(
-        self, dtypes: tuple[DType, DType], words: Sequence[int], aside: Callable[[int], int]
+        self, number: int, words: Sequence[int], aside: Callable[[int], int]
     ) -> bool:
         """Whether the device's library computes a product."""
         a, b, c, m, n, k, a_turned, b_turned, _, a_line, b_line, c_line, axes, *rest = words
         rest = rest[2:]  # a product of ours is finished by no other kernel
         batch = tuple(zip(*[iter(rest)] * 3, strict=True))[:axes]
-        of, dtype = dtypes
-        nbytes = dtype.size * math.prod((m, c_line, *(extent for extent, *_ in batch)))
+        dtypes, nbytes = self.launches[number].product, self.product_bytes(number, words)
+        assert dtypes is not None
         place = c
         if self.is_guessing:
             try:
@@ -374,7 +381,7 @@ class Run(GuessingMemory):
             except OutOfDeviceMemory:
                 return False
         product = Product(
-            of, dtype, a, b, place, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line,
+            *dtypes, a, b, place, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line,
             c_line, batch,
         )
         done = self.driver.multiply(product)

@@ -300,7 +300,8 @@ class _Preparing(_Pass):
         return address
 
     def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
-        self.run.multiply(number, items, words, self.aside)
+        if self.run.is_guessing:
+            self.aside(self.run.product_bytes(number, words))
 
     def cell(self) -> _Mark:
         self.numbers += 1
@@ -327,7 +328,7 @@ class _Capturing(_Preparing):
         self.run.launch(number, items, words)
 
     def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
-        self.run.multiply(number, items, words)
+        self.run.multiply(number, items, words, self.aside)
 
 
 def _captured(

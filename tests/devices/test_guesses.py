@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cuda_emulator, gpu
-from pyrelay.devices.driver import OutOfDeviceMemory
+from pyrelay.devices import cuda_emulator, gpu, graphs
+from pyrelay.devices.driver import OutOfDeviceMemory, Product
 from pyrelay.devices.gpu_memory import CELLS
 from tests.devices.running_kernels import needs_compiler
 from tests.devices.test_graphs import Counted
@@ -22,11 +22,17 @@ ON = "cuda_emulator"
 
 
 class Waiting(Counted):
-    """Counts how often the host reads from the device."""
+    """Counts how often the host reads from the device, and notes where products in graphs go."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reads = 0
+        self.products: list[int] = []
+
+    def multiply(self, product: Product) -> bool:
+        if self.recorded is not None:
+            self.products.append(product.c)
+        return super().multiply(product)
 
     def download(self, array: Any, address: int) -> None:
         self.reads += 1
@@ -334,6 +340,28 @@ def test_the_gradient_of_a_loop_with_an_end_that_hangs_on_data(driver: Waiting) 
     for _ in range(3):
         for mine, theirs in zip(compiled(x, w), pyrelay.grad(loss, (0, 1))(x, w), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_products_of_guessed_rounds_go_to_memory_of_their_graph(
+    driver: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = graphs._captured
+    kept = []
+
+    def noted(*args: Any) -> Any:
+        guessing = args[0].is_guessing
+        driver.products.clear()
+        graph, owners = captured(*args)
+        if guessing:
+            kept.append(bool(driver.products))
+            assert set(driver.products) <= {owner.address for owner in owners}
+        return graph, owners
+
+    monkeypatch.setattr(graphs, "_captured", noted)
+    a, b = system(24)
+    assert_same(conjugate_gradients, a + 20.0 * np.eye(24), b, 1e-6)
+    assert any(kept)
 
 
 @pytest.mark.slow
