@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import config
 from pyrelay.devices import cuda
 from pyrelay.errors import DeviceError
 from pyrelay.lower.plan import plan
@@ -259,3 +261,49 @@ def test_float16_is_stored_in_16_bits_and_rounded_after_each_op() -> None:
     product = pyrelay.jit(lambda a: a @ a.T)(cupy.asarray(matrix))
     exact = matrix.astype(float) @ matrix.T.astype(float)
     np.testing.assert_allclose(product.get(), exact, rtol=2e-3, atol=2e-2)
+
+
+def test_bfloat16_of_all_libraries_is_taken_and_given() -> None:
+    import cupy
+
+    brain = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    x = np.random.default_rng(0).normal(size=(40, 64)).astype(brain)
+    function = pyrelay.jit(lambda x: (x * x + 1, np.dot(x, x.T), x.max()))
+    squares, product, most = (x * x + 1).astype(float), x.astype(float) @ x.T.astype(float), x.max()
+
+    def check(found: Any) -> None:
+        got = [np.asarray(f).astype(float) for f in found]
+        np.testing.assert_array_equal(got[0], squares)
+        np.testing.assert_allclose(got[1], product, rtol=8e-3, atol=0.1)
+        assert got[2] == float(most)
+
+    check(pyrelay.jit(function.py, device="cuda")(x))
+    given = cupy.asarray(x.view(np.int16))
+    check([cupy.asarray(f).get() for f in function(given.view(brain))])
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        found = function(torch.from_dlpack(given).view(torch.bfloat16))
+        assert {f.dtype for f in found} == {torch.bfloat16}
+        check([f.float().cpu().numpy() for f in found])
+    if importlib.util.find_spec("jax") is not None:
+        import jax
+
+        found = function(jax.numpy.asarray(x))
+        assert {f.dtype for f in found} == {brain}
+        check(found)
+
+
+def test_tensor_cores_multiply_in_attention_as_the_setting_says() -> None:
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.T
+        e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True) @ v
+
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(n, 64)).astype(np.float32) / 4 for n in (100, 300, 300))
+    exact = attention(*(a.astype(np.float64) for a in (q, k, v)))
+    for precision, tolerance in (("highest", 1e-5), ("tf32", 2e-3), ("bf16", 2e-2)):
+        with config.override(matmul_precision=precision):
+            found = pyrelay.jit(attention, device="cuda")(q, k, v)
+        assert abs(found - exact).max() < tolerance * abs(exact).max(), precision
