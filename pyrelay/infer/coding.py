@@ -553,9 +553,11 @@ class Decoder:
             template = with_pools(
                 layout.template, lambda pool: pools[pool] if isinstance(pool, int) else pool
             )
-            count, *rows = (next(self.outs) for _ in layout.leaves)
+            atom, *rows = (next(self.outs) for _ in layout.leaves)
+            known = layout.known
+            count = V.Scalar(types.PY_INT, atom) if known is None else V.Known(known)
             return V.Growing(
-                V.Scalar(types.PY_INT, count), tuple(rows), typed_by_rows(template, rows),
+                count, tuple(rows), typed_by_rows(template, rows),
                 layout.loops, (), object() if layout.slots == "moved" else layout.slots,
             )
         return rebuild_content(layout.head, [self(c) for c in layout.children])

@@ -227,6 +227,7 @@ class _Merge:
                 p.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots,
                 exact=self.it.program.exact,
                 local=frozenset(out for let in p.builder.lets for out in let.outs), kinds=True,
+                counts=True,
             )
             for p in self.alive
         ]
@@ -238,7 +239,8 @@ class _Merge:
             return results, contents
         program = self.it.program
         joiner = J.Joiner(
-            True, self.grows, same=program.guards.same, going=self.going, kinds=True
+            True, self.grows, same=program.guards.same, going=self.going, kinds=True,
+            chooses=program.exact > 0,
         )
         more_results, more_contents = described[1]
         try:

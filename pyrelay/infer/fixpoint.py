@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 _FLAG = "left_by_"
 """What the names of flags begin with that say how a loop was left (frontend/regions.py)."""
-#: What has no number that tells at run time which object it is (identity.py).
-_UNNUMBERED = ("list", "dict", "set")
 #: The count of a loop that ends by itself.
 ENDLESS = 1 << 62
 
@@ -108,7 +106,8 @@ class Fixpoint:
     def _describer(self, heap: Heap) -> L.Describer:
         outer = self.base.contents.__contains__
         return L.Describer(
-            heap, outer, self.mark, True, self.place_roots, exact=self.it.program.exact, kinds=True
+            heap, outer, self.mark, True, self.place_roots, exact=self.it.program.exact, kinds=True,
+            counts=True,
         )
 
     def _describe_entry(self) -> None:
@@ -123,7 +122,7 @@ class Fixpoint:
                 may_be = layout.may_be | older.intersection(self.base.contents)
                 self.layouts[k] = replace(layout, may_be=may_be)
         for root in list(self.changed):
-            if root in self.place_roots and root.kind in _UNNUMBERED:
+            if root in self.place_roots and root.kind in J.UNNUMBERED:
                 del self.changed[root]  # what it contains is asked for only where it is read
             else:
                 self.changed[root] = describer.content(root)
@@ -141,6 +140,11 @@ class Fixpoint:
     def everything(self) -> list[Any]:
         """All layouts: of the carried values, then of the changed contents."""
         return [*self.layouts, *self.changed.values()]
+
+    @property
+    def cases(self) -> int:
+        """How many cases the carried values have that are one of several."""
+        return sum(len(x.cases) for x in self.layouts if isinstance(x, L.LUnion))
 
     def attempt(self) -> list[V.Value] | None:
         """Interpret the loop with the present layouts; its results if they are right."""
@@ -307,7 +311,8 @@ class Fixpoint:
             dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
         )
         joiner = J.Joiner(
-            self.mixed, True, bound, same=self.it.program.guards.same, kinds=True
+            self.mixed, True, bound, same=self.it.program.guards.same, kinds=True,
+            chooses=self.it.program.exact > 0,
         )
         back = self._layouts(describer, result.following)
         names = [v.name for v in self.runner.node.carried]

@@ -46,6 +46,8 @@ from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
 _MOST_CASES = 16
+UNNUMBERED = ("list", "dict", "set")
+"""What has no number that tells at run time which object it is (identity.py)."""
 
 
 @dataclass
@@ -66,6 +68,7 @@ class Joiner:
     #: On which path nothing is raised, where the other raises: "left", "right" or "neither".
     going: str = ""
     kinds: bool = False  # numbers of several kinds say which one they are
+    chooses: bool = False  # one of two lists, dicts or sets is a union of them
 
     def __call__(self, a: Layout, b: Layout) -> Layout:
         if is_unread(a) or is_unread(b):
@@ -93,6 +96,10 @@ class Joiner:
                 return a
             case LParam(), LParam() if a == b:
                 return a
+            case LFixed(V.Ref(x)), LFixed(V.Ref(y)) if self.chooses and x.kind == y.kind and (
+                x.kind in UNNUMBERED
+            ):
+                return None
             case (LView(), LFixed() | LPlace() | LView()) | (LFixed() | LPlace(), LView()):
                 return self._view(a, b)
             case (LFixed(), LPlace()) | (LPlace(), LFixed()) | (LFixed(), LFixed()):
@@ -212,7 +219,10 @@ class Joiner:
             capacity = a.capacity
         else:
             capacity = dims.fresh("d", Origin.RUNTIME)
-        return LGrown(joined, capacity, loops, kept, pools)
+        counts = {x.known if isinstance(x, LGrown) else len(x.children) for x in (a, b)}
+        return LGrown(
+            joined, capacity, loops, kept, pools, counts.pop() if len(counts) == 1 else None
+        )
 
     def _pools(self, a: Any, b: Any) -> tuple[Layout, ...]:
         """The pools of the nodes in two lists, which must be the same ones."""

@@ -114,7 +114,7 @@ class LGrown:
     """The content of a list whose length is known only at run time: a count and rows of leaves.
 
     pools: those of the nodes among its items that are not known outside; the template has their
-    numbers.
+    numbers. known: the count, where that is one number on all paths.
     """
 
     template: Layout  # of one item
@@ -122,6 +122,7 @@ class LGrown:
     loops: frozenset[Any] = field(default=frozenset(), compare=False)  # as of a `Growing`
     slots: Any = None
     pools: tuple[Layout, ...] = ()
+    known: int | None = None
 
     @property
     def leaves(self) -> tuple[TensorType, ...]:
@@ -489,7 +490,7 @@ def is_ragged(layout: Layout) -> bool:
 def inner_list(content: Any) -> LGrown:
     """The layout of a list as an item of a growing one: it grows, and its items are no lists."""
     if isinstance(content, LGrown):
-        inner = replace(content, loops=frozenset(), slots=None)
+        inner = replace(content, loops=frozenset(), slots=None, known=None)
     else:
         from pyrelay.infer.joining import join_items
 
@@ -567,6 +568,7 @@ class Describer:
     local: frozenset[Atom] = frozenset()  # variables of the path, which nobody sees behind it
     renamed: dict[Extent, Extent] = field(default_factory=dict)
     kinds: bool = False  # numbers of several kinds say which one they are
+    counts: bool = False  # lists that grow somewhere say how many items they have
 
     def __call__(self, value: V.Value) -> Layout:
         match value:
@@ -669,6 +671,7 @@ class Describer:
             return LGrown(
                 template, self._extent(content.capacity), content.loops, content.slots,
                 tuple(described[r] for r in order),
+                content.count.value if self.counts and isinstance(content.count, V.Known) else None,
             )
         if isinstance(content, V.Part):
             return self._part(content)

@@ -29,6 +29,8 @@ UNROLL_LIMIT = 1024
 #: Loops of so few iterations keep the lists that they make longer at a known length.
 SHORT = 16
 _MOST_PASSES = 12
+_MOST_GROWTH = 5
+"""Passes in a row that find more cases of carried values, such as longer and longer texts."""
 
 
 def run_loop(it: Interpreter, let: Let) -> None:
@@ -491,16 +493,18 @@ class Runner:
     ) -> list[V.Value]:
         """A loop of Core from iteration `start` on. `mixed`: anything may become anything."""
         state = Fixpoint(self, init, start, mixed)
-        passes = 0
-        while passes < _MOST_PASSES:
+        passes = growth = cases = 0
+        while passes < _MOST_PASSES and growth < _MOST_GROWTH:
             places = len(state.place_roots)
             done = state.attempt()
             if done is not None:
                 return done
             passes += len(state.place_roots) == places  # one that finds places gets nearer
-        raise self.it.failure(
+            before, cases = cases, state.cases
+            growth = growth + 1 if cases > before else 0
+        raise V.NeedsUnrolling(self.it.failure(
             errors.TypeMismatchError, "the types that this loop carries never settle"
-        )
+        ))
 
 
 def _positive(it: Interpreter, count: V.Value) -> V.Value:

@@ -116,11 +116,17 @@ def _index_range(it: Interpreter, obj: V.Range, key: V.Value) -> V.Value:
 def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.Value:
     items = it.content(obj.root)
     if not isinstance(items, V.Growing):
-        many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES
+        many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES or (
+            it.program.exact > 0 and any(_is_list(item) for item in items)
+        )
         if not (many and _grows_at(it, obj, key)):
             return choice.item(it, items, key, "list")
         items = it.content(obj.root)
     return lists.get_item(it, obj, items, key, checked=checked)
+
+
+def _is_list(item: V.Value) -> bool:
+    return isinstance(item, V.Ref) and item.root.kind == "list"
 
 
 def _grows_at(it: Interpreter, obj: V.Ref, key: V.Value) -> bool:

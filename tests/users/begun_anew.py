@@ -140,3 +140,61 @@ def another_name_is_read_in_the_loop(x):
             run = []
         run.append(v)
     return total
+
+
+@use((X,), (X[::-1],))
+def one_of_two_lists(x):
+    low, high = [], []
+    for v in x:
+        (low if v < 0.5 else high).append(v)
+    for i, v in enumerate(x):
+        bucket = low if i % 2 == 0 else high
+        bucket.append(-v)
+        if len(bucket) > 6:
+            bucket.pop(0)
+    return low, high
+
+
+@use((X,))
+def the_list_from_here_on(x):
+    left, right = [], []
+    present = left
+    for v in x:
+        if v > 0.8:
+            present = right
+        present.append(v)
+    return left, right
+
+
+@use(([3, 1, 4, 1, 5, 9, 2, 6, 5],))
+def counted_in_a_small_grid(numbers):
+    grid = [[0] * 4 for _ in range(4)]
+    for v in numbers:
+        grid[v % 4][v // 4] += 1
+    rows = [sum(row) for row in grid]
+    first, *_, last = rows
+    return grid, first, last
+
+
+@use((np.array([3, 1, 4, 1, 5, 9, 2, 6, 5]),))
+def counts_with_names(numbers):
+    counts = [0, 0, 0]
+    for v in numbers:
+        counts[v % 3] += 1
+    return dict(zip(["none", "one", "two"], counts, strict=True))
+
+
+@use((np.array([3, 1, 4, 1, 5]),), long=True)
+def lines_of_a_report(numbers):
+    report = ""
+    for i in range(3):
+        report += f"{i}: {numbers[i]:.2f}\n"
+    return report
+
+
+@refuse((np.array([3, 1, 4, 1, 5] * 60),), "the types that this loop carries never settle")
+def a_text_that_grows(numbers):
+    marks = ""
+    for v in numbers:
+        marks += "#" if v > 2 else "."
+    return marks
