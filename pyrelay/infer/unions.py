@@ -23,6 +23,9 @@ from pyrelay.ir.nodes import UNREAD, UNSET
 if TYPE_CHECKING:
     from pyrelay.infer.interpreter import Interpreter
 
+_MOST_DISTRIBUTED = 100
+"""Cases for each of which something is compiled."""
+
 Use = Callable[[V.Value], V.Value]
 Python = Callable[[Any], object]
 
@@ -55,6 +58,14 @@ def distribute_all(
     from pyrelay.infer.control import branch
     from pyrelay.infer.effects import emit_raise
 
+    if len(value.alive) > _MOST_DISTRIBUTED:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{V.describe(value)} may be any of {len(value.alive)}, and what is done here is "
+            "compiled for each",
+            hints=("for a text that gets longer in a loop, keep its parts in a list and join them "
+                   "afterwards: ''.join(parts)",),
+        )
     given: list[Sequence[V.Value]] = []
     rejected: list[errors.PyrelayError] = []
 
