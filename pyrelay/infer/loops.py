@@ -258,7 +258,7 @@ class Runner:
             problem = problem if problem.before != "None" else again
         try:
             return self._attempt(lambda: self.rolled(init, 0, mixed=True))
-        except (TypeChanges, errors.PyrelayError):
+        except (TypeChanges, V.NeedsUnrolling, errors.PyrelayError):
             raise self._changed(problem) from None
 
     def _changed(self, problem: TypeChanges) -> errors.PyrelayError:

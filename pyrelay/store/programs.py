@@ -66,12 +66,12 @@ class Called:
 class _Read:
     """Something that was read under a name, or (without one) found among what others led to.
 
-    hidden: the name of the argument that it became, None for a guard.
+    hidden: number and name of the argument that it became, None for a guard.
     """
 
     guard: NameGuard | None
     value: Any
-    hidden: str | None = None
+    hidden: tuple[int, str] | None = None
 
 
 def keep(called: Called, program: Program, key: Key) -> None:
@@ -215,7 +215,7 @@ def _entry(called: Called, program: Program, first: Key) -> _Entry:
     places = _start(called)
     order = _in_order(places, flattened, [
         *(_Read(guard, guard.value) for guard in binding.names),
-        *(_Read(h.source, h.read(), h.name) for h in binding.hidden),
+        *(_Read(h.source, h.read(), (k, h.name)) for k, h in enumerate(binding.hidden)),
     ])  # fmt: skip
     made = Description()
     _describe_call(made, called)
@@ -227,13 +227,10 @@ def _entry(called: Called, program: Program, first: Key) -> _Entry:
             told = (guard.kind, guard.name, guard.by_value, guard.value is ABSENT)
         reads.append((path, told, read.hidden))
         _describe(made, places, number, guard, read.value, read.hidden)
-    hidden = {h.name: h for h in binding.hidden}
-    if len(hidden) < len(binding.hidden):
-        raise NotStorableError("two captured objects of one name")
     rest = replace(binding, names=(), hidden=(), families=None)
     only_for = repr((binding.extents, binding.static))
     needs = binding.apart, types
-    head = (needs, made.digest(), reads, [h.name for h in binding.hidden], only_for)
+    head = (needs, made.digest(), reads, only_for)
     files = tuple(made.files)
     facts = (program.signature, build.kernels, build.launches)
     return (
@@ -311,18 +308,18 @@ def _in_order(
 
 def _enter(
     places: Places, flattened: Callable[[Any, str], Key], number: int, value: Any,
-    hidden: str | None,
+    hidden: tuple[int, str] | None,
 ) -> None:
     """Let paths begin at what a read gave."""
     if not constant(value):
         places.enter(number, value)
     if hidden is not None:
-        places.enter(("key", number), flattened(value, hidden))
+        places.enter(("key", number), flattened(value, hidden[1]))
 
 
 def _describe(
     made: Description, places: Places, number: int, guard: NameGuard | None, value: Any,
-    hidden: str | None,
+    hidden: tuple[int, str] | None,
 ) -> None:
     if hidden is not None:
         made.text("hidden")
@@ -338,7 +335,7 @@ def _loaded(
     called: Called, flat: Flattened, again: Again, head: bytes, rest: bytes, plan: bytes,
     started: float,
 ) -> tuple[Program, Key, Flattened] | None:
-    (apart, types), digest, reads, hidden_names, _ = pickle.loads(head)
+    (apart, types), digest, reads, _ = pickle.loads(head)
     families = _families_at(types, called.key)
     if apart > flat.apart or types:
         key, flat = again(apart, families)
@@ -348,7 +345,7 @@ def _loaded(
     made = Description()
     _describe_call(made, called)
     names: list[NameGuard] = []
-    captured: dict[str, HiddenArgument] = {}
+    captured: dict[int, HiddenArgument] = {}
     for number, (path, told, hidden) in enumerate(reads):
         place = places.at(path)
         guard, value = None, place
@@ -361,7 +358,8 @@ def _loaded(
         _describe(made, places, number, guard, value, hidden)
         if hidden is not None:
             key = places.at((("key", number),))
-            captured[hidden] = HiddenArgument(guard, value, key, hidden)
+            which, named = hidden
+            captured[which] = HiddenArgument(guard, value, key, named)
         elif guard is not None:
             names.append(guard)
     if made.digest() != digest:
@@ -370,7 +368,7 @@ def _loaded(
     binding: Binding
     binding, (signature, kernels, launches) = from_bytes(rest, places, files)
     binding = replace(
-        binding, names=tuple(names), hidden=tuple(captured[n] for n in hidden_names),
+        binding, names=tuple(names), hidden=tuple(captured[k] for k in range(len(captured))),
         families=families if types else None,
     )
     program = Program(binding, _NOTHING, signature)

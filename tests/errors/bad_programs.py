@@ -204,15 +204,18 @@ def f(x):
 """,
         (X,),
     ),
-    "alias_chosen_by_a_branch": (
+    "alias_begun_anew": (
         """
-def f(x, n):
-    rows, others = [x, x], [x + 1.0, x]
-    kept = rows if n > 0 else others
-    kept[0] = 1.0
-    return rows[0]
+def f(x):
+    run = []
+    first = run
+    for v in x:
+        if v > 1.0:
+            run = []
+        run.append(v)
+    return first
 """,
-        (X, 1),
+        (X,),
     ),
     "axis_known_only_at_run_time": (
         """

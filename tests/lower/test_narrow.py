@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import plan_python
+from pyrelay.devices import plan_launches
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.ir.types import f64, i64
@@ -97,11 +97,13 @@ def test_the_version_is_chosen_by_the_extents_of_a_call() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("largest", [plan_python.LARGEST, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "largest", [plan_launches.LARGEST, pytest.param(0, marks=pytest.mark.slow)]
+)
 def test_both_versions_give_what_numpy_gives(
     largest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan_python, "LARGEST", largest)
+    monkeypatch.setattr(plan_launches, "LARGEST", largest)
     x = np.sin(np.arange(3 * 6 * 40.0)).reshape(3, 6, 40)
     got = pyrelay.jit(lambda x, k: turned(x, k), device=ON)(x, 3)
     for mine, theirs in zip(got, turned(x, 3), strict=True):

@@ -88,6 +88,10 @@ class Emitter:
         items = np.array([rule(r) for r in _indices(extents)])
         return np.int64(items.argmax() if kind == "max" else items.argmin())
 
+    def scaled(self, g: Any, slope: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return np.where(g == 0, np.zeros_like(g), g * slope)[()]
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def primitive(*args: Any) -> Any:
             scalar = SCALARS[name]

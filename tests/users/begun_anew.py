@@ -198,3 +198,11 @@ def a_text_that_grows(numbers):
     for v in numbers:
         marks += "#" if v > 2 else "."
     return marks
+
+
+@use((X, 1), (X, -1))
+def written_through_the_chosen_one(x, n):
+    rows, others = [x, x], [x + 1.0, x]
+    kept = rows if n > 0 else others
+    kept[0] = 1.0
+    return rows, others, kept
