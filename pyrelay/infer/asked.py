@@ -14,6 +14,7 @@ from pyrelay.infer import building
 from pyrelay.infer import values as V
 from pyrelay.infer.anonymous import Groups, NeedsNodes
 from pyrelay.infer.datatypes import EVERYWHERE, Families
+from pyrelay.infer.joining import UNNUMBERED
 from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir.nodes import Let
@@ -44,6 +45,7 @@ class Asked:
     known: dict[int, Any] = field(default_factory=dict)  # leaves that are taken as known
     captured: list[V.NeedsCapture] = field(default_factory=list)
     exact: int = 0
+    chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     unrolled: frozenset[Let] = frozenset()
     families: Families = field(default_factory=lambda: Families(EVERYWHERE))
     ahead: frozenset[Let] = frozenset()
@@ -102,6 +104,10 @@ class Asked:
                     return error.error or _never_ends()
                 self.plans.clear()  # a field may hold nodes where it held tuples
                 self.needs += 1
+            case V.NeedsIdentity(root=root, error=failure) if root.kind in UNNUMBERED and (
+                not self.chooses
+            ):
+                self.refusal, self.chooses = self.refusal or failure, True
             case V.NeedsIdentity(error=failure):
                 self.refusal = self.refusal or (failure if self.exact else None)
                 self.exact += 1

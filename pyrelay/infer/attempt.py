@@ -102,7 +102,7 @@ class Attempt:
         """Interpret the call and close the module."""
         asked = self.asked
         program = Program(
-            self.parse, self.guards, objects=self.objects, exact=asked.exact,
+            self.parse, self.guards, objects=self.objects, exact=asked.exact, chooses=asked.chooses,
             unrolled=asked.unrolled, families=asked.families, ahead=asked.ahead,
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             remembers=asked.remembers, lends=asked.lends, follows_ops=asked.raises > 1,

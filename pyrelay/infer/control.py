@@ -240,7 +240,7 @@ class _Merge:
         program = self.it.program
         joiner = J.Joiner(
             True, self.grows, same=program.guards.same, going=self.going, kinds=True,
-            chooses=program.exact > 0,
+            chooses=program.chooses,
         )
         more_results, more_contents = described[1]
         try:

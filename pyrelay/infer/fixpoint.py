@@ -312,7 +312,7 @@ class Fixpoint:
         )
         joiner = J.Joiner(
             self.mixed, True, bound, same=self.it.program.guards.same, kinds=True,
-            chooses=self.it.program.exact > 0,
+            chooses=self.it.program.chooses,
         )
         back = self._layouts(describer, result.following)
         names = [v.name for v in self.runner.node.carried]

@@ -96,6 +96,7 @@ class Program:
     raising: set[str] = field(default_factory=set)  # functions of their own with a `raise`
     following: set[str] = field(default_factory=set)  # functions that give what they raise
     exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
+    chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
     ahead: frozenset[Let] = frozenset()  # makers of generators whose items are computed at once
     #: What generators whose items were computed at once depend on: the contents of objects then.

@@ -117,7 +117,7 @@ def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.V
     items = it.content(obj.root)
     if not isinstance(items, V.Growing):
         many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES or (
-            it.program.exact > 0 and any(_is_list(item) for item in items)
+            it.program.chooses and any(_is_list(item) for item in items)
         )
         if not (many and _grows_at(it, obj, key)):
             return choice.item(it, items, key, "list")
