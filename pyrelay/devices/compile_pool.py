@@ -24,6 +24,7 @@ from typing import Any
 
 from pyrelay import config
 from pyrelay.devices.compile_worker import KERNEL, RUNTIME, START
+from pyrelay.devices.threads import usable_threads
 from pyrelay.records import dataclass
 
 _MOST = 4
@@ -154,17 +155,11 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _others(count: int) -> list[Compiler]:
     """Compilers beside this process, at most `count` and what the settings allow."""
-    allowed = config.current().compile_processes or min(_MOST, _cpus())
+    allowed = config.current().compile_processes or min(_MOST, usable_threads(0))
     with _guard:
         count = min(count, allowed - 1)
         _compilers.extend(Compiler() for _ in range(count - len(_compilers)))
         return _compilers[: max(count, 0)]
-
-
-def _cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def expect(*, runtime: bool) -> None:

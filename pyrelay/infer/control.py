@@ -14,6 +14,7 @@ from pyrelay.infer import coding, growing, handling, identity, narrowing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import MOST_SPLITS, Interpreter
 from pyrelay.infer.loops import run_loop
@@ -223,7 +224,7 @@ class _Merge:
     def _layouts(self) -> tuple[list[L.Layout], list[Any]]:
         described = []
         self.describers = [
-            L.Describer(
+            Describer(
                 p.heap, self.base.contents.__contains__, self.mark, place_roots=self.place_roots,
                 exact=self.it.program.exact,
                 local=frozenset(out for let in p.builder.lets for out in let.outs), kinds=True,

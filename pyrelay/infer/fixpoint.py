@@ -15,6 +15,7 @@ from pyrelay.infer import anonymous, coding, growing, identity, narrowing
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import poly_of
@@ -103,9 +104,9 @@ class Fixpoint:
     def it(self) -> Interpreter:
         return self.runner.it
 
-    def _describer(self, heap: Heap) -> L.Describer:
+    def _describer(self, heap: Heap) -> Describer:
         outer = self.base.contents.__contains__
-        return L.Describer(
+        return Describer(
             heap, outer, self.mark, True, self.place_roots, exact=self.it.program.exact, kinds=True,
             counts=True,
         )
@@ -127,7 +128,7 @@ class Fixpoint:
             else:
                 self.changed[root] = describer.content(root)
 
-    def _layouts(self, describer: L.Describer, values: Sequence[V.Value]) -> list[L.Layout]:
+    def _layouts(self, describer: Describer, values: Sequence[V.Value]) -> list[L.Layout]:
         """Layouts of carried values; flags that say how a loop was left stay known if they can."""
         found = []
         for var, value in zip(self.runner.node.carried, values, strict=True):

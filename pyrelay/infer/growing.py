@@ -19,6 +19,7 @@ from pyrelay.infer import coding, ragged
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
@@ -40,7 +41,7 @@ def template_of(heap: Heap, items: Sequence[V.Value]) -> L.Layout:
     """The common layout of items. Raises JoinError if they have none."""
     joined: L.Layout = L.LKnown(UNREAD)
     for item in items:
-        describer = L.Describer(heap, _is_pool, 1 << 62, loosen=True)
+        describer = Describer(heap, _is_pool, 1 << 62, loosen=True)
         joined = J.join_items(joined, L.as_template(describer(item)))
     return joined
 

@@ -19,6 +19,7 @@ from pyrelay.infer import anonymous, coding, growing, handling
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import Numberer, Numbers
 from pyrelay.infer.interpreter import Interpreter
@@ -84,7 +85,7 @@ def _everything_visible() -> int:
 
 
 @dataclass
-class _ArgumentDescriber(L.Describer):
+class _ArgumentDescriber(Describer):
     """Visible in arguments are, if any, the extents of the program's own arguments.
 
     A list in a list is handed over as its items, unless the list that it is in is as well.
@@ -97,7 +98,7 @@ class _ArgumentDescriber(L.Describer):
         owner = self.heap.contents[content.owner]
         there = isinstance(owner, V.Growing) and owner.slots is content.slots
         if not there or content.owner in self.whole | self.apart or self.holds(content.owner):
-            return L.Describer._part(self, content)
+            return Describer._part(self, content)
         _, inner = growing.inner_lists(owner.template)[content.path]
         template = L.retyped(
             inner.template, map(self._type, L.template_types(inner.template))
@@ -106,7 +107,7 @@ class _ArgumentDescriber(L.Describer):
         return L.LGrown(template, self._extent(inner.capacity))
 
     def _visible(self, extent: Extent) -> bool:
-        return L.Describer._visible(self, extent) and all(
+        return Describer._visible(self, extent) and all(
             s.origin is Origin.ENTRY for s in dims.symbols(extent)
         )
 
@@ -114,12 +115,12 @@ class _ArgumentDescriber(L.Describer):
 def describe_arguments(
     it: Interpreter, values: Sequence[V.Value], *, static: dict[int, Any], exact: int = 0,
     transparent: bool = False, extents: bool = True,
-) -> tuple[list[L.Layout], L.Describer]:
+) -> tuple[list[L.Layout], Describer]:
     """Layouts of argument values: every mutable object in them is a place.
 
     With `transparent`, all extents that the caller knows are visible; without `extents`, none.
     """
-    kind = L.Describer if transparent else _ArgumentDescriber
+    kind = Describer if transparent else _ArgumentDescriber
     mark = _everything_visible() if extents else -1
     whole: set[V.Root] = set()
     while True:
@@ -633,7 +634,7 @@ def _with_roots(layout: Any, roots: Mapping[int, V.Root]) -> Any:
 
 
 @dataclass
-class _ResultDescriber(L.Describer):
+class _ResultDescriber(Describer):
     """Visible in a result are the symbols of the parameters (all of the caller's, if `open`)."""
 
     own: set[Symbol] = field(default_factory=set)
@@ -641,7 +642,7 @@ class _ResultDescriber(L.Describer):
     parameters: dict[V.Root, int] = field(default_factory=dict)
 
     def __call__(self, value: V.Value) -> L.Layout:
-        layout = L.Describer.__call__(self, value)
+        layout = Describer.__call__(self, value)
         if isinstance(layout, L.LFixed):
             root = layout.value.root
             return L.LParam(self.parameters[root], root)
@@ -656,7 +657,7 @@ class _ResultDescriber(L.Describer):
         return L.LNode(("lost",), ())
 
     def _may_be(self, root: V.Root) -> frozenset[Any]:
-        return frozenset(self.parameters[r] for r in L.Describer._may_be(self, root))
+        return frozenset(self.parameters[r] for r in Describer._may_be(self, root))
 
     def _visible(self, extent: Extent) -> bool:
         if self.open:

@@ -7,6 +7,7 @@ results become the Python result, which arguments it writes, and the guards it r
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -61,56 +62,53 @@ def specialise(
     of data types of this program.
     """
     entered = Entered()
+    infer = functools.partial(_specialised, callee, args, keywords, parse)
     listed = _listed([*args, *keywords.values()])
     if listed:
-        try:
-            return _specialised(
-                callee, args, keywords, parse, columns.MOST_APART, Entered(), listed
-            )[0]
-        except (NeedsApart, errors.PyrelayError):
-            pass  # as records they may be what the program needs
+        found = _tried(infer, columns.MOST_APART, Entered(), listed)
+        if found is not None:  # else records may be what the program needs
+            return found
     made: Specialised | None = None
     failure: errors.PyrelayError | None = None
     try:
-        made, may_differ = _specialised(callee, args, keywords, parse, columns.MOST_APART, entered)
+        made, may_differ = infer(columns.MOST_APART, entered)
     except NeedsApart:
-        return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
+        return infer(columns.ALL_APART, entered)[0]
     except errors.PyrelayError as error:
         failure, may_differ = error, True
     if made is None and entered.open:
-        try:
-            return _specialised(callee, args, keywords, parse, columns.MOST_APART_OPEN, entered)[0]
-        except NeedsApart:
-            pass
-        except errors.PyrelayError:
-            pass
+        found = _tried(infer, columns.MOST_APART_OPEN, entered)
+        if found is not None:
+            return found
     if may_differ and any(n <= columns.MOST_APART_NEEDED for n in entered.lengths):
         try:
-            again, differ = _specialised(
-                callee, args, keywords, parse, columns.MOST_APART_NEEDED, entered
-            )
+            made, differ = infer(columns.MOST_APART_NEEDED, entered)
             if not differ:
-                return again
+                return made
         except NeedsApart:
-            return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
+            return infer(columns.ALL_APART, entered)[0]
         except errors.PyrelayError:
             pass
     if may_differ and (made is not None or entered.ragged):
-        try:
-            return _specialised(
-                callee, args, keywords, parse, columns.MOST_APART, entered, ragged=True
-            )[0]
-        except (NeedsApart, errors.PyrelayError):
-            pass
+        found = _tried(infer, columns.MOST_APART, entered, ragged=True)
+        if found is not None:
+            return found
     if made is None and (entered.trees or entered.dicts):
-        try:
-            return _specialised(callee, args, keywords, parse, columns.ALL_APART, entered)[0]
-        except errors.PyrelayError:
-            pass
+        made = _tried(infer, columns.ALL_APART, entered)
     if made is None:
         assert failure is not None
         raise failure from None
     return made
+
+
+def _tried(
+    infer: Callable[..., tuple[Specialised, bool]], *given: Any, **how: Any
+) -> Specialised | None:
+    """The program that arguments taken so give; None if there is none."""
+    try:
+        return infer(*given, **how)[0]
+    except (NeedsApart, errors.PyrelayError):
+        return None
 
 
 def _specialised(

@@ -5,6 +5,7 @@ In: such loops, as `cooperation` and `column_blocks` tell them. Out: lines of `e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from pyrelay.ir.types import DType
@@ -16,7 +17,7 @@ from pyrelay.lower.reductions import identity
 from pyrelay.ops.scalar import SCALARS
 
 
-class BlockPrinter:
+class BlockPrinter(ABC):
     """What a printer of kernels knows of the threads of a block."""
 
     shared: Cooperation | None
@@ -27,14 +28,17 @@ class BlockPrinter:
     counts: dict[str, int]
     pending: Any
 
+    @abstractmethod
     def _line(self, text: str, depth: int) -> None:
-        raise NotImplementedError
+        """Write a line of the kernel."""
 
+    @abstractmethod
     def _body(self, body: Body, depth: int) -> None:
-        raise NotImplementedError
+        """Write statements."""
 
+    @abstractmethod
     def _type(self, local: Local) -> str:
-        raise NotImplementedError
+        """The C++ type of a variable."""
 
     def _by_columns(self, loop: For, index: str, first: str, last: str, depth: int) -> bool:
         """Writes a loop over columns, or over rows that the lanes of a block share."""

@@ -1,0 +1,197 @@
+"""Describing: the layout of a value, as its heap has it.
+
+In: values, and which objects are known outside. Out: their layouts (layout.py); objects of the path
+alone are places of their own, extents that only it knows become symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+from pyrelay.infer import values as V
+from pyrelay.infer.heap import Heap
+from pyrelay.infer.identity import numbered
+from pyrelay.infer.layout import (
+    Layout,
+    LFixed,
+    LGrown,
+    LKnown,
+    LNode,
+    LPlace,
+    LScalar,
+    LUnion,
+    LView,
+    children_of,
+    content_children,
+    content_head,
+    head_of,
+    pools_of,
+    retyped,
+    template_types,
+    with_pools,
+)
+from pyrelay.infer.windows import window_of
+from pyrelay.ir import dims, types, walk
+from pyrelay.ir.dims import Extent, Origin
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
+
+
+@dataclass
+class Describer:
+    """Describes values of one heap. `outer` says which roots exist on all paths that meet.
+
+    Extents with symbols at least as new as `mark` are not visible outside: they become symbols of
+    the layout. `loosen` makes numbers typed (for values that a loop carries).
+    """
+
+    heap: Heap
+    outer: Callable[[V.Root], bool]
+    mark: int
+    loosen: bool = False
+    place_roots: frozenset[V.Root] = frozenset()  # outer roots that get a place all the same
+    keys: dict[Any, int] = field(default_factory=dict)
+    rivals: dict[int, frozenset[int]] = field(default_factory=dict)
+    lists: dict[int, Any] = field(default_factory=dict)  # contents: each mention tells the items
+    exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
+    local: frozenset[Atom] = frozenset()  # variables of the path, which nobody sees behind it
+    renamed: dict[Extent, Extent] = field(default_factory=dict)
+    kinds: bool = False  # numbers of several kinds say which one they are
+    counts: bool = False  # lists that grow somewhere say how many items they have
+
+    def __call__(self, value: V.Value) -> Layout:
+        match value:
+            case V.Known(v):
+                ty = types.of_scalar(v)
+                if ty is not None and self.loosen:
+                    return LScalar(ty)
+                return LKnown(v)
+            case V.Scalar(ty, _, extent, origin):
+                keep = extent is not None and not self.loosen and self._visible(extent)
+                return LScalar(
+                    ty, extent if keep else None, None if self.loosen else origin,
+                    value.kinds if self.kinds else (),
+                )
+            case V.ArrayRef(root, view, ty):
+                window = self._view(value) if view and self.exact > 1 else None
+                if window is not None:
+                    return window
+                seen = all(map(self._is_seen, view))
+                if self.outer(root) and root not in self.place_roots and seen:
+                    return LFixed(value)
+                key = self._key(root, view)
+                exact = self.exact > 0 and not view and numbered(root)
+                return LPlace(
+                    key, "array", None, self._type(ty), self._may_be(root), self.rivals[key], exact,
+                    root.stored,
+                )
+            case V.Ref(root, cls):
+                if self.outer(root) and root not in self.place_roots:
+                    return LFixed(value)
+                known = (root, ()) in self.keys
+                key = self._key(root, ())
+                content = self.lists.get(key) if known else self.content(root)
+                if root.kind == "list":
+                    self.lists[key] = content
+                return LPlace(
+                    key, root.kind, cls, content, self._may_be(root), self.rivals[key],
+                    stored=root.stored, made=root.made,
+                )
+            case V.Data() | V.Union() if (node := V.node_of(value)) is not None:
+                pool, kinds, _, row = node
+                parts = (self(pool), LScalar(types.PY_INT), self(row))
+                return LNode(("data", pool.cls, kinds), parts)
+            case V.Union():
+                return LUnion(tuple(self(c) for c in value.possible))
+        head = head_of(value)
+        assert head is not None
+        made = value.made if isinstance(value, V.Tuple) else frozenset()
+        return LNode(head, tuple(self(c) for c in children_of(value)), made)
+
+    def _key(self, root: V.Root, view: tuple[V.ViewStep, ...]) -> int:
+        """The number of a place; on first sight, notes which earlier ones it may overlap."""
+        known = self.keys.get((root, view))
+        if known is not None:
+            return known
+        rivals = (k for (other, _), k in self.keys.items() if root.may_alias(other))
+        key = len(self.keys)
+        self.rivals[key] = frozenset(rivals)
+        self.keys[root, view] = key
+        return key
+
+    def _view(self, value: V.ArrayRef) -> LView | None:
+        ty = self.heap.contents[value.root].type
+        window = window_of(ty.shape, value.view)
+        if window is None:
+            return None
+        base = self(V.ArrayRef(value.root, (), ty))
+        starts, sizes = (tuple(map(self._hidden, e)) for e in (window.starts, window.sizes))
+        return LView(base, window.form, starts, sizes, self._type(value.type))
+
+    def _is_seen(self, step: V.ViewStep) -> bool:
+        """Whether what says which part a view is of is known outside as well."""
+        return not any(a in self.local for a in step.atoms) and all(
+            s.serial < self.mark for _, value in step.attrs for s in walk.attr_symbols(value)
+        )
+
+    def holds(self, root: V.Root) -> bool:
+        """True if the object itself, not a view of it, is in one of the places described."""
+        return (root, ()) in self.keys
+
+    def _may_be(self, root: V.Root) -> frozenset[Any]:
+        """The roots known outside that a root may be the same object as."""
+        return frozenset(r for r in (root, *root.may_be) if self.outer(r))
+
+    def content(self, root: V.Root) -> Any:
+        """Layout of the content of a root: a type for an array, an LNode for a container."""
+        content = self.heap.contents[root]
+        if root.kind == "array":
+            return self._type(content.type)
+        if isinstance(content, V.Growing):
+            leaves = map(self._type, template_types(content.template))
+            if content.prefix:
+                raise AssertionError("an inner list is described where its owner is")
+            template = retyped(content.template, leaves)
+            described = {ref.root: self(ref) for ref in pools_of(template)}
+            order = [r for r, pool in described.items() if not isinstance(pool, LFixed)]
+            template = with_pools(
+                template, lambda ref: order.index(ref.root) if ref.root in order else ref
+            )
+            return LGrown(
+                template, self._extent(content.capacity), content.loops, content.slots,
+                tuple(described[r] for r in order),
+                content.count.value if self.counts and isinstance(content.count, V.Known) else None,
+            )
+        if isinstance(content, V.Part):
+            return self._part(content)
+        return LNode(content_head(content), tuple(self(c) for c in content_children(content)))
+
+    def _part(self, content: V.Part) -> LNode:
+        """A list that is an item of another one: known if that is the same on all paths."""
+        if not self.outer(content.owner) or content.owner in self.place_roots:
+            return LNode(("lost",), ())
+        position = content.position
+        known = LKnown(position.value) if isinstance(position, V.Known) else LScalar(types.PY_INT)
+        return LNode(content_head(content), (known,))
+
+    def _visible(self, extent: Extent) -> bool:
+        return all(s.serial < self.mark for s in dims.symbols(extent))
+
+    def _type(self, ty: TensorType) -> TensorType:
+        if all(self._visible(d) for d in ty.shape):
+            return ty
+        return TensorType(ty.dtype, tuple(map(self._extent, ty.shape)), ty.weak)
+
+    def _hidden(self, extent: Extent) -> Extent:
+        return extent if self._visible(extent) else self._extent(extent)
+
+    def _extent(self, extent: Extent) -> Extent:
+        """The extent if visible outside, else a symbol: the same one for the same extent."""
+        if self._visible(extent):
+            return extent
+        if extent not in self.renamed:
+            self.renamed[extent] = dims.fresh("d", Origin.RUNTIME)
+        return self.renamed[extent]
