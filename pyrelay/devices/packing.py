@@ -30,6 +30,7 @@ from pyrelay.infer.datatypes import (
     Sort,
     Struct,
 )
+from pyrelay.infer.instances import CLASS_KEYS, MANAGED_DICT, class_keys
 from pyrelay.infer.packing import stacked
 from pyrelay.infer.pools import Packed, schema_columns
 from pyrelay.infer.structure import Places
@@ -45,9 +46,6 @@ _MOST_KINDS = 63
 _LEAST_ROWS = 64
 _FIRST_STACK = 256
 _FIRST_TABLE = 64
-
-_MANAGED_DICT = 1 << 4
-"""The flag of a class whose instances keep attributes among values, then in a dict."""
 
 _PYTHON = {"b": (bool, "bool"), "i": (int, "int"), "f": (float, "float"), "c": (complex, "complex")}
 """Python's class of numbers by the kind of a dtype, and the sort's name."""
@@ -200,7 +198,7 @@ class _Tables:
             self.sorts.append([])
             self._sort(sort, f"{kind}.{name}", at)
             self.fields.append([at, place, id(sys.intern(name))])
-        keys = _word(id(cls) + F.CLASS_KEYS) if reading == "attributes" else 0
+        keys = _word(id(cls) + CLASS_KEYS) if reading == "attributes" else 0
         return [id(cls), F.READINGS.index(reading), group, first, len(fields), keys]
 
     # -- calls
@@ -325,8 +323,8 @@ def _reading(cls: type, names: list[str]) -> tuple[str, list[int]]:
         if list(getattr(cls, "_fields", ())) != names:
             raise _UnsupportedError
         return "items", [tuple.__basicsize__ + F.WORD * k for k in range(len(names))]
-    if cls.__flags__ & _MANAGED_DICT:
-        keys = _keys(cls)
+    if cls.__flags__ & MANAGED_DICT:
+        keys = class_keys(cls)
         if not all(sys.intern(name) in keys for name in names):
             return "dict", [0] * len(names)
         return "attributes", [F.WORD * keys.index(name) for name in names]
@@ -346,17 +344,6 @@ def _slot(cls: type, name: str) -> int:
     if kind != F.MEMBER_OBJECT:
         raise _UnsupportedError
     return _word(member + F.MEMBER_PLACE)
-
-
-def _keys(cls: type) -> list[str]:
-    """The names of the values of the instances of a class, in order."""
-    keys = _word(id(cls) + F.CLASS_KEYS)
-    if not keys:
-        return []
-    indices = 1 << ctypes.c_uint8.from_address(keys + F.KEYS_INDEX_BYTES).value
-    first = keys + F.KEYS_INDICES + indices
-    names = [_word(first + 2 * F.WORD * k) for k in range(_word(keys + F.KEYS_COUNT))]
-    return [ctypes.cast(name, ctypes.py_object).value for name in names]
 
 
 def _word(address: int) -> int:

@@ -7,8 +7,6 @@ of its own, which are those of one version (`packing.py` compares them with the 
 
 from __future__ import annotations
 
-from typing import Any
-
 WORD = 8
 
 REFERENCES = 0
@@ -21,9 +19,6 @@ READABLE = 0x101  # C-contiguous and aligned
 
 INSTANCE_VALUES, INSTANCE_DICT = 32, 24  # before the object
 VALUES_COUNT = 2  # before the values: how many are there, a byte
-_CLASS: Any = type
-CLASS_KEYS = _CLASS.__basicsize__ - 32  # of a class: the names of its instances' values
-KEYS_COUNT, KEYS_INDICES, KEYS_INDEX_BYTES = 24, 32, 9  # and in these, before pairs of words
 MEMBER = 40  # of the descriptor of a slot
 MEMBER_KIND, MEMBER_PLACE, MEMBER_OBJECT = 8, 16, 16  # in what it points to; its kind for objects
 

@@ -26,7 +26,6 @@ from pyrelay.devices.packing_fields import (
     ARRAY_EXTENTS,
     ARRAY_FLAGS,
     ARRAY_NDIM,
-    CLASS_KEYS,
     COUNT,
     EXACT,
     INSTANCE_DICT,
@@ -55,6 +54,7 @@ from pyrelay.devices.packing_fields import (
     Walk,
 )
 from pyrelay.devices.packing_rows import STACK_ENTRY, Rows
+from pyrelay.infer.instances import CLASS_KEYS
 
 _RAW = {"raw8": 8, "raw16": 16, "raw32": 32, "raw64": 64}
 _TUPLE_ITEMS = tuple.__basicsize__

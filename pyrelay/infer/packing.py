@@ -30,6 +30,7 @@ from pyrelay.infer.datatypes import (
     Sort,
     Struct,
 )
+from pyrelay.infer.instances import columns_of
 from pyrelay.infer.pools import Packed, Place
 from pyrelay.ir import types
 from pyrelay.records import dataclass
@@ -123,10 +124,14 @@ class Packer:
                 elif id(node) not in done:
                     done[id(node)] = False
                     pending.append((node, True))
-                    for child in self._nodes(list(node_fields(node).values())):
+                    for child in self._nodes(self._fields_of(node)):
                         if done.get(id(child)) is False:
                             raise _cycle(child, name)
                         pending.append((child, False))
+
+    def _fields_of(self, node: Any) -> list[Any]:
+        row, kind = divmod(self.places[id(node)], _ROW)
+        return [column[row] for column in self.fields[kind].values()]
 
     def pack(self) -> Packed:
         """The columns of everything collected."""
@@ -234,32 +239,25 @@ def stacked(
     return rows
 
 
-def node_fields(node: Any) -> dict[str, Any]:
-    """The fields of a node, by name."""
-    if isinstance(node, tuple):
-        return node._asdict()  # type: ignore[attr-defined, no-any-return]
-    if hasattr(node, "__dict__"):
-        fields: dict[str, Any] = vars(node)
-        return fields
-    slots = [s for cls in type(node).__mro__ for s in getattr(cls, "__slots__", ())]
-    return {s: getattr(node, s) for s in slots if hasattr(node, s)}
-
-
 def _values(cls: Any, nodes: list[Any]) -> dict[str, list[Any]]:
     """The values of each field of nodes of one class. Raises TypeMismatchError if they differ in
     their fields."""
     if issubclass(cls, tuple):
         return {n: list(map(operator.itemgetter(k), nodes)) for k, n in enumerate(cls._fields)}
-    read = vars if hasattr(nodes[0], "__dict__") else node_fields
-    rows: list[dict[str, Any]] = list(map(read, nodes))
-    names = rows[0].keys()
-    try:
-        if set(map(len, rows)) == {len(names)}:
-            return {n: list(map(operator.itemgetter(n), rows)) for n in names}
-    except KeyError:
-        pass
-    common = set(names).intersection(*rows)
-    raise _not_alike(cls, set(names).union(*rows) - common)
+    if cls.__dictoffset__:
+        found = columns_of(cls, nodes)
+        if found is not None:
+            return found
+    rows = [vars(n) if cls.__dictoffset__ else _slots(n) for n in nodes]
+    names = set(rows[0])
+    if all(names == row.keys() for row in rows):
+        return {name: list(map(operator.itemgetter(name), rows)) for name in rows[0]}
+    raise _not_alike(cls, names.union(*rows) - names.intersection(*rows))
+
+
+def _slots(node: Any) -> dict[str, Any]:
+    names = (s for cls in type(node).__mro__ for s in getattr(cls, "__slots__", ()))
+    return {name: getattr(node, name) for name in names if hasattr(node, name)}
 
 
 def _not_alike(cls: Any, names: set[str]) -> TypeMismatchError:

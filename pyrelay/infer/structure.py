@@ -373,8 +373,8 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
         return ("subclass", type(value), Identity(factory), _dict(value, into, name))
     if isinstance(value, dict):
         return _dict(value, into, name)
-    fields = fields_of(value)
     with _inside(type(value), into):
+        fields = fields_of(value)
         return ("record", type(value), tuple(fields), *(
             _flatten(v, into, f"{name}.{k}") for k, v in fields.items()
         ))
