@@ -155,6 +155,11 @@ class Function:
         self._entry = self.b.block
         self.parameters = [Word(self, argument) for argument in self.native.args]
 
+    def expanded(self) -> Function:
+        """The function, which is written out wherever it is called."""
+        self.native.attributes.add("alwaysinline")
+        return self
+
     # -- values
 
     def raw(self, value: Word | int) -> ir.Value:

@@ -151,6 +151,16 @@ def tidy(module: Any, machine: Any) -> None:
             passes.run(function, builder)
 
 
+def expand(module: Any, machine: Any) -> None:
+    """Write the functions that are marked so into those that call them."""
+    import llvmlite.binding as llvm
+
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.run(module, builder)
+
+
 @functools.cache
 def _linker(process: int) -> Any:
     """LLVM's linker; a forked child goes on with a copy of its own."""

@@ -66,13 +66,13 @@ class Packing(Rows):
     def __init__(self, module: ir.Module) -> None:
         super().__init__(module)
         self.fits = self._fits()
-        self.number = self._number()
+        self.number = self._number().expanded()
         self.array = self._array()
         self.put = self.function("put", 5)
         self.items = self._items()
         self._write_put()
         self.named = self._named()
-        self.fill = self._fill()
+        self.fill = self._fill().expanded()
         self.arrive = self._arrive()
         self.pack = self._pack()
 

@@ -30,12 +30,12 @@ class Rows:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self.kind_of = self._kind_of()
+        self.kind_of = self._kind_of().expanded()
         self.enlarge = self._enlarge()
         self.make_room = self._make_room()
-        self.new_row = self._new_row()
-        self.new_node = self._new_node()
-        self.push = self._push()
+        self.new_row = self._new_row().expanded()
+        self.new_node = self._new_node().expanded()
+        self.push = self._push().expanded()
         self.find = self._find()
         self.enter = self._enter()
 

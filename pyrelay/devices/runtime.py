@@ -78,6 +78,7 @@ def build() -> bytes:
             function.linkage = "internal"
     reference = llvm.parse_assembly(str(module))
     reference.verify()
+    native.expand(reference, machine)
     native.tidy(reference, machine)
     code: bytes = machine.emit_object(reference)
     return code
