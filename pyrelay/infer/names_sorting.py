@@ -68,6 +68,19 @@ def order_of(it: Interpreter, x: V.Value) -> V.Value:
     return it.result(it.emit("argsort", x))
 
 
+@handles(in_sorting.places_among)
+def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.Value:
+    """The places of numbers among sorted ones, by the op for it.
+
+    A single number is looked for where it is: then the loop around, if there is one, is a kernel.
+    """
+    types = V.tensor_type(a), V.tensor_type(v)
+    if any(ty is None or not ty.rank or ty.dtype.kind == "c" for ty in types):
+        plain = function_value(it, in_sorting.places_among)  # type: ignore[arg-type]
+        return call_closure(it, plain, (a, v, right), {})
+    return it.result(it.emit("search", a, v, right=bool(it.static(right, "side"))))
+
+
 @handles(in_lists.picked)
 def picked(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
     """The items at these places, in a new list."""

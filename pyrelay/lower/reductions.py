@@ -19,6 +19,7 @@ import numpy as np
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import DType, bool_, c128, f32, f64, i64
+from pyrelay.lower.bisection import first_without
 from pyrelay.lower.emitter import Emitter
 from pyrelay.lower.kernel import Assign, If, Local
 from pyrelay.lower.values import Run, Value
@@ -339,6 +340,10 @@ class RuleEmitter(Emitter):
         dtype = element(tuple(self.const(0, i64) for _ in extents)).dtype
         restore()
         return index_of_extreme(self, kind, extents, element, dtype)
+
+    def bisect(self, extent: Extent, asked: Callable[[Value], Value]) -> Value:
+        """The first of so many places where `asked` is not true, if it is true at all before."""
+        return first_without(self, extent, asked)
 
     def placeholder(self, dtype: DType) -> Value:
         """Stands for a captured reduction; equal to `const(0)` of the bool type nobody reads."""

@@ -1,7 +1,8 @@
 """The order of elements.
 
-In: lines of numbers. Out: where sorting would take the elements of each line from. What is sorted
-is picked by these places, so that its derivative is that of picking.
+In: lines of numbers. Out: where sorting would take the elements of each line from; where others
+belong among those of a sorted one. What is sorted is picked by these places, so that its derivative
+is that of picking.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.ir import types
-from pyrelay.ir.op import Fusion, Op, RelationError, Sample, define
+from pyrelay.ir.op import Fusion, Op, Promotion, RelationError, Sample, define
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.ops.elementwise import DISCRETE
 from pyrelay.ops.relations import require_kind, tensors
@@ -42,4 +43,53 @@ argsort: Op = define(
         Sample((np.arange(12, dtype="u1").reshape(3, 4)[:, ::-1].copy(),), {}, False),
     ),
     doc="indices that sort each line, equal elements in their order, NaNs last",
+)
+
+
+def _searched(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    a, v = tensors(args)
+    require_kind((a, v), "biuf")
+    if a.rank != 1:
+        raise RelationError(f"looks among the elements of one axis, and got {a}", arg=0)
+    return (TensorType(types.i64, v.shape),)
+
+
+def _before(s: Any, a: Any, b: Any) -> Any:
+    """Whether a number stands before another one where NaNs stand last."""
+    less = s.less(a, b)
+    if a.dtype.kind != "f":
+        return less
+    is_nan = s.not_equal(b, b)
+    return s.logical_or(less, s.logical_and(is_nan, s.equal(a, a)))
+
+
+def _searched_element(s: Any, i: Any, a: Any, v: Any, *, right: bool) -> Any:
+    value = v(i)
+
+    def beyond(k: Any) -> Any:
+        other = a((k,))
+        if right:
+            return s.logical_not(_before(s, value, other))
+        return _before(s, other, value)
+
+    return s.bisect(a.shape[0], beyond)
+
+
+_AMONG = np.array([-1.0, 0.0, 0.0, 1.5, 1.5, 1.5, 2.0, np.inf, np.nan, np.nan])
+
+search: Op = define(
+    "search", relation=_searched, fusion=Fusion.REDUCTION, vjp=DISCRETE,
+    promotion=Promotion.COMMON,
+    numpy=lambda a, v, *, right: np.searchsorted(a, v, "right" if right else "left"),
+    element=_searched_element,
+    samples=(
+        Sample((_AMONG, _TIES), {"right": False}, False),
+        Sample((_AMONG, _TIES), {"right": True}, False),
+        Sample((_AMONG.astype("f4"), _TIES[0].astype("f4")), {"right": True}, False),
+        Sample((np.array([-3, 2, 2, 7]), np.array([[-9, 2], [3, 8]])), {"right": False}, False),
+        Sample((np.array([2, 2, 200], "u1"), np.array([0, 2, 255], "u1")), {"right": True}, False),
+        Sample((np.array([False, True, True]), np.array([True, False])), {"right": False}, False),
+        Sample((_AMONG[:0], _TIES), {"right": False}, False),
+    ),
+    doc="places among sorted numbers, NaNs last, before those that are equal or behind them",
 )

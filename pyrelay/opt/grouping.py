@@ -29,6 +29,7 @@ from pyrelay.opt.kernel_calls import from_old_state, kernel_call, with_extents
 from pyrelay.opt.shapes import (
     is_array,
     is_repeated,
+    reads_again,
     reads_of,
     reduces_rows,
     same_elements,
@@ -496,11 +497,17 @@ class Grouping:
                 together = max(together, times * (_MOST_EVALUATIONS if again else 1))
             elif rhs.op.name == "broadcast_to" and is_repeated(shape, shape_of(reader.outs[0])):
                 together = max(together, times * _MOST_EVALUATIONS)
-            elif rhs.op.name == "gather":
+            elif reads_again(rhs, self._read_by(rhs, k)):
                 apart += times * _MOST_EVALUATIONS
             else:
                 apart += times
         return together + apart
+
+    def _read_by(self, rhs: OpCall, k: int) -> int:
+        """Which operand of an op a Let is."""
+        return next(
+            n for n, a in enumerate(rhs.args) if self.copies.get(a, a) in self.lets[k].outs
+        )
 
     def _moved(self, k: int) -> int:
         """The longest chain of moving ops from a Let to the results."""

@@ -48,6 +48,11 @@ def is_repeated(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
     return not (source[-1] == 1 and target[-1] != 1)
 
 
+def reads_again(rhs: OpCall, operand: int) -> bool:
+    """Whether an op that reduces no axes reads elements of an operand again and again."""
+    return rhs.op.name == "gather" or (rhs.op.name == "search" and operand == 0)
+
+
 def reduces_rows(rhs: OpCall) -> bool:
     """Whether an op is a reduction that keeps the last axis."""
     if rhs.op.fusion is not Fusion.REDUCTION or "axes" not in rhs.attrs:

@@ -243,6 +243,8 @@ class _Facts:
             return 1
         if call.op.name in places.UPDATES:
             return 1
+        if call.op.name == "search" and call.args[0] in let.outs:
+            return _ENDLESS
         again = 1
         if reader.outs and is_array(reader.outs[0]):
             again = 1 if reader.outs[0] in own else times.get(reader.outs[0], 1)

@@ -128,40 +128,53 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 # -- searching -------------------------------------------------------------------------------------
 
 
+def places_among(a: Array, v: Array, right: bool) -> Array:
+    """How many elements of a sorted axis stand before each of others; NaNs stand last.
+
+    Written out for single numbers and for complex ones; others have an op for it (`ops/order.py`).
+    """
+    flat = v.reshape(-1)
+    places = np.zeros(flat.shape[0], dtype=np.int64)
+    for k in range(flat.shape[0]):
+        places[k] = _place(a, flat[k], right)
+    return places.reshape(v.shape)
+
+
 def _place(a: Array, value: Any, right: bool) -> int:
     """How many elements of a sorted array stand before `value`."""
     low, high = 0, a.shape[0]
     while low < high:
         middle = (low + high) // 2
-        if a[middle] < value or (right and a[middle] == value):
+        other = a[middle]
+        before = not _is_less(value, other) if right else _is_less(other, value)
+        if before:
             low = middle + 1
         else:
             high = middle
     return low
 
 
+def _is_less(a: Any, b: Any) -> Any:
+    return a < b or (np.isnan(b) and not np.isnan(a))
+
+
 def searchsorted(a: Array, v: Array, side: str = "left", sorter: Array = None) -> Array:
     """Where elements belong in a sorted array."""
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
     sorted_ = np.asarray(a) if sorter is None else np.asarray(a)[sorter]
-    values = np.asarray(v)
-    flat = values.reshape(-1)
-    places = np.zeros(flat.shape[0], dtype=np.int64)
-    for k in range(flat.shape[0]):
-        places[k] = _place(sorted_, flat[k], side == "right")
-    return places.reshape(values.shape)[()]
+    return places_among(sorted_, np.asarray(v), side == "right")[()]
 
 
 def digitize(x: Array, bins: Array, right: bool = False) -> Array:
     """Numbers of the bins, whose edges ascend or descend."""
     edges = np.asarray(bins)
-    n = edges.shape[0]
     ascends, descends = np.all(edges[1:] >= edges[:-1]), np.all(edges[1:] <= edges[:-1])
     if not ascends and not descends:
         raise ValueError("bins must be monotonically increasing or decreasing")
-    up = searchsorted(edges, x, side="left" if right else "right")
-    if ascends:
-        return up
-    return n - searchsorted(edges[::-1], x, side="left" if right else "right")
+    sorted_ = np.where(ascends, edges, edges[::-1])
+    up = searchsorted(sorted_, x, side="left" if right else "right")
+    return np.where(ascends, up, edges.shape[0] - up)[()]
 
 
 def interp(
@@ -277,10 +290,10 @@ def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
     """How often each number from 0 occurs, or the sum of its weights."""
     values = np.asarray(x)
     size = minlength
-    for v in values:
-        if v < 0:
+    if values.shape[0] > 0:
+        if np.min(values) < 0:
             raise ValueError("'list' argument must have no negative elements")
-        size = max(size, int(v) + 1)
+        size = max(size, int(np.max(values)) + 1)
     if weights is None:
         counts = np.zeros(size, dtype=np.int64)
         np.add.at(counts, values, 1)
@@ -290,19 +303,39 @@ def bincount(x: Array, weights: Array = None, minlength: int = 0) -> Array:
     return sums
 
 
-def _outer_edges(x: Array, range: Any) -> Any:
+def _outer_edges(x: Array, bins: Any, range: Any) -> Any:
     """The least and the greatest edge of equal bins, as floats."""
+    if bins < 1:
+        raise ValueError("`bins` must be positive, when an integer")
     if range is not None:
         first, last = range[0] * 1.0, range[1] * 1.0
         if first > last:
             raise ValueError("max must be larger than min in range parameter.")
+        if not (np.isfinite(first) and np.isfinite(last)):
+            raise ValueError(f"supplied range of [{first}, {last}] is not finite")
     elif x.shape[0] == 0:
         first, last = 0.0, 1.0
     else:
         first, last = float(np.min(x)), float(np.max(x))
+        if not (np.isfinite(first) and np.isfinite(last)):
+            raise ValueError(f"autodetected range of [{first}, {last}] is not finite")
     if first == last:
         first, last = first - 0.5, last + 0.5
     return first, last
+
+
+def _equal_edges(x: Array, first: Any, last: Any, bins: Any) -> Array:
+    """The edges of equal bins, in the type of the numbers if these are floats."""
+    dtype = x.dtype if x.dtype.kind == "f" or x.dtype.name == "bfloat16" else np.float64
+    return np.linspace(first, last, bins + 1, dtype=dtype)
+
+
+def _given_edges(bins: Any) -> Array:
+    """Edges that are given."""
+    edges = np.asarray(bins)
+    if np.any(edges[:-1] > edges[1:]):
+        raise ValueError("`bins` must increase monotonically, when an array")
+    return edges
 
 
 def histogram_bin_edges(
@@ -310,11 +343,20 @@ def histogram_bin_edges(
 ) -> Array:
     """The edges of a histogram's bins."""
     if np.ndim(bins):
-        return np.asarray(bins)
+        return _given_edges(bins)
     x = np.ravel(a)
-    first, last = _outer_edges(x, range)
-    dtype = x.dtype if x.dtype.kind == "f" or x.dtype.name == "bfloat16" else np.float64
-    return np.linspace(first, last, bins + 1, dtype=dtype)
+    first, last = _outer_edges(x, bins, range)
+    return _equal_edges(x, first, last, bins)
+
+
+def _equal_bin(x: Array, edges: Array, first: Any, last: Any) -> Array:
+    """The bins of numbers that lie between the first edge and the last one: by arithmetic, which
+    rounding may put one bin off. So NumPy does."""
+    number = edges.shape[0] - 1
+    found = ((x - first) / (last - first) * number).astype(np.int64)
+    k = np.where(found == number, number - 1, found)
+    k = k - (x < edges[k])
+    return k + ((x >= edges[k + 1]) & (k != number - 1))
 
 
 def histogram(
@@ -324,19 +366,27 @@ def histogram(
     if isinstance(bins, str):
         refuse("bins chosen by the name of a rule are not compiled")
     x = np.ravel(a)
-    edges = histogram_bin_edges(x, bins, range)
-    number = edges.shape[0] - 1
-    k = searchsorted(edges, x, side="right") - 1
-    k = np.where(x == edges[-1], number - 1, k)
-    inside = (x >= edges[0]) & (x <= edges[-1])
+    if np.ndim(bins):
+        edges = _given_edges(bins)
+        inside = (x >= edges[0]) & (x <= edges[-1])
+        number = edges.shape[0] - 1
+        k = np.minimum(searchsorted(edges, x, side="right") - 1, number - 1)
+    else:
+        first, last = _outer_edges(x, bins, range)
+        edges = _equal_edges(x, first, last, bins)
+        inside = (x >= first) & (x <= last)
+        number = edges.shape[0] - 1
+        k = _equal_bin(np.where(inside, x.astype(edges.dtype), first), edges, first, last)
     k = np.where(inside, k, 0)
     if weights is None:
         counts = np.zeros(number, dtype=np.int64)
         np.add.at(counts, k, inside.astype(np.int64))
     else:
         mass = np.ravel(weights)
-        counts = np.zeros(number, dtype=mass.dtype)
-        np.add.at(counts, k, np.where(inside, mass, 0).astype(mass.dtype))
+        wide = np.float64 if mass.dtype.kind == "f" else mass.dtype
+        sums = np.zeros(number, dtype=wide)
+        np.add.at(sums, k, np.where(inside, mass, 0).astype(wide))
+        counts = sums.astype(mass.dtype)
     if density:
         width = edges[1:] - edges[:-1]
         return counts / width / np.sum(counts), edges
@@ -434,8 +484,9 @@ def union1d(ar1: Array, ar2: Array) -> Array:
 
 def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements of both, sorted."""
-    values = unique(ar1)
-    return values[isin(values, ar2)]
+    a, b = np.ravel(np.asarray(ar1)), np.ravel(np.asarray(ar2))
+    values = unique(a.astype(np.result_type(a, b)))
+    return values[isin(values, b)]
 
 
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
