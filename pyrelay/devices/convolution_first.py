@@ -8,7 +8,8 @@ tap of a row are those of row ``q`` for it and the next one (Cho and Brand, *MEC
 Convolution*, 2017). So a block of positions copies as many lines as a row has taps, not as many as
 all taps, and a product reads them at offsets (``offset_product``). With a stride, every phase of
 the rows has lines of its own. Where rows are too long for that to pay, each tap has its line.
-Blocks whose taps reach beyond them about as far as they go are copied several at a time.
+Blocks whose taps reach beyond them about as far as they go are copied several at a time. Of one
+tap and few outputs no block is copied: the product reads the image where it lies.
 
 With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``).
 
@@ -26,6 +27,8 @@ from pyrelay.ir.types import DType
 PIXELS = 240
 OUTPUTS = 16  # of a unit of work; units of the same positions are done together
 _DEPTH = 160  # values of k at a time
+_PANEL = 256  # of one tap, whose lines are read where they lie
+_MOST_OUTPUTS, _FEWEST_PIXELS = 128, 64  # for that to be faster than to copy them first
 _MORE = 3  # blocks of positions that are done with the one before
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
@@ -64,7 +67,12 @@ def kernel(block, begin, end):
     shifts = (taps0 - 1) * step0 // stride0 * out1 * out2
     patches = local_{dtype}({scratch_all})
     table = local_i64({table})
-    words = local_i64(12)
+    words = local_i64(13)
+    one_tap = plain and pixels >= {fewest_pixels} and outputs > 1 and outputs <= {most_outputs}
+    places = local_i64({panel})
+    if one_tap:
+        for k in range({panel}):
+            store_ordered_i64(places, k, k * {wide})
     # The block of what finishes the outputs: rows are channels of entries, columns positions.
     finisher, finishing = param_i64(block, 26), local_i64({finishing})
     if finisher != 0:
@@ -102,79 +110,97 @@ def kernel(block, begin, end):
                 p_count += more * share
                 unit += more * column_blocks
         p_count = pixels - p0 if pixels - p0 < p_count else p_count
-        if p_count < 1:
-            continue
-        first_q2, q_rest = p0 % out2, p0 // out2
-        first_q1, first_q0 = q_rest % out1, q_rest // out1
-        # Short rows of positions are copied as a whole, from the first one's beginning on.
-        by_rows = flat and out2 <= {short}
-        skipped = first_q2 if by_rows else 0
-        around = 32 + 2 * out2 if by_rows else 32
-        shifted = phases * (p_count + shifts) < taps0 * p_count and taps <= {taps_most}
-        shifted = shifted and phases * variants * (p_count + shifts + around) <= {scratch}
-        span = p_count + shifts if shifted else p_count
-        q_count = (skipped + span + out2 - 1) // out2
-        span = q_count * out2 if by_rows else span
-        planes = phases if shifted else taps0
-        plane_step = 1 if shifted else step0
-        # An odd number of cache lines: lines of equal places share no set of the cache.
-        line = ((span + {per_line} - 1) // {per_line} | 1) * {per_line}
-        lines = planes * variants
-        lines_all = lines * channels
-        most = {scratch} // line
-        if shifted:
-            at_once = {depth} // taps
-            at_once = most // lines if most // lines < at_once else at_once
-            at_once = 1 if at_once < 1 else at_once
-            parts = (channels + at_once - 1) // at_once
-            most = (channels + parts - 1) // parts * lines if parts > 0 else 1
-        else:
-            most = {depth} if {depth} < most else most
-        r0 = 0
-        k0 = 0
-        while r0 == 0 or r0 < lines_all:
-            r_count = lines_all - r0 if lines_all - r0 < most else most
-            {copies}
-            k_count = r_count
+        p_end = p0 + p_count
+        while p0 < p_end:
+            # One tap's lines are read where they lie, but for a last part of a vector.
+            in_place = (p_end - p0) // {wide} * {wide} if one_tap else 0
+            p_count = in_place if in_place > 0 else p_end - p0
+            first_q2, q_rest = p0 % out2, p0 // out2
+            first_q1, first_q0 = q_rest % out1, q_rest // out1
+            # Short rows of positions are copied as a in_place, from the first one's beginning on.
+            by_rows = flat and out2 <= {short}
+            skipped = first_q2 if by_rows else 0
+            around = 32 + 2 * out2 if by_rows else 32
+            shifted = phases * (p_count + shifts) < taps0 * p_count and taps <= {taps_most}
+            shifted = shifted and phases * variants * (p_count + shifts + around) <= {scratch}
+            span = p_count + shifts if shifted else p_count
+            q_count = (skipped + span + out2 - 1) // out2
+            span = q_count * out2 if by_rows else span
+            planes = phases if shifted else taps0
+            plane_step = 1 if shifted else step0
+            # An odd number of cache lines: lines of equal places share no set of the cache.
+            line = ((span + {per_line} - 1) // {per_line} | 1) * {per_line}
+            lines = planes * variants
+            lines_all = lines * channels
+            most = {scratch} // line
             if shifted:
-                k_count = r_count // lines * taps
-                k = 0
-                for c in range(r_count // lines):
-                    for tap in range(taps0):
-                        at = (c * lines + tap * step0 % stride0 * variants) * line
-                        at += tap * step0 // stride0 * out1 * out2 + skipped
-                        for variant in range(variants):
-                            store_ordered_i64(table, k, at + variant * line)
-                            k += 1
+                at_once = {depth} // taps
+                at_once = most // lines if most // lines < at_once else at_once
+                at_once = 1 if at_once < 1 else at_once
+                parts = (channels + at_once - 1) // at_once
+                most = (channels + parts - 1) // parts * lines if parts > 0 else 1
+            elif in_place > 0:
+                parts = (channels + {panel_most}) // {panel}
+                most = (channels + parts - 1) // parts if parts > 0 else 1
             else:
-                for r in range(r_count):
-                    store_ordered_i64(table, r, r * line + skipped)
-            store_ordered_i64(words, 1, depth_all)
-            store_ordered_i64(words, 2, patches)
-            store_ordered_i64(words, 4, pixels)
-            store_ordered_i64(words, 5, table)
-            store_ordered_i64(words, 7, p_count)
-            store_ordered_i64(words, 8, k_count)
-            store_ordered_i64(words, 9, k0)
-            store_ordered_i64(words, 10, 1)
-            # Sums of a few products are finished while they lie in the first cache.
-            early = finisher != 0 and r_count == lines_all and k_count <= {shallow}
-            rows_each = {few_rows} if early else o_count
-            o = o0
-            while o < o_end:
-                rows = o_end - o if o_end - o < rows_each else rows_each
-                row = (entry * groups + group) * outputs + o
-                store_ordered_i64(words, 0, w + ((group * outputs + o) * depth_all + k0) * {size})
-                store_ordered_i64(words, 3, y + (row * pixels + p0) * {size})
-                store_ordered_i64(words, 6, rows)
-                offset_product_{vectors}(words)
-                if finisher != 0 and r0 + most >= lines_all:
-                    store_ordered_i64(finishing, 2, p0)
-                    store_ordered_i64(finishing, 3, p0 + p_count)
-                    call_address(finisher, finishing, row, row + rows)
-                o += rows
-            k0 += k_count
-            r0 += most
+                most = {depth} if {depth} < most else most
+            seen = patches
+            r0 = 0
+            k0 = 0
+            while r0 == 0 or r0 < lines_all:
+                r_count = lines_all - r0 if lines_all - r0 < most else most
+                if in_place == 0:
+                    {copies}
+                k_count = r_count
+                if in_place > 0:
+                    plane = (entry * groups + group) * channels + r0
+                    seen = x + (plane * image + p0) * {size}
+                    for r in range(r_count):
+                        store_ordered_i64(table, r, r * image)
+                elif shifted:
+                    k_count = r_count // lines * taps
+                    k = 0
+                    for c in range(r_count // lines):
+                        for tap in range(taps0):
+                            at = (c * lines + tap * step0 % stride0 * variants) * line
+                            at += tap * step0 // stride0 * out1 * out2 + skipped
+                            for variant in range(variants):
+                                store_ordered_i64(table, k, at + variant * line)
+                                k += 1
+                else:
+                    for r in range(r_count):
+                        store_ordered_i64(table, r, r * line + skipped)
+                store_ordered_i64(words, 1, depth_all)
+                store_ordered_i64(words, 2, seen)
+                store_ordered_i64(words, 4, pixels)
+                store_ordered_i64(words, 5, table)
+                store_ordered_i64(words, 7, p_count)
+                store_ordered_i64(words, 8, k_count)
+                store_ordered_i64(words, 9, k0)
+                store_ordered_i64(words, 10, 1)
+                room = patches if in_place > 0 else 0
+                store_ordered_i64(words, 11, room)
+                store_ordered_i64(words, 12, places)
+                # Sums of a few products are finished while they lie in the first cache.
+                early = finisher != 0 and r_count == lines_all and k_count <= {shallow}
+                rows_each = {few_rows} if early else o_count
+                o = o0
+                while o < o_end:
+                    rows = o_end - o if o_end - o < rows_each else rows_each
+                    row = (entry * groups + group) * outputs + o
+                    weights = w + ((group * outputs + o) * depth_all + k0) * {size}
+                    store_ordered_i64(words, 0, weights)
+                    store_ordered_i64(words, 3, y + (row * pixels + p0) * {size})
+                    store_ordered_i64(words, 6, rows)
+                    offset_product_{vectors}(words)
+                    if finisher != 0 and r0 + most >= lines_all:
+                        store_ordered_i64(finishing, 2, p0)
+                        store_ordered_i64(finishing, 3, p0 + p_count)
+                        call_address(finisher, finishing, row, row + rows)
+                    o += rows
+                k0 += k_count
+                r0 += most
+            p0 += p_count
     return 0
 """
 
@@ -188,6 +214,8 @@ _WINOGRAD = """\
     tiled = tiled and pixels * 5 >= across * down * 32  # else tiles are mostly empty
     if tiled:
         store_ordered_i64(words, 10, 0)
+        store_ordered_i64(words, 11, 0)
+        store_ordered_i64(words, 12, 0)
         bands = {most_tiles} // across
         bands = (down + bands - 1) // bands
         tall = (down + bands - 1) // bands
@@ -331,4 +359,6 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
         finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
+        panel=_PANEL, panel_most=_PANEL - 1,
+        most_outputs=_MOST_OUTPUTS, fewest_pixels=_FEWEST_PIXELS,
     ))  # fmt: skip

@@ -16,6 +16,10 @@ kernel's text. Names are made on demand, for vectors of so many elements:
         words[9]     0 to overwrite c, else to add to it
         words[10]    1 or 0: whether rows of a are fetched before they are read, which pays where
                      they are not in a cache: the CPU does not see so many lines coming
+        words[11..12]  0; or the address of room for a panel, two vectors for each k, and that of a
+                     table of its offsets: the first tile of a panel's columns copies what it reads,
+                     and fetches what the next panel's will. Where lines are far apart, others find
+                     little of them in the first cache
 
     Reads whole vectors of b: up to two beyond its columns.
 
@@ -74,7 +78,7 @@ from pyrelay.devices.window_sums import WindowSums
 
 BAND = 128  # rows of a that stay in the second cache
 _DOTS = 1024  # most terms of dot products: columns of so many are copied
-_WORDS = 11
+_WORDS = 13
 _CACHE_LINE = 64
 
 
@@ -91,7 +95,9 @@ class _Product:
         f.native.linkage = "internal"
         (words,) = f.parameters
         (self.a, self.a_row, self.b, self.c, self.c_row, self.table, self.m, self.n, self.k,
-         self.keep, fetches) = (f.load(words, 8 * place) for place in range(_WORDS))  # fmt: skip
+         self.keep, fetches, self.room, self.places) = (
+            f.load(words, 8 * place) for place in range(_WORDS)
+        )  # fmt: skip
         self.fetches = fetches.differs(0)
         self._panels()
         f.ret(0)
@@ -108,12 +114,21 @@ class _Product:
                 with dots:
                     self._dots(h0, end, j, columns)
                 with tiles:
-                    row = f.variable(h0)
+                    row, first = f.variable(h0), self._at(self.b, j)
+                    source, table = f.variable(first), f.variable(self.table)
+                    many = (end - h0 > self.tall) & (columns >= wide)
+                    with f.when(self.room.differs(0) & many):
+                        self.line, self.offsets = first, self.table
+                        self._tile(self.tall, 2, h0, j, f.number(self.tall), copies=True)
+                        source.set(self.room)
+                        table.set(self.places)
+                        row.set(h0 + self.tall)
                     with f.while_(lambda: row.now < end):
                         i, left = row.now, end - row.now
                         # Two lower tiles for eight rows, not a high one and a piece of another.
                         two = (left > self.tall) & (left <= 2 * (self.tall - 2))
                         count = two.choose(self.tall - 2, f.smaller(left, self.tall))
+                        self.line, self.offsets = source.now, table.now
                         self._tiles(i, j, count, columns)
                         row.set(i + count)
 
@@ -138,18 +153,19 @@ class _Product:
 
     def _tile(
         self, tall: int, across: int, i: Word, j: Word, rows: Word, columns: Word | None = None,
-        fetches: bool = False,
+        fetches: bool = False, copies: bool = False,
     ) -> None:  # fmt: skip
         """The tile at row ``i`` and column ``j``; ``columns``: how many, unless all of them;
-        ``fetches``: whether the next rows are fetched."""
+        ``fetches``: whether the next rows are fetched; ``copies``: whether the lines are copied."""
         f, b, lanes = self.f, self.f.b, self.lanes
         code = Code(b, Shape(self.element, lanes, tall, across))
         width = f.number(across * lanes) if columns is None else columns
         masks = [code.below(width.raw, v * lanes) for v in range(across)]
         a = code.pointer(self._at(self.a, i * self.a_row).raw)
         row_pointers = code.clamped_rows(a, self.a_row.raw, tall, rows.raw)
-        line = code.pointer(self._at(self.b, j).raw)
-        table = b.inttoptr(self.table.raw, WORD.as_pointer())
+        line = code.pointer(self.line.raw)
+        table = b.inttoptr(self.offsets.raw, WORD.as_pointer())
+        room = code.pointer(self.room.raw)
         following = code.at(a, (self.a_row * tall).raw)
 
         def body(k: Any, sums: list[Any]) -> list[Any]:
@@ -159,6 +175,11 @@ class _Product:
                 code.prefetch(code.at(following, b.add(row, piece)), written=False)
             source = code.at(line, b.load(b.gep(table, [k], source_etype=WORD), typ=WORD))
             vectors = [code.load(code.at(source, code.word(v * lanes))) for v in range(across)]
+            if copies:
+                code.prefetch(code.at(source, code.word(across * lanes)), written=False)
+                to = code.at(room, b.mul(k, code.word(across * lanes)))
+                for v, vector in enumerate(vectors):
+                    code.store(vector, code.at(to, code.word(v * lanes)))
             out = []
             for row, pointer in enumerate(row_pointers):
                 factor = code.splat(code.load_scalar(code.at(pointer, k)))
