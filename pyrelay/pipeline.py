@@ -54,6 +54,7 @@ from pyrelay.opt.rows import rows
 from pyrelay.opt.simplify import simplify
 from pyrelay.opt.sorting import sorting
 from pyrelay.opt.stacks import stacks
+from pyrelay.opt.systems import systems
 from pyrelay.records import dataclass
 
 Pass = Callable[[Module], Module]
@@ -93,7 +94,7 @@ STAGES = (
     ),
     Stage(
         "fuse",
-        (in_place, attention_gradient, attention, dots, stacks, rooms, half_products, fuse),
+        (in_place, attention_gradient, attention, systems, dots, stacks, rooms, half_products, fuse),
         "fuse", "fuse",
     ),
 )
@@ -172,8 +173,9 @@ _FOR_SOME: dict[Pass, str] = {
 #: Passes that write out what some devices have a kernel for, and the field of their target.
 _FOR_OTHERS: dict[Pass, str] = {sorting: "sort"}
 
-#: Passes that make the course of a program hang on arrays: another device would have to be asked.
-_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember})
+#: Passes for programs whose course hangs on arrays, for which another device would have to be asked,
+#: and those that write what is done element by element.
+_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems})
 
 
 def lowered(

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 
 from pyrelay.grad.activity import carries_derivative
 from pyrelay.grad.cotangents import Sink, cotangent_type, strong, zero
-from pyrelay.ir import types, walk
+from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent
@@ -150,7 +150,7 @@ class Walker:
         if definition is None or not isinstance(definition.rhs, OpCall):
             return None
         size: Extent | None = definition.rhs.attrs.get("size")
-        return size if definition.rhs.op.name == "extent" else None
+        return dims.maximum(size, 0) if definition.rhs.op.name == "extent" else None
 
     def extent_of(self, count: Atom) -> Extent:
         """The trip count of a loop as an extent.

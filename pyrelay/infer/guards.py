@@ -23,6 +23,8 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+_FIXED = 4  # an extent of a small matrix up to which each has a program of its own
+
 _OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 
 
@@ -284,6 +286,16 @@ class Guards:
         self.extents[ExtentGuard("==", extent, value, True)] = None
         self._unify(extent, value)
         return value
+
+    def is_small(self, extent: Extent, most: int) -> bool:
+        """Whether an extent is 1 to `most` in this program; the smallest become known numbers."""
+        extent = self.resolve(extent)
+        if not isinstance(extent, int) and self._hinted(extent):
+            value = dims.evaluate(extent, self.hints)
+            if 1 <= value <= _FIXED:
+                self.fix(extent)
+                return True
+        return self.compare(">=", extent, 1) is True and self.compare("<=", extent, most) is True
 
     def record(self, guard: NameGuard) -> None:
         """Remember a name that was read."""

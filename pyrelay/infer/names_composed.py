@@ -38,6 +38,7 @@ from pyrelay.infer.in_python import (
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import elementwise, handles, of_ufunc
 from pyrelay.ir import types
+from pyrelay.ops import linalg
 from pyrelay.ops.special import digamma
 
 
@@ -140,12 +141,21 @@ def _primitive(op: str, attributes: Sequence[str]) -> Callable[..., V.Value]:
         count = len(args) - len(attributes)
         given = (it.static(v, f"the argument {k!r}")
                  for k, v in zip(attributes, args[count:], strict=True))
-        found = it.emit(op, *args[:count], **dict(zip(attributes, given, strict=True)))
+        attrs = dict(zip(attributes, given, strict=True))
+        if op in linear_algebra.BY_SIZE:
+            attrs["small"] = _is_small(it, args[0])
+        found = it.emit(op, *args[:count], **attrs)
         if isinstance(found, tuple):
             return V.Tuple(tuple(map(it.result, found)))
         return it.result(found)
 
     return handler
+
+
+def _is_small(it: Interpreter, matrix: V.Value) -> bool:
+    """Whether a square matrix is so small that elimination by element pays."""
+    shape = it.tensor(matrix).shape
+    return len(shape) == 2 and it.program.guards.is_small(shape[0], linalg.SMALL)
 
 
 for _function, (_op, _attributes) in linear_algebra.PRIMITIVES.items():

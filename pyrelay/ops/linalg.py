@@ -15,6 +15,7 @@ differentiation of linear algebra functions" (2013), for qr; Golub and Pereyra (
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,10 @@ from pyrelay.ops.samples import spread
 from pyrelay.ops.shape import concatenate, expand_dims, slice_, transpose
 
 Attributes = Mapping[str, Any]
+
+#: Rows of a matrix for which elimination by element costs less than a call of the library. The
+#: attribute `small` says that a matrix is known to have 1 to this many.
+SMALL = 32
 
 
 # -- types -----------------------------------------------------------------------------------------
@@ -78,7 +83,7 @@ def _same_real(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 def _host(
     name: str, relation: Any, numpy: Any, vjp: Any, samples: Any, doc: str,
 ) -> Op:
-    def meaning(*args: Any, **attrs: Any) -> Any:
+    def meaning(*args: Any, small: bool = False, **attrs: Any) -> Any:
         with np.errstate(all="ignore"):
             return numpy(*args, **attrs)
 
@@ -163,6 +168,14 @@ _SQUARES = (
 )
 _COMPLEX = Sample((_general() + 1j * spread((3, 3), -0.5, 0.5, 7),))
 
+
+def _sized(*samples: Sample) -> tuple[Sample, ...]:
+    """Samples for an op that says whether its matrices are small."""
+    return tuple(
+        replace(s, attrs={**s.attrs, "small": 0 < np.shape(s.args[0])[-1] <= SMALL})
+        for s in samples
+    )
+
 # -- linear systems --------------------------------------------------------------------------------
 
 
@@ -176,14 +189,16 @@ def _system(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (TensorType(dtype, (*outer, rows, b.shape[-1])),)
 
 
-def _cotangents_of_solve(y: Handle, g: Handle, a: Handle, b: Handle) -> tuple[Any, ...]:
-    of_b = solve(_turned(a), g)
+def _cotangents_of_solve(
+    y: Handle, g: Handle, a: Handle, b: Handle, *, small: bool
+) -> tuple[Any, ...]:
+    of_b = solve(_turned(a), g, small=small)
     return -_product(of_b, y, right=True), of_b
 
 
 solve: Op = _host(
     "solve", _system, np.linalg.solve, _cotangents_of_solve,
-    (
+    _sized(
         Sample((_general(), spread((3, 2)))), Sample((_general(2), spread((3, 1)))),
         Sample((_general(n=2), spread((4, 2, 3)))),
         Sample((_COMPLEX.args[0], spread((3, 2)) + 0j)),
@@ -192,12 +207,12 @@ solve: Op = _host(
 )
 
 
-def _cotangent_of_inv(y: Handle, g: Handle, a: Handle) -> tuple[Any, ...]:
+def _cotangent_of_inv(y: Handle, g: Handle, a: Handle, *, small: bool) -> tuple[Any, ...]:
     return (-_product(_product(y, g, left=True), y, right=True),)
 
 
 inv: Op = _host(
-    "inv", _same, np.linalg.inv, _cotangent_of_inv, (*_SQUARES, _COMPLEX), "the inverse"
+    "inv", _same, np.linalg.inv, _cotangent_of_inv, _sized(*_SQUARES, _COMPLEX), "the inverse"
 )
 
 
@@ -252,28 +267,28 @@ def _cofactors(a: Any) -> Any:
     return found.astype(a.dtype)
 
 
-def _cotangent_of_cofactors(y: Handle, g: Handle, a: Handle) -> tuple[Any, ...]:
+def _cotangent_of_cofactors(y: Handle, g: Handle, a: Handle, *, small: bool) -> tuple[Any, ...]:
     """At regular matrices only: it divides by the determinant."""
     total = expand_dims(
         sum_(g * y, axes=(a.rank - 2, a.rank - 1), keepdims=False), axes=(a.rank - 2, a.rank - 1)
     )
-    whole = expand_dims(det(a), axes=(a.rank - 2, a.rank - 1))
+    whole = expand_dims(det(a, small=small), axes=(a.rank - 2, a.rank - 1))
     return ((total * y - _product(_product(y, g, right=True), y)) / whole,)
 
 
 cofactors: Op = _host(
-    "cofactors", _same, _cofactors, _cotangent_of_cofactors, (*_SQUARES[:3], _COMPLEX),
+    "cofactors", _same, _cofactors, _cotangent_of_cofactors, _sized(*_SQUARES[:3], _COMPLEX),
     "the derivative of the determinant by each element",
 )
 
 
-def _cotangent_of_det(y: Handle, g: Handle, a: Handle) -> tuple[Any, ...]:
-    return (expand_dims(g, axes=(a.rank - 2, a.rank - 1)) * cofactors(a),)
+def _cotangent_of_det(y: Handle, g: Handle, a: Handle, *, small: bool) -> tuple[Any, ...]:
+    return (expand_dims(g, axes=(a.rank - 2, a.rank - 1)) * cofactors(a, small=small),)
 
 
 det: Op = _host(
     "det", _number, np.linalg.det, _cotangent_of_det,
-    (*_SQUARES, _COMPLEX, Sample((np.array([[1.0, 2.0], [2.0, 4.0]]),), {}, False)),
+    _sized(*_SQUARES, _COMPLEX, Sample((np.array([[1.0, 2.0], [2.0, 4.0]]),), {}, False)),
     "the determinant; its derivative holds at singular matrices too",
 )
 
@@ -284,15 +299,15 @@ def _sign_and_logarithm(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type
     return (TensorType(a.dtype, batch),) * 2
 
 
-def _cotangent_of_slogdet(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:
+def _cotangent_of_slogdet(y: Any, g: Any, a: Handle, *, small: bool) -> tuple[Any, ...]:
     if g[1] is None:
         return (None,)
-    return (expand_dims(g[1], axes=(a.rank - 2, a.rank - 1)) * _turned(inv(a)),)
+    return (expand_dims(g[1], axes=(a.rank - 2, a.rank - 1)) * _turned(inv(a, small=small)),)
 
 
 slogdet: Op = _host(
     "slogdet", _sign_and_logarithm, lambda a: tuple(np.linalg.slogdet(a)), _cotangent_of_slogdet,
-    _SQUARES[:3], "the sign and the logarithm of the determinant",
+    _sized(*_SQUARES[:3]), "the sign and the logarithm of the determinant",
 )
 
 # -- factors ---------------------------------------------------------------------------------------
@@ -303,18 +318,20 @@ def _cholesky(a: Any, *, upper: bool) -> Any:
     return np.swapaxes(found, -1, -2) if upper else found
 
 
-def _cotangent_of_cholesky(y: Handle, g: Handle, a: Handle, *, upper: bool) -> tuple[Any, ...]:
+def _cotangent_of_cholesky(
+    y: Handle, g: Handle, a: Handle, *, upper: bool, small: bool
+) -> tuple[Any, ...]:
     low, moved = (_turned(y), _turned(g)) if upper else (y, g)
     inner = _product(low, moved, left=True)
     half = _lower(inner, -1) + 0.5 * (_lower(inner) - _lower(inner, -1))
-    left = solve(_turned(low), half)
-    both = _turned(solve(_turned(low), _turned(left)))
+    left = solve(_turned(low), half, small=small)
+    both = _turned(solve(_turned(low), _turned(left), small=small))
     return (_of_triangle(both, upper),)
 
 
 cholesky: Op = _host(
     "cholesky", _same_real, _cholesky, _cotangent_of_cholesky,
-    (
+    _sized(
         Sample((_definite(),), {"upper": False}), Sample((_definite(2, n=2),), {"upper": False}),
         Sample((_definite(),), {"upper": True}),
     ),
@@ -348,7 +365,7 @@ def _cotangent_of_qr(y: Any, g: Any, a: Handle) -> tuple[Any, ...]:
 def _of_tall(q: Handle, r: Handle, of_q: Handle, of_r: Handle) -> Handle:
     inner = _product(r, of_r, right=True) - _product(of_q, q, left=True)
     mirrored = _lower(inner) + _turned(_lower(inner, -1))
-    return _turned(solve(r, _turned(of_q + _product(q, mirrored))))
+    return _turned(solve(r, _turned(of_q + _product(q, mirrored)), small=False))
 
 
 qr: Op = _host(

@@ -83,6 +83,21 @@ def test_a_counted_loop_over_the_rows_of_a_sequence():
     check(program(f), [RNG.standard_normal((4, 3)), RNG.standard_normal(3)])
 
 
+@pytest.mark.parametrize("length", [0, 1, 4])
+def test_a_loop_over_all_but_the_first_of_a_sequence(length):
+    n = dims.Symbol("n")
+
+    def body(b, xs, w):
+        def step(b, i, v):
+            return [op("tanh", op("index", b.handle(xs), i, axes=(0,)) + v[0] * w)]
+
+        (h,) = b.counted(b.extent(dims.of(n) - 1), [w], step)
+        return h * h
+
+    f = function("f", [vector(dims.of(n)), F64], body, (n,))
+    check(program(f), [RNG.standard_normal(length), np.float64(0.4)])
+
+
 def test_nested_counted_loops_with_an_inner_count_that_varies():
     def body(b, n, x):
         def outer(b, i, v):

@@ -59,3 +59,12 @@ def extremes_of_a_part(x, a, b):
 @use((0,), (3,))
 def greatest_with_a_first(n):
     return np.linalg.norm(np.ones(n), np.inf), np.max(np.ones(n), initial=0)
+
+
+@use((NONE,), (X[:1],), wrt=(0,))
+def chained_from_the_second_on(x):
+    total, p = 0.0, 1.0
+    for i in range(1, len(x)):
+        p = np.tanh(p * x[i - 1]) + x[i]
+        total += p * p
+    return total

@@ -64,6 +64,7 @@ from tests.users import (  # noqa: F401  (each fills the corpus)
     strings,
     style,
     syntax,
+    systems,
     tables,
     tree_networks,
     trees,
