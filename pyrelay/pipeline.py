@@ -94,7 +94,10 @@ STAGES = (
     ),
     Stage(
         "fuse",
-        (in_place, attention_gradient, attention, systems, dots, stacks, rooms, half_products, fuse),
+        (
+            in_place, attention_gradient, attention, systems, dots, stacks, rooms, half_products,
+            fuse,
+        ),
         "fuse", "fuse",
     ),
 )
@@ -173,8 +176,8 @@ _FOR_SOME: dict[Pass, str] = {
 #: Passes that write out what some devices have a kernel for, and the field of their target.
 _FOR_OTHERS: dict[Pass, str] = {sorting: "sort"}
 
-#: Passes for programs whose course hangs on arrays, for which another device would have to be asked,
-#: and those that write what is done element by element.
+#: Passes that make the course of a program hang on elements of arrays: another device would have to
+#: be asked for them, or go through them one by one.
 _WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems})
 
 

@@ -149,8 +149,10 @@ class Walker:
         definition = self.definitions.get(count)
         if definition is None or not isinstance(definition.rhs, OpCall):
             return None
-        size: Extent | None = definition.rhs.attrs.get("size")
-        return dims.maximum(size, 0) if definition.rhs.op.name == "extent" else None
+        if definition.rhs.op.name != "extent":
+            return None
+        size: Extent = definition.rhs.attrs["size"]
+        return dims.maximum(size, 0)
 
     def extent_of(self, count: Atom) -> Extent:
         """The trip count of a loop as an extent.

@@ -363,7 +363,8 @@ def _cholesky(build: Builder, a: Handle, *, upper: bool) -> list[Handle]:
 
         (low,) = inner.counted(i, carried, element)
         square = less_products(inner, low, i, i)
-        _refuse(inner, inner.call(OPS["logical_not"], square > 0.0), "Matrix is not positive definite")
+        bad = inner.call(OPS["logical_not"], square > 0.0)
+        _refuse(inner, bad, "Matrix is not positive definite")
         low = _stored(inner, low, inner.call(OPS["sqrt"], square), *placed(i, i))
         return list(inner.counted(inner.handle(n) - i - 1, [low], blank))
 

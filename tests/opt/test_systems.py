@@ -126,7 +126,7 @@ def test_programs_of_other_sizes_are_not_those_of_small_ones() -> None:
 
 def test_a_filter_with_an_inverse_in_each_round_is_a_kernel() -> None:
     z = RNG.standard_normal((5, 2))
-    module = lowered(inferred(filtered, (z, 0.1, 0.2)), "fuse")
+    module = lowered(inferred(filtered, (z, 0.1, 0.2)).module, "fuse")
     assert not loops(module)
     compiled = pyrelay.jit(filtered)
     np.testing.assert_allclose(compiled(z, 0.1, 0.2), filtered(z, 0.1, 0.2), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Small linear systems inside of loops: filters, fits by windows, Newton's method in a few unknowns."""
+"""Small linear systems in loops: filters, fits by windows, Newton's method in a few unknowns."""
 
 from __future__ import annotations
 
