@@ -126,7 +126,7 @@ def _specialised(
         flat = Flattened(apart=apart, families=asked.families)
         attempt = Attempt(parse, asked, flat=flat, entered=entered)
         try:
-            with dims.spelled_by(attempt.guards.spell), _deep_recursion():
+            with dims.spelled_by(attempt.guards.spell), V.own_serials(), _deep_recursion():
                 return attempt.run(callee, args, keywords), attempt.checks_shapes
         except _ASKING as error:
             failure = asked.grant(error)

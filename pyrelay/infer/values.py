@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field
 from typing import Any
 
@@ -21,12 +23,24 @@ from pyrelay.ir.nodes import Atom, Function, Let
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
-_serial = itertools.count()
+_outside = itertools.count()
+_serials: ContextVar[Iterator[int]] = ContextVar("serials")
 
 
 def next_serial() -> int:
-    """A number greater than all before it."""
-    return next(_serial)
+    """A number greater than all before it in this attempt at a program."""
+    return next(_serials.get(_outside))
+
+
+@contextmanager
+def own_serials() -> Iterator[None]:
+    """Inside, numbers begin at 0: they become constants of a program, whose kernels are found on
+    disk by their texts, whatever the process compiled before."""
+    token = _serials.set(itertools.count())
+    try:
+        yield
+    finally:
+        _serials.reset(token)
 
 
 @dataclass(slots=True, eq=False)
