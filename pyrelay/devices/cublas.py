@@ -102,7 +102,9 @@ class Cublas:
 def load() -> Cublas | None:
     """The library that CuPy uses; None where it is not installed."""
     try:
-        import cupy_backends.cuda.libs.cublas  # noqa: F401 -- finds the library and loads it
+        # An attribute of the package: asking for it finds the library in NVIDIA's wheels and loads
+        # it, which an import of the module by its full name does not.
+        from cupy_backends.cuda.libs import cublas  # noqa: F401
     except ImportError:
         return None
     for name in _NAMES:
