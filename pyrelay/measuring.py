@@ -93,7 +93,7 @@ def info() -> Any:
         ("processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} CPUs"),
         ("threads", str(usable_threads(config.current().num_threads))),
         ("disk cache", kept),
-        ("gpu", _gpu()),
+        ("gpu", f"\n{'':15}".join(_gpu())),
         ("this process", f"{native.counts.compiled} kernels compiled, "
                          f"{native.counts.loaded} object files loaded"),
     )  # fmt: skip
@@ -101,14 +101,14 @@ def info() -> Any:
     return Text("\n".join([*lines, "", config.table()]))
 
 
-def _gpu() -> str:
-    """Whether programs can run on a GPU, and why not."""
-    from pyrelay.devices import cuda
+def _gpu() -> list[str]:
+    """Whether programs can run on a GPU, with what, or why not."""
+    from pyrelay.devices import cuda, cuda_diagnosis
 
     try:
-        return cuda.driver().name
+        return cuda_diagnosis.described(cuda.driver())
     except DeviceError as error:
-        return error.message
+        return cuda_diagnosis.explained(error)
 
 
 def _version(package: str) -> str:

@@ -8,14 +8,11 @@ from __future__ import annotations
 import functools
 import importlib.util
 
+from pyrelay.devices import cuda_diagnosis
 from pyrelay.devices.base import Device
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cupy_driver import CupyDriver
 from pyrelay.devices.gpu import loaded_by
-from pyrelay.errors import DeviceError
-
-_INSTALL = ("pip install pyrelay[cuda13], or [cuda12] for an older driver",)
-_OTHERWISE = "use device='cpu'"
 
 
 def gpu() -> Device:
@@ -28,19 +25,13 @@ def gpu() -> Device:
 def driver() -> CupyDriver:
     """CuPy's current device. Raises DeviceError where it has none."""
     if importlib.util.find_spec("cupy") is None:
-        raise DeviceError(
-            "device 'cuda' needs CuPy, which is not installed.", hints=(*_INSTALL, _OTHERWISE)
-        )
+        raise cuda_diagnosis.missing()
     try:
         import cupy
 
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy raises many classes: of its own, ImportError, OSError
-        text = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DeviceError(
-            "device 'cuda' cannot be used: CuPy finds no GPU or no driver that fits it.",
-            notes=(text,), hints=(*_INSTALL, _OTHERWISE),
-        ) from error
+        raise cuda_diagnosis.unusable(error) from error
     if not count:
-        raise DeviceError("device 'cuda' cannot be used: there is no GPU.", hints=(_OTHERWISE,))
+        raise cuda_diagnosis.no_gpu()
     return CupyDriver(cupy)

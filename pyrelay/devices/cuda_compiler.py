@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from pyrelay.devices import cache
+from pyrelay.devices import cache, cuda_diagnosis
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
@@ -33,7 +33,9 @@ class Compilation:
 class Compiler:
     """Makes modules of the device that is CuPy's current one.
 
-    compilations: what was compiled or read so far.
+    compilations: what was compiled or read so far. told: all that machine code depends on but its
+    source: the compute capability, versions of CuPy and NVRTC, options. Raises DeviceError where
+    there is no NVRTC.
     """
 
     def __init__(self, cupy: Any) -> None:
@@ -41,7 +43,10 @@ class Compiler:
         self.compilations: list[Compilation] = []
         self.modules: dict[str, Any] = {}  # by source
         self.lock = threading.Lock()
-        versions = cupy.__version__, *cupy.cuda.compiler.nvrtc.getVersion()
+        try:
+            versions = cupy.__version__, *cupy.cuda.compiler.nvrtc.getVersion()
+        except Exception as error:  # of what looks for libraries: no class of CuPy's
+            raise cuda_diagnosis.no_compiler(error) from error
         self.told = (str(cupy.cuda.Device().compute_capability), *map(str, versions), *OPTIONS)
 
     def module(self, source: str, kernels: int) -> Any:

@@ -293,7 +293,7 @@ class CupyDriver(Driver):
         # 1 is what the interface calls the default stream, whose handle is 0 as well.
         if stream is None or stream in (self.stream, 1 if self.stream == 0 else self.stream):
             return
-        event = self.cupy.cuda.ExternalStream(stream).record()
+        event = _stream_at(self.cupy, stream).record()
         self.cupy.cuda.get_current_stream().wait_event(event)
 
     def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
@@ -312,7 +312,7 @@ class CupyDriver(Driver):
         stream = int(torch.cuda.current_stream().cuda_stream)
         if stream == self.stream:
             return contextlib.nullcontext()
-        found: AbstractContextManager[Any] = self.cupy.cuda.ExternalStream(stream)
+        found: AbstractContextManager[Any] = _stream_at(self.cupy, stream)
         return found
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
@@ -344,6 +344,22 @@ _IMPORTERS = {
     "torch": ("torch", "from_dlpack"), "jax": ("jax.dlpack", "from_dlpack"),
     "jaxlib": ("jax.dlpack", "from_dlpack"), "numba": ("numba.cuda", "as_cuda_array"),
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """A stream of another library, by CUDA's stream protocol."""
+
+    stream: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.stream
+
+
+def _stream_at(cupy: Any, stream: int) -> Any:
+    """CuPy's object for a stream that it has not made."""
+    made = getattr(cupy.cuda.Stream, "from_external", None)  # since CuPy 14
+    return cupy.cuda.ExternalStream(stream) if made is None else made(_Handle(stream))
 
 
 @dataclass(frozen=True, slots=True)

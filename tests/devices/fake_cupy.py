@@ -27,6 +27,10 @@ SIZES = {
 }  # fmt: skip
 
 
+#: What `cupy.cuda.function` passes by value.
+BY_VALUE = {np.dtype(letter).type for letter in "?bhilqBHILQefdFD"}
+
+
 class OutOfMemoryError(MemoryError):
     """cupy.cuda.memory.OutOfMemoryError."""
 
@@ -91,6 +95,22 @@ class Stream:
         self.machine.waited.append((self.ptr, event))
 
 
+class Streams:
+    """The class cupy.cuda.Stream, as far as it is called."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def __call__(self, *, non_blocking: bool) -> Stream:
+        assert non_blocking
+        return Stream(self.machine, 7)
+
+    def from_external(self, other: Any) -> Stream:
+        version, ptr = other.__cuda_stream__()
+        assert version == 0
+        return Stream(self.machine, ptr)
+
+
 class ndarray:  # noqa: N801 -- CuPy's name
     """cupy.ndarray, as far as arrays are passed on."""
 
@@ -142,10 +162,11 @@ class Function:
         for declared, given in zip(self.parameters, args, strict=True):
             kind = declared.rpartition(" ")[0].strip()
             size = 8 if "*" in declared or "Buffer" in kind else SIZES[kind]
-            assert isinstance(given, np.generic), "CuPy takes NumPy's scalars by value"
+            assert type(given) in BY_VALUE, "CuPy takes NumPy's scalars by value"
             assert given.nbytes == size, (declared, given)
             raw = given.tobytes().ljust(-(-size // 8) * 8, b"\0")
             words += np.frombuffer(raw, np.int64).tolist()
+        assert type(grid) is type(block) is type(args) is tuple
         (blocks,), (threads,) = grid, block
         assert 1 <= threads <= 1024
         assert 1 <= blocks < 2**31
@@ -174,6 +195,7 @@ class Module:
         self.machine, self.found = machine, {}  # type: ignore[var-annotated]
 
     def load(self, cubin: bytes) -> None:
+        assert type(cubin) is bytes
         code = cubin.decode()
         self.found = dict(re.findall(r"namespace unit(\d+) \{\n(.*?)\n\}\n#undef", code, re.DOTALL))
 
@@ -201,6 +223,7 @@ class Machine:
         self.replays = self.synchronized = 0
         device = SimpleNamespace(id=0, compute_capability="90")
         runtime = SimpleNamespace(
+            driverGetVersion=lambda: 13010, runtimeGetVersion=lambda: 13020,
             getDeviceCount=lambda: self.number_of, memcpyHostToDevice=H2D, memcpyDeviceToHost=D2H,
             getDeviceProperties=lambda k: {"name": b"Fake GPU", "multiProcessorCount": PROCESSORS},
             cudaDevAttrCooperativeLaunch=COOPERATIVE,
@@ -217,8 +240,7 @@ class Machine:
             cuda=SimpleNamespace(
                 runtime=runtime, alloc=self.alloc, Device=lambda: device,
                 function=SimpleNamespace(Module=lambda: Module(self)),
-                ExternalStream=lambda ptr: Stream(self, ptr),
-                alloc_pinned_memory=self.pinned, Stream=lambda non_blocking: Stream(self, 7),
+                alloc_pinned_memory=self.pinned, Stream=Streams(self),
                 driver=SimpleNamespace(
                     occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: 1
                 ),
