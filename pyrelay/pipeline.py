@@ -39,6 +39,7 @@ from pyrelay.opt.dce import dce
 from pyrelay.opt.dots import dots
 from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
+from pyrelay.opt.half_attention import half_attention
 from pyrelay.opt.half_products import half_products
 from pyrelay.opt.halves import halves
 from pyrelay.opt.hoist import hoist
@@ -95,8 +96,8 @@ STAGES = (
     Stage(
         "fuse",
         (
-            in_place, attention_gradient, attention, systems, dots, stacks, rooms, half_products,
-            fuse,
+            in_place, attention_gradient, half_attention, attention, systems, dots, stacks, rooms,
+            half_products, fuse,
         ),
         "fuse", "fuse",
     ),
@@ -170,7 +171,8 @@ def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
 
 #: Passes that write what only some devices have a kernel for, and the field of their target.
 _FOR_SOME: dict[Pass, str] = {
-    attention_gradient: "attention_gradient", half_products: "half_matmul",
+    attention_gradient: "attention_gradient", half_attention: "half_attention",
+    half_products: "half_matmul",
 }
 
 #: Passes that write out what some devices have a kernel for, and the field of their target.

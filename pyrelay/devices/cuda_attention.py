@@ -16,7 +16,8 @@ result: then each has 16 rows of a tile, and factors and sums of rows come throu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay.devices.driver import ADDRESS, Text
@@ -26,6 +27,7 @@ from pyrelay.lower.emit_cuda import emit_item
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.kernel import BOUND, PRODUCT, Kernel, Parameter
 from pyrelay.lower.target import AttentionKernel
+from pyrelay.records import dataclass
 
 ROWS = KEYS = 32
 """Of a tile of scores; a thread has 2 rows and each 8th column of them."""
@@ -294,19 +296,40 @@ _KEPT = """\
                 }}
 """
 
-_made: dict[str, DType] = {}
+Writer = Callable[..., str]
+"""Gives the text of a kernel: with so many batch axes, a kernel that makes scores (or None), and
+`statistics` if it leaves maxima and sums of rows."""
+
+_made: dict[str, Writer] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OfLaunch:
+    """What the text of a launch has of its own: the function that makes scores, further parameters
+    and what of them that function is given, the starts of an entry's matrices."""
+
+    function: str
+    parameters: str
+    given: str
+    batch: str
 
 
 def attention(dtype: DType) -> AttentionKernel:
     """The kernel for floats of this type. Its text is one without batch axes and a kernel that
     makes scores: `for_launch` gives what a launch needs."""
-    text = _text(dtype, 0, None, statistics=False)
-    _made[text] = dtype
+    text = known(functools.partial(_text, dtype))
     return AttentionKernel(text, ROWS, _PICOSECONDS, _MOST_OPERANDS)
 
 
+def known(writer: Writer) -> str:
+    """The text that stands in plans for the kernels that a writer gives."""
+    text = writer(0, None, statistics=False)
+    _made[text] = writer
+    return text
+
+
 def is_attention(text: str) -> bool:
-    """Whether a text is one of `attention`."""
+    """Whether a text is one of `known`."""
     return text in _made
 
 
@@ -321,7 +344,7 @@ def for_launch(
     """The text of a launch whose plan has this source and these operands, those of the operands
     that its parameters take, and where among them stands how products are rounded."""
     axes, statistics = operands[_AXES].word, operands[_STATISTICS] != ZERO
-    text = _text(_made[source], axes, shaping, statistics=statistics)
+    text = _made[source](axes, shaping, statistics=statistics)
     arrays = [*operands[:_STATISTICS]]
     if statistics:
         arrays += operands[_STATISTICS : _STATISTICS + 2]
@@ -336,15 +359,8 @@ def for_launch(
 
 
 def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
-    t, width = dtype.name, width_of(dtype)
-    strides = ("extent", "q_stride", "k_stride", "v_stride")
-    parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
-    function = shaped = ""
-    if shaping is not None:
-        function, own = emit_item(shaping, "shaped"), _own_parameters(shaping).values()
-        parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own))
-        given = "".join(f", given{k}" for k in range(len(own)))
-        shaped = _SHAPED.format(t=t, given=given)
+    t, width, own = dtype.name, width_of(dtype), of_launch(axes, shaping)
+    shaped = "" if shaping is None else _SHAPED.format(t=t, given=own.given)
     columns, line = width // 8, width + 4
     places = {
         "t": t, "rows": ROWS, "keys": KEYS, "square": 33 * 32, "width": width, "columns": columns,
@@ -359,12 +375,25 @@ def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) 
     by_tensors = dtype == f32
     return _KERNEL.format(
         **places, **{k: v.format(**places) if by_tensors else "" for k, v in tensors.items()},
-        tensor=_TENSOR_CORES + _TENSOR if by_tensors else "", shaping=function, shaped=shaped,
-        at=_sum("r"), at0=_sum("0"), at1=_sum("1"), parameters=parameters,
+        tensor=_TENSOR_CORES + _TENSOR if by_tensors else "", shaping=own.function, shaped=shaped,
+        at=_sum("r"), at0=_sum("0"), at1=_sum("1"), parameters=own.parameters,
         rows_of=f", Buffer<{t}> tops, Buffer<{t}> sums_of_rows" if statistics else "",
         kept=_KEPT.format() if statistics else "",
-        batch="".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes))),
+        batch=own.batch,
     ).replace("COLUMNS", str(columns))
+
+
+def of_launch(axes: int, shaping: Kernel | None) -> OfLaunch:
+    """What a text has of its own for so many batch axes and a kernel that makes scores."""
+    strides = ("extent", "q_stride", "k_stride", "v_stride")
+    parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
+    function = given = ""
+    if shaping is not None:
+        function, own = emit_item(shaping, "shaped"), _own_parameters(shaping).values()
+        parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own))
+        given = "".join(f", given{k}" for k in range(len(own)))
+    batch = "".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes)))
+    return OfLaunch(function, parameters, given, batch)
 
 
 def _sum(row: str) -> str:

@@ -14,6 +14,8 @@ garbage before each block.
 
 from __future__ import annotations
 
+from pyrelay.devices.cuda_tensor_cores import EMULATED_CORES
+
 BEFORE = r"""
 #include <setjmp.h>
 #include <stdlib.h>
@@ -94,6 +96,7 @@ const size_t STACK = 1 << 16;
 enum Fault { NONE, OUT_OF_BOUNDS = 90, BARRIER = 91, UNALIGNED = 92 };
 static thread_local int fault;
 
+struct Fetch { void *to; const void *from; int thread, group; };
 struct Block {
     ucontext_t scheduler, contexts[MOST_THREADS];
     jmp_buf home, places[MOST_THREADS];
@@ -106,6 +109,8 @@ struct Block {
     int finished, finished_in_warp[MOST_THREADS / WARP];
     unsigned long long exchange[MOST_THREADS][2];
     float fragments[MOST_THREADS][12];
+    Fetch *fetches;
+    int fetch_count, fetch_room, fetch_groups[MOST_THREADS];
     const void *shared_tags[MOST_SHARED];
     void *shared[MOST_SHARED];
     void (*body)(void *);
@@ -155,6 +160,7 @@ static long long progress(const Block *made) {
 }
 static void ended(Block *made) {
     for (int k = 0; k < MOST_SHARED; k++) free(made->shared[k]);
+    free(made->fetches);
     free(made->stacks);
     free(made);
 }
@@ -239,11 +245,10 @@ static float rounded(float value, unsigned int half, unsigned int kept) {
     return value;
 }
 template <int N>
-static void multiplied(float (&sums)[4], const float (&a)[4 * N], const float (&b)[2 * N]) {
+static void added_up(float (&sums)[4], const float (&a)[4 * N], const float (&b)[2 * N]) {
     const int self = block->current, base = self / WARP * WARP, lane = self % WARP;
-    const unsigned int half = N == 1 ? 0x1000 : 0x7fff, kept = N == 1 ? 13 : 16;
-    for (int k = 0; k < 4 * N; k++) block->fragments[self][k] = rounded(a[k], half, kept);
-    for (int k = 0; k < 2 * N; k++) block->fragments[self][4 * N + k] = rounded(b[k], half, kept);
+    for (int k = 0; k < 4 * N; k++) block->fragments[self][k] = a[k];
+    for (int k = 0; k < 2 * N; k++) block->fragments[self][4 * N + k] = b[k];
     warp_barrier();
     for (int e = 0; e < 4; e++) {
         const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
@@ -252,6 +257,53 @@ static void multiplied(float (&sums)[4], const float (&a)[4 * N], const float (&
             const float *left = block->fragments[base + row % 8 * 4 + owner];
             const float *right = block->fragments[base + column * 4 + owner];
             sums[e] += left[(far * 2 + row / 8) * N + k % N] * right[(4 + far) * N + k % N];
+        }
+    }
+    warp_barrier();
+}
+// The same of float32, which is rounded first.
+template <int N>
+static void multiplied(float (&sums)[4], const float (&a)[4 * N], const float (&b)[2 * N]) {
+    const unsigned int half = N == 1 ? 0x1000 : 0x7fff, kept = N == 1 ? 13 : 16;
+    float left[4 * N], right[2 * N];
+    for (int k = 0; k < 4 * N; k++) left[k] = rounded(a[k], half, kept);
+    for (int k = 0; k < 2 * N; k++) right[k] = rounded(b[k], half, kept);
+    added_up<N>(sums, left, right);
+}
+// Copies of 16 bytes happen when a thread waits for them, and not before.
+static void fetch(void *to, const void *from) {
+    if (block->fetch_count == block->fetch_room) {
+        block->fetch_room = 2 * block->fetch_room + 64;
+        block->fetches = (Fetch *)realloc(block->fetches, sizeof(Fetch) * block->fetch_room);
+    }
+    block->fetches[block->fetch_count++] = {
+        to, from, block->current, block->fetch_groups[block->current]
+    };
+}
+static void fetch_group() { block->fetch_groups[block->current]++; }
+static void fetched(int but) {
+    const int self = block->current, last = block->fetch_groups[self] - but;
+    int kept = 0;
+    for (int k = 0; k < block->fetch_count; k++) {
+        const Fetch each = block->fetches[k];
+        if (each.thread == self && each.group < last) memcpy(each.to, each.from, 16);
+        else block->fetches[kept++] = each;
+    }
+    block->fetch_count = kept;
+}
+// Lane k tells a line of 8 elements, line k % 8 of matrix k / 8; register m of lane k is a pair of
+// matrix m: of line k / 4, or of column k / 4 where matrices are turned.
+static void matrices(unsigned int (&made)[4], const unsigned short *line, bool turned) {
+    const int self = block->current, base = self / WARP * WARP, lane = self % WARP;
+    memcpy(block->exchange[self], &line, sizeof line);
+    warp_barrier();
+    for (int m = 0; m < 4; m++) {
+        made[m] = 0;
+        for (int e = 0; e < 2; e++) {
+            const int across = lane % 4 * 2 + e, owner = m * 8 + (turned ? across : lane / 4);
+            const unsigned short *held;
+            memcpy(&held, block->exchange[base + owner], sizeof held);
+            made[m] |= (unsigned int)held[turned ? lane / 4 : across] << 16 * e;
         }
     }
     warp_barrier();
@@ -486,4 +538,4 @@ template <class... Ps> static long long launch(
     return fault;
 }
 }
-"""
+""" + EMULATED_CORES

@@ -14,7 +14,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pyrelay.devices import cuda_attention, cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts
+from pyrelay.devices import (
+    cuda_attention,
+    cuda_convolution,
+    cuda_half_attention,
+    cuda_scans,
+    cuda_scatters,
+    cuda_sorts,
+)
 from pyrelay.devices.driver import ADDRESS, Text
 from pyrelay.ir.types import DType
 from pyrelay.lower.emit_cuda import emit
@@ -259,6 +266,7 @@ def _half_matmul(of: DType, dtype: DType, axes: int) -> MatmulKernel:
 
 TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
-    cuda_scatters.scatter, sort=cuda_sorts.sort, half_matmul=_half_matmul,
+    cuda_scatters.scatter, sort=cuda_sorts.sort, half_attention=cuda_half_attention.attention,
+    half_matmul=_half_matmul,
 )
 """What the planner asks of a GPU."""

@@ -9,6 +9,7 @@ the error does not depend on which thread was first, and is the one that plain P
 
 from __future__ import annotations
 
+from pyrelay.devices.cuda_tensor_cores import DEVICE_CORES
 from pyrelay.ops.cuda_prelude import CUDA_PRELUDE
 
 STACK = 16384
@@ -138,7 +139,7 @@ template <class T> __device__ u64 pyrelay_address(T *array, i64 index) {
 template <class T> __device__ T *pyrelay_span(T *array, i64 index, int count) {
     return array + index;
 }
-#define PYRELAY_SHARED(type, name, count) __shared__ type name[count]
+#define PYRELAY_SHARED(type, name, count) __shared__ __align__(16) type name[count]
 #define PYRELAY_BUFFER(type, word) ((type *)(word))
 #define PYRELAY_TAKEN(address, nbytes)
 #define PYRELAY_PAUSE()
@@ -203,7 +204,7 @@ __device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
     if ((++rounds & 0xfffff) != 0) return false;
     return *(volatile i64 *)record->stop != 0;
 }
-"""
+""" + DEVICE_CORES
 
 BLOCKS = r"""
 // Neighbouring elements that a thread reads or writes in one access, or in two.

@@ -16,20 +16,23 @@ from pyrelay.ir.nodes import Block, Function, OpCall, Var
 from pyrelay.lower.finishing import in_place
 from pyrelay.lower.kernel import Attended, Lowering
 from pyrelay.opt.attention import Attention
+from pyrelay.opt.half_attention import HalfAttention
 
 
-def attended(function: Function, attention: Attention) -> Lowering:
-    """The lowering of a group that computes attention."""
+def attended(
+    function: Function, attention: Attention, halves: HalfAttention | None = None
+) -> Lowering:
+    """The lowering of a group that computes attention, or `halves`."""
     places = {param: k for k, param in enumerate(function.params)}
     scores, product = attention.scores.rhs, attention.product.rhs
     assert isinstance(scores, OpCall)
     assert isinstance(product, OpCall)
-    operands = tuple(
-        places[a] for a in (*scores.args, product.args[1]) if isinstance(a, Var)
-    )
+    atoms = (*scores.args, product.args[1]) if halves is None else halves.operands
+    operands = tuple(places[a] for a in atoms if isinstance(a, Var))
     named = Attended(
         attention.scores, attention.product, operands, attention.guarded,
         len(function.body.results) > 1, bool(attention.kept),
+        None if halves is None else (halves.of, halves.rounded),
     )
     if not attention.shaping:
         return Lowering((), attention=named)

@@ -283,7 +283,9 @@ class Product:
 class Attended:
     """Attention in a fused group: the Lets of its products; the positions of q, k and v among the
     group's parameters; whether a row without a finite score gives zeros; whether the maxima and the
-    sums of rows are results after the product, and scores that are kept one after those."""
+    sums of rows are results after the product, and scores that are kept one after those. Where
+    `halves` says so, q, k and v are 16-bit floats of that type, and the probabilities are rounded
+    to it or not."""
 
     scores: Let
     product: Let
@@ -291,6 +293,7 @@ class Attended:
     guarded: bool
     statistics: bool
     kept: bool
+    halves: tuple[DType, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

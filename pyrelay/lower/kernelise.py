@@ -47,6 +47,7 @@ from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
 from pyrelay.opt.finishing import product_of
+from pyrelay.opt.half_attention import half_attention_of
 from pyrelay.opt.half_products import half_product_of
 from pyrelay.opt.places import parts_of, updated_part
 
@@ -61,6 +62,9 @@ def kernelise(function: Function) -> Lowering:
     gradient = gradient_of(function.body)
     if gradient is not None:
         return attended_gradient(function, gradient)
+    over_halves = half_attention_of(function.body)
+    if over_halves is not None:
+        return attended(function, over_halves.attention, over_halves)
     attention = attention_of(function.body)
     if attention is not None:
         return attended(function, attention)

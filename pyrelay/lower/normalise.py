@@ -33,6 +33,7 @@ from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
 from pyrelay.opt.finishing import gates, product_of
 from pyrelay.opt.grouping import Grouping
+from pyrelay.opt.half_attention import HalfAttention, half_attention_of
 from pyrelay.opt.half_products import half_product_of
 from pyrelay.opt.shapes import shape_of
 
@@ -54,6 +55,11 @@ def kernels_only(module: Module, target: Target) -> Module:
 def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Let, ...]:
     rhs = let.rhs
     if isinstance(rhs, KernelCall):
+        over_halves = half_attention_of(rhs.function.body)
+        if over_halves is not None:
+            return (let,) if _attends(_over_halves(target, over_halves), let, rhs) else tuple(
+                new for each in _regrouped(let, rhs) for new in _lets(each, target, block)
+            )
         gradient = gradient_of(rhs.function.body) is not None
         if gradient or attention_of(rhs.function.body) is not None:
             if _attends(target.attention_gradient if gradient else target.attention, let, rhs):
@@ -144,6 +150,14 @@ def _attends(
     if isinstance(found, AttentionKernel) and len(let.outs) > _STATISTICS and not found.keeps:
         return False
     return words <= found.finishes
+
+
+def _over_halves(
+    target: Target, found: HalfAttention
+) -> Callable[[DType], AttentionKernel] | None:
+    """The device's kernel for attention over 16-bit floats, if it has one, for a type of result."""
+    wanted = target.half_attention
+    return None if wanted is None else lambda made: wanted(found.of, made, found.rounded)
 
 
 def _regrouped(let: Let, call: KernelCall) -> tuple[Let, ...]:

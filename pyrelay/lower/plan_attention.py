@@ -35,9 +35,8 @@ def _type(extents: dict[Symbol, Extent], atom: Atom) -> TensorType:
 
 def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> None:
     """Plan a group that computes attention: parameters as `target.AttentionKernel` says."""
-    found, target = group.lowering.attention, p.program.target.attention
+    found, target = group.lowering.attention, p.program.target
     assert found is not None
-    assert target is not None
     extents = dict(zip(group.dims, call.dims, strict=True))
     type_of = functools.partial(_type, extents)
     scores, product = found.scores.rhs, found.product.rhs
@@ -49,7 +48,15 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
     targets, sources = made.shape[-2:]
     width, depth = out.shape[-1], q.shape[-2] if turned[0] else q.shape[-1]
     batch = out.shape[:-2]
-    kernel = target(out.dtype)
+    if found.halves is None:
+        assert target.attention is not None
+        kernel = target.attention(out.dtype)
+    else:
+        assert target.half_attention is not None
+        of, rounded = found.halves
+        result = let.outs[0].type
+        assert isinstance(result, TensorType)
+        kernel = target.half_attention(of, result.dtype, rounded)
     places = [Slot(p.buffer(call.args[place]).slot) for place in found.operands]
     addresses = [p.allocate(each.type) for each in let.outs]
     operands: list[Value] = [*places, *map(Slot, addresses)]

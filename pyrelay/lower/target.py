@@ -195,6 +195,8 @@ class Target:
     sort         element type -> the kernels; None where loops do as well.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
+    half_attention  type of 16-bit floats of the operands, that or float32 for the result, whether
+                 probabilities are rounded to the former -> the kernel; None as above.
     half_matmul  type of 16-bit floats, that or float32 for the result, number of batch axes -> the
                  kernel of their products, added up in float32; None where they are cast before.
     """
@@ -208,4 +210,5 @@ class Target:
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
     sort: Callable[[DType], SortKernels] | None = None
+    half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
     half_matmul: Callable[[DType, DType, int], MatmulKernel] | None = None

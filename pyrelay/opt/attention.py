@@ -17,7 +17,7 @@ again (`attention_gradient.py`), unless they are small: then they are kept, as `
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from pyrelay.ir import dims, walk
@@ -169,14 +169,19 @@ class Finder:
         powers, below = share.args
         top = self._made(powers, "exp", inner)
         total, guarded = self._total(below, inner)
-        if top is None or total is None or _call(total).args[0] is not powers:
+        if top is None or total is None:
+            return None
+        if self.exact(_call(total).args[0], inner) is not self.exact(powers, inner):
             return None
         shifted = self._made(top.args[0], "subtract", inner)
         if shifted is None:
             return None
         scored, shift = shifted.args
         largest = self._shift(shift, inner)
-        if largest is None or self._plain(_call(largest).args[0], inner) is not scored:
+        if largest is None:
+            return None
+        same = {scored, *self.unrounded(scored)}
+        if self._plain(_call(largest).args[0], inner, same) not in same:
             return None
         if not _of_rows(_call(largest), scored) or not _of_rows(_call(total), powers):
             return None
@@ -201,23 +206,39 @@ class Finder:
 
     def _made(self, atom: Atom, name: str, inner: list[Let]) -> OpCall | None:
         """The call of an op that makes an atom, noted as a part of the attention."""
-        let = self.makers.get(atom)
+        let = self.makers.get(self.exact(atom, inner))
         if let is None or not _is(let, name):
             return None
         inner.append(let)
         assert isinstance(let.rhs, OpCall)
         return let.rhs
 
-    def _plain(self, atom: Atom, inner: list[Let]) -> Atom:
-        """What a value is a view or a copy of."""
-        let = self.makers.get(atom)
-        while let is not None and isinstance(let.rhs, OpCall) and (
-            let.rhs.op.name in VIEWS or let.rhs.op.name == "stop_gradient"
-        ):
-            inner.append(let)
-            atom = let.rhs.args[0]
+    def _plain(
+        self, atom: Atom, inner: list[Let], known: Container[Atom] = ()
+    ) -> Atom:
+        """What a value is a view or a copy of, if not before that one of those that are known."""
+        while atom not in known:
             let = self.makers.get(atom)
+            if let is None or not isinstance(let.rhs, OpCall):
+                break
+            name = let.rhs.op.name
+            if name in VIEWS or name == "stop_gradient" or self.unrounded(atom):
+                inner.append(let)
+                atom = let.rhs.args[0]
+            else:
+                break
         return atom
+
+    def exact(self, atom: Atom, inner: list[Let]) -> Atom:
+        """What an atom is a rounding of, as far as `unrounded` goes; the roundings are noted."""
+        while source := self.unrounded(atom):
+            inner.append(self.makers[atom])
+            (atom,) = source
+        return atom
+
+    def unrounded(self, atom: Atom) -> tuple[Atom, ...]:
+        """What an atom is a rounding of that a softmax may do without: nothing here."""
+        return ()
 
     def _total(self, atom: Atom, inner: list[Let]) -> tuple[Let | None, bool]:
         """The sum that a divisor is, and whether 1 stands in its place where it is 0."""
@@ -231,14 +252,16 @@ class Finder:
         if zero is None or not _is(zero, "equal") or not _number(one, 1):
             return None, False
         assert isinstance(zero.rhs, OpCall)
-        if zero.rhs.args[0] is not other or not _number(zero.rhs.args[1], 0):
+        tested = self.exact(zero.rhs.args[0], inner)
+        if tested is not self.exact(other, inner) or not _number(zero.rhs.args[1], 0):
             return None, False
         inner += [chosen, zero]
         return self._reduction(self._plain(other, inner), "sum", inner), True
 
     def _reduction(self, atom: Atom, name: str, inner: list[Let]) -> Let | None:
         """The Let of a reduction, noted as a part of the attention."""
-        return None if self._made(atom, name, inner) is None else self.makers[atom]
+        found = self._made(atom, name, inner)
+        return None if found is None else self.makers[self.exact(atom, inner)]
 
     def _shift(self, atom: Atom, inner: list[Let]) -> Let | None:
         """The maximum that a shift is, or is where it is finite."""
@@ -251,7 +274,7 @@ class Finder:
             if finite is None or not _is(finite, "isfinite") or not _number(other, 0):
                 return None
             assert isinstance(finite.rhs, OpCall)
-            if finite.rhs.args[0] is not atom:
+            if self.exact(finite.rhs.args[0], inner) is not self.exact(atom, inner):
                 return None
             inner += [chosen, finite]
         return self._reduction(self._plain(atom, inner), "max", inner)

@@ -78,9 +78,10 @@ def _rule(
     for k, cast in enumerate(casts):
         assert cast is not None
         source = _call(cast).args[0]
-        turned = _turned(source, scope)
-        if turned is not None:
-            source, flags[k] = turned, not flags[k]
+        made = scope.op(source, "transpose")
+        before = None if made is None else turned(made)
+        if before is not None:
+            source, flags[k] = before, not flags[k]
         if source not in members:
             ty = source.type
             assert isinstance(ty, TensorType)
@@ -128,10 +129,9 @@ def _cast(atom: Atom, scope: Scope) -> Let | None:
     return made if ty.dtype == f32 and is_half(source.dtype) else None
 
 
-def _turned(atom: Atom, scope: Scope) -> Atom | None:
-    """What an atom is the transpose of, in its last two axes."""
-    call = scope.op(atom, "transpose")
-    if call is None:
+def turned(call: OpCall) -> Atom | None:
+    """What a call gives the transpose of, in its last two axes."""
+    if call.op.name != "transpose":
         return None
     axes = call.attrs["axes"]
     rank = len(axes)

@@ -44,6 +44,7 @@ from tests.devices.test_cuda_attention import CALLS as ATTENTION
 from tests.devices.test_cuda_emulator import SAMPLE
 from tests.infer.running import inferred
 from tests.ops.test_scalar import applicable, cuda_kernel, spelled_in_cuda
+from tests.opt.test_half_attention import causal
 from tests.programs import PROGRAMS, Program
 
 
@@ -177,6 +178,21 @@ def test_scalars_of_the_device_and_what_guessing_needs_compile(tmp_path: Path) -
     made = [word_texts.computing(step).source for step in steps]
     own = (cuda_library.GATE, cuda_library.COPY, cuda_library.ZERO, cuda_library.element_put())
     assert_compiles([*made, *(text.source for text in own)], tmp_path)
+
+
+@pytest.mark.slow
+@needs_nvidia
+def test_attention_over_halves_compiles(tmp_path: Path) -> None:
+    kernels = [
+        TARGET.half_attention(DTYPES[of], DTYPES[made], rounded).source  # type: ignore[misc]
+        for of in ("f16", "bf16") for made in ("f32", of) for rounded in (True, False)
+    ]
+    args = tuple(np.ones((2, 5, 4), np.float16) for _ in range(3))
+    module = lowered(inferred(causal, args).module, "fuse", on="cuda_emulator")
+    kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
+    made = assert_compiles(kernels, tmp_path)
+    for of in ("f16", "bf16"):
+        assert f"mma.sync.aligned.m16n8k16.row.col.f32.{of}.{of}.f32" in made
 
 
 @pytest.mark.slow

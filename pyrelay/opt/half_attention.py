@@ -1,0 +1,200 @@
+"""Attention over 16-bit floats, whose matrices a device's kernel takes as they are.
+
+In: Core before fusion, in which products of such floats are those of casts to float32 (`halves`).
+Out: Core in which attention (`attention.py`) whose queries, keys and values are casts of one type
+of 16 bits is one `KernelCall` of those, the casts in it: nothing of float32 is made of them. A
+transposed matrix is a flag of its product; a cast of the result to that type is a part of it.
+
+What makes scores of products is rounded as the program says. The softmax between the products is
+like a sum: it is computed in float32, whatever the program rounds in it, and its probabilities are
+rounded for the second product only if they are in the program (docs/decisions/0042).
+
+`half_attention_of` finds the same in the body of such a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from pyrelay.ir import walk
+from pyrelay.ir.build import Builder
+from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Module, OpCall
+from pyrelay.ir.types import DType, TensorType, f32
+from pyrelay.opt.attention import Attention, Finder
+from pyrelay.opt.dce import dce
+from pyrelay.opt.half_products import turned
+from pyrelay.opt.halves import is_half
+from pyrelay.opt.kernel_calls import kernel_call
+from pyrelay.records import dataclass
+
+_Makers = Mapping[Atom, Let]
+
+
+@dataclass(frozen=True, slots=True)
+class HalfAttention:
+    """Attention over 16-bit floats: `attention` of casts of `operands` (queries, keys, values) of
+    type `of`, those that are `turned` transposed before; whether its probabilities are `rounded` to
+    that type; the cast of its result, if any."""
+
+    attention: Attention
+    operands: tuple[Atom, Atom, Atom]
+    turned: tuple[bool, bool, bool]
+    of: DType
+    rounded: bool
+    back: Let | None
+
+
+class _Finder(Finder):
+    """Matches attention whose softmax is rounded in between."""
+
+    def unrounded(self, atom: Atom) -> tuple[Atom, ...]:
+        let = self.makers.get(atom)
+        if let is None or not _is(let, "cast"):
+            return ()
+        (source,) = _call(let).args
+        types = {_dtype(atom), _dtype(source)}
+        return (source,) if types <= {f32, *filter(_is_half, types)} else ()
+
+
+def half_attention(module: Module) -> Module:
+    """The module with each attention over 16-bit floats in a kernel call of its own."""
+    found = module.with_bodies(lambda body: _grouped(body, {}))
+    return module if found is module else dce(found)
+
+
+def half_attention_of(body: Block) -> HalfAttention | None:
+    """The attention over 16-bit floats that the body of a group is, if it is one."""
+    products = [let for let in body.lets if _is(let, "matmul")]
+    if len(products) != 2 or not isinstance(body.lets[-1].rhs, OpCall):
+        return None
+    return _found(_Finder(body), products[1], {})
+
+
+def _grouped(body: Block, outer: _Makers) -> Block:
+    if any(walk.blocks(let.rhs) for let in body.lets):
+        makers: dict[Atom, Let] = {out: let for let in body.lets for out in let.outs}
+        makers.update(outer)
+        lets = tuple(
+            replace(let, rhs=walk.replace_blocks(let.rhs, lambda inner: _grouped(inner, makers)))
+            if walk.blocks(let.rhs) else let
+            for let in body.lets
+        )
+        if any(old.rhs is not new.rhs for old, new in zip(body.lets, lets, strict=True)):
+            body = replace(body, lets=lets)
+    products = [let for let in body.lets if _is(let, "matmul")]
+    if len(products) < 2:
+        return body
+    finder, calls, gone = _Finder(body), dict[Let, Let](), set[Let]()
+    for product in products:
+        found = _found(finder, product, outer)
+        if found is None or len(finder.results(found.attention)) != 1:
+            continue
+        members = found.attention.members() if found.back is None else (
+            *found.attention.members(), found.back
+        )
+        calls[members[-1]] = _call_of(found, members)
+        gone.update(members)
+    if not calls:
+        return body
+    kept = tuple(
+        calls.get(let, let) for let in body.lets if let in calls or let not in gone
+    )
+    return replace(body, lets=kept)
+
+
+def _found(finder: _Finder, product: Let, outer: _Makers) -> HalfAttention | None:
+    """The attention that ends with a product, if its operands are casts of one type of 16 bits."""
+    found = finder.attention(product)
+    if found is None or found.kept:
+        return None
+    atoms = (*_call(found.scores).args, _call(product).args[1])
+    q, k, v = (_source(atom, finder.makers, outer) for atom in atoms)
+    if q is None or k is None or v is None or len({_dtype(x) for x in (q, k, v)}) != 1:
+        return None
+    of = _dtype(q)
+    assert of is not None
+    lying = [_as_it_lies(x, finder.makers, outer) for x in (q, k, v)]
+    (q, turned_q), (k, turned_k), (v, turned_v) = lying
+    share = finder.makers[_call(product).args[0]]
+    rounded = _is(share, "cast") and _dtype(_call(share).args[0]) == of
+    back = _back(finder, product, of)
+    return HalfAttention(found, (q, k, v), (turned_q, turned_k, turned_v), of, rounded, back)
+
+
+def _back(finder: _Finder, product: Let, of: DType) -> Let | None:
+    """The cast of a product to a type, if nothing else reads it."""
+    (made,) = product.outs
+    readers = finder.read_by.get(made, [])
+    if len(readers) != 1 or finder.readers[made] != 1 or not _is(readers[0], "cast"):
+        return None
+    return readers[0] if _dtype(readers[0].outs[0]) == of else None
+
+
+def _source(atom: Atom, *makers: _Makers) -> Atom | None:
+    """What an atom of float32 is a cast of that has 16 bits."""
+    let = _maker(atom, makers)
+    if let is None or not _is(let, "cast"):
+        return None
+    (source,) = _call(let).args
+    return source if _is_half(_dtype(source)) else None
+
+
+def _as_it_lies(atom: Atom, *makers: _Makers) -> tuple[Atom, bool]:
+    """A matrix, or what it is the transpose of in its last two axes; whether it is one."""
+    let = _maker(atom, makers)
+    if let is None or not isinstance(let.rhs, OpCall):
+        return atom, False
+    source = turned(let.rhs)
+    return (atom, False) if source is None else (source, True)
+
+
+def _maker(atom: Atom, makers: Iterable[_Makers]) -> Let | None:
+    return next((found[atom] for found in makers if atom in found), None)
+
+
+def _call_of(found: HalfAttention, members: tuple[Let, ...]) -> Let:
+    """The group: casts, each of a matrix as it lies, and the rest, whose operands they are."""
+    casts: dict[Atom, Let] = {}
+    for source in found.operands:
+        builder = Builder()
+        with builder.at(members[-1].span):
+            builder.cast(source, f32)
+        casts.setdefault(source, builder.lets[-1])
+    q, k, v = (casts[source].outs[0] for source in found.operands)
+    turned_q, turned_k, turned_v = found.turned
+    scores, product = _call(found.attention.scores), _call(found.attention.product)
+    changed = {
+        found.attention.scores: _product(scores, (q, k), turned_q, turned_k),
+        found.attention.product: _product(product, (product.args[0], v), False, turned_v),
+    }
+    whole = (
+        *casts.values(),
+        *(replace(let, rhs=changed[let]) if let in changed else let for let in members),
+    )
+    return kernel_call(whole, members[-1].outs, {})
+
+
+def _product(call: OpCall, args: tuple[Atom, ...], turned_a: bool, turned_b: bool) -> OpCall:
+    """A product of other matrices, which may be the transposes of what they were."""
+    a, b = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    return replace(
+        call, args=args, attrs=Attrs(transpose_a=a != turned_a, transpose_b=b != turned_b)
+    )
+
+
+def _is_half(dtype: DType | None) -> bool:
+    return dtype is not None and is_half(dtype)
+
+
+def _dtype(atom: Atom) -> DType | None:
+    return atom.type.dtype if isinstance(atom.type, TensorType) else None
+
+
+def _is(let: Let, name: str) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == name
+
+
+def _call(let: Let) -> OpCall:
+    assert isinstance(let.rhs, OpCall)
+    return let.rhs
