@@ -19,7 +19,7 @@ from pyrelay.records import dataclass
 class Step:
     """A part of the compiler that ran: its stage, its name, how long it took.
 
-    Stages that are no passes: `plan`; `compile` (numba and LLVM, where kernels were not on disk or
+    Stages that are no passes: `plan`; `compile` (LLVM, where kernels were not on disk or
     in memory); `load`.
     """
 
@@ -40,7 +40,7 @@ class Build:
 
     run: takes the program's flat parameters, gives its results as a tuple, those left out that
     hold the content of a written argument (such arguments are written in place). native: `run`
-    checks its arguments itself. kernels: number in the program; compiled: by numba and LLVM now,
+    checks its arguments itself. kernels: number in the program; compiled: by LLVM now,
     the others were on disk or in memory. place: the device, or "interpreter". encoded: the plan
     that runs, where it can be kept on disk. told: what the device has to tell of the last call.
     """

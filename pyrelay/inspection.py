@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     r"|(?P<number>\b\d[\w.]*(?:e[+-]\d+)?)|(?P<word>@?[A-Za-z_]\w*)"
 )
 _LIBRARIES = frozenset(("numpy", "numpy.linalg", "numpy.fft", "math", "cmath", "functools"))
-_MEANS = {"infer": ", parsing included", "compile": ", by numba and LLVM"}
+_MEANS = {"infer": ", parsing included", "compile": ", by LLVM"}
 _COLOURS = {
     "comment": "#6a737d", "string": "#22863a", "type": "#005cc5", "number": "#b08800",
     "word": "#d73a49",

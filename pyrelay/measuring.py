@@ -89,7 +89,7 @@ def info() -> Any:
     kept = f"{store.directory} ({count} files, {size / 1e6:.1f} MB)" if store.directory else "off"
     rows = (
         ("python", f"{platform.python_version()} on {platform.platform()}"),
-        ("packages", ", ".join(f"{n} {_version(n)}" for n in ("numpy", "numba", "llvmlite"))),
+        ("packages", ", ".join(f"{n} {_version(n)}" for n in ("numpy", "llvmlite"))),
         ("processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} CPUs"),
         ("threads", str(usable_threads(config.current().num_threads))),
         ("disk cache", kept),

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.kernel_language import (
     BIT,
     BOOL,

@@ -2,9 +2,9 @@
 
 In: kernels as source text. Out: their object code, in order.
 
-LLVM and numba hold locks of their process, so threads do not help: other processes do
+LLVM is run under a lock of its process, so threads do not help: other processes do
 (`compile_worker`). The first is started when a program turns out to be on no disk (`expect`); while
-this process infers and plans, it makes the run time if that is missing too, and imports numba.
+this process infers and plans, it makes the run time if that is missing too.
 Kernels are taken by whoever is free, the long ones first. A process that cannot be started, fails
 or ends costs nothing but time: what it owes is compiled here. `Config.compile_processes` is how
 many there are, this one included.
@@ -196,7 +196,7 @@ def runtime() -> bytes | None:
 def objects(tasks: Sequence[Task]) -> list[bytes]:
     """The object code of kernels, in order.
 
-    Raises `numba.core.errors.TypingError` where a text is not in the kernel language.
+    Raises `kernel_language.KernelError` where a text is not in the kernel language.
     """
     codes: list[bytes | None] = [None] * len(tasks)
     order = deque(sorted(range(len(tasks)), key=lambda index: -tasks[index].seconds))
@@ -206,14 +206,17 @@ def objects(tasks: Sequence[Task]) -> list[bytes]:
     ]
     for thread in threads:
         thread.start()
-    while order:
-        try:
-            index = order.popleft()
-        except IndexError:  # another one was faster
-            break
-        codes[index] = _here(tasks[index])
-    for thread in threads:
-        thread.join()
+    try:
+        while order:
+            try:
+                index = order.popleft()
+            except IndexError:  # another one was faster
+                break
+            codes[index] = _here(tasks[index])
+    finally:
+        order.clear()
+        for thread in threads:
+            thread.join()
     return [_here(task) if code is None else code for task, code in zip(tasks, codes, strict=True)]
 
 
@@ -225,6 +228,6 @@ def _helping(tasks: Sequence[Task]) -> list[Compiler]:
 
 
 def _here(task: Task) -> bytes:
-    from pyrelay.devices import kernel_compiler  # imports numba
+    from pyrelay.devices import kernel_compiler  # loading from disk needs none of it
 
     return kernel_compiler.kernel_object(task.source, task.filename)

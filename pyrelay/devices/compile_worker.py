@@ -29,7 +29,7 @@ def main() -> None:
     while (request := _next(sys.stdin.buffer)) is not None:
         pickle.dump(_answer(request), replies)
         replies.flush()
-        from pyrelay.devices import kernel_compiler  # numba, while nobody waits
+        from pyrelay.devices import kernel_compiler  # while nobody waits
 
         del kernel_compiler
 

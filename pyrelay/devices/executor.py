@@ -5,7 +5,7 @@ which runs the plan of the state's executable from its entry function and return
 
 The table's layout is that of `lower/encode.py`. Frames lie on a stack of their own that grows, so
 that recursion costs memory and nothing else. It is written as LLVM IR, so that starting it needs
-neither numba nor a C compiler; arithmetic is in `executor_arithmetic.py`.
+no C compiler; arithmetic is in `executor_arithmetic.py`.
 """
 
 from __future__ import annotations

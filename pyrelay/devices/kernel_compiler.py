@@ -14,12 +14,11 @@ It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
 
 from __future__ import annotations
 
+import ast
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core.compiler_lock import global_compiler_lock
 
 from pyrelay.devices import native
 from pyrelay.devices.kernel_lowering import lower_kernel
@@ -47,43 +46,34 @@ def target_machine() -> llvm.TargetMachine:
     )
 
 
-def kernel_function(source: str, filename: str) -> Callable[[int, int, int], int]:
-    """The function ``kernel`` that ``source`` defines; ``filename`` is for messages."""
-    namespace: dict[str, Any] = {}
-    exec(compile(source, filename, "exec"), namespace)
-    function: Callable[[int, int, int], int] = namespace["kernel"]
-    return function
-
-
 def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
-    """The optimised LLVM module of a kernel."""
+    """The optimised LLVM module of a kernel.
+
+    Raises ``KernelError`` where the text is not in the kernel language.
+    """
     machine = target_machine()
-    function = kernel_function(source, filename)
-    with global_compiler_lock:
-        module = lower_kernel(function, SYMBOL, machine.triple, str(machine.target_data))
-        reference = llvm.parse_assembly(str(module))
-        routines = [r for r in function.__globals__.values() if isinstance(r, Routine)]
-        for routine in routines:
-            _link(reference, function, routine, machine)
-        for routine in routines:
-            reference.get_function(routine.symbol).linkage = "internal"
-        reference.verify()
-        if function.__globals__.get("BY_HAND"):
-            native.tidy(reference, machine)
-        else:
-            _optimise(reference, machine, bool(function.__globals__.get("SHORT_ROWS")))
-    return reference
-
-
-def _link(
-    module: llvm.ModuleRef, kernel: Callable[..., int], routine: Routine,
-    machine: llvm.TargetMachine,
-) -> None:
-    """Add a routine of the kernel's text to its module, for nobody else to call."""
-    code: Callable[..., int] = kernel.__globals__[routine.symbol]
+    tree = ast.parse(source, filename)
+    names: dict[str, Any] = {}
+    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
+    tree.body = [each for each in tree.body if not isinstance(each, ast.FunctionDef)]
+    exec(compile(tree, filename, "exec"), names)
     layout = str(machine.target_data)
-    lowered = lower_kernel(code, routine.symbol, machine.triple, layout, routine.kinds)
-    module.link_in(llvm.parse_assembly(str(lowered)))
+    module = lower_kernel(functions["kernel"], names, SYMBOL, machine.triple, layout)
+    reference = llvm.parse_assembly(str(module))
+    routines = [each for each in names.values() if isinstance(each, Routine)]
+    for each in routines:
+        lowered = lower_kernel(
+            functions[each.symbol], names, each.symbol, machine.triple, layout, each.kinds
+        )
+        reference.link_in(llvm.parse_assembly(str(lowered)))
+    for each in routines:
+        reference.get_function(each.symbol).linkage = "internal"
+    reference.verify()
+    if names.get("BY_HAND"):
+        native.tidy(reference, machine)
+    else:
+        _optimise(reference, machine, bool(names.get("SHORT_ROWS")))
+    return reference
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, short_rows: bool) -> None:
@@ -97,9 +87,7 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, short_rows: b
 def kernel_object(source: str, filename: str) -> bytes:
     """The object code of the kernel ``source``.
 
-    Raises ``numba.core.errors.TypingError`` where the text is not in the kernel language.
+    Raises ``KernelError`` where the text is not in the kernel language.
     """
-    reference = optimised_module(source, filename)
-    with global_compiler_lock:
-        code: bytes = target_machine().emit_object(reference)
+    code: bytes = target_machine().emit_object(optimised_module(source, filename))
     return code

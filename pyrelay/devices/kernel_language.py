@@ -1,9 +1,7 @@
 """The language that kernels are written in: its types, its intrinsics, what marks parallel access.
 
 In: rules that type a call and functions that emit it; out: ``Intrinsic`` objects, which kernels
-call.  Kernels are Python functions that numba types and lowers (``kernel_lowering``), with our own
-vocabulary: numba's thousands of overloads stay out, for loading them takes half a second in a
-fresh process and searching them about two milliseconds for every operation.  A kernel knows
+call.  Kernels are Python functions, of which ``kernel_lowering`` makes LLVM.  A kernel knows
 
 * floats of 16 bits, of two kinds, which are loaded, stored, chosen and cast and have no arithmetic;
 * integers, floats, complex numbers and booleans of fixed width; ``int`` literals are ``i64`` and
@@ -11,8 +9,10 @@ fresh process and searching them about two milliseconds for every operation.  A 
 * operators on two operands of one type: ``+ - * & | ^ << >>``, ``/`` on floats and complex,
   ``//`` and ``%`` on integers (rounding down, zero for a zero divisor, as NumPy), ``-x``,
   ``~x``, ``not x``, all comparisons; integers wrap around (``kernel_operators``);
-* ``if``, ``while``, ``for i in range(...)``, ``break``, ``continue``, ``return``, ``and``, ``or``,
-  ``a if c else b``;
+* assignment to names, several at once too, and ``x += y``; ``if``, ``while``,
+  ``for i in range(...)``, ``break``, ``continue``, ``return``, ``and``, ``or``, ``a if c else b``;
+  a name is assigned above where it is used, and has one type;
+* numbers that the text has under a name outside of its functions;
 * intrinsics: functions made by ``define``, each emitting LLVM instructions in place.
 """
 
@@ -24,8 +24,8 @@ from typing import Any
 
 from llvmlite import ir as llvm
 from llvmlite.ir import values as llvm_values
-from numba.core import datamodel, errors, types
-from numba.core.typing.templates import signature
+
+from pyrelay.devices import kernel_types as types
 
 Rule = Callable[[tuple[types.Type, ...]], "types.Type | None"]
 Emit = Callable[..., Any]
@@ -36,24 +36,8 @@ INTEGERS = SIGNED + UNSIGNED
 FLOATS = (types.float32, types.float64)
 COMPLEX = (types.complex64, types.complex128)
 BOOL = types.boolean
-
-
-class Half(types.Type):
-    """A float of 16 bits: 32 in registers, whose value is one of those that 16 bits have."""
-
-
-HALF, BRAIN = Half("half"), Half("brain float")
+HALF, BRAIN = types.half, types.brain
 HALVES = (HALF, BRAIN)
-
-
-@datamodel.register_default(Half)
-class _HalfModel(datamodel.models.PrimitiveModel):
-    """How numba keeps one in a variable."""
-
-    def __init__(self, manager: Any, kind: types.Type) -> None:
-        super().__init__(manager, kind, llvm.FloatType())
-
-
 NUMBERS = INTEGERS + FLOATS + COMPLEX
 EVERYTHING = (BOOL, *NUMBERS)
 MOVED = (*EVERYTHING, *HALVES)
@@ -83,12 +67,16 @@ SHORT_NAMES: dict[str, types.Type] = {
 }
 
 
-class Intrinsic(types.Callable, types.Opaque):
+class KernelError(TypeError):
+    """A text is not in the kernel language."""
+
+
+class Intrinsic:
     """A function of the kernel language: a rule that types it and a function that emits it.
 
-    It is its own numba type, so that neither typing nor lowering has anything to search. `apart`:
-    it gives the address of memory that nothing else of the kernel gives an address of. `chained`:
-    its instructions wait for each other, so loops over it take several elements at a time.
+    `apart`: it gives the address of memory that nothing else of the kernel gives an address of.
+    `chained`: its instructions wait for each other, so loops over it take several elements at a
+    time.
     """
 
     def __init__(
@@ -98,22 +86,13 @@ class Intrinsic(types.Callable, types.Opaque):
         self.apart, self.chained = apart, chained
         self.emit = emit
         self.spelling = name
-        super().__init__(f"intrinsic {name}")
 
-    def get_call_type(self, context: Any, args: Sequence[types.Type], kws: Any) -> Any:
-        """The signature for these argument types; ``TypingError`` where there is none."""
-        exact = tuple(map(types.unliteral, args))
-        result = None if kws else self.rule(exact)
-        if result is None:
-            given = ", ".join(map(str, exact))
-            raise errors.TypingError(f"{self.spelling} does not take ({given})")
-        return signature(result, *exact)
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        return [], True
-
-    def get_impl_key(self, sig: Any) -> Intrinsic:
-        return self
+    def result(self, given: tuple[types.Type, ...]) -> types.Type:
+        """The type of a call with arguments of these types; ``KernelError`` where there is none."""
+        found = self.rule(given)
+        if found is None:
+            raise KernelError(f"{self.spelling} does not take ({', '.join(map(str, given))})")
+        return found
 
 
 def define(

@@ -1,9 +1,8 @@
-"""A kernel in, an LLVM module out: numba's typing and lowering without numba's library.
+"""A kernel in, an LLVM module out.
 
-In: a Python function in the kernel language; out: its unoptimised LLVM module.  numba supplies
-bytecode analysis, type inference and lowering of control flow; its two contexts are replaced by
-ones that know intrinsics and operators only, and its pass manager, wrappers and code libraries,
-which cost more than the kernel, are left out.
+In: a Python function in the kernel language, as its syntax tree, and what the names of its text
+stand for; out: its unoptimised LLVM module, in one walk over the tree. Every expression is typed as
+it is written: names are assigned above where they are used.
 
 Accesses of arrays that lie apart carry ``alias.scope`` and ``noalias``. Every loop's back edge
 carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the access groups of
@@ -15,318 +14,445 @@ those that are parallel in innermost loops only. Innermost loops over elementary
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import ast
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import (
-    bytecode,
-    compiler,
-    cpu,
-    errors,
-    funcdesc,
-    interpreter,
-    ir,
-    lowering,
-    transforms,
-    typeinfer,
-    types,
-    typing,
-)
-from numba.core.analysis import compute_cfg_from_blocks
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.targetconfig import ConfigStack
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.kernel_language import (
+    BIT,
     BOOL,
     EVERY_LOOP,
     INNERMOST_LOOPS,
     LLVM_TYPES,
     WORD,
     Intrinsic,
+    KernelError,
     access_group,
     alias_scopes,
     distinct_metadata,
 )
-from pyrelay.devices.kernel_operators import OPERATORS
+from pyrelay.devices.kernel_names import values_alone
+from pyrelay.devices.kernel_operators import BINARY, COMPARED, UNARY, emit_truth, truth
+from pyrelay.records import dataclass
 
 INTERLEAVED = 2
 """How many vectors a loop over functions whose instructions wait for each other takes at a time."""
 
-
-class _Typing(typing.context.BaseContext):
-    """The typing context that knows the vocabulary above and nothing else."""
-
-    def refresh(self) -> None:
-        """There is nothing to load."""
-
-    def resolve_value_type(self, val: Any) -> types.Type:
-        if isinstance(val, Intrinsic):
-            return val
-        kind = type(val)
-        if kind is bool:
-            return BOOL
-        if kind is int:
-            return types.int64
-        if kind is float:
-            return types.float64
-        known = OPERATORS.get(val)
-        if known is None:
-            raise ValueError(f"{val!r} is not part of the kernel language")
-        return known
-
-    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        known = func if isinstance(func, Intrinsic) else OPERATORS.get(func)
-        return None if known is None else known.get_call_type(self, args, kws)
+Value = tuple[Any, types.Type]
+"""An LLVM value and its type in the kernel language."""
 
 
-class _CConvention:
-    """C's calling convention, of which a kernel needs only its own arguments and result."""
+@dataclass(slots=True)
+class _Loop:
+    """A loop being written: where `continue` and `break` go, and whether any goes there."""
 
-    def get_function_type(self, result: Any, arguments: Sequence[Any]) -> llvm.FunctionType:
-        return llvm.FunctionType(WORD, [LLVM_TYPES[types.unliteral(a)] for a in arguments])
-
-    def decorate_function(
-        self, function: llvm.Function, names: Sequence[str], types: Any, noalias: bool
-    ) -> None:
-        for argument, name in zip(function.args, names, strict=True):
-            argument.name = name
-
-    def decode_arguments(self, builder: Any, types: Any, function: llvm.Function) -> list[Any]:
-        return list(function.args)
-
-    def init_call_helper(self, builder: Any) -> None:
-        """A kernel calls nothing by this convention."""
-
-    def return_value(self, builder: llvm.IRBuilder, value: Any) -> None:
-        builder.ret(value)
-
-
-class _Target(cpu.CPUContext):
-    """The target context: values, constants and calls of the kernel language."""
-
-    call_conv = _CConvention()
-
-    def init(self) -> None:
-        self.is32bit = False
-        self._internal_codegen = None  # machine code is not numba's business here
-
-    def refresh(self) -> None:
-        """There is nothing to load."""
-
-    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Callable[..., Any]:
-        known = fn if isinstance(fn, Intrinsic) else OPERATORS[fn]
-        kind = sig.args[0] if sig.args else types.void
-
-        def implementation(builder: llvm.IRBuilder, args: Sequence[Any], loc: Any = None) -> Any:
-            value = known.emit(builder, kind, *args)
-            return self.get_dummy_value() if value is None else value
-
-        return implementation
-
-    def get_constant_generic(self, builder: Any, ty: types.Type, val: Any) -> Any:
-        if isinstance(ty, Intrinsic):
-            return self.get_dummy_value()
-        return llvm.Constant(LLVM_TYPES[types.unliteral(ty)], val)
-
-    def get_abi_sizeof(self, ty: Any) -> int:
-        return 0  # asked for debug information only, which is off
-
-    get_constant = None  # numba's short form without a builder; nothing here uses it
-
-    def cast(self, builder: Any, val: Any, fromty: types.Type, toty: types.Type) -> Any:
-        if types.unliteral(fromty) == types.unliteral(toty):
-            return val
-        raise errors.TypingError(f"a kernel uses a variable as {fromty} and as {toty}")
-
-
-class _Lower(lowering.Lower):
-    """numba's lowering, with every back edge marked as a loop over parallel accesses."""
-
-    def lower(self) -> None:
-        self.genlower = None
-        self.lower_normal_function(self.fndesc)
-
-    def lower_block(self, block: Any) -> None:
-        self._offset = self._offsets[block]
-        super().lower_block(block)
-
-    def pre_lower(self) -> None:
-        super().pre_lower()
-        self._find_arrays()
-        self._offsets = {block: offset for offset, block in self.blocks.items()}
-        loops = compute_cfg_from_blocks(self.blocks).loops().values()
-        around = {other.header for each in loops for other in loops
-                  if each is not other and each.header in other.body}  # fmt: skip
-        self._innermost = {each.header for each in loops} - around
-        self._chained = {
-            each.header for each in loops
-            if each.header in self._innermost and self._has_chain(each.body)
-        }
-
-    def _has_chain(self, offsets: Iterable[int]) -> bool:
-        """Whether blocks call a function whose instructions wait for each other."""
-        return any(
-            getattr(self.typeof(call.func.name), "chained", False)
-            for offset in offsets for call in self.blocks[offset].find_exprs("call")
-        )
-
-    def _find_arrays(self) -> None:
-        """The names of addresses of arrays that lie apart, and what accesses of them carry."""
-        self._sources: dict[str, Any] = {}
-        for block in self.blocks.values():
-            for each in block.find_insts(ir.Assign):
-                name = each.target.name
-                self._sources[name] = None if name in self._sources else each.value
-        origins = {name: self._origin(name) for name in self._sources}
-        calls = {
-            name: value for name, value in self._sources.items()
-            if isinstance(value, ir.Expr) and value.op == "call"
-        }
-        apart = [
-            name for name, value in calls.items()
-            if getattr(self.typeof(value.func.name), "apart", False)
-        ]
-        scopes = alias_scopes(self.module, apart) if len(apart) > 1 else {}
-        self._scopes = {name: scopes[o] for name, o in origins.items() if o in scopes}
-
-    def _origin(self, name: str) -> str:
-        """The name that one is a copy of."""
-        while isinstance(value := self._sources.get(name), ir.Var):
-            name = value.name
-        return name
-
-    def _lower_call_normal(self, fnty: Any, expr: Any, signature: Any) -> Any:
-        scope = self._scopes.get(expr.args[0].name) if expr.args else None
-        if scope is None:
-            return super()._lower_call_normal(fnty, expr, signature)
-        block, before = self.builder.block, len(self.builder.block.instructions)
-        result = super()._lower_call_normal(fnty, expr, signature)
-        for made in block.instructions[before:]:
-            if isinstance(made, (llvm.LoadInstr, llvm.StoreInstr)):
-                made.set_metadata("alias.scope", scope[0])
-                made.set_metadata("noalias", scope[1])
-        return result
-
-    def lower_inst(self, inst: Any) -> None:
-        super().lower_inst(inst)
-        if isinstance(inst, ir.Jump):
-            targets: tuple[int, ...] = (inst.target,)
-        elif isinstance(inst, ir.Branch):
-            targets = (inst.truebr, inst.falsebr)
-        else:
-            return
-        header = min(targets)
-        if header <= self._offset:
-            groups = [access_group(self.module, EVERY_LOOP)]
-            if header in self._innermost:
-                groups.append(access_group(self.module, INNERMOST_LOOPS))
-            hints = [self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])]
-            if header in self._chained:
-                count = llvm.Constant(llvm.IntType(32), INTERLEAVED)
-                hints.append(
-                    self.module.add_metadata(["llvm.loop.interleave.count", count])
-                )
-            loop = distinct_metadata(self.module)
-            loop.operands = (loop, *hints)
-            self.builder.block.terminator.set_metadata("llvm.loop", loop)
-
-
-class _Interpreter(interpreter.Interpreter):
-    """numba's reading of bytecode without its repairs of what the kernel language does not have:
-    `try`, `with`, calls with stars and displays of dicts."""
-
-    def post_process(self, peepholes: Any, func_ir: Any) -> Any:
-        return func_ir
-
-
-_NOTHING: AbstractContextManager[None] = nullcontext()
-
-
-class _NoWarnings:
-    """What type inference reports to; it has nothing to warn of in the kernel language."""
-
-    def catch_warnings(
-        self, filename: Any = None, lineno: Any = None
-    ) -> AbstractContextManager[None]:
-        return _NOTHING
-
-
-def _numba_ir(kernel: Callable[..., int]) -> Any:
-    """A kernel in numba's representation."""
-    identity = bytecode.FunctionIdentity.from_function(kernel)
-    made = _Interpreter(identity).interpret(bytecode.ByteCode(func_id=identity))
-    made.blocks = transforms.canonicalize_cfg(made.blocks)
-    return made
-
-
-def _typed(vocabulary: _Typing, func_ir: Any, kinds: Sequence[types.Type], result: types.Type
-           ) -> tuple[Any, Any]:
-    """The types of a kernel's variables and the signatures of its calls."""
-    inference = typeinfer.TypeInferer(vocabulary, func_ir, _NoWarnings())
-    for index, (name, kind) in enumerate(zip(func_ir.arg_names, kinds, strict=True)):
-        inference.seed_argument(name, index, kind)
-    inference.seed_return(result)
-    inference.build_constraint()
-    inference.propagate()
-    variables, _, calls = inference.unify()
-    return variables, calls
-
-
-class _Library:
-    """What numba's lowering wants of a code library: somewhere to put the module."""
-
-    def __init__(self, name: str, triple: str, data_layout: str) -> None:
-        self.name, self._triple, self._data_layout = name, triple, data_layout
-
-    def create_ir_module(self, name: str) -> llvm.Module:
-        module = llvm.Module(self.name)
-        module.triple, module.data_layout = self._triple, self._data_layout
-        return module
-
-
-_contexts: tuple[_Typing, _Target] | None = None
-
-
-def _shared_contexts() -> tuple[_Typing, _Target]:
-    global _contexts
-    if _contexts is None:
-        vocabulary = _Typing()
-        _contexts = vocabulary, _Target(vocabulary)
-    return _contexts
-
-
-def _flags() -> compiler.Flags:
-    flags = compiler.Flags()
-    flags.error_model = "numpy"
-    flags.enable_pyobject = False
-    flags.nrt = False
-    return flags
+    again: llvm.Block
+    out: llvm.Block
+    repeats: bool = False
+    ends: bool = False
 
 
 def lower_kernel(
-    kernel: Callable[..., int], symbol: str, triple: str, data_layout: str,
-    kinds: Sequence[types.Type] = (types.int64,) * 3,
+    definition: ast.FunctionDef, names: Mapping[str, Any], symbol: str, triple: str,
+    data_layout: str, kinds: Sequence[types.Type] = (types.int64,) * 3,
 ) -> llvm.Module:
     """The LLVM module of ``kernel(block, begin, end)``, all ``int64``, result included.
 
-    ``kinds`` are the types of another function's parameters. The module defines ``symbol`` with C's
-    calling convention around the kernel, unoptimised. Raises numba's ``TypingError`` where the
-    kernel is not in the kernel language.
+    ``names``: what the text defines and imports. ``kinds``: the types of another function's
+    parameters. The module defines ``symbol`` with C's calling convention, unoptimised. Raises
+    ``KernelError`` where the function is not in the kernel language.
     """
-    word = types.int64
-    flags = _flags()
-    with global_compiler_lock:
-        vocabulary, target = _shared_contexts()
-        func_ir = _numba_ir(kernel)
-        variables, calls = _typed(vocabulary, func_ir, kinds, word)
-        described = funcdesc.PythonFunctionDescriptor.from_specialized_function(
-            func_ir, variables, word, calls, mangler=lambda *_, **__: symbol, inline=False,
-            noalias=False, abi_tags=(),
-        )  # fmt: skip
-        with ConfigStack().enter(flags):
-            library = _Library(symbol, triple, data_layout)
-            lower = _Lower(target, library, described, func_ir, metadata={})
-            lower.lower()
-    return lower.module
+    module = llvm.Module(symbol, context=llvm.Context())
+    module.triple, module.data_layout = triple, data_layout
+    written = _Lowering(module, definition, names, symbol, kinds)
+    try:
+        written.lower()
+    except TypeError as error:
+        error.add_note(f"in line {written.line} of the kernel's text")
+        raise
+    return module
+
+
+class _Lowering:
+    """Writes one function."""
+
+    def __init__(
+        self, module: llvm.Module, definition: ast.FunctionDef, names: Mapping[str, Any],
+        symbol: str, kinds: Sequence[types.Type],
+    ) -> None:
+        self.module, self.definition, self.names = module, definition, names
+        kind = llvm.FunctionType(WORD, [LLVM_TYPES[each] for each in kinds])
+        self.function = llvm.Function(module, kind, symbol)
+        self.kinds = kinds
+        self.b = llvm.IRBuilder()
+        self.alone = values_alone(definition)
+        self.values: dict[str, Value] = {}
+        self.variables: dict[str, Value] = {}
+        self.loops: list[_Loop] = []
+        self.line = definition.lineno
+        self.scopes: dict[str, tuple[Any, Any]] = {}
+
+    def lower(self) -> None:
+        """Write the function."""
+        self.scopes = self._scopes()
+        self.entry = self.function.append_basic_block("entry")
+        first = self._block("begin")
+        self._begin(first)
+        params = self.definition.args.args
+        if len(params) != len(self.kinds):
+            raise KernelError(f"{self.definition.name} takes {len(params)} parameters")
+        for argument, param, kind in zip(self.function.args, params, self.kinds, strict=True):
+            argument.name = param.arg
+            self._bind(param.arg, (argument, kind))
+        self._suite(self.definition.body)
+        if not self.b.block.is_terminated:
+            raise KernelError(f"{self.definition.name} ends without return")
+        self.b.position_at_end(self.entry)
+        self.b.branch(first)
+
+    # -- arrays that lie apart ---------------------------------------------------------------------
+
+    def _scopes(self) -> dict[str, tuple[Any, Any]]:
+        """What accesses through a name carry, for names of arrays that lie apart."""
+        sources: dict[str, ast.expr] = {}
+        for each in ast.walk(self.definition):
+            if isinstance(each, ast.Assign):
+                self.line = each.lineno
+                for target in each.targets:
+                    sources.update(_pairs(target, each.value))
+        sources = {name: value for name, value in sources.items() if name in self.alone}
+        apart = [name for name, value in sources.items() if self._is(value, "apart")]
+        if len(apart) < 2:
+            return {}
+        scopes = alias_scopes(self.module, apart)
+        for name in sources:
+            origin = name
+            while isinstance(source := sources.get(origin), ast.Name):
+                origin = source.id
+            if origin in scopes:
+                scopes[name] = scopes[origin]
+        return scopes
+
+    def _is(self, value: ast.AST, what: str) -> bool:
+        """Whether an expression is a call of a function of this kind."""
+        if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+            return False
+        return bool(getattr(self.names.get(value.func.id), what, False))
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    def _block(self, name: str) -> llvm.Block:
+        """A block, for `_begin` to place where it belongs in the text."""
+        return llvm.Block(parent=self.function, name=self.function.scope.deduplicate(name))
+
+    def _begin(self, block: llvm.Block) -> None:
+        self.function.blocks.append(block)
+        self.b.position_at_end(block)
+
+    def _go(self, block: llvm.Block) -> bool:
+        """Go on at a block, unless the text has gone elsewhere; whether it does."""
+        if self.b.block.is_terminated:
+            return False
+        self.b.branch(block)
+        return True
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def _suite(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            if self.b.block.is_terminated:
+                return
+            self.line = statement.lineno
+            self._statement(statement)
+
+    def _statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Assign(targets=targets, value=value):
+                self._assign(targets, value)
+            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                left, right = self._read(name), self._value(value)
+                self._bind(name, self._apply(BINARY.get(type(op)), op, left, right))
+            case ast.Expr(value=ast.Call() as call):
+                self._call(call)
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                pass
+            case ast.If():
+                self._if(statement)
+            case ast.For(orelse=[]):
+                self._for(statement)
+            case ast.While(orelse=[]):
+                self._while(statement)
+            case ast.Break() if self.loops:
+                self.loops[-1].ends = self._go(self.loops[-1].out)
+            case ast.Continue() if self.loops:
+                self.loops[-1].repeats = self._go(self.loops[-1].again)
+            case ast.Return(value=ast.expr() as value):
+                result, kind = self._value(value)
+                if kind is not types.int64:
+                    raise KernelError(f"a kernel returns {kind}")
+                self.b.ret(result)
+            case _:
+                raise KernelError(f"{ast.unparse(statement)!r} is no statement of kernels")
+
+    def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        pairs = [pair for target in targets for pair in _pairs(target, value)]
+        for name, found in [(name, self._value(part)) for name, part in pairs]:
+            self._bind(name, found)
+
+    def _bind(self, name: str, value: Value) -> None:
+        made, kind = value
+        if kind not in LLVM_TYPES:
+            raise KernelError(f"{name!r} cannot be {kind}")
+        if name in self.alone:
+            self.values[name] = value
+            return
+        if name not in self.variables:
+            with self.b.goto_block(self.entry):
+                place = self.b.alloca(LLVM_TYPES[kind])
+                self.b.store(llvm.Constant(LLVM_TYPES[kind], None), place)
+            self.variables[name] = place, kind
+        place, known = self.variables[name]
+        if known is not kind:
+            raise KernelError(f"a kernel uses {name!r} as {known} and as {kind}")
+        self.b.store(made, place)
+
+    def _if(self, statement: ast.If) -> None:
+        then, after = self._block("then"), self._block("after")
+        orelse = self._block("else") if statement.orelse else after
+        self._branch(statement.test, then, orelse)
+        goes_on = not statement.orelse
+        for block, body in ((then, statement.body), (orelse, statement.orelse)):
+            if body:
+                self._begin(block)
+                self._suite(body)
+                goes_on |= self._go(after)
+        if goes_on:
+            self._begin(after)
+
+    # -- loops -------------------------------------------------------------------------------------
+
+    def _for(self, statement: ast.For) -> None:
+        start, stop, step = self._range(statement.iter)
+        before, header, body = self.b.block, self._block("for"), self._block("body")
+        self.b.branch(header)
+        self._begin(header)
+        index = self.b.phi(WORD)
+        index.add_incoming(start, before)
+        loop = _Loop(self._block("next"), self._block("after"), ends=True)
+        self.b.cbranch(self._is_inside(index, stop, step), body, loop.out)
+        self._begin(body)
+        if not isinstance(statement.target, ast.Name):
+            raise KernelError("a loop has one index")
+        self._bind(statement.target.id, (index, types.int64))
+
+        def following() -> None:
+            # Not "nsw": the index after the last may overflow, and is never used.
+            index.add_incoming(self.b.add(index, step), self.b.block)
+
+        self._rounds(statement, header, loop, following)
+
+    def _range(self, call: ast.expr) -> tuple[Any, Any, Any]:
+        match call:
+            case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]) if (
+                "range" not in self.names and 1 <= len(args) <= 3
+            ):
+                bounds = [self._value(arg) for arg in args]
+            case _:
+                raise KernelError(f"a loop is over a range, not {ast.unparse(call)!r}")
+        if any(kind is not types.int64 for _, kind in bounds):
+            raise KernelError("the bounds of a range are int64")
+        zero, one = llvm.Constant(WORD, 0), llvm.Constant(WORD, 1)
+        found = [value for value, _ in bounds]
+        start, stop, step = {1: (zero, *found, one), 2: (*found, one), 3: found}[len(found)]
+        return start, stop, step
+
+    def _is_inside(self, index: Any, stop: Any, step: Any) -> Any:
+        if isinstance(step, llvm.Constant):
+            return self.b.icmp_signed("<" if step.constant > 0 else ">", index, stop)
+        upward = self.b.icmp_signed(">", step, llvm.Constant(WORD, 0))
+        below, above = (self.b.icmp_signed(sign, index, stop) for sign in "<>")
+        return self.b.select(upward, below, above)
+
+    def _while(self, statement: ast.While) -> None:
+        header = self._block("while")
+        loop = _Loop(self._block("next"), self._block("after"))
+        self.b.branch(header)
+        self._begin(header)
+        endless = isinstance(statement.test, ast.Constant) and statement.test.value is True
+        if not endless:
+            body = self._block("body")
+            self._branch(statement.test, body, loop.out)
+            loop.ends = True
+            self._begin(body)
+        self._rounds(statement, header, loop, lambda: None)
+
+    def _rounds(
+        self, statement: ast.For | ast.While, header: llvm.Block, loop: _Loop,
+        following: Callable[[], None],
+    ) -> None:
+        """The body of a loop and its back edge."""
+        self.loops.append(loop)
+        self._suite(statement.body)
+        self.loops.pop()
+        if self._go(loop.again) or loop.repeats:
+            self._begin(loop.again)
+            following()
+            self.b.branch(header).set_metadata("llvm.loop", self._hints(statement))
+        if loop.ends:
+            self._begin(loop.out)
+
+    def _hints(self, statement: ast.For | ast.While) -> Any:
+        """What LLVM is told of a loop."""
+        inside = [each for part in statement.body for each in ast.walk(part)]
+        innermost = not any(isinstance(each, (ast.For, ast.While)) for each in inside)
+        groups = [access_group(self.module, EVERY_LOOP)]
+        if innermost:
+            groups.append(access_group(self.module, INNERMOST_LOOPS))
+        hints = [self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])]
+        if innermost and any(self._is(each, "chained") for each in inside):
+            count = llvm.Constant(llvm.IntType(32), INTERLEAVED)
+            hints.append(self.module.add_metadata(["llvm.loop.interleave.count", count]))
+        loop = distinct_metadata(self.module)
+        loop.operands = (loop, *hints)
+        return loop
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def _branch(self, test: ast.expr, yes: llvm.Block, no: llvm.Block) -> None:
+        """Go to one block or the other."""
+        match test:
+            case ast.BoolOp(op=op, values=values):
+                for each in values[:-1]:
+                    more = self._block("and" if isinstance(op, ast.And) else "or")
+                    self._branch(each, *((more, no) if isinstance(op, ast.And) else (yes, more)))
+                    self._begin(more)
+                self._branch(values[-1], yes, no)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self._branch(operand, no, yes)
+            case _:
+                self.b.cbranch(self._truth(self._value(test)), yes, no)
+
+    def _truth(self, value: Value) -> Any:
+        made, kind = value
+        truth.result((kind,))
+        return emit_truth(self.b, kind, made)
+
+    def _value(self, node: ast.expr) -> Value:
+        """The value of an expression."""
+        match node:
+            case ast.Constant(value=value):
+                return _constant(value)
+            case ast.Name(id=name):
+                return self._read(name)
+            case ast.Call():
+                return self._call(node)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+                return _constant(-value)
+            case ast.UnaryOp(op=op, operand=operand):
+                return self._apply(UNARY.get(type(op)), op, self._value(operand))
+            case ast.BinOp(left=left, op=op, right=right):
+                operands = self._value(left), self._value(right)
+                return self._apply(BINARY.get(type(op)), op, *operands)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                operands = self._value(left), self._value(right)
+                return self._apply(COMPARED.get(type(op)), op, *operands)
+            case ast.BoolOp(op=op, values=[*most, last]):
+                return self._short_cut(isinstance(op, ast.And), most, last)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self._choice(test, body, orelse)
+        raise KernelError(f"{ast.unparse(node)!r} is no expression of kernels")
+
+    def _read(self, name: str) -> Value:
+        if name in self.values:
+            return self.values[name]
+        if name in self.variables:
+            place, kind = self.variables[name]
+            return self.b.load(place, typ=LLVM_TYPES[kind]), kind
+        if name in self.names:
+            return _constant(self.names[name])
+        raise KernelError(f"{name!r} is not known here")
+
+    def _call(self, node: ast.Call) -> Value:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        known = truth if name == "bool" else self.names.get(name)
+        if not isinstance(known, Intrinsic) or node.keywords:
+            raise KernelError(f"{ast.unparse(node)!r} is no call of a function of kernels")
+        given = [self._value(arg) for arg in node.args]
+        block, before = self.b.block, len(self.b.block.instructions)
+        result = self._apply(known, None, *given)
+        first = node.args[0] if node.args else None
+        if isinstance(first, ast.Name) and (scope := self.scopes.get(first.id)) is not None:
+            for made in block.instructions[before:]:
+                if isinstance(made, (llvm.LoadInstr, llvm.StoreInstr)):
+                    made.set_metadata("alias.scope", scope[0])
+                    made.set_metadata("noalias", scope[1])
+        return result
+
+    def _apply(self, known: Intrinsic | None, op: ast.AST | None, *given: Value) -> Value:
+        if known is None:
+            raise KernelError(f"{type(op).__name__} is no operator of kernels")
+        kinds = tuple(kind for _, kind in given)
+        result = known.result(kinds)
+        first = kinds[0] if kinds else types.void
+        return known.emit(self.b, first, *(value for value, _ in given)), result
+
+    def _short_cut(self, wants_all: bool, most: Sequence[ast.expr], last: ast.expr) -> Value:
+        """`and` and `or`: the first value that decides."""
+        after = self._block("after")
+        arms: list[tuple[Value, llvm.Block]] = []
+        for each in most:
+            value, more = self._value(each), self._block("and" if wants_all else "or")
+            arms.append((value, self.b.block))
+            self.b.cbranch(self._truth(value), *((more, after) if wants_all else (after, more)))
+            self._begin(more)
+        arms.append((self._value(last), self.b.block))
+        return self._joined(arms, after)
+
+    def _choice(self, test: ast.expr, *values: ast.expr) -> Value:
+        blocks, after = (self._block("then"), self._block("else")), self._block("after")
+        self._branch(test, *blocks)
+        arms = []
+        for block, each in zip(blocks, values, strict=True):
+            self._begin(block)
+            value = self._value(each)
+            arms.append((value, self.b.block))
+            if block is blocks[0]:
+                self.b.branch(after)
+        return self._joined(arms, after)
+
+    def _joined(self, arms: Sequence[tuple[Value, llvm.Block]], after: llvm.Block) -> Value:
+        """The value of the way that was taken; the last one is at hand."""
+        self.b.branch(after)
+        self._begin(after)
+        kinds = {kind for (_, kind), _ in arms}
+        if len(kinds) > 1 or not kinds <= set(LLVM_TYPES):
+            raise KernelError(f"a value is {' or '.join(sorted(map(str, kinds)))}")
+        kind = kinds.pop()
+        found = self.b.phi(LLVM_TYPES[kind])
+        for (value, _), block in arms:
+            found.add_incoming(value, block)
+        return found, kind
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
+    """The names that an assignment binds, and to what."""
+    match target, value:
+        case ast.Name(id=name), _:
+            return [(name, value)]
+        case ast.Tuple(elts=names), ast.Tuple(elts=parts) if len(names) == len(parts):
+            return [p for n, v in zip(names, parts, strict=True) for p in _pairs(n, v)]
+    raise KernelError(f"{ast.unparse(target)!r} cannot be assigned {ast.unparse(value)!r}")
+
+
+def _constant(value: Any) -> Value:
+    kind = type(value)
+    if kind is bool:
+        return llvm.Constant(BIT, value), BOOL
+    if kind is int:
+        return llvm.Constant(WORD, value), types.int64
+    if kind is float:
+        return llvm.Constant(LLVM_TYPES[types.float64], value), types.float64
+    raise KernelError(f"{value!r} is not part of the kernel language")

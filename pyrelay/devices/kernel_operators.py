@@ -1,20 +1,19 @@
-"""Operators and ``range`` of the kernel language.
+"""Operators of the kernel language.
 
-In: LLVM values and their numba types; out: LLVM instructions.  ``OPERATORS`` maps Python's operator
-functions, ``range``, ``bool`` and numba's names for iteration to intrinsics; arithmetic means what
-NumPy's ufuncs mean for operands of one dtype.
+In: LLVM values and their types; out: LLVM instructions.  ``BINARY``, ``UNARY`` and ``COMPARED`` map
+Python's operators to intrinsics; arithmetic means what NumPy's ufuncs mean for operands of one
+dtype.
 """
 
 from __future__ import annotations
 
-import operator
+import ast
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.kernel_language import (
-    BIT,
     BOOL,
     COMPLEX,
     EVERYTHING,
@@ -22,12 +21,10 @@ from pyrelay.devices.kernel_language import (
     INTEGERS,
     NUMBERS,
     SIGNED,
-    WORD,
     Emit,
     Intrinsic,
     alike,
     define,
-    fixed,
 )
 
 
@@ -265,89 +262,17 @@ logical_not = define(
 )
 
 
-# -- range ---------------------------------------------------------------------------------------
-
-_RANGE = types.range_state64_type
-_ITERATOR = types.range_iter64_type
-_STATE = llvm.LiteralStructType([WORD] * 3)
-
-
-def _range_rule(given: tuple[types.Type, ...]) -> types.Type | None:
-    return _RANGE if 1 <= len(given) <= 3 and set(given) == {types.int64} else None
-
-
-def _emit_range(b: llvm.IRBuilder, ty: types.Type, *bounds: Any) -> Any:
-    zero, one = llvm.Constant(WORD, 0), llvm.Constant(WORD, 1)
-    start, stop, step = {1: (zero, *bounds, one), 2: (*bounds, one), 3: bounds}[len(bounds)]
-    value = llvm.Constant(_STATE, llvm.Undefined)
-    for place, part in enumerate((start, stop, step)):
-        value = b.insert_value(value, part, place)
-    return value
-
-
-def _emit_getiter(b: llvm.IRBuilder, ty: types.Type, state: Any) -> Any:
-    """numba's iterator record ``(address of the next index, stop, step, unused address)``."""
-    with b.goto_entry_block():
-        following = b.alloca(WORD)
-    b.store(b.extract_value(state, 0), following)
-    record = llvm.LiteralStructType([WORD.as_pointer(), WORD, WORD, WORD.as_pointer()])
-    value = llvm.Constant(record, llvm.Undefined)
-    fields = (following, b.extract_value(state, 1), b.extract_value(state, 2), following)
-    for place, field in enumerate(fields):
-        value = b.insert_value(value, field, place)
-    return value
-
-
-def _emit_iternext(b: llvm.IRBuilder, ty: types.Type, iterator: Any) -> Any:
-    """The pair (index, whether it is in range); the next index is written back."""
-    following, stop, step = (b.extract_value(iterator, place) for place in range(3))
-    index = b.load(following)
-    upward = b.icmp_signed(">", step, llvm.Constant(WORD, 0))
-    inside = b.select(upward, b.icmp_signed("<", index, stop), b.icmp_signed(">", index, stop))
-    # Not "nsw": the index after the last may overflow, and is never used.
-    b.store(b.add(index, step), following)
-    pair = llvm.Constant(llvm.LiteralStructType([WORD, BIT]), llvm.Undefined)
-    return b.insert_value(b.insert_value(pair, index, 0), inside, 1)
-
-
-_range = define("range", _range_rule, _emit_range)
-_getiter = define("getiter", fixed(_ITERATOR, _RANGE), _emit_getiter)
-_iternext = define("iternext", fixed(types.Pair(types.int64, BOOL), _ITERATOR), _emit_iternext)
-
-OPERATORS: dict[Any, Intrinsic] = {
-    range: _range,
-    bool: truth,
-    "getiter": _getiter,
-    "iternext": _iternext,
-    operator.add: add,
-    operator.iadd: add,
-    operator.sub: subtract,
-    operator.isub: subtract,
-    operator.mul: multiply,
-    operator.imul: multiply,
-    operator.truediv: divide,
-    operator.itruediv: divide,
-    operator.floordiv: int_floor_divide,
-    operator.ifloordiv: int_floor_divide,
-    operator.mod: int_remainder,
-    operator.imod: int_remainder,
-    operator.and_: bitwise_and,
-    operator.iand: bitwise_and,
-    operator.or_: bitwise_or,
-    operator.ior: bitwise_or,
-    operator.xor: bitwise_xor,
-    operator.ixor: bitwise_xor,
-    operator.lshift: left_shift,
-    operator.ilshift: left_shift,
-    operator.rshift: right_shift,
-    operator.irshift: right_shift,
-    operator.neg: negative,
-    operator.invert: invert,
-    operator.not_: logical_not,
-    operator.eq: COMPARISONS["equal"],
-    operator.ne: COMPARISONS["not_equal"],
-    operator.lt: COMPARISONS["less"],
-    operator.le: COMPARISONS["less_equal"],
-    operator.gt: COMPARISONS["greater"],
-    operator.ge: COMPARISONS["greater_equal"],
-}
+BINARY: dict[type[ast.operator], Intrinsic] = {
+    ast.Add: add, ast.Sub: subtract, ast.Mult: multiply, ast.Div: divide,
+    ast.FloorDiv: int_floor_divide, ast.Mod: int_remainder, ast.BitAnd: bitwise_and,
+    ast.BitOr: bitwise_or, ast.BitXor: bitwise_xor, ast.LShift: left_shift,
+    ast.RShift: right_shift,
+}  # fmt: skip
+UNARY: dict[type[ast.unaryop], Intrinsic] = {
+    ast.USub: negative, ast.Invert: invert, ast.Not: logical_not,
+}  # fmt: skip
+COMPARED: dict[type[ast.cmpop], Intrinsic] = {
+    ast.Eq: COMPARISONS["equal"], ast.NotEq: COMPARISONS["not_equal"],
+    ast.Lt: COMPARISONS["less"], ast.LtE: COMPARISONS["less_equal"],
+    ast.Gt: COMPARISONS["greater"], ast.GtE: COMPARISONS["greater_equal"],
+}  # fmt: skip

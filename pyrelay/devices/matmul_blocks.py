@@ -10,7 +10,7 @@ and the intrinsics that call them from a kernel's text:
 ``product_f32x16(block, begin, end)``
     the product over a range of units, in vectors of 16 ``f32``.  Names are made on demand.
 
-The functions are written with ``llvm_writer``: numba would take longer over the loops than LLVM
+The functions are written with ``llvm_writer``: as Python they would take longer than LLVM
 over all the rest.  Blocks and panels are Goto and van de Geijn's (*Anatomy of High-Performance
 Matrix Multiplication*, ACM TOMS 34, 2008).
 """
@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word

@@ -27,8 +27,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.choices import DEFAULT
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import Function, Variable, Word

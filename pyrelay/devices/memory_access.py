@@ -43,8 +43,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.kernel_language import (
     BIT,
     BOOL,
@@ -253,7 +253,7 @@ def _local(name: str, ty: types.Type) -> Intrinsic:
 # -- casts ---------------------------------------------------------------------------------------
 
 
-def _float_to_integer(b: llvm.IRBuilder, x: Any, target: types.Integer) -> Any:
+def _float_to_integer(b: llvm.IRBuilder, x: Any, target: types.Type) -> Any:
     """Towards zero. Out of range and NaN: what NumPy's loops give on x86-64.
 
     Widths below 64 keep the low bits of a wider conversion, and that conversion gives its most

@@ -1,18 +1,17 @@
-"""Object code: made from kernels by numba and LLVM once, loaded by LLVM alone ever after.
+"""Object code: made from kernels once, loaded ever after.
 
 In: kernels as source text. Out: addresses of native functions
 `int64 (int64 block, int64 begin, int64 end)`.
 
 A kernel is known by a digest of its text and of everything else that decides its machine code:
 versions, CPU, and this package's own code generators. Equal texts share one compiled and one
-loaded kernel, in all programs of the process. Loading takes llvmlite and no numba.
+loaded kernel, in all programs of the process. Loading imports nothing of what compiles.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import itertools
 import os
 import threading
@@ -33,7 +32,7 @@ KIND = "kernels"
 
 @dataclass(slots=True)
 class Counts:
-    """What this process did so far; `compiled` counts runs of numba's compiler."""
+    """What this process did so far; `compiled` counts kernels."""
 
     compiled: int = 0
     loaded: int = 0
@@ -72,10 +71,7 @@ def fingerprint() -> str:
     ]
     parts.append(llvm.get_host_cpu_features().flatten())
     digest = hashlib.sha256("\n".join(parts).encode())
-    numba = importlib.util.find_spec("numba")  # found, not imported
-    home = numba.origin if numba else None
-    versions = sorted(Path(home).parent.glob("_version*.py")) if home else []
-    for path in (*versions, *sorted(Path(__file__).parent.glob("*.py"))):
+    for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -68,8 +68,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
 from pyrelay.devices.line_sums import LineSums, every_second, in_order
 from pyrelay.devices.llvm_writer import WORD, Function, Word, over

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.kernel_language import (
     LLVM_TYPES,
     SHORT_NAMES,
@@ -29,9 +29,7 @@ class Routine(Intrinsic):
 
     def __init__(self, symbol: str, kinds: Sequence[types.Type]) -> None:
         self.symbol, self.kinds = symbol, tuple(kinds)
-        # numba holds types of one name for one type.
-        name = f"{symbol}({', '.join(map(str, kinds))})"
-        super().__init__(name, fixed(types.int64, *self.kinds), self._call)
+        super().__init__(symbol, fixed(types.int64, *self.kinds), self._call)
 
     def _call(self, b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
         known = b.module.globals.get(self.symbol)

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
 from pyrelay.devices import exponentials as e
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices import trigonometry as t
 from pyrelay.devices.arithmetic import emit_integer_power, lane_hypot
 from pyrelay.devices.kernel_language import COMPLEX, FLOATS, INTEGERS, Intrinsic, alike, define

@@ -29,8 +29,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices.convolution_first import MOST_TILES
 from pyrelay.devices.kernel_language import Intrinsic, define, fixed
 from pyrelay.devices.llvm_writer import WORD, Function, Word, over

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from numba.core.compiler_lock import global_compiler_lock
 
 from pyrelay.devices import cuda_emulator, native
 from pyrelay.devices.driver import Text
@@ -103,6 +102,5 @@ def elementwise(expression: str, *arrays: np.ndarray, result: npt.DTypeLike) -> 
 def kernel_assembly(source: str) -> str:
     """The assembly text of a kernel."""
     reference = optimised_module(source, "test")
-    with global_compiler_lock:
-        text: str = target_machine().emit_assembly(reference)
+    text: str = target_machine().emit_assembly(reference)
     return text

@@ -17,6 +17,7 @@ from pyrelay import config
 from pyrelay.devices import compile_pool, kernel_compiler
 from pyrelay.devices.compile_pool import Task, objects
 from pyrelay.devices.compile_worker import KERNEL
+from pyrelay.devices.kernel_language import KernelError
 
 TASKS = [Task(text, f"<{name}>") for name, text in (("add", ADD), ("scale", SCALE))]
 
@@ -76,12 +77,10 @@ def _ended(pipe: Any) -> Any:
 
 @pytest.mark.usefixtures("two_processes")
 def test_a_text_that_is_no_kernel_is_the_callers_error() -> None:
-    from numba.core.errors import TypingError
-
     (other,) = compile_pool._others(1)
     assert other.ask((KERNEL, ADD, "<add>"))
     wrong = Task(ADD.replace("load_f64(b, i)", "load_f64('b', i)"), "<wrong>")
-    with pytest.raises(TypingError):
+    with pytest.raises(KernelError):
         objects([wrong, wrong])
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core.errors import NumbaError
 
 from pyrelay.devices.kernel_compiler import kernel_object, optimised_module
+from pyrelay.devices.kernel_language import KernelError
 from tests.devices.running_kernels import (
     SHORT_NAMES,
     elementwise,
@@ -299,11 +299,11 @@ def test_nan_and_infinity_become_some_integer(source: Any) -> None:
     ],
 )
 def test_what_is_not_in_the_kernel_language_is_refused(line: str) -> None:
-    with pytest.raises(NumbaError):
+    with pytest.raises(KernelError):
         kernel_object(kernel(line), "test")
 
 
 def test_a_variable_of_two_types_is_refused() -> None:
     body = ["x = f32(1.0)", "if end > 1:", "    x = f64(1.0)", "store_f64(begin, 0, x)"]
-    with pytest.raises(NumbaError):
+    with pytest.raises(KernelError):
         kernel_object(kernel(*body), "test")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba.core import types
 
+from pyrelay.devices import kernel_types as types
 from pyrelay.devices import offset_product
 
 
