@@ -25,6 +25,7 @@ _NAMES = ("libcublas.so.13", "libcublas.so.12")
 _MOST_CALLS = 64  # for one stack of products
 _LARGEST = 2**31 - 1
 _DEFAULT_ALGORITHM = -1
+_NO_MEMORY = 3  # CUBLAS_STATUS_ALLOC_FAILED
 
 # cudaDataType and cublasComputeType_t.
 _TYPES = {"f16": 2, "bf16": 14, "f32": 0, "f64": 1, "c64": 4, "c128": 5}
@@ -47,6 +48,10 @@ _GEMM = (
 class CublasError(RuntimeError):
     """cuBLAS answers with a status that is not that of success."""
 
+    def __init__(self, status: int) -> None:
+        super().__init__(f"cuBLAS gives status {status}")
+        self.status = status
+
 
 class Cublas:
     """The library, with a handle for each thread."""
@@ -68,8 +73,9 @@ class Cublas:
         return handle
 
     def multiply(self, p: Product, stream: int, precision: str, workspace: int) -> bool:
-        """A product; False where cuBLAS has none. workspace: the address of `WORKSPACE` bytes for
-        products that are captured, else 0 for cuBLAS' own."""
+        """A product; False where cuBLAS has none, or no memory for what it needs itself.
+        workspace: the address of `WORKSPACE` bytes for products that are captured, else 0 for
+        cuBLAS' own."""
         pieces = list(itertools.islice(batches(p), _MOST_CALLS + 1))
         a_line = _line(p.a_line, *((p.k, p.m) if p.a_turned else (p.m, p.k)))
         b_line = _line(p.b_line, *((p.n, p.k) if p.b_turned else (p.k, p.n)))
@@ -85,7 +91,12 @@ class Cublas:
         scales = _SCALES["f32" if size == 2 else name]
         one = ctypes.addressof(scales)
         zero = one + ctypes.sizeof(scales) // 2
-        handle = self.handle()
+        try:
+            handle = self.handle()
+        except CublasError as error:
+            if error.status != _NO_MEMORY:
+                raise
+            return False
         _check(self.library.cublasSetStream_v2(handle, stream))
         if workspace:
             _check(self.library.cublasSetWorkspace_v2(handle, workspace, WORKSPACE))
@@ -125,7 +136,7 @@ def _line(line: int, lines: int, length: int) -> int:
 
 def _check(status: int) -> None:
     if status:
-        raise CublasError(f"cuBLAS gives status {status}")
+        raise CublasError(status)
 
 
 def batches(product: Product) -> Iterator[tuple[int, int, int, int, int, int, int]]:

@@ -316,7 +316,10 @@ class CupyDriver(Driver):
         return found
 
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
-        made = self.cupy.ascontiguousarray(self.cupy.asarray(_known(array)))
+        try:
+            made = self.cupy.ascontiguousarray(self.cupy.asarray(_known(array)))
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            raise OutOfDeviceMemory from None
         return int(made.data.ptr), made
 
     def scattered(self, array: DeviceArray, owner: Any) -> None:

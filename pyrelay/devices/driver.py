@@ -196,7 +196,7 @@ class Driver(ABC):
 
     @abstractmethod
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
-        """A C-contiguous copy of an array: its address and owner."""
+        """A C-contiguous copy of an array: its address and owner. Raises OutOfDeviceMemory."""
 
     @abstractmethod
     def scattered(self, array: DeviceArray, owner: Any) -> None:

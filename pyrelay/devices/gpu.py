@@ -14,6 +14,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
@@ -35,6 +37,7 @@ from pyrelay.devices.gpu_memory import (
     VALUES,
     Cell,
     Scratch,
+    size_text,
 )
 from pyrelay.devices.graphs import Stretch
 from pyrelay.devices.guesses import Branch, Guessed, GuessingMemory
@@ -101,6 +104,8 @@ class GpuExecutable:
             for k, generates in enumerate(made.generators) if generates
         })
         self.entry = names["f0"]
+        with _loading:
+            _loaded.add(self)
 
     def late_function(self, number: int) -> Any:
         """A kernel that few calls need, compiled by the first of them."""
@@ -124,11 +129,18 @@ class GpuExecutable:
             return self._called(arguments)
 
     def _called(self, arguments: Sequence[Any]) -> Any:
-        run = Run(self)
+        try:
+            run = Run(self)
+        except OutOfDeviceMemory:
+            forget_graphs(self.driver)
+            raise MemoryError(f"no memory on {self.driver.name} to begin a call") from None
         try:
             return run.call(arguments)
         except Mismatched:
             return MISMATCH
+        except OutOfDeviceMemory:  # for a few scalars, say
+            run.scratch.used_up = True
+            raise MemoryError(run.out_of_memory(0)) from None
         except BaseException:
             # Kernels that were stopped, by Ctrl-C say, may have left anything in the record.
             run.scratch.used_up = True
@@ -146,14 +158,39 @@ def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Loaded]:
     return load
 
 
+_loaded: weakref.WeakSet[GpuExecutable] = weakref.WeakSet()
+_loading = threading.Lock()
+
+
+def forget_graphs(driver: Driver) -> None:
+    """Give back the memory that the graphs of all programs on a device hold."""
+    with _loading:
+        programs = list(_loaded)
+    for program in programs:
+        if program.driver is driver:
+            for stretch in program.stretches:
+                stretch.forget()
+
+
 @functools.lru_cache(maxsize=256)
 def _compiled(source: str) -> CodeType:
     return compile(source, "<plan>", "exec")
 
 
 def _uploaded(driver: Driver, array: np.ndarray[Any, Any]) -> tuple[int, Any]:
+    """A constant of the program. Raises MemoryError."""
     array = np.ascontiguousarray(array)
-    address, owner = driver.allocate(max(array.nbytes, 1))
+    nbytes = max(array.nbytes, 1)
+    try:
+        address, owner = driver.allocate(nbytes)
+    except OutOfDeviceMemory:
+        forget_graphs(driver)
+        try:
+            address, owner = driver.allocate(nbytes)
+        except OutOfDeviceMemory:
+            raise MemoryError(
+                f"no memory on {driver.name} for a constant of {size_text(nbytes)}"
+            ) from None
     driver.upload(address, array)
     return address, owner
 
@@ -171,7 +208,9 @@ class Run(GuessingMemory):
     """One call in progress: its memory, its scalars, its record."""
 
     def __init__(self, program: GpuExecutable) -> None:
-        super().__init__(program.driver, program.code.own, program.branches)
+        super().__init__(
+            program.driver, program.code.arrays, program.code.own, program.branches
+        )
         self.program = program
         self.data = [address for address, _ in program.data]
         self.functions, self.launches = program.functions, program.code.launches
@@ -189,8 +228,7 @@ class Run(GuessingMemory):
             self.program.idle[self.stream].append(self.scratch)
 
     def forget_graphs(self) -> None:
-        for stretch in self.program.stretches:
-            stretch.plans.clear()
+        forget_graphs(self.driver)
 
     # -- the call ------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.devices.gpu_memory import TAKEN
 from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.ir.types import numpy_dtype
 from pyrelay.lower import boundary
@@ -40,15 +41,17 @@ def taken(
     if not fits or argument.ndim != parameter.ndim:
         raise Mismatched
     if not isinstance(argument, DeviceArray):
-        address = run.allocate(argument.nbytes)
+        address = run.allocate(argument.nbytes, TAKEN)
         run.driver.upload(address, argument)
         if parameter.writeable:
             back.append(functools.partial(run.driver.download, argument, address))
     elif argument.contiguous:
         address = argument.address
     else:
-        address, owner = run.driver.gathered(argument)
+        gathering = functools.partial(run.driver.gathered, argument)
+        address, owner = run.obtained(argument.nbytes, TAKEN, gathering)
         run.live[address] = argument.nbytes, owner
+        run.told[address] = TAKEN
         if parameter.writeable:
             back.append(functools.partial(run.driver.scattered, argument, owner))
     run.lent[address] = argument.nbytes
@@ -97,6 +100,6 @@ def _scalar(run: Run, kind: str, words: Sequence[Any], like: Any) -> Any:
         return scalar(kind, [run.known(word) for word in words])
     # As the library of the arguments has it: an array without axes, which nothing waits for.
     dtype = numpy_dtype(kind)
-    address, owner = run.driver.allocate(dtype.itemsize)
+    address, owner = run.obtained(dtype.itemsize)
     run.driver.copy(address, words[0].address, dtype.itemsize)
     return run.driver.array(address, owner, dtype, (), like)

@@ -6,7 +6,9 @@ on to each other. Memory belongs to its call until it is freed or the call ends.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,9 @@ STATUS, SITE, VALUES, LAUNCH = 2, 3, 4, 19
 
 CLOSED = 4
 """The status behind a gate that is closed (`guesses`); the site is the number of the guess."""
+
+TAKEN, ARGUMENT = -1, "an argument"
+"""What is told of the copy of an array of the host."""
 
 _CELL_BYTES = 16
 _STOP = 20  # the record's word with the address that running kernels look at
@@ -69,46 +74,61 @@ class Scratch:
 
 
 class CallMemory(ABC):
-    """The buffers of a call: its own, and those that were lent to it."""
+    """The buffers of a call: its own, and those that were lent to it. `arrays`: what arrays are to
+    the user (`PlanCode.arrays`)."""
 
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
+    def __init__(self, driver: Driver, arrays: Sequence[str]) -> None:
+        self.driver, self.arrays = driver, arrays
         self.live: dict[int, tuple[int, Any]] = {}  # address -> bytes, owner
+        self.told: dict[int, int] = {}  # address -> what was allocated there last (`arrays`)
         self.lent: dict[int, int] = {}  # address -> bytes
 
     @abstractmethod
     def forget_graphs(self) -> None:
         """Give back the memory that captured work holds."""
 
-    def allocate(self, nbytes: int) -> int:
-        """The address of fresh memory of this call. Raises MemoryError."""
+    def allocate(self, nbytes: int, told: int = 0) -> int:
+        """The address of fresh memory of this call, for what `arrays` says of the number `told`.
+        Raises MemoryError."""
         if nbytes < 0:
             raise MemoryError("no memory for an array of the program")
-        try:
-            address, owner = self.driver.allocate(max(nbytes, 1))
-        except OutOfDeviceMemory:
-            address, owner = self._without_graphs(nbytes)
+        address, owner = self.obtained(nbytes, told)
         self.live[address] = nbytes, owner
+        self.told[address] = told
         return address
 
-    def _without_graphs(self, nbytes: int) -> tuple[int, Any]:
-        """Memory when that of graphs has been given back."""
-        self.forget_graphs()
+    def obtained(
+        self, nbytes: int, told: int = 0, make: Callable[[], tuple[int, Any]] | None = None
+    ) -> tuple[int, Any]:
+        """Memory of the device's, and its owner, as `make` gives it; graphs give back theirs if
+        there is none else. Raises MemoryError."""
+        taken = make or functools.partial(self.driver.allocate, max(nbytes, 1))
         try:
-            return self.driver.allocate(max(nbytes, 1))
+            return taken()
         except OutOfDeviceMemory:
-            raise MemoryError(self._out_of_memory(nbytes)) from None
+            self.forget_graphs()
+        try:
+            return taken()
+        except OutOfDeviceMemory:
+            raise MemoryError(self.out_of_memory(nbytes, told)) from None
 
-    def _out_of_memory(self, nbytes: int) -> str:
-        sizes = sorted((size for size, _ in self.live.values()), reverse=True)
-        text = f"no memory on {self.driver.name} for an array of {_size(nbytes)}"
-        if not sizes:
-            return text
-        largest = ", ".join(map(_size, sizes[:_LARGEST_SHOWN]))
-        return (
-            f"{text}; the program holds {_size(sum(sizes))} in {len(sizes)} arrays, "
-            f"the largest {largest}"
+    def out_of_memory(self, nbytes: int, told: int = 0) -> str:
+        """What was asked, and the largest arrays of the call."""
+        asked = f"an array of {self._array(nbytes, told)}" if nbytes else "scalars"
+        text = f"no memory on {self.driver.name} for {asked}"
+        held = sorted(
+            ((size, self.told.get(address, 0)) for address, (size, _) in self.live.items()),
+            reverse=True,
         )
+        if not held:
+            return text
+        largest = ", ".join(self._array(*each) for each in held[:_LARGEST_SHOWN])
+        count = f"{len(held)} arrays, the largest" if len(held) > 1 else "an array,"
+        return f"{text}; the call holds {size_text(sum(s for s, _ in held))} in {count} {largest}"
+
+    def _array(self, nbytes: int, told: int) -> str:
+        what = ARGUMENT if told == TAKEN else self.arrays[told]
+        return f"{size_text(nbytes)} ({what})" if what else size_text(nbytes)
 
     def bytes_at(self, address: int) -> int:
         """How many bytes a buffer has."""
@@ -142,7 +162,8 @@ class CallMemory(ABC):
         self.free(kept)
 
 
-def _size(nbytes: int) -> str:
+def size_text(nbytes: int) -> str:
+    """Bytes as a text: 1.5 MB."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
         if nbytes >= size:
             return f"{nbytes / size:.3g} {unit}"

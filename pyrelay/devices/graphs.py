@@ -30,7 +30,7 @@ FEWEST_LAUNCHES = 3
 MOST_KEYS = 64
 MOST_GRAPHS = 8
 _FIRST_COUNT = 1 << 30  # of launches in a graph; those outside of graphs have lower numbers
-_CELL = -1
+_CELL = (-1, 0)
 
 
 class _UnfitError(Exception):
@@ -41,12 +41,12 @@ class _UnfitError(Exception):
 class _Drawn:
     """What a stretch does for certain words.
 
-    escapes: the bytes of each allocation that outlives it, `_CELL` for a scalar, by its number
-    among all allocations. freed: which of the given words are addresses that it frees. outs: what
-    the results are: ("word", w), ("given", k), ("made", number, offset).
+    escapes: what `allocate` is given for each allocation that outlives it, `_CELL` for a scalar, by
+    its number among all allocations. freed: which of the given words are addresses that it frees.
+    outs: what the results are: ("word", w), ("given", k), ("made", number, offset).
     """
 
-    escapes: dict[int, int]
+    escapes: dict[int, tuple[int, int]]
     freed: list[int]
     outs: list[tuple[Any, ...]]
     graphs: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
@@ -66,15 +66,16 @@ class Stretch:
             return function(run, *given)
         words = (w if type(w) is int else (w.address,) for w in given)
         key = (run.stream, run.record, run.precision, run.is_guessing, *words)
-        if key not in self.plans:
+        plans = self.plans  # another thread may forget them
+        if key not in plans:
             self._enter(key)
             return function(run, *given)
-        drawn = self.plans[key]
+        drawn = plans[key]
         if drawn is None:
             drawn = self._draw(run, function, given)
             if drawn is None:
                 return function(run, *given)
-            self.plans[key] = drawn
+            plans[key] = drawn
         return self._replayed(run, drawn, function, given)
 
     def _draw(
@@ -93,15 +94,19 @@ class Stretch:
         if len(self.plans) >= MOST_KEYS:
             if not self.hits:
                 self.given_up = True  # the words are others at each call
-            self.plans.clear()
+            self.forget()
         self.plans[key] = None
+
+    def forget(self) -> None:
+        """Give back the memory of all graphs."""
+        self.plans = {}
 
     def _replayed(
         self, run: Run, drawn: _Drawn, function: Callable[..., Any], given: Sequence[Any]
     ) -> Any:
         made: dict[int, Any] = {
-            number: run.cell() if nbytes == _CELL else run.allocate(nbytes)
-            for number, nbytes in drawn.escapes.items()
+            number: run.cell() if asked == _CELL else run.allocate(*asked)
+            for number, asked in drawn.escapes.items()
         }
         addresses = tuple(m if type(m) is int else m.address for m in made.values())
         found = drawn.graphs.get(addresses)
@@ -145,7 +150,7 @@ class _Pass(ABC):
         self.kept: list[Any] = []
 
     @abstractmethod
-    def allocate(self, nbytes: int) -> int: ...
+    def allocate(self, nbytes: int, told: int = 0) -> int: ...
 
     @abstractmethod
     def free(self, address: int) -> None: ...
@@ -208,7 +213,7 @@ class _Drawing(_Pass):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.live: dict[int, tuple[int, int]] = {}  # address -> number, bytes
+        self.live: dict[int, tuple[int, tuple[int, int]]] = {}  # address -> number, what is asked
         self.freed: list[int] = []
         self.cells: list[int] = []
 
@@ -216,9 +221,9 @@ class _Drawing(_Pass):
         self.numbers += 1
         return self.numbers - 1, -(self.numbers << 40)
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, told: int = 0) -> int:
         number, address = self._fresh()
-        self.live[address] = number, nbytes
+        self.live[address] = number, (nbytes, told)
         return address
 
     def free(self, address: int) -> None:
@@ -284,7 +289,7 @@ class _Preparing(_Pass):
         self.sizes[address] = nbytes
         return address
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, told: int = 0) -> int:
         self.numbers += 1
         found = self.made.get(self.numbers - 1)
         return self._own(nbytes) if found is None else int(found)

@@ -161,8 +161,10 @@ class GuessingMemory(CallMemory):
     waiting: list[Cell]
     record: int
 
-    def __init__(self, driver: Driver, own: Own | None, branches: Sequence[Branch]) -> None:
-        super().__init__(driver)
+    def __init__(
+        self, driver: Driver, arrays: Sequence[str], own: Own | None, branches: Sequence[Branch]
+    ) -> None:
+        super().__init__(driver, arrays)
         self.own, self.branches = own, branches
         self.guesses: list[_Guess] = []
         self.window = 1
@@ -292,19 +294,20 @@ class GuessingMemory(CallMemory):
             self.made.append(weakref.ref(cell))
         return cell
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, told: int = 0) -> int:
         if not self.guesses:
-            return super().allocate(nbytes)
+            return super().allocate(nbytes, told)
         waiting = self.spare.get(nbytes)
         if waiting:
             address, owner = waiting.pop()
             self.live[address] = nbytes, owner
+            self.told[address] = told
         else:
             try:
-                address = super().allocate(nbytes)
+                address = super().allocate(nbytes, told)
             except MemoryError:
                 self.settle()
-                return super().allocate(nbytes)
+                return super().allocate(nbytes, told)
         self.log.append((address, None))
         return address
 

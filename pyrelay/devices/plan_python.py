@@ -49,6 +49,7 @@ class PlanCode:
     fails: whether any kernel can fail. late: texts that few calls need (`Launched.text`). stays:
     for each branch that the host may guess (`guesses`) what its condition is where a loop goes on,
     None where it leaves no loop. own: launches that guessing needs, None where nothing is guessed.
+    arrays: what is allocated, in the user's words, by the number that `run.allocate` is given.
     """
 
     source: str
@@ -61,6 +62,7 @@ class PlanCode:
     persistent: tuple[Persistent, ...]
     stays: tuple[int | None, ...]
     own: guesses.Own | None
+    arrays: tuple[str, ...]
 
 
 def plan_code(plan: Plan) -> PlanCode:
@@ -76,7 +78,7 @@ def plan_code(plan: Plan) -> PlanCode:
     return PlanCode(
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
         tuple(shared.launches), fails, shared.generators, shared.stretches,
-        tuple(shared.persistent), tuple(shared.stays), own,
+        tuple(shared.persistent), tuple(shared.stays), own, tuple(shared.arrays),
     )
 
 
@@ -101,6 +103,7 @@ class _Shared(Launches):
         self.stretches = 0
         self.generators = _recursive(plan)
         self.stays: list[int | None] = []
+        self.arrays: dict[str, int] = {"": 0}
         self.fails = False  # whether the device computes something that is checked
 
 
@@ -398,8 +401,9 @@ class _Function(LaunchWriter):
 
     def _memory(self, step: ins.Instruction) -> None:
         match step:
-            case ins.Alloc(target, nbytes):
-                self._line(f"s{target} = run.allocate({self._known(nbytes)})")
+            case ins.Alloc(target, nbytes, array):
+                number = self.shared.arrays.setdefault(array, len(self.shared.arrays))
+                self._line(f"s{target} = run.allocate({self._known(nbytes)}, {number})")
             case ins.Free(address):
                 self._line(f"run.free({self._known(address)})")
             case ins.Copy(target, source, nbytes):

@@ -9,6 +9,7 @@ from typing import Any
 from pyrelay.ir.nodes import Const
 from pyrelay.ir.types import TapeType, TensorType, Type
 from pyrelay.lower.instructions import (
+    Alloc,
     Immediate,
     Instruction,
     Label,
@@ -46,10 +47,13 @@ def constant_words(const: Const) -> Words:
 
 
 class Frame:
-    """Collects instructions; nested lists are places that are filled in later."""
+    """Collects instructions; nested lists are places that are filled in later.
+
+    array: what the buffers are that are allocated now, in the user's words.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.array = name, ""
         self.slots = 0
         self._code: list[Any] = []
         self._labels = itertools.count()
@@ -70,6 +74,10 @@ class Frame:
     def emit(self, instruction: Instruction) -> None:
         """Append an instruction."""
         self._code.append(instruction)
+
+    def allocate(self, slot: int, nbytes: Value) -> None:
+        """Fresh memory, its address in a slot."""
+        self.emit(Alloc(slot, nbytes, self.array))
 
     def place(self, label: str) -> None:
         """Put a label here."""

@@ -256,11 +256,12 @@ class Alloc:
     """`target = address` of `nbytes` fresh bytes, 64-byte aligned, not zeroed.
 
     Belongs to the call until `Free`d or returned as an `ArrayResult`. MemoryError where there is
-    none, or `nbytes` is negative.
+    none, or `nbytes` is negative. array: what it is to the user, as "x @ w, line 3"; "" if nothing.
     """
 
     target: int
     nbytes: Value
+    array: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

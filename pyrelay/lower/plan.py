@@ -25,7 +25,6 @@ from pyrelay.lower import boundary
 from pyrelay.lower.boundary import Parameter, Result
 from pyrelay.lower.frame import Frame, Words, word_count
 from pyrelay.lower.instructions import (
-    Alloc,
     Binary,
     Call,
     Copy,
@@ -306,7 +305,7 @@ class _Boundary:
 
     def _copy(self, address: Value, ty: Type | None) -> int:
         slot, size = self.frame.slot(), self._bytes(ty)
-        self.frame.emit(Alloc(slot, size))
+        self.frame.allocate(slot, size)
         self.frame.emit(Copy(Slot(slot), address, size))
         return slot
 

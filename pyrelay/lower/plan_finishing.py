@@ -17,7 +17,7 @@ from pyrelay.ir.nodes import KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower import plan_kernels, plan_panels
 from pyrelay.lower.finishing import without_product
-from pyrelay.lower.instructions import AddressOf, Alloc, Free, Slot, Value
+from pyrelay.lower.instructions import AddressOf, Free, Slot, Value
 from pyrelay.lower.kernel import Product
 from pyrelay.lower.memory import is_array
 from pyrelay.lower.plan_library import Finish, launch_product
@@ -90,7 +90,7 @@ def _buffers(
     if home is not None:
         return outputs, outputs[home], False
     address = p.frame.slot()
-    p.frame.emit(Alloc(address, p.bytes_of(made)))
+    p.frame.allocate(address, p.bytes_of(made))
     return outputs, address, True
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pyrelay.errors import InvariantError, Span
 from pyrelay.ir import dims, walk
 from pyrelay.ir.nodes import (
+    TEMPORARY,
     Atom,
     Block,
     Const,
@@ -37,7 +38,6 @@ from pyrelay.lower import (
 )
 from pyrelay.lower.frame import Frame, Words, constant_words, word_count
 from pyrelay.lower.instructions import (
-    Alloc,
     Copy,
     Free,
     PlanFunction,
@@ -57,6 +57,8 @@ from pyrelay.lower.memory import (
 from pyrelay.lower.program import Program
 from pyrelay.lower.recursion import Recursion
 from pyrelay.lower.sizes import Sizes
+
+_LONGEST = 40  # characters that tell what an array is
 
 
 class FunctionPlanner:
@@ -139,13 +141,14 @@ class FunctionPlanner:
     def allocate(self, ty: Type | None) -> int:
         """The slot of a fresh buffer for an array."""
         slot = self.frame.slot()
-        self.frame.emit(Alloc(slot, self.bytes_of(ty)))
+        self.frame.allocate(slot, self.bytes_of(ty))
         return slot
 
     def make(self, out: Var) -> int:
         """The slot of the buffer for a result, which is defined to be there: a fresh one, or a row
         that it is kept in."""
         in_row = out in self.rows
+        self.frame.array = _told(out, out.span) or self.frame.array
         slot = plan_rows.address(self, out) if in_row else self.allocate(out.type)
         self.define(out, (slot,), owned=not in_row)
         return slot
@@ -174,6 +177,7 @@ class FunctionPlanner:
 
     def let(self, let: Let) -> None:
         """Plan one node."""
+        self.frame.array = next((t for o in let.outs if (t := _told(o, o.span or let.span))), "")
         match let.rhs:
             case KernelCall() if let in self.kept:
                 plan_rows.keep(self, let)
@@ -270,6 +274,16 @@ class FunctionPlanner:
         for buffer in buffers:
             if buffer.owned and not any(v in self.scope.last for v in buffer.readers):
                 self.free(buffer)
+
+
+def _told(out: Var, span: Span | None) -> str:
+    """What an array is to the user: its name, or what computes it, and the line."""
+    if span is None:
+        return ""
+    text = out.name if out.name != TEMPORARY else " ".join(span.text().split())
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST - 3]}..."
+    return f"{text}, line {span.line}"
 
 
 def _span(atom: Atom) -> Span | None:

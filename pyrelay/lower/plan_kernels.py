@@ -15,7 +15,6 @@ from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower import plan_attention, plan_commits, plan_finishing, plan_scalars
 from pyrelay.lower.instructions import (
     AddressOf,
-    Alloc,
     Free,
     Launch,
     Operand,
@@ -53,7 +52,7 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     scratch: list[Value] = []
     for size in lowering.scratch:
         slot = p.frame.slot()
-        p.frame.emit(Alloc(slot, p.sizes.substituted(size, extents)))
+        p.frame.allocate(slot, p.sizes.substituted(size, extents))
         scratch.append(Slot(slot))
     name = name_of(call.function)
     for kernel in lowering.kernels:

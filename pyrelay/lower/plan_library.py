@@ -17,7 +17,6 @@ from pyrelay.ir.types import TensorType, Type, i64
 from pyrelay.lower import host, plan_panels, plan_sorts
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
-    Alloc,
     Free,
     Immediate,
     KernelAddress,
@@ -247,7 +246,7 @@ def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     chunks = dims.quotient(dims.add(length, dims.add(chunk, -1)), chunk)
     before = dims.multiply(lines, dims.maximum(dims.add(chunks, -1), 0))
     address, totals = p.allocate(ty), p.frame.slot()
-    p.frame.emit(Alloc(totals, p.sizes.value(dims.multiply(before, ty.dtype.size))))
+    p.frame.allocate(totals, p.sizes.value(dims.multiply(before, ty.dtype.size)))
     operands = [*map(p.scalar, call.args), Slot(totals), Slot(address)]
     operands += p.sizes.values((outer, length, inner, chunk, int(call.attrs["reverse"])))
     cost = p.sizes.value(dims.multiply(chunk, _PICOSECONDS_PER_STEP))

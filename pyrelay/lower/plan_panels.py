@@ -22,7 +22,6 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, KernelCall, Let, Loop, OpCall, Var
 from pyrelay.ir.types import TensorType
 from pyrelay.lower.instructions import (
-    Alloc,
     Binary,
     Free,
     Immediate,
@@ -195,7 +194,7 @@ def _launch(p: FunctionPlanner, key: Key, kernel: PanelKernel, pays: Value) -> P
     deep = dims.multiply(_whole(k, kernel.rows), kernel.rows)
     panel = dims.multiply(deep, kernel.columns)
     size, slot = dims.product((count, panel, ty.dtype.size)), p.frame.slot()
-    p.frame.emit(Alloc(slot, _if_it_pays(p, pays, size)))
+    p.frame.allocate(slot, _if_it_pays(p, pays, size))
     (address,) = p.value(matrix)
     sizes = p.sizes.values((k, n, ty.shape[-1], int(turned)))
     p.frame.emit(

@@ -12,7 +12,6 @@ from pyrelay.ir import dims
 from pyrelay.ir.nodes import Let, OpCall
 from pyrelay.ir.types import TensorType
 from pyrelay.lower.instructions import (
-    Alloc,
     Binary,
     Free,
     Jump,
@@ -47,9 +46,9 @@ def sort(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     count = dims.product((lines, length, merges))
     order = p.allocate(ty)
     other, keys, other_keys = p.frame.slot(), p.frame.slot(), p.frame.slot()
-    emit(Alloc(other, p.sizes.value(dims.multiply(count, _PLACE_BYTES))))
+    p.frame.allocate(other, p.sizes.value(dims.multiply(count, _PLACE_BYTES)))
     for slot in (keys, other_keys):
-        emit(Alloc(slot, p.sizes.value(dims.multiply(count, kernels.key_bytes))))
+        p.frame.allocate(slot, p.sizes.value(dims.multiply(count, kernels.key_bytes)))
     emit(Launch(
         p.program.source(kernels.tiles, "argsort"),
         (p.scalar(call.args[0]), Slot(keys), Slot(order), *p.sizes.values((length, merges))),

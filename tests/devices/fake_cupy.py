@@ -236,7 +236,7 @@ class Machine:
         )  # fmt: skip
         self.cupy = SimpleNamespace(
             ndarray=ndarray, asarray=self.asarray, copyto=self.copyto,
-            ascontiguousarray=lambda array: self.array(array.get()), __version__="fake",
+            ascontiguousarray=self.ascontiguousarray, __version__="fake",
             cuda=SimpleNamespace(
                 runtime=runtime, alloc=self.alloc, Device=lambda: device,
                 function=SimpleNamespace(Module=lambda: Module(self)),
@@ -268,6 +268,13 @@ class Machine:
         memory = SimpleNamespace(ptr=told["data"][0], size=np.prod(told["shape"]) * 2)
         made = ndarray(told["shape"], told["typestr"], memory)
         made.strides = told["strides"]
+        return made
+
+    def ascontiguousarray(self, array: ndarray) -> ndarray:
+        """A copy: the driver asks for those of arrays with gaps only."""
+        values = np.ascontiguousarray(array.get())
+        made = ndarray(values.shape, values.dtype, self.alloc(max(values.nbytes, 1)))
+        made.view()[...] = values
         return made
 
     def copyto(self, target: ndarray, source: ndarray) -> None:
@@ -391,11 +398,13 @@ def _columns(address: int, start: int, shape: tuple[int, int], line: int, dtype:
 
 
 @contextmanager
-def installed(machine: Machine, monkeypatch: Any) -> Iterator[None]:
-    """`device="cuda"` is this machine."""
-    from pyrelay.devices import cuda, cupy_driver
+def installed(machine: Machine, monkeypatch: Any, library: Any = None) -> Iterator[None]:
+    """`device="cuda"` is this machine, its cuBLAS this library: never one that is installed."""
+    from pyrelay.devices import cublas, cuda, cupy_driver
 
-    made = cupy_driver.CupyDriver(machine.cupy)
     with monkeypatch.context() as patch:
+        found = None if library is None else cublas.Cublas(library)
+        patch.setattr(cupy_driver, "_cublas", lambda: found)
+        made = cupy_driver.CupyDriver(machine.cupy)
         patch.setattr(cuda, "driver", lambda: made)
         yield

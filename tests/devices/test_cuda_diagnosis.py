@@ -113,11 +113,9 @@ def test_info_says_what_there_is(
     """With cuBLAS, and without it beside two packages of CuPy that work."""
     found(13010, ("cupy-cuda13x",), 1)
     machine = Machine()
-    monkeypatch.setattr(cupy_driver, "_cublas", lambda: cublas.Cublas(Cublas(machine)))
-    with installed(machine, monkeypatch):
+    with installed(machine, monkeypatch, Cublas(machine)):
         text = str(pyrelay.info())
     found(13010, ("cupy-cuda12x", "cupy-cuda13x"), 1)
-    monkeypatch.setattr(cupy_driver, "_cublas", lambda: None)
     with installed(machine, monkeypatch):
         text += str(pyrelay.info())
     lines = text.splitlines()

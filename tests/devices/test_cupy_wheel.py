@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cublas, cuda_diagnosis, cupy_driver, gpu
+from pyrelay.devices import cublas, cuda_diagnosis, gpu
 from tests.devices import fake_cupy
 from tests.devices.fake_cupy import Cublas, Machine, installed
 from tests.devices.running_kernels import needs_compiler
@@ -94,10 +94,9 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             monkeypatch.setattr(kind, name, noted)
     machine = Machine(devices=2)
     machine.cupy = Noted("", machine.cupy, made)
-    monkeypatch.setattr(cupy_driver, "_cublas", lambda: cublas.Cublas(Cublas(machine)))
     monkeypatch.setattr(gpu, "blocks_of", lambda work, meets, most: most)
     monkeypatch.setattr(cuda_diagnosis, "wheels", lambda: ["cupy-cuda13x"])
-    with installed(machine, monkeypatch):
+    with installed(machine, monkeypatch, Cublas(machine)):
         given = machine.array(np.ones((4, 4)))
         for _ in range(3):
             pyrelay.jit(layers)(given, given)
