@@ -7,11 +7,13 @@ Patches of an image are the lines of a matrix that is read where it lies ("impli
 et al., "cuDNN: Efficient primitives for deep learning", 2014). A block computes a tile of `TILE` by
 `TILE` elements from slices of both operands in shared memory. A thread keeps the place of its lines
 and works out only where the elements of a slice are. With `matmul_precision` tf32 or bf16 warps
-multiply the slices of float32 by `mma.sync`, else each thread has 4 by 4 elements.
+multiply the slices of float32 by `mma.sync`, else each thread has 4 by 4 elements. Images of
+16-bit floats have tiles of their own (`cuda_half_convolution`).
 """
 
 from __future__ import annotations
 
+from pyrelay.devices.cuda_half_convolution import ACROSS, DOWN, HALF_TILES
 from pyrelay.devices.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel
@@ -194,8 +196,9 @@ struct Shapes {{
 }};
 """
 
-# Sides of a product: how many lines and places in a line, what a line is, its element at a place.
-# `along`: neighbouring places of a line are neighbours in memory.
+# Sides of a product: how many lines and places in a line, what a line is, where its element at a
+# place is (-1: it is 0). `along`: neighbouring places of a line are neighbours in memory, else
+# neighbouring lines are; `packs`: eight of them from a multiple of 8 on, and so in memory.
 _SIDE = """\
 struct {name} {{
     static const bool along = {along};
@@ -203,16 +206,22 @@ struct {name} {{
     const Shapes &shapes;
     Buffer<const {t}> array;
     i64 lines, places;
+    __device__ bool packs() const {{ return {packs}; }}
     __device__ Line line(i64 index) const {{
         Line made;
 {line}        return made;
     }}
+    __device__ i64 where(const Line &line, i64 k) const {{
+{where}    }}
     __device__ {t} at(const Line &line, i64 k) const {{
-{at}    }}
+        const i64 place = where(line, k);
+        return place < 0 ? {t}(0) : array[place];
+    }}
 }};
 """
 
-#: Members of a line, how it is made of its index, its element at k.
+#: Members of a line, how it is made of its index, where its element at k is; for channels first
+#: and last, whether eight elements are neighbours.
 _PATCHES = ("i64 entry, place[3];", """\
         i64 pixel;
         Shapes::parted(index, shapes.size(shapes.out), made.entry, pixel);
@@ -226,8 +235,8 @@ _PATCHES = ("i64 entry, place[3];", """\
         Shapes::axes(tap, shapes.taps, place);
         for (int d = 0; d < 3; d++) place[d] = place[d] * shapes.step[d] + line.place[d];
         const i64 source = shapes.inside(place);
-        return source < 0 ? 0 : array[shapes.x(line.entry, channel, source)];
-""")
+        return source < 0 ? -1 : shapes.x(line.entry, channel, source);
+""", ("false", "shapes.channels % 8 == 0"))
 _SHIFTED = ("i64 channel, place[3];", """\
         i64 tap;
         shapes.weight(index, shapes.channels, made.channel, tap);
@@ -241,8 +250,8 @@ _SHIFTED = ("i64 channel, place[3];", """\
         Shapes::axes(pixel, shapes.out, place);
         for (int d = 0; d < 3; d++) place[d] = place[d] * shapes.stride[d] + line.place[d];
         const i64 source = shapes.inside(place);
-        return source < 0 ? 0 : array[shapes.x(entry, line.channel, source)];
-""")
+        return source < 0 ? -1 : shapes.x(entry, line.channel, source);
+""", ("false", "shapes.channels % 8 == 0"))
 _SPREAD = ("i64 entry, place[3];", """\
         i64 pixel;
         Shapes::parted(index, shapes.size(shapes.extents), made.entry, pixel);
@@ -255,26 +264,26 @@ _SPREAD = ("i64 entry, place[3];", """\
         for (int d = 0; d < 3; d++) {
             const i64 far = line.place[d] - place[d] * shapes.step[d];
             const i64 number = far / shapes.stride[d];
-            if (far < 0 || number * shapes.stride[d] != far || number >= shapes.out[d]) return 0;
+            if (far < 0 || number * shapes.stride[d] != far || number >= shapes.out[d]) return -1;
             pixel = pixel * shapes.out[d] + number;
         }
-        return array[shapes.y(line.entry, output, pixel)];
-""")
+        return shapes.y(line.entry, output, pixel);
+""", ("false", "shapes.outputs % 8 == 0"))
 _FILTER = ("i64 output;", "        made.output = index;\n", """\
         i64 channel, tap;
         shapes.weight(k, shapes.channels, channel, tap);
-        return array[shapes.w(line.output, channel, tap)];
-""")
+        return shapes.w(line.output, channel, tap);
+""", ("places % 8 == 0", "shapes.outputs % 8 == 0"))
 _FILTERS_BACK = ("i64 channel;", "        made.channel = index;\n", """\
         i64 output, tap;
         shapes.weight(k, shapes.outputs, output, tap);
-        return array[shapes.w(output, line.channel, tap)];
-""")
+        return shapes.w(output, line.channel, tap);
+""", ("false", "shapes.outputs % 8 == 0"))
 _OUTPUTS = ("i64 output;", "        made.output = index;\n", """\
         i64 entry, pixel;
         Shapes::parted(k, shapes.size(shapes.out), entry, pixel);
-        return array[shapes.y(entry, line.output, pixel)];
-""")
+        return shapes.y(entry, line.output, pixel);
+""", ("shapes.size(shapes.out) % 8 == 0", "shapes.outputs % 8 == 0"))
 
 _PIXEL_OF = "i64 entry, pixel;\n        Shapes::parted(i, {size}, entry, pixel);\n"
 
@@ -302,14 +311,14 @@ _PRODUCTS = {
 _KERNEL = """\
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a,
-    Buffer<const {t}> b, Buffer<{t}> c, i64 entries, i64 groups, i64 channels, i64 outputs,
+    Buffer<const {t}> b, Buffer<{made}> c, i64 entries, i64 groups, i64 channels, i64 outputs,
     i64 extent0, i64 taps0, i64 out0, i64 stride0, i64 step0, i64 before0,
     i64 extent1, i64 taps1, i64 out1, i64 stride1, i64 step1, i64 before1,
     i64 extent2, i64 taps2, i64 out2, i64 stride2, i64 step2, i64 before2, i64 precision
 ) {{
     if (pyrelay_over(record, launch)) return;
-    PYRELAY_SHARED({t}, left, 1088);
-    PYRELAY_SHARED({t}, right, 1088);
+    PYRELAY_SHARED({t}, left, {rooms[0]});
+    PYRELAY_SHARED({t}, right, {rooms[1]});
     Shapes shapes = {{
         entries, groups, channels, outputs, {{extent0, extent1, extent2}}, {{taps0, taps1, taps2}},
         {{out0, out1, out2}}, {{stride0, stride1, stride2}}, {{step0, step1, step2}},
@@ -320,18 +329,19 @@ extern "C" __global__ void kernel(
     const i64 m = {m}, n = {n}, k = {k};
     const Left down = {{shapes, a, m, k}};
     const Right across = {{shapes, b, n, k}};
-    auto out = [&](i64 i, i64 j, {t} value) {{
-        {place}        c[{result}] = value;
+    auto out = [&](i64 i, i64 j, {sum} value) {{
+        {place}        c[{result}] = {made}(value);
     }};
-    const i64 tiles_down = (m + 63) / 64, tiles_across = (n + 63) / 64;
+    const i64 tiles_down = (m + {down} - 1) / {down}, tiles_across = (n + 63) / 64;
     for (i64 item = blockIdx.x; item < tiles_down * tiles_across * groups; item += gridDim.x) {{
         const i64 j0 = item % tiles_across * 64, rest = item / tiles_across;
-        const i64 i0 = rest % tiles_down * 64;
+        const i64 i0 = rest % tiles_down * {down};
         shapes.group = rest / tiles_down;
 {multiplied}    }}
 }}
 """
 _CALL = "multiply<{t}, {mode}>(left, right, down, across, out, i0, j0);"
+_HALF_CALL = "multiply<{of}>(left, right, down, across, out, i0, j0);"
 
 # Where elements are, for channels first and last.
 _X = (
@@ -356,22 +366,29 @@ _made: set[str] = set()
 MODES = ("highest", "tf32", "bf16")
 
 
-def text_of(dtype: DType, what: str, channels_last: bool) -> str:
-    """One of the three products of a convolution."""
-    t, last = dtype.name, int(channels_last)
+def text_of(dtype: DType, what: str, channels_last: bool, of: DType | None = None) -> str:
+    """One of the three products of a convolution, of 16-bit floats if their type is given."""
+    t, last = "u16" if of else dtype.name, int(channels_last)
     left, right, (m, n, k), result, place = _PRODUCTS[what]
     sides = ""
-    for name, ((members, line, at), along) in (("Left", left), ("Right", right)):
+    for name, ((members, line, where, packs), along) in (("Left", left), ("Right", right)):
         sides += _SIDE.format(
-            name=name, t=t, along=str(along[last]).lower(), members=members, line=line, at=at
+            name=name, t=t, along=str(along[last]).lower(), members=members, line=line,
+            where=where, packs=packs[last],
         )
     shapes = _SHAPES.format(x=_X[last], w=_W[last], y=_Y[last], weight=_WEIGHT[last])
     modes = range(3) if t == "f32" else (0,)
     calls = [f"        if (precision == {mode}) {_CALL.format(t=t, mode=mode)}\n" for mode in modes]
-    if len(calls) == 1:
+    rooms = ("1088", "1088") if of is None else (
+        "(Slice<Left, 128>::room)", "(Slice<Right, 64>::room)"
+    )
+    if of is not None:
+        calls = [f"        {_HALF_CALL.format(of=of.name)}\n"]
+    elif len(calls) == 1:
         calls = [f"        {_CALL.format(t=t, mode=0)}\n"]
-    made = _TILES + shapes + sides + _KERNEL.format(
-        t=t, m=m, n=n, k=k, result=result, place=place, multiplied="".join(calls)
+    made = (HALF_TILES if of else _TILES) + shapes + sides + _KERNEL.format(
+        t=t, made=dtype.name, sum="f32" if of else t, m=m, n=n, k=k, result=result, place=place,
+        multiplied="".join(calls), rooms=rooms, down=DOWN if of else TILE,
     )
     _made.add(made)
     return made
@@ -386,3 +403,11 @@ def convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKern
     """The kernel of one of the products."""
     made = text_of(dtype, what, channels_last)
     return ConvolutionKernel(made, TILE, TILE, TILE, _PICOSECONDS, back_pixels=TILE)
+
+
+def half_convolution(
+    of: DType, dtype: DType, what: str, channels_last: bool
+) -> ConvolutionKernel:
+    """The kernel of one of the products of 16-bit floats `of` a type."""
+    made = text_of(dtype, what, channels_last, of)
+    return ConvolutionKernel(made, DOWN, DOWN, ACROSS, _PICOSECONDS, back_pixels=DOWN)

@@ -7,13 +7,14 @@ In: the Let of such an op. Out: instructions that allocate its result and launch
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.errors import InvariantError
-from pyrelay.ir import dims
+from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import KernelCall, Let, OpCall
-from pyrelay.ir.types import TensorType, Type, i64
+from pyrelay.ir.types import DType, TensorType, Type, i64
 from pyrelay.lower import host, plan_panels, plan_sorts
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
@@ -25,7 +26,7 @@ from pyrelay.lower.instructions import (
     Value,
     immediate,
 )
-from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
+from pyrelay.lower.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel, Target
 from pyrelay.ops.index import OUT_OF_BOUNDS
 from pyrelay.opt.halves import is_half
 from pyrelay.records import dataclass
@@ -64,7 +65,7 @@ def product(p: FunctionPlanner, let: Let, call: OpCall) -> None:
 
 
 def half_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> None:
-    """Plan a group that is a product of matrices of 16-bit floats."""
+    """Plan a group that is a product of matrices or images of 16-bit floats."""
     assert group.lowering.half_product is not None
     product, places = group.lowering.half_product
     assert isinstance(product.rhs, OpCall)
@@ -72,9 +73,10 @@ def half_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -
     (out,) = let.outs
     address = p.allocate(out.type)
     addresses = (*(Slot(p.buffer(a).slot) for a in operands), Slot(address))
-    _launch_matmul(
-        p, product.rhs.attrs, [a.type for a in (*operands, out)], addresses, None, None
-    )
+    names = walk.Renaming()
+    names.dims.update(zip(group.dims, call.dims, strict=True))
+    inner = replace(product.rhs, attrs=names.attrs(product.rhs.attrs))
+    launch_product(p, inner, [a.type for a in (*operands, out)], addresses, None)
     p.define(out, (address,))
 
 
@@ -173,7 +175,7 @@ def _launch_convolution(
         FORWARD: (left, right, result), WEIGHTS: (left, result, right), BACK: (result, right, left)
     }[what]
     last, groups = attrs["channels_last"], attrs["groups"]
-    kernel = p.program.target.convolution(result.dtype, what, last)
+    kernel = _convolution_of(p.program.target, left.dtype, result.dtype, what, last)
     operands = [*addresses]
     entries, channels, extents = _image(x, last)
     _, outputs, positions = _image(y, last)
@@ -216,6 +218,15 @@ def _launch_convolution(
             evenly=kernel.evenly,
         )
     )
+
+
+def _convolution_of(
+    target: Target, of: DType, made: DType, what: str, last: bool
+) -> ConvolutionKernel:
+    if not is_half(of):
+        return target.convolution(made, what, last)
+    assert target.half_convolution is not None
+    return target.half_convolution(of, made, what, last)
 
 
 def _image(ty: TensorType, last: bool) -> tuple[Extent, Extent, tuple[Extent, ...]]:

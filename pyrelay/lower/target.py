@@ -199,6 +199,8 @@ class Target:
                  probabilities are rounded to the former -> the kernel; None as above.
     half_matmul  type of 16-bit floats, that or float32 for the result, number of batch axes -> the
                  kernel of their products, added up in float32; None where they are cast before.
+    half_convolution  the same types, which product, whether channels come last -> the kernel, where
+                 there is `half_matmul`.
     """
 
     emit: Callable[[Kernel], str]
@@ -212,3 +214,4 @@ class Target:
     sort: Callable[[DType], SortKernels] | None = None
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
     half_matmul: Callable[[DType, DType, int], MatmulKernel] | None = None
+    half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None

@@ -7,7 +7,7 @@ transposed matrix is a flag of its product; a cast of the result to that type is
 
 What makes scores of products is rounded as the program says. The softmax between the products is
 like a sum: it is computed in float32, whatever the program rounds in it, and its probabilities are
-rounded for the second product only if they are in the program (docs/decisions/0042).
+rounded for the second product only if they are in the program (docs/decisions/0043).
 
 `half_attention_of` finds the same in the body of such a group.
 """

@@ -1,10 +1,11 @@
-"""Products of matrices of 16-bit floats, which tensor cores take as they are.
+"""Products of matrices and images of 16-bit floats, which tensor cores take as they are.
 
 In: Core before fusion, in which such a product is that of its operands cast to float32 (`halves`,
 and `@` of bfloat16). Out: Core in which the casts and the product stand in one `KernelCall`, whose
 operands are the matrices of 16 bits; a transposed one is a flag of the product. A cast of the
 result back to their type is part of it where nothing else reads the result. Casts that nothing
-else reads are gone. Products inside of loops stay, since a kernel that runs a loop has its own.
+else reads are gone. Convolutions and their derivatives likewise. Products of matrices inside of
+loops stay, since a kernel that runs a loop has its own.
 
 `half_product_of` finds the same in the body of such a group.
 """
@@ -24,6 +25,8 @@ from pyrelay.opt.dce import dce
 from pyrelay.opt.halves import is_half
 from pyrelay.opt.kernel_calls import kernel_call
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
+
+_FLAGS = "transpose_a", "transpose_b"
 
 
 def half_products(module: Module) -> Module:
@@ -46,7 +49,7 @@ def _read(block: Block) -> Iterator[Atom]:
 
 def half_product_of(body: Block) -> Let | None:
     """The product of the group that a body is, if it is one of 16-bit floats."""
-    products = [let for let in body.lets if _is(let, "matmul")]
+    products = [let for let in body.lets if _is_product(let)]
     if len(products) != 1 or not all(_is(let, "cast") or let in products for let in body.lets):
         return None
     (product,) = products
@@ -61,11 +64,11 @@ def half_product_of(body: Block) -> Let | None:
 def _rule(
     readers: Mapping[Atom, int], let: Let, builder: Builder, scope: Scope
 ) -> Replacement:
-    if scope.loops or not isinstance(let.rhs, OpCall):
+    if not isinstance(let.rhs, OpCall):
         return None
     if let.rhs.op.name == "cast":
         return _narrow(readers, let, builder, scope)
-    if let.rhs.op.name != "matmul":
+    if not _is_product(let) or (_is(let, "matmul") and scope.loops):
         return None
     call = _call(let)
     casts = [_cast(atom, scope) for atom in call.args]
@@ -74,12 +77,12 @@ def _rule(
         return None
     members: dict[Atom, Let] = {}
     args: list[Atom] = []
-    flags = [call.attrs["transpose_a"], call.attrs["transpose_b"]]
+    flags = [_is(let, "matmul") and call.attrs[name] for name in _FLAGS]
     for k, cast in enumerate(casts):
         assert cast is not None
         source = _call(cast).args[0]
         made = scope.op(source, "transpose")
-        before = None if made is None else turned(made)
+        before = turned(made) if made is not None and _is(let, "matmul") else None
         if before is not None:
             source, flags[k] = before, not flags[k]
         if source not in members:
@@ -89,7 +92,9 @@ def _rule(
             rhs = OpCall(_call(cast).op, (source,), _call(cast).attrs)
             members[source] = Let((wide,), rhs, span=let.span)
         args.append(members[source].outs[0])
-    attrs = Attrs(transpose_a=flags[0], transpose_b=flags[1])
+    attrs = call.attrs
+    if _is(let, "matmul"):
+        attrs = Attrs(**dict(zip(_FLAGS, flags, strict=True)))
     product = Let(let.outs, OpCall(call.op, tuple(args), attrs), span=let.span)
     builder.lets.append(kernel_call((*members.values(), product), let.outs, {}))
     return let.outs
@@ -136,6 +141,13 @@ def turned(call: OpCall) -> Atom | None:
     axes = call.attrs["axes"]
     rank = len(axes)
     return call.args[0] if axes == (*range(rank - 2), rank - 1, rank - 2) else None
+
+
+def _is_product(let: Let) -> bool:
+    """Whether a Let is a product of matrices, or one of those of convolutions."""
+    if not isinstance(let.rhs, OpCall) or let.dims:
+        return False
+    return let.rhs.op.schedule in ("matmul", "convolution")
 
 
 def _is(let: Let, name: str) -> bool:

@@ -182,8 +182,12 @@ def test_scalars_of_the_device_and_what_guessing_needs_compile(tmp_path: Path) -
 
 @pytest.mark.slow
 @needs_nvidia
-def test_attention_over_halves_compiles(tmp_path: Path) -> None:
+def test_attention_and_convolutions_over_halves_compile(tmp_path: Path) -> None:
     kernels = [
+        TARGET.half_convolution(DTYPES[of], DTYPES[of], what, last).source  # type: ignore[misc]
+        for of in ("f16", "bf16") for what in (FORWARD, WEIGHTS, BACK) for last in (True, False)
+    ]
+    kernels += [
         TARGET.half_attention(DTYPES[of], DTYPES[made], rounded).source  # type: ignore[misc]
         for of in ("f16", "bf16") for made in ("f32", of) for rounded in (True, False)
     ]

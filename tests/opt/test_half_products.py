@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import nn
+from pyrelay.ir import walk
 from pyrelay.ir.nodes import KernelCall, Module, OpCall
 from pyrelay.opt.half_products import half_product_of, half_products
 from pyrelay.pipeline import lowered
@@ -76,6 +78,23 @@ def in_a_loop(a: Any, b: Any) -> Any:
 ])  # fmt: skip
 def test_other_products_stay(function: Any, args: tuple[Any, ...]) -> None:
     module = optimised(function, *args)
+    assert half_products(module) is module
+
+
+def test_convolutions_and_their_derivatives_are_such_products_in_loops_too() -> None:
+    def trained(x: Any, w: Any) -> Any:
+        for _ in range(3):
+            y = nn.conv2d(x, w, padding=1, channels_last=True)
+            x = x - nn.conv2d(y, w.swapaxes(2, 3), padding=1, channels_last=True)
+        return x
+
+    x, w = np.ones((2, 9, 8, 4), np.float16), np.ones((3, 3, 4, 6), np.float16)
+    module = half_products(optimised(trained, x, w))
+    found = [
+        let.rhs for function in module.functions.values() for let in walk.nested_lets(function.body)
+        if isinstance(let.rhs, KernelCall) and half_product_of(let.rhs.function.body) is not None
+    ]
+    assert [g.function.body.lets[-1].outs[0].type.dtype.name for g in found] == ["f16"] * 2  # type: ignore[union-attr]
     assert half_products(module) is module
 
 
