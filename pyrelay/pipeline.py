@@ -20,7 +20,7 @@ from pyrelay import config
 from pyrelay.build import Build, Step
 from pyrelay.devices import cpu, native
 from pyrelay.devices.base import Device, device
-from pyrelay.devices.choices import as_chosen, chosen
+from pyrelay.devices.chosen import as_chosen, chosen
 from pyrelay.grad.expand import expand
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir import walk

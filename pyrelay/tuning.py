@@ -59,7 +59,7 @@ def tune(
     """
     if not isinstance(function, Compiled):
         raise TypeError(f"tune takes what pyrelay.jit or pyrelay.grad has made, not {function!r}")
-    from pyrelay.devices.choices import keep  # what compiles is imported when something is compiled
+    from pyrelay.devices.chosen import keep  # what compiles is imported when something is compiled
 
     search = _Search(function, args, keywords, seconds, progress)
     found = search.run()
@@ -73,9 +73,9 @@ class _Search:
         self, function: Compiled, args: tuple[Any, ...], keywords: dict[str, Any], seconds: float,
         progress: bool,
     ) -> None:
-        from pyrelay.devices import choices
+        from pyrelay.devices import choices, chosen
 
-        self.known = choices
+        self.known, self.chosen = choices, chosen
         self.function, self.seconds, self.progress = function, seconds, progress
         self.args, self.keywords = copy.deepcopy((args, keywords))
         self.key = ""
@@ -114,7 +114,7 @@ class _Search:
         """Seconds of a call compiled so; None if that gives a program that is known already."""
         self.done += 1
         self._show(str(choices))
-        with self.known.choosing(choices) as trial:
+        with self.chosen.choosing(choices) as trial:
             fresh = self.function.again()
             fresh(*self.args, **self.keywords)
         self.key = trial.key

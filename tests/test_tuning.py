@@ -12,6 +12,7 @@ import pyrelay
 from pyrelay import tuning
 from pyrelay.api import Compiled
 from pyrelay.devices import choices, matmul
+from pyrelay.devices import chosen as programs_choices
 from pyrelay.devices.choices import DEFAULT, VALUES, Choices, from_text
 from pyrelay.ir.types import f32
 from tests.devices.running_kernels import run
@@ -21,7 +22,7 @@ from tests.devices.running_kernels import run
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
     few = {"row_bytes": (2048,), "depth": (256, 128), "band": (120, 48), "sources": (512,)}
     monkeypatch.setattr(choices, "VALUES", {**VALUES, **few})
-    monkeypatch.setattr(choices, "_kept", {})
+    monkeypatch.setattr(programs_choices, "_kept", {})
     with pyrelay.config.override(cache_dir=str(tmp_path)):
         yield
 
@@ -39,7 +40,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Choices], floa
         real = Compiled.again
 
         def again(self: Compiled) -> Any:
-            fresh, trial = real(self), choices._trial.get()
+            fresh, trial = real(self), programs_choices._trial.get()
             assert trial is not None
             chosen = trial.choices
 
@@ -76,7 +77,7 @@ def test_choices_are_kept_for_other_functions_and_processes(
     costs(lambda c: 1.0 - 0.2 * (c.depth == 128))
     x, w = np.ones((3, 4)), np.ones((4, 5))
     pyrelay.tune(pyrelay.jit(layer), x, w, progress=False)
-    monkeypatch.setattr(choices, "_kept", {})  # as another process finds it
+    monkeypatch.setattr(programs_choices, "_kept", {})  # as another process finds it
     assert "_128_2048_120(" in str(pyrelay.jit(layer).code(x, w))
     other = pyrelay.jit(layer).code(x.astype(np.float32), w.astype(np.float32))
     assert "_128_" not in str(other)

@@ -6,7 +6,7 @@ objects, from their public headers.
 
 from __future__ import annotations
 
-from pyrelay.lower.instructions import MEMORY
+from pyrelay.lower.opcodes import MEMORY
 
 PARAMETER_WORDS = 8
 """Words of a parameter's entry: kind, class or object, descr, ndim, flags, extents, reversed, bytes

@@ -37,7 +37,7 @@ from pyrelay.devices.layout import WORD, Block, Control, State, Status
 from pyrelay.devices.llvm_writer import DOUBLE, INT32, VOID, Flag, Function, Word
 from pyrelay.devices.llvm_writer import WORD as WORD_TYPE
 from pyrelay.devices.memory import Memory
-from pyrelay.lower.instructions import MEMORY
+from pyrelay.lower.opcodes import MEMORY
 
 FIRST_STACK = 1 << 15
 """Bytes of a new state's frame stack beside its entry frame."""

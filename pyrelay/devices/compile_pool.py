@@ -119,20 +119,30 @@ def _process() -> Any:
     program = os.path.basename(sys.executable or "").lower()
     if not program.startswith("python"):  # an application that Python is embedded in
         raise OSError("no Python to start")
-    start = (
-        f"import sys; sys.path[:] = {sys.path!r}; "
-        "from pyrelay.devices.compile_worker import main; main()"
-    )
-    flags = ["-B"] if sys.dont_write_bytecode else []
+    flags = ["-S", "-B"] if sys.dont_write_bytecode else ["-S"]
     return subprocess.Popen(
-        [sys.executable, *flags, "-c", start],
+        [sys.executable, *flags, "-c", process_start()],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 
 
+def process_start() -> str:
+    """The text that a process which compiles runs, without `site`: what that does is in the path.
+
+    Its `pyrelay` is a package without the `__init__`, which would import NumPy.
+    """
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return (
+        f"import sys, types; sys.path[:] = {sys.path!r}; "
+        f"p = sys.modules['pyrelay'] = types.ModuleType('pyrelay'); p.__path__ = [{folder!r}]; "
+        "from pyrelay.devices.compile_worker import main; main()"
+    )
+
+
 _compilers: list[Compiler] = []
-_runtime: list[bytes | None] = []
-_making_runtime: threading.Thread | None = None
+_making: dict[str, threading.Thread] = {}
+"""Parts of the run time that are being made, and who waits for each."""
+_made: dict[str, bytes | None] = {}
 _guard = threading.Lock()
 
 
@@ -143,10 +153,11 @@ def _stop() -> None:
 
 def _after_fork() -> None:
     """In a child: the processes are the parent's, and the threads that used them are gone."""
-    global _compilers, _making_runtime, _guard
+    global _compilers, _guard
     for compiler in _compilers:
         compiler.forget()
-    _compilers, _making_runtime, _guard = [], None, threading.Lock()
+    _compilers, _guard = [], threading.Lock()
+    _making.clear()
 
 
 atexit.register(_stop)
@@ -162,35 +173,34 @@ def _others(count: int) -> list[Compiler]:
         return _compilers[: max(count, 0)]
 
 
-def expect(*, runtime: bool) -> None:
-    """A program will be compiled soon: have a process ready, and let it make the run time first."""
-    global _making_runtime
+def expect(parts: Sequence[str]) -> None:
+    """A program will be compiled soon: have a process ready, and let it make these parts of the run
+    time first."""
     for compiler in _others(1):
-        request = (RUNTIME,) if runtime else (START,)
-        thread = threading.Thread(target=_prepare, args=(compiler, request), daemon=True)
         with _guard:
-            if compiler.started or (runtime and _making_runtime is not None):
+            new = [part for part in parts if part not in _making]
+            if compiler.started and not new:
                 return
-            if runtime:
-                _making_runtime = thread
+            thread = threading.Thread(target=_prepare, args=(compiler, new), daemon=True)
+            _making.update(dict.fromkeys(new, thread))
         thread.start()
 
 
-def _prepare(compiler: Compiler, request: tuple[str, ...]) -> None:
-    reply = compiler.ask(request)
-    if request == (RUNTIME,):
-        _runtime.append(reply)
+def _prepare(compiler: Compiler, parts: Sequence[str]) -> None:
+    if not parts:
+        compiler.ask((START,))
+    for part in parts:
+        _made[part] = compiler.ask((RUNTIME, part))
 
 
-def runtime() -> bytes | None:
-    """The run time's object code, where it was expected and could be made."""
-    global _making_runtime
+def runtime(part: str) -> bytes | None:
+    """The object code of a part of the run time, where it was expected and could be made."""
     with _guard:
-        thread, _making_runtime = _making_runtime, None
+        thread = _making.pop(part, None)
     if thread is None:
         return None
     thread.join()
-    return _runtime.pop()
+    return _made.pop(part, None)
 
 
 def objects(tasks: Sequence[Task]) -> list[bytes]:

@@ -1,10 +1,10 @@
 """The process of a `compile_pool.Compiler`: requests come in, object code goes out.
 
-In: pickled requests on standard input, one at a time: `(RUNTIME,)`, `(KERNEL, source, filename)`,
-or `(START,)` to have what kernels need imported. Out: a pickled reply each, bytes, or None where it
-could not be made: whoever asked makes it then, and meets the reason. It ends with its standard
-input, or after a while without requests; what would be printed goes nowhere, and Ctrl-C is the
-caller's.
+In: pickled requests on standard input, one at a time: `(RUNTIME, part)`,
+`(KERNEL, source, filename)`, or `(START,)` to have what kernels need imported. Out: a pickled reply
+each, bytes, or None where it could not be made: whoever asked makes it then, and meets the reason.
+It ends with its standard input, or after a while without requests; what would be printed goes
+nowhere, and Ctrl-C is the caller's.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _next(requests: BinaryIO) -> tuple[str, ...] | None:
 def _answer(request: tuple[str, ...]) -> bytes | None:
     try:
         if request[0] == RUNTIME:
-            from pyrelay.devices import runtime
+            from pyrelay.devices import runtime_parts
 
-            return runtime.build()
+            return runtime_parts.build(*request[1:])
         if request[0] == KERNEL:
             from pyrelay.devices import kernel_compiler
 

@@ -18,11 +18,15 @@ The first axis that is not of extent 1 counts the rows; a row has the positions 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyrelay.devices.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.convolution_single import SINGLE
 from pyrelay.devices.kernel_text import filled
 from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
-from pyrelay.ir.types import DType
+
+if TYPE_CHECKING:
+    from pyrelay.ir.types import DType
 
 PIXELS = 240
 OUTPUTS = 16  # of a unit of work; units of the same positions are done together

@@ -179,7 +179,7 @@ extern "C" __global__ void kernel(
 
 
 def element_read(kind: str) -> Text:
-    """A kernel that copies one element (kind from `instructions.MEMORY`) to a word: its address
+    """A kernel that copies one element (kind from `opcodes.MEMORY`) to a word: its address
     and index, the word's address."""
     parameters = f"Buffer<const {kind}> array, i64 index, i64 *word"
     source = _ELEMENT.format(parameters=parameters, body="*word = (i64)array[index];")

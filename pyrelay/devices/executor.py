@@ -19,7 +19,7 @@ from pyrelay.devices.layout import POLL, WORD, Control, Process, State, Status, 
 from pyrelay.devices.llvm_writer import Flag, Function, Word
 from pyrelay.devices.memory import Memory
 from pyrelay.devices.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
-from pyrelay.lower.encode import ADDRESS, LINK_WORDS, OPCODES
+from pyrelay.lower.opcodes import ADDRESS, LINK_WORDS, OPCODES
 
 POLL_PERIOD = 10_000_000_000
 """Picoseconds of estimated work between two looks for Ctrl-C."""

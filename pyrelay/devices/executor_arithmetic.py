@@ -223,7 +223,7 @@ class Checks:
         self.power = self._power()
 
     def write(self, name: str, a: Word, b: Word) -> tuple[Word, Flag]:
-        """The instructions of one operation from `instructions.CHECKED`."""
+        """The instructions of one operation from `opcodes.CHECKED`."""
         f = a.f
         if name in ("add.i64", "sub.i64", "mul.i64"):
             return self._overflowing("s" + name[:3], a, b)

@@ -15,35 +15,15 @@ It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
 from __future__ import annotations
 
 import ast
-import functools
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from pyrelay.devices import native
+from pyrelay.devices.codegen import kernel_machine, tidy
 from pyrelay.devices.kernel_lowering import lower_kernel
 from pyrelay.devices.routines import Routine
 
 SYMBOL = "pyrelay_kernel"
-
-
-@functools.cache
-def target_machine() -> llvm.TargetMachine:
-    """LLVM's code generator for this machine."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    # A feature set that LLVM cannot read (unknown CPU) is empty; its baseline is right then.
-    spelled = features.flatten() if features else ""
-    wide = "-prefer-256-bit"
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=f"{spelled},{wide}" if "+avx512f" in spelled else spelled,
-        opt=3,
-        reloc="pic",
-        codemodel="small",
-    )
 
 
 def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
@@ -51,7 +31,7 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
 
     Raises ``KernelError`` where the text is not in the kernel language.
     """
-    machine = target_machine()
+    machine = kernel_machine()
     tree = ast.parse(source, filename)
     names: dict[str, Any] = {}
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
@@ -70,7 +50,7 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
         reference.get_function(each.symbol).linkage = "internal"
     reference.verify()
     if names.get("BY_HAND"):
-        native.tidy(reference, machine)
+        tidy(reference, machine)
     else:
         _optimise(reference, machine, bool(names.get("SHORT_ROWS")))
     return reference
@@ -89,5 +69,5 @@ def kernel_object(source: str, filename: str) -> bytes:
 
     Raises ``KernelError`` where the text is not in the kernel language.
     """
-    code: bytes = target_machine().emit_object(optimised_module(source, filename))
+    code: bytes = kernel_machine().emit_object(optimised_module(source, filename))
     return code

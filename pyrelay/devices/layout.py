@@ -7,9 +7,10 @@ are made zeroed, by `allocate`, and addresses travel as integers.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 WORD = 8
 RECORD_WORDS = 16
@@ -146,5 +147,7 @@ class Team:
 
 def allocate(nbytes: int) -> tuple[int, np.ndarray[Any, Any]]:
     """Zeroed memory: its address, and the owner that keeps it alive."""
+    import numpy as np  # what only compiles needs none
+
     owner = np.zeros(nbytes // WORD, np.int64)
     return owner.ctypes.data, owner

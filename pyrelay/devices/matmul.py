@@ -34,9 +34,12 @@ dot products.  Other dtypes use plain loops.
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from pyrelay.devices.choices import DEFAULT, Choices
-from pyrelay.ir.types import DType
+
+if TYPE_CHECKING:
+    from pyrelay.ir.types import DType
 
 ROW_UNIT = 256
 COLUMN_UNIT = 32

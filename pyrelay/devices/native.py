@@ -130,33 +130,6 @@ def _compile(missing: dict[str, str], store: cache.Cache) -> None:
         _addresses[digest] = load(code, "pyrelay_kernel")
 
 
-def tidy(module: Any, machine: Any) -> None:
-    """Optimise an LLVM module that was written with care: registers for variables, plain folding.
-
-    LLVM's own pipelines take ten times as long and find nothing more in such code.
-    """
-    import llvmlite.binding as llvm
-
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    passes = llvm.create_new_function_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
-
-
-def expand(module: Any, machine: Any) -> None:
-    """Write the functions that are marked so into those that call them."""
-    import llvmlite.binding as llvm
-
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.run(module, builder)
-
-
 @functools.cache
 def _linker(process: int) -> Any:
     """LLVM's linker; a forked child goes on with a copy of its own."""

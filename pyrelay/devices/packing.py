@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.devices import packing_fields as F  # noqa: N812
-from pyrelay.devices.runtime import runtime
+from pyrelay.devices.runtime import trees, want_trees
 from pyrelay.infer.datatypes import (
     Array,
     Child,
@@ -58,6 +58,7 @@ def packed(family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None
     """
     if not is_layout_known():
         return None
+    want_trees()
     for schema in family.schemas[:_MOST_SCHEMAS]:
         tables = tables_of(schema)
         found = tables.packed(family, trees) if tables is not None else None
@@ -354,7 +355,7 @@ def _word(address: int) -> int:
 def _walk() -> Callable[[int], int]:
     """The native walk; it is called with the interpreter's lock."""
     made: Callable[[int], int] = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(
-        runtime().symbols["pyrelay_pack"]
+        trees()["pyrelay_pack"]
     )
     return made
 

@@ -1,9 +1,10 @@
 """The native run time of the process: executor, memory, threads and entry, loaded once.
 
-In: nothing. Out: `runtime()`, the addresses of the native functions and the process record.
+In: nothing. Out: `runtime()`, the addresses of the native functions and the process record;
+`trees()`, those that programs with objects need besides.
 
-The functions are written as LLVM IR by the modules beside this one, compiled once per machine and
-version, and kept in the disk cache as object code; a later process only links them.
+The functions are written as LLVM IR by the modules beside this one (`runtime_parts`), compiled once
+per machine and version, and kept in the disk cache as object code; a later process only links them.
 """
 
 from __future__ import annotations
@@ -19,14 +20,11 @@ import numpy as np
 from pyrelay import config
 from pyrelay.devices import boundary_fields, cache, compile_pool, native
 from pyrelay.devices.layout import Process, allocate
+from pyrelay.devices.runtime_parts import MAIN, SYMBOLS, TREES, build
 from pyrelay.devices.threads import Pool, usable_threads
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
-SYMBOLS = (
-    "pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose", "pyrelay_pack",
-    "pyrelay_unpack",
-)  # fmt: skip
 KIND = "runtime"
 """The cache's name for the run time."""
 KEEP_BYTES = 1 << 30
@@ -47,50 +45,29 @@ class Runtime:
         self.pool.use(usable_threads(config.current().num_threads))
 
 
-def build() -> bytes:
-    """The object code of the run time for this machine."""
-    import llvmlite.binding as llvm
-    from llvmlite import ir
+_wanted: list[str] = [MAIN]
+"""Parts that a program about to be compiled needs."""
 
-    from pyrelay.devices.boundary_native import Boundary
-    from pyrelay.devices.executor import Executor
-    from pyrelay.devices.memory import Memory
-    from pyrelay.devices.packing_native import Packing
-    from pyrelay.devices.teamwork import Teamwork
-    from pyrelay.devices.unpacking_native import Unpacking
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    triple = llvm.get_process_triple()
-    machine = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
-        opt=2, reloc="pic", codemodel="default",
-    )  # fmt: skip
-    module = ir.Module("pyrelay", context=ir.Context())
-    module.triple, module.data_layout = triple, str(machine.target_data)
-    memory = Memory(module)
-    teamwork = Teamwork(module)
-    executor = Executor(module, memory, teamwork)
-    Boundary(module, memory, executor.run)
-    Unpacking(module, Packing(module))
-    for function in module.functions:
-        if not function.is_declaration and function.name not in SYMBOLS:
-            function.linkage = "internal"
-    reference = llvm.parse_assembly(str(module))
-    reference.verify()
-    native.expand(reference, machine)
-    native.tidy(reference, machine)
-    code: bytes = machine.emit_object(reference)
-    return code
+def want_trees() -> None:
+    """Programs with nodes will be compiled: `expect_program` is to have their part prepared too."""
+    if TREES not in _wanted:
+        _wanted.append(TREES)
 
 
 def expect_program() -> None:
     """A program will be compiled soon: let what it needs be prepared beside it."""
-    if _start.cache_info().currsize == 0:
-        path = cache.current().path(KIND, native.fingerprint())
-        compile_pool.expect(runtime=path is None or not path.exists())
-    else:
-        compile_pool.expect(runtime=False)
+    store = cache.current()
+    missing = []
+    for part in _wanted:
+        path = store.path(KIND, _key(part))
+        if part not in _loaded and (path is None or not path.exists()):
+            missing.append(part)
+    compile_pool.expect(missing)
+
+
+def _key(part: str) -> str:
+    return f"{native.fingerprint()}-{part}"
 
 
 _starting = threading.Lock()
@@ -105,21 +82,37 @@ def runtime() -> Runtime:
         return _start()
 
 
-@functools.cache
-def _start() -> Runtime:
-    _check_object_layout()
-    store, key = cache.current(), native.fingerprint()
-    symbols = None
+def trees() -> dict[str, int]:
+    """The addresses of the functions that pack and unpack objects, loaded on first use."""
+    with _starting:
+        return _symbols(TREES)
+
+
+_loaded: dict[str, dict[str, int]] = {}
+
+
+def _symbols(part: str) -> dict[str, int]:
+    """The addresses of a part's functions, by their names."""
+    if part in _loaded:
+        return _loaded[part]
+    store, key = cache.current(), _key(part)
     code = store.get(KIND, key)
     if code is not None:
         try:
-            symbols = native.load_all(code, SYMBOLS)
+            _loaded[part] = native.load_all(code, SYMBOLS[part])
         except DeviceError:  # a stored file that is no object code: made anew below
             store.counts.rejected += 1
-    if symbols is None:
-        code = compile_pool.runtime() or build()
+    if part not in _loaded:
+        code = compile_pool.runtime(part) or build(part)
         store.put(KIND, key, code)
-        symbols = native.load_all(code, SYMBOLS)
+        _loaded[part] = native.load_all(code, SYMBOLS[part])
+    return _loaded[part]
+
+
+@functools.cache
+def _start() -> Runtime:
+    _check_object_layout()
+    symbols = _symbols(MAIN)
     process, owner = allocate(Process.BYTES)
     record = owner.view(np.int64)
     record[Process.KEPT_LIMIT // 8] = KEEP_BYTES

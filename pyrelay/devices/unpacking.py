@@ -18,7 +18,7 @@ import numpy as np
 from pyrelay.devices import packing_fields as F  # noqa: N812
 from pyrelay.devices.entry import numpy_function
 from pyrelay.devices.packing import is_layout_known, tables_of
-from pyrelay.devices.runtime import runtime
+from pyrelay.devices.runtime import trees
 from pyrelay.infer.datatypes import NO_NODE, Schema, is_anonymous
 from pyrelay.infer.pools import Packed, Place
 
@@ -133,7 +133,7 @@ def _is_made_plainly(cls: Any, names: list[str]) -> bool:
 def _walk() -> Callable[[int], int]:
     """The native walk; it is called with the interpreter's lock."""
     made: Callable[[int], int] = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(
-        runtime().symbols["pyrelay_unpack"]
+        trees()["pyrelay_unpack"]
     )
     return made
 

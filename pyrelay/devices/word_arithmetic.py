@@ -129,7 +129,7 @@ UNARY_MEANINGS: dict[str, Callable[[int], int]] = {
     **{f"wrap.i{bits}": _wrapped(bits, True) for bits in (8, 16, 32)},
     **{f"wrap.u{bits}": _wrapped(bits, False) for bits in (8, 16, 32)},
 }
-"""`instructions.UNARY`."""
+"""`opcodes.UNARY`."""
 
 BINARY_MEANINGS: dict[str, Callable[[int, int], int]] = {
     "add.i64": lambda a, b: signed(a + b),
@@ -154,7 +154,7 @@ BINARY_MEANINGS: dict[str, Callable[[int, int], int]] = {
     **{f"{name}.f64": _compared(f, to_double) for name, f in _COMPARISONS.items()},
     **{f"{name}.f32": _compared(f, to_single) for name, f in _COMPARISONS.items()},
 }
-"""`instructions.BINARY`."""
+"""`opcodes.BINARY`."""
 
 
 def _fitting(number: int) -> int | None:
@@ -202,4 +202,4 @@ CHECKED_MEANINGS: dict[str, Callable[[int, int], int | None]] = {
     "f64_to_i64": _whole,
     "index": _index,
 }
-"""`instructions.CHECKED`; None where Python raises or the result does not fit."""
+"""`opcodes.CHECKED`; None where Python raises or the result does not fit."""

@@ -18,30 +18,12 @@ import numpy as np
 
 from pyrelay.errors import InvariantError
 from pyrelay.lower import instructions as plan_ir
-from pyrelay.lower.instructions import BINARY, CHECKED, MEMORY, UNARY, Kernel, Plan, Site
+from pyrelay.lower.instructions import Kernel, Plan, Site
+from pyrelay.lower.opcodes import ADDRESS, OPCODES
 from pyrelay.records import dataclass
-
-ADDRESS = 1 << 40
-"""Added to a slot's number where a launch wants its address."""
 
 MAX_VALUES = 15
 """Values an error record holds beside its site."""
-
-LINK_WORDS = 2
-"""Words before a frame: where to go on in the caller, and how far up the caller's frame is."""
-
-OPCODES = (
-    "launch", "launch_serial", "launch_evenly", "select", "jump", "jump_if", "jump_unless",
-    "loop_up", "loop_down", "poll", "alloc", "free", "copy", "zero", "call", "return",
-    "tape_new", "tape_push", "tape_pop", "tape_push_bytes", "tape_pop_bytes", "tape_free",
-    "raise", "guard", "host_call",
-    *(f"load.{kind}" for kind in MEMORY),
-    *(f"store.{kind}" for kind in MEMORY),
-    *UNARY,
-    *BINARY,
-    *(f"checked.{name}" for name in CHECKED),
-)  # fmt: skip
-"""Every operation of the executor; its number is its place here."""
 
 _NUMBERS = {name: number for number, name in enumerate(OPCODES)}
 

@@ -104,44 +104,6 @@ def immediate(value: complex, dtype: str = "int64") -> Immediate:
 
 # ------------------------------------------------------------------------------ instructions
 
-UNARY = (
-    "move", "not",
-    "neg.i64", "abs.i64", "invert.i64",
-    "neg.f64", "abs.f64", "sqrt.f64", "isnan.f64", "neg.f32", "abs.f32", "sqrt.f32",
-    "i64_to_f64", "u64_to_f64", "f64_to_i64", "i64_to_f32", "f64_to_f32", "f32_to_f64",
-    "f64_to_bool", "i64_to_bool",
-    "wrap.i8", "wrap.i16", "wrap.i32", "wrap.u8", "wrap.u16", "wrap.u32",
-)  # fmt: skip
-"""`f64_to_i64` truncates and saturates, NaN gives 0; `wrap.*` cuts an int64 to a narrower type."""
-
-_COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
-
-BINARY = (
-    *(f"{name}.i64" for name in ("add", "sub", "mul", "floordiv", "mod", "min", "max")),
-    *(f"{name}.i64" for name in ("and", "or", "xor", "shl", "shr")),
-    *(f"{name}.i64" for name in _COMPARISONS),
-    "lt.u64", "le.u64",
-    *(f"{name}.f64" for name in ("add", "sub", "mul", "div", *_COMPARISONS)),
-    *(f"{name}.f32" for name in ("add", "sub", "mul", "div", *_COMPARISONS)),
-)  # fmt: skip
-"""int64 wraps; `floordiv` and `mod` round down as Python does and give 0 where the divisor is 0;
-shifts by more than 63 bits give what an unbounded shift would, modulo 2**64; f64 and f32 are IEEE.
-"""
-
-CHECKED = (
-    "add.i64", "sub.i64", "mul.i64", "pow.i64", "shl.i64", "shr.i64",
-    "floordiv.i64", "mod.i64", "div.f64", "floordiv.f64", "mod.f64",
-    "f64_to_i64", "index",
-)  # fmt: skip
-"""Python's own arithmetic; each raises its site, with both operands as values, where Python raises
-or where the exact integer does not fit int64. `index` (an index, an extent) gives the index from
-the front. `f64_to_i64` ignores its second operand. `pow.i64` raises on a negative exponent."""
-
-MEMORY = ("i8", "i16", "i32", "i64", "u8", "u16", "u32")
-"""Widths that `Load` and `Store` move: floats of 16 bits as u16, float32 as u32, float64 as i64,
-bool as u8."""
-
-
 @dataclass(frozen=True, slots=True)
 class Launch:
     """Run a kernel over `0..extent`.
@@ -164,7 +126,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """`target = op(a)`, op from `UNARY`."""
+    """`target = op(a)`, op from `opcodes.UNARY`."""
 
     op: str
     target: int
@@ -173,7 +135,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`target = a op b`, op from `BINARY`."""
+    """`target = a op b`, op from `opcodes.BINARY`."""
 
     op: str
     target: int
@@ -183,7 +145,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`target = a op b`, op from `CHECKED`; raises `Plan.sites[site]` with values a and b."""
+    """`target = a op b`, op from `opcodes.CHECKED`; raises `Plan.sites[site]` with a and b."""
 
     op: str
     target: int
@@ -293,7 +255,7 @@ class Zero:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`target = element index of the array at address`, kind from `MEMORY`; unchecked."""
+    """`target = element index of the array at address`, kind from `opcodes.MEMORY`; unchecked."""
 
     kind: str
     target: int
@@ -303,7 +265,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`array at address [index] = value`, kind from `MEMORY`; unchecked."""
+    """`array at address [index] = value`, kind from `opcodes.MEMORY`; unchecked."""
 
     kind: str
     address: Value

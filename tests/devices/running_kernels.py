@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from pyrelay.devices import cuda_emulator, native
+from pyrelay.devices.codegen import kernel_machine
 from pyrelay.devices.driver import Text
-from pyrelay.devices.kernel_compiler import optimised_module, target_machine
+from pyrelay.devices.kernel_compiler import optimised_module
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
 _NEVER_STOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda process: 0)
@@ -102,5 +103,5 @@ def elementwise(expression: str, *arrays: np.ndarray, result: npt.DTypeLike) -> 
 def kernel_assembly(source: str) -> str:
     """The assembly text of a kernel."""
     reference = optimised_module(source, "test")
-    text: str = target_machine().emit_assembly(reference)
+    text: str = kernel_machine().emit_assembly(reference)
     return text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -14,10 +16,12 @@ import pytest
 from kernel_texts import ADD, SCALE
 
 from pyrelay import config
-from pyrelay.devices import compile_pool, kernel_compiler
+from pyrelay.devices import compile_pool, kernel_compiler, matmul, runtime_parts
 from pyrelay.devices.compile_pool import Task, objects
 from pyrelay.devices.compile_worker import KERNEL
 from pyrelay.devices.kernel_language import KernelError
+from pyrelay.devices.runtime_parts import MAIN, TREES
+from pyrelay.ir.types import f32
 
 TASKS = [Task(text, f"<{name}>") for name, text in (("add", ADD), ("scale", SCALE))]
 
@@ -95,8 +99,34 @@ def test_python_inside_another_program_starts_nothing(monkeypatch: pytest.Monkey
 def test_one_process_asks_nobody() -> None:
     with config.override(compile_processes=1):
         assert compile_pool._others(3) == []
-        compile_pool.expect(runtime=True)
-        assert compile_pool.runtime() is None
+        compile_pool.expect([MAIN])
+        assert compile_pool.runtime(MAIN) is None
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_another_process_makes_the_parts_of_the_run_time_that_are_expected() -> None:
+    compile_pool.expect([MAIN, TREES])
+    made = [compile_pool.runtime(part) for part in (MAIN, TREES)]
+    assert made == [runtime_parts.build(part) for part in (MAIN, TREES)]
+    assert compile_pool.runtime(MAIN) is None
+
+
+def test_a_process_that_compiles_imports_nothing_of_numpy(tmp_path: Path) -> None:
+    """Nor what programs are before they are kernels: every first call waits for its start."""
+    asked = [("runtime", MAIN), ("kernel", matmul.matmul_kernel(f32), "<product>"),
+             ("kernel", ADD, "<add>"), ("runtime", TREES)]  # fmt: skip
+    start = compile_pool.process_start()
+    listed = "import sys; open(sys.argv[1], 'w').write(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"{start}; {listed}", str(tmp_path / "modules")],
+        input=b"".join(map(pickle.dumps, asked)), capture_output=True, check=True,
+    )  # fmt: skip
+    replies = io.BytesIO(done.stdout)
+    assert all(pickle.load(replies) for _ in asked)
+    known = set((tmp_path / "modules").read_text().split())
+    late = ("numpy", "numba", "site", "pyrelay.api", "pyrelay.config", "pyrelay.ir.types",
+            "pyrelay.lower.kernel")  # fmt: skip
+    assert not known.intersection(late)
 
 
 def test_a_process_without_requests_ends() -> None:

@@ -15,7 +15,7 @@ from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.driver import Text
 from pyrelay.devices.persistent import loops
 from pyrelay.errors import InvariantError
-from pyrelay.lower.instructions import BINARY, CHECKED, UNARY
+from pyrelay.lower.opcodes import BINARY, CHECKED, UNARY
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler

@@ -21,9 +21,6 @@ from pyrelay.devices.word_arithmetic import (
 from pyrelay.lower.boundary import ScalarParameter, ScalarResult
 from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import (
-    BINARY,
-    CHECKED,
-    UNARY,
     Binary,
     Checked,
     Plan,
@@ -33,6 +30,7 @@ from pyrelay.lower.instructions import (
     Slot,
     Unary,
 )
+from pyrelay.lower.opcodes import BINARY, CHECKED, UNARY
 
 INTEGERS = [0, 1, -1, 2, 3, -7, 63, 64, 65, -64, 2**31, 2**53 + 1, HIGHEST, LOWEST, LOWEST + 1]
 NUMBERS = [

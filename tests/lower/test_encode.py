@@ -9,7 +9,7 @@ import pytest
 
 from pyrelay.errors import InvariantError
 from pyrelay.lower.boundary import ScalarParameter, ScalarResult
-from pyrelay.lower.encode import ADDRESS, OPCODES, encode
+from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import (
     AddressOf,
     Binary,
@@ -31,6 +31,7 @@ from pyrelay.lower.instructions import (
     Unary,
     immediate,
 )
+from pyrelay.lower.opcodes import ADDRESS, OPCODES
 
 
 def _plan(*code: Any, **fields: Any) -> Plan:

@@ -1,0 +1,56 @@
+"""LLVM's code generators for this machine, and the passes for code that was written with care.
+
+In: LLVM modules. Out: machines that make object code of them. Nothing here, nor in what writes
+modules, needs NumPy: a process that only compiles does without (`compile_worker`).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import llvmlite.binding as llvm
+
+
+def _machine(options: dict[str, object], features: str) -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, reloc="pic", **options
+    )
+
+
+def _features() -> str:
+    # A feature set that LLVM cannot read (unknown CPU) is empty; its baseline is right then.
+    features = llvm.get_host_cpu_features()
+    return features.flatten() if features else ""
+
+
+@functools.cache
+def kernel_machine() -> llvm.TargetMachine:
+    """The code generator for kernels, with 512-bit vectors where the CPU has them."""
+    features = _features()
+    if "+avx512f" in features:
+        features += ",-prefer-256-bit"
+    return _machine({"opt": 3, "codemodel": "small"}, features)
+
+
+@functools.cache
+def runtime_machine() -> llvm.TargetMachine:
+    """The code generator for the run time."""
+    return _machine({"opt": 2, "codemodel": "default"}, _features())
+
+
+def tidy(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Optimise an LLVM module that was written with care: registers for variables, plain folding.
+
+    LLVM's own pipelines take ten times as long and find nothing more in such code.
+    """
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
