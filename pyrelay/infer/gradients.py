@@ -160,6 +160,10 @@ class Gradients:
 
         def gradient(template: L.Layout) -> L.Layout:
             match template:
+                case L.LScalar(ty, kinds=kinds) if kinds:
+                    plain = gradient(L.LScalar(ty))
+                    next(remaining)
+                    return plain
                 case L.LScalar(ty) | L.LPlace(_, "array", _, ty):
                     leaf, _ = next(remaining)
                     if not ty.dtype.is_float:

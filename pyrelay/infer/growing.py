@@ -21,6 +21,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.kinds import code
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -41,7 +42,7 @@ def template_of(heap: Heap, items: Sequence[V.Value]) -> L.Layout:
     """The common layout of items. Raises JoinError if they have none."""
     joined: L.Layout = L.LKnown(UNREAD)
     for item in items:
-        describer = Describer(heap, _is_pool, 1 << 62, loosen=True)
+        describer = Describer(heap, _is_pool, 1 << 62, loosen=True, kinds=True)
         joined = J.join_items(joined, L.as_template(describer(item)))
     return joined
 
@@ -248,15 +249,15 @@ def cast_rows(
         around = content.rows[0].type.shape[:lead]  # type: ignore[union-attr]
     rows: list[Atom] = []
 
-    def fill(new: L.Layout, *room: Extent) -> None:
+    def fill(new: L.Layout, around: tuple[Extent, ...]) -> None:
         for leaf in L.template_types(new):
             shape = tuple(_known_outside(d, bound) for d in leaf.shape)
-            rows.append(builder.full(0, (*around, *room, *shape), leaf.dtype).atom)
+            rows.append(builder.full(0, (*around, *shape), leaf.dtype).atom)
 
-    def convert(old: L.Layout, new: L.Layout) -> None:
+    def convert(old: L.Layout, new: L.Layout, around: tuple[Extent, ...]) -> None:
         match old, new:
             case (L.LKnown(v), _) if v is UNREAD and not isinstance(new, L.LKnown):
-                fill(new, 0)  # no list has such items yet
+                fill(new, (*around, 0))  # no list has such items yet
             case _, L.LUnion(cases) if old != new:
                 numbers = L.cases_in(old, new)
                 assert numbers is not None
@@ -269,12 +270,13 @@ def cast_rows(
                     rows.append(builder.full(numbers[0], around, types.i64).atom)
                 for k, case in enumerate(cases):
                     if k in olds:
-                        convert(olds[k], case)
+                        convert(olds[k], case, around)
                     else:
-                        fill(case)
-            case L.LPlace(_, "list", _, L.LGrown(x)), L.LPlace(_, "list", _, L.LGrown(y)):
+                        fill(case, around)
+            case L.LPlace(_, "list", _, L.LGrown(x, room)), L.LPlace(_, "list", _, L.LGrown(y)):
                 rows.append(next(own))
-                convert(x, y)
+                empty = isinstance(x, L.LKnown) and x.value is UNREAD
+                convert(x, y, around if empty else (*around, room))
             case L.LPlace(content=TensorType()), L.LPlace(content=L.LRagged(ty)):
                 row = next(own)
                 for extent in row.type.shape[lead:]:  # type: ignore[union-attr]
@@ -282,7 +284,11 @@ def cast_rows(
                 rows.append(builder.cast(row, ty.dtype))
             case L.LNode(_, xs), L.LNode(_, ys):
                 for x, y in zip(xs, ys, strict=True):
-                    convert(x, y)
+                    convert(x, y, around)
+            case L.LScalar(ty, kinds=before), L.LScalar(common, kinds=kinds) if kinds:
+                rows.append(builder.cast(next(own), common.dtype))
+                same = builder.full(code(ty), around, types.i64).atom if not before else next(own)
+                rows.append(same)
             case _:
                 for leaf in L.template_types(new):
                     rows.append(builder.cast(next(own), leaf.dtype))
@@ -291,7 +297,7 @@ def cast_rows(
         around = (*around[: len(content.prefix)],)
     elif not content.rows:
         around = (_room(builder, content),)
-    convert(content.template, template)
+    convert(content.template, template, around)
     template = coding.typed_by_rows(template, rows, lead)
     same = len(rows) == len(content.rows) and all(map(operator.is_, rows, content.rows))
     if same and template == content.template:

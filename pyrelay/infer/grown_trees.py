@@ -17,6 +17,7 @@ from pyrelay.infer.result_trees import (
     CaseResult,
     ConstantResult,
     GrownResult,
+    KindResult,
     LeafResult,
     NodeResult,
     PoolResult,
@@ -25,6 +26,7 @@ from pyrelay.infer.result_trees import (
 )
 from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
 
 
 def grown_tree(
@@ -69,6 +71,9 @@ def _item_tree(
         case L.LPlace(content=L.LRagged(ty)):
             extents = tuple(LeafResult(next(leaves), types.PY_INT) for _ in range(ty.rank))
             return NodeResult("call", _cut_out, (), (*extents, LeafResult(next(leaves), ty)))
+        case L.LScalar(ty, kinds=kinds) if kinds:
+            number, kind = next(leaves), LeafResult(next(leaves), types.PY_INT)
+            return KindResult(LeafResult(number, TensorType(ty.dtype, (), True)), kind, kinds)
         case L.LScalar(ty) | L.LPlace(_, _, _, ty):
             return LeafResult(next(leaves), ty)
         case L.LNode(("tuple", cls, _), children):

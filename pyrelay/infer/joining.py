@@ -373,6 +373,7 @@ class _ItemJoiner(Joiner):
     """
 
     of_one_list: bool = True
+    kinds: bool = True
 
     def content(self, kind: str, a: Any, b: Any) -> Any:
         """As of a Joiner; lists have run-time lengths."""

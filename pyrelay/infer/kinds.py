@@ -111,8 +111,12 @@ def computed(it: Interpreter, op: str, x: V.Value, y: V.Value, result: V.Value) 
     kinds = joined(given.values(), result.type)
     if not kinds:
         return result
-    kind: Atom = constant(code(given[left[0], right[0]]))
-    for (ta, tb), ty in list(given.items())[1:]:
+    found = list(given.values())
+    usual = max(kinds, key=found.count)
+    kind: Atom = constant(code(usual))
+    for (ta, tb), ty in given.items():
+        if ty == usual:
+            continue
         here = _are(it.builder, ((x, ta), (y, tb)))
         kind = it.builder.call(OPS["where"], here, code(ty), kind).atom
     kind = it.builder.cast(kind, types.i64, weak=True)

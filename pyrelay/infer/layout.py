@@ -355,8 +355,10 @@ def rows_of(leaf: TensorType, capacity: Extent) -> TensorType:
 def template_types(template: Layout) -> Iterator[TensorType]:
     """Types of the leaves of an item, in the order of `coding.leaf_types`."""
     match template:
-        case LScalar(ty):
+        case LScalar(ty, kinds=kinds):
             yield ty
+            if kinds:
+                yield types.PY_INT
         case LPlace(_, _, _, TensorType() as ty):
             yield ty
         case LPlace(content=(LGrown() | LRagged()) as inner):
@@ -373,8 +375,11 @@ def template_types(template: Layout) -> Iterator[TensorType]:
 def retyped(template: Layout, leaves: Iterator[TensorType]) -> Layout:
     """The template with the shapes of other leaves; numbers stay Python's or NumPy's."""
     match template:
-        case LScalar(ty):
-            return LScalar(TensorType(next(leaves).dtype, (), ty.weak))
+        case LScalar(ty, kinds=kinds):
+            number = LScalar(TensorType(next(leaves).dtype, (), ty.weak), kinds=kinds)
+            if kinds:
+                next(leaves)
+            return number
         case LPlace(key, kind, cls, TensorType()):
             return LPlace(key, kind, cls, next(leaves))
         case LPlace(key, kind, cls, LRagged(ty)):
@@ -435,8 +440,8 @@ def as_template(layout: Layout) -> Layout:
             case LKnown(v):
                 ty = types.of_scalar(v)
                 return here if ty is None else LScalar(ty)
-            case LScalar(ty):
-                return LScalar(ty)
+            case LScalar(ty, kinds=kinds):
+                return LScalar(ty, kinds=kinds)
             case LFixed(V.ArrayRef(type=array)) | LPlace(_, "array", _, array):
                 count += 1
                 return LPlace(count, "array", None, array)

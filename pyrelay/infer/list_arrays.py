@@ -50,7 +50,12 @@ def to_array(
             case L.LPlace(content=L.LRagged(ty)):
                 sizes = [_equal(it, next(remaining), check, *more) for _ in range(ty.rank)]
                 return _first_part(it, it.new_array(next(remaining).atom), sizes)
-            case L.LScalar() | L.LPlace(_, "array"):
+            case L.LScalar(kinds=kinds):
+                numbers = it.new_array(next(remaining).atom)
+                if kinds:
+                    next(remaining)
+                return numbers
+            case L.LPlace(_, "array"):
                 return it.new_array(next(remaining).atom)
             case L.LNode(("tuple", _, _), children):
                 return stack(it, [built(c) for c in children], 1)

@@ -29,11 +29,16 @@ from pyrelay.infer.operators import (
 from pyrelay.infer.truth import truth
 
 
+def _of_one_kind(content: V.Growing) -> bool:
+    """Whether the items are numbers, all of them Python's or NumPy's, ints or floats."""
+    return isinstance(content.template, L.LScalar) and not content.template.kinds
+
+
 def _extreme_of_growing(
     it: Interpreter, word: str, only: V.Value, content: V.Growing, key: V.Value,
     default: V.Value,
 ) -> V.Value:
-    simple = isinstance(content.template, L.LScalar) and key == V.NONE and default == V.NONE
+    simple = _of_one_kind(content) and key == V.NONE and default == V.NONE
     if not simple:
         function = in_python.least_item if word == "min" else in_python.greatest_item
         return call(it, V.Known(function), (only, key, default), {})
@@ -118,7 +123,7 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
         return total if start == ZERO else binary(it, "+", start, total)
     items = without_order(it, iterable)
     content = lists.growing_content(it, items)
-    numbers = content is not None and isinstance(content.template, L.LScalar)
+    numbers = content is not None and _of_one_kind(content)
     if content is not None and numbers and (
         items is iterable or not content.template.type.dtype.is_float
     ):

@@ -15,6 +15,7 @@ from pyrelay.errors import Span, locate
 from pyrelay.infer import columns
 from pyrelay.infer.datatypes import Schema
 from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.infer.kinds import code
 from pyrelay.infer.objects import CAUSE, generator_classes, is_generator
 from pyrelay.infer.pools import Unpacker
 from pyrelay.infer.structure import Flattened
@@ -122,6 +123,18 @@ class CaseResult:
 
 
 @dataclass(frozen=True, slots=True)
+class KindResult:
+    """A number of an item of a list, which is of one of several kinds, as `kind` says (kinds.py).
+
+    number: as Python's number of the kind that they have in common.
+    """
+
+    number: LeafResult
+    kind: LeafResult
+    kinds: tuple[types.TensorType, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ViewStepResult:
     """One step of a view: the op that reads it, and its ints (known, or results of the program)."""
 
@@ -154,7 +167,7 @@ class GrownResult:
 
 ResultTree = (
     ConstantResult | LeafResult | ArgumentResult | ContainerResult | SharedResult | NodeResult
-    | CaseResult | ViewResult | GrownResult | TreeResult | RaisedResult | InnerResult
+    | CaseResult | ViewResult | GrownResult | TreeResult | RaisedResult | InnerResult | KindResult
 )
 
 
@@ -190,6 +203,9 @@ def assemble(
             return flat.pools[pool.given].object_at(place) if nodes is None else nodes(place)  # type: ignore[index]
         case CaseResult(tag, cases):
             return assemble(cases[int(results[tag])], results, flat, made)
+        case KindResult(number, kind, kinds):
+            (found,) = _of_kinds([results[number.index]], [results[kind.index]], kinds)
+            return found
         case GrownResult(key=key) | NodeResult(key=key) if key in made:
             return made[key]
         case GrownResult(_, _, _, key):
@@ -271,6 +287,8 @@ def _in_columns(
             return columns[index]
         case ConstantResult(value):
             return [value] * count
+        case KindResult(number, kind, kinds):
+            return _of_kinds(columns[number.index], columns[kind.index], kinds)
         case NodeResult("tuple", cls, _, children, -1) if children:
             found = [_in_columns(child, columns, count) for child in children]
             parts = [part for part in found if part is not None]
@@ -279,6 +297,16 @@ def _in_columns(
             rows = zip(*parts, strict=True)
             return list(rows) if cls is None else [cls(*row) for row in rows]
     return None
+
+
+def _of_kinds(
+    numbers: list[Any], codes: list[int], kinds: tuple[types.TensorType, ...]
+) -> list[Any]:
+    """Python's numbers as those of the kinds whose codes stand beside them."""
+    made = {code(ty): types.python_type(ty) if ty.weak else ty.dtype.numpy.type for ty in kinds}
+    if len(set(codes)) == 1:
+        return list(map(made[codes[0]], numbers))
+    return [made[c](number) for number, c in zip(numbers, codes, strict=True)]
 
 
 def _pools(item: ResultTree) -> Iterator[PoolResult]:
@@ -303,6 +331,8 @@ def _columns(item: ResultTree, rows: list[Any]) -> list[list[Any]]:
                 of_python.add(index)
             case NodeResult(_, _, _, children) | CaseResult(_, children):
                 pending.extend(children)
+            case KindResult(number, kind):
+                of_python |= {number.index, kind.index}
     return [
         row.tolist() if k in of_python
         else list(row) if row.ndim == 1 else [part.copy() for part in row]

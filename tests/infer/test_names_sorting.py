@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
 import pyrelay
@@ -44,3 +47,27 @@ def test_a_key_is_called_once_for_each_item(capsys):
 def test_ranks_that_have_no_order_are_an_error():
     with pytest.raises(errors.TypeMismatchError, match="'<' not supported"):
         pyrelay.jit(lambda: sorted([1, "a"]))()
+
+
+def of_a_list(x):
+    return sorted([v for v in x if v != 9.0])
+
+
+def by_first(x):
+    pairs = [(k % 3, v) for k, v in enumerate(x)]
+    pairs.sort(reverse=True)
+    return [k for k, _ in pairs]
+
+
+def by_place(x):
+    return [v for _, v in sorted(enumerate(x), reverse=True)]
+
+
+def test_what_has_no_order_is_not_sorted():
+    """Python's answer depends on which items it happens to compare."""
+    x = np.array([1.0, 2.0, 9.0, math.nan])
+    for function in (of_a_list, by_first):
+        with pytest.raises(NotImplementedError, match="NaN"):
+            pyrelay.jit(function)(x)
+        assert pyrelay.jit(function)(x[:3]) == function(x[:3])
+    np.testing.assert_array_equal(pyrelay.jit(by_place)(x), by_place(x))

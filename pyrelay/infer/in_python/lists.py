@@ -245,9 +245,22 @@ def sort_in_place(items: Any, key: Any, reverse: Any) -> None:
 def _order(ranks: Any, reverse: Any) -> Any:
     """The places of the items in the order of their ranks."""
     ranks = np.array(ranks)
-    if not reverse:
-        return _stable_order(ranks)
-    return len(ranks) - 1 - _stable_order(ranks[::-1])[::-1]
+    order = _stable_order(ranks[::-1] if reverse else ranks)
+    if reverse:
+        order = len(ranks) - 1 - order[::-1]
+    if ranks.dtype.kind == "f":
+        _refuse_nans(ranks, order)
+    return order
+
+
+def _refuse_nans(ranks: Any, order: Any) -> None:
+    """What Python makes of ranks that are neither less nor greater depends on how it sorts."""
+    first = ranks if ranks.ndim == 1 else ranks[:, 0]
+    missing = np.isnan(first).any()
+    if ranks.ndim > 1 and not missing and np.isnan(ranks).any():
+        missing = (first[order[1:]] == first[order[:-1]]).any()  # others count where these tie
+    if missing:
+        raise NotImplementedError("a list with NaN among what it is sorted by has no order")
 
 
 def compared(compare: Any, item: Any) -> Any:
