@@ -100,26 +100,31 @@ class Program:
                         np.copyto(leaves[leaf], given[k])
                 for pool, column in columns:
                     flat.pools[pool].write_back(column)
-            numbered = _Numbered(results, kept)
             for leaf, result in numbers.items():
                 array = leaves[leaf]
                 target = array.value if isinstance(array, DeviceArray) else array
-                target[...] = numbered[result]
-            made: dict[Any, Any] = {}
-            for change in binding.changes:
-                parts = [
-                    assemble(c, numbered, flat, made)
-                    for c in change.children
-                ]
-                restore(flat.containers[change.number], change.kind, change.names, parts)
-            for assigned in binding.trees:
-                nodes = nodes_of(assigned.pool, numbered, flat, made)
-                assert nodes is not None
-                assert assigned.pool.given is not None
-                flat.pools[assigned.pool.given].assign(assigned.fields, nodes)
-            return assemble(binding.result, numbered, flat, made)
+                target[...] = results[kept[result]]
+            return outcome(binding, kept, results, flat)
 
         return call
+
+
+def outcome(binding: Binding, kept: Mapping[int, int], results: Any, flat: Flattened) -> Any:
+    """The Python result, with the caller's lists, dicts, objects and nodes as the program leaves
+    them.
+
+    kept: the binding's. results: what the compiled program gave. flat: the arguments.
+    """
+    numbered, made = _Numbered(results, kept), dict[Any, Any]()
+    for change in binding.changes:
+        parts = [assemble(c, numbered, flat, made) for c in change.children]
+        restore(flat.containers[change.number], change.kind, change.names, parts)
+    for assigned in binding.trees:
+        nodes = nodes_of(assigned.pool, numbered, flat, made)
+        assert nodes is not None
+        assert assigned.pool.given is not None
+        flat.pools[assigned.pool.given].assign(assigned.fields, nodes)
+    return assemble(binding.result, numbered, flat, made)
 
 
 #: What is added to an exception of a program that could not be followed to where it raises.

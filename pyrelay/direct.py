@@ -10,14 +10,17 @@ under. Whatever does not fit goes the long way.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from types import BuiltinMethodType
 from typing import Any
 
-from numpy import ascontiguousarray, ndarray
+from numpy import array_equal, ascontiguousarray, ndarray
 
 from pyrelay import config
-from pyrelay.boundary import Program
+from pyrelay.boundary import Program, outcome
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.result_trees import (
@@ -25,11 +28,14 @@ from pyrelay.infer.result_trees import (
     CaseResult,
     ConstantResult,
     ContainerResult,
+    GrownResult,
     LeafResult,
     NodeResult,
     built,
 )
-from pyrelay.infer.structure import Identity, Key
+from pyrelay.infer.specialised import Binding
+from pyrelay.infer.structure import Flattened, Identity, Key
+from pyrelay.ir import types
 from pyrelay.records import dataclass
 from pyrelay.tracebacks import PACKAGE_DIRECTORY
 
@@ -106,8 +112,7 @@ def _written(
     binding = program.binding
     positional, named, pools = key[:3]
     names, keys = named[: len(named) // 2], named[len(named) // 2 :]
-    written = binding.changes or binding.trees
-    if not program.build.native or written or pools or binding.identity:
+    if not program.build.native or binding.trees or binding.loses or pools or binding.identity:
         raise _NeedsMore
     if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
         raise _NeedsMore
@@ -140,7 +145,12 @@ def _written(
         _arguments(text, program, given, everything)
     handed = [text.leaves[k] for k in binding.parameters]
     text.line("_same = True")
-    shape = _result(text, binding.result, binding.kept)
+    try:
+        shape = _result(text, binding.result, binding.kept)
+    except _NeedsMore:
+        shape = None
+    if shape is None or binding.changes:
+        shape = _assembled(text, binding)
     again = f"_as_given({_tuple(by_position)}, _named, _more, _others)"
     source = [
         f"def make({', '.join(text.known)}):",
@@ -153,7 +163,7 @@ def _written(
         "            pass",
         "        if _same:",
         f"            _result = _native({', '.join(handed)})",
-        *_with_copies(_tuple(handed) if not binding.mutated else None),
+        *_with_others(_tuple(handed), bool(binding.mutated)),
         "            if _result is not _MISMATCH:",
         "                _hits[0] += 1",
         f"                return {shape}",
@@ -209,26 +219,35 @@ def _count(values: Sequence[Any]) -> int:
     return len(values)
 
 
-def _with_copies(handed: str | None) -> list[str]:
-    """Lines that try once more with what can be read only in a copy."""
-    if handed is None:  # copies would have to be written back
-        return []
+def _with_others(handed: str, written: bool) -> list[str]:
+    """Lines that try once more with arrays that the program can read in place of those given."""
     return [
         "            if _result is _MISMATCH:",
-        f"                _copied = _taken({handed})",
-        "                if _copied is not None:",
-        "                    _result = _native(*_copied)",
+        f"                _readable = _taken({handed}, {written})",
+        "                if _readable is not None:",
+        "                    _result = _native(*_readable)",
     ]
 
 
-def _taken(given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Arguments whose arrays are contiguous, and numbers where they have no axes; None if all were
-    so before."""
-    if all(type(v) is not ndarray or (v.flags.c_contiguous and v.ndim) for v in given):
-        return None
-    return tuple(
-        v if type(v) is not ndarray else ascontiguousarray(v) if v.ndim else v[()] for v in given
-    )
+def _taken(given: tuple[Any, ...], written: bool) -> tuple[Any, ...] | None:
+    """Arguments whose arrays are contiguous, of the one dtype object of their dtype (unpickled
+    arrays have others), and numbers where they have no axes; None if all were so before.
+
+    If the program writes arrays they are not copied: what is not contiguous stays as it is.
+    """
+    found = tuple(v if type(v) is not ndarray else _readable(v, written) for v in given)
+    return None if all(map(operator.is_, found, given)) else found
+
+
+def _readable(array: Any, written: bool) -> Any:
+    if not array.ndim:
+        return array if written else array[()]
+    if not (array.flags.c_contiguous or written):
+        array = ascontiguousarray(array)
+    dtype = types.from_numpy(array.dtype)
+    if dtype is None or array.dtype is dtype.numpy or not array.dtype.isnative:
+        return array
+    return array.view(dtype.numpy)
 
 
 # -- arguments -------------------------------------------------------------------------------------
@@ -250,10 +269,35 @@ def _arguments(text: _Text, program: Program, names: list[str], keys: Key) -> No
     handed = set(binding.parameters)
     for leaf, key in enumerate(text.keys):
         if leaf not in handed or leaf in binding.static:
-            _known_number(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))
+            known = _known_array if key[0] == "array" else _known_number
+            known(text, text.leaves[leaf], key, binding.static.get(leaf, _ANY))
+    read = {leaf for leaf, _ in binding.axes.values()}
+    if binding.extents and not read <= handed:
+        raise _NeedsMore  # the native entry checks the extents of what it is handed
+    if binding.changes and len(text.containers) > 1:
+        text.test(f"len({{{', '.join(f'id({c})' for c in text.containers)}}}) "
+                  f"== {len(text.containers)}")
 
 
 _ANY = object()
+
+
+def _known_array(text: _Text, name: str, key: Key, value: Any) -> None:
+    """A test of an array that does not enter the program, which may have been made for it."""
+    condition = f"type({name}) is {text.name(ndarray)} and {text.name(_is_like)}({name}, {key[1:]})"
+    if value is not _ANY:
+        condition += f" and {text.name(array_equal)}({name}, {text.name(value)})"
+    text.test(condition)
+
+
+def _is_like(array: Any, key: Key) -> bool:
+    """Whether an array is of a dtype, by name, and has the extents of 1 that a key says."""
+    name, ones = key
+    dtype = types.from_numpy(array.dtype)
+    same = array.ndim == len(ones) and all(
+        (n == 1) == (one == 1) for n, one in zip(array.shape, ones, strict=True)
+    )
+    return same and dtype is not None and dtype.name == name
 
 
 def _known_number(text: _Text, name: str, key: Key, value: Any) -> None:
@@ -352,6 +396,8 @@ def _identity_test(text: _Text, guard: NameGuard) -> str:
             return f"{place}.{guard.name}.__func__ is {value}"
         case "attribute" if guard.value is ABSENT:
             return f"getattr({place}, {guard.name!r}, {value}) is {value}"
+        case "attribute" if isinstance(guard.value, BuiltinMethodType):
+            return f"{place}.{guard.name} == {value}"  # each look makes a new one
         case "attribute":
             return f"{place}.{guard.name} is {value}"
         case "defaults" if not guard.value:
@@ -367,6 +413,16 @@ def _identity_test(text: _Text, guard: NameGuard) -> str:
 # -- results ---------------------------------------------------------------------------------------
 
 
+def _assembled(text: _Text, binding: Binding) -> str:
+    """How a result is made that has no text of its own, or that comes with changes of arguments."""
+    from pyrelay.devices.unpacking import unpacker
+
+    taken = functools.partial(Flattened, unpack=unpacker)
+    make, tree, kept, flat = map(text.name, (outcome, binding, binding.kept, taken))
+    containers = f"[{', '.join(text.containers)}]"
+    return f"{make}({tree}, {kept}, _result, {flat}([{', '.join(text.leaves)}], {containers}))"
+
+
 def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
     """How the result is made from the native tuple and the arguments' leaves, as Python text."""
     match tree:
@@ -378,6 +434,11 @@ def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
             return text.containers[number]
         case ConstantResult(value):
             return text.name(value)
+        case GrownResult(rows, count, LeafResult(index, ty), key) if (
+            ty.weak and key not in text.made
+        ):
+            text.made.update((key,) if key >= 0 else ())
+            return f"_result[{kept[rows[index]]}][:_result[{kept[count]}]].tolist()"
         case CaseResult(tag, cases):
             made = [_result(text, case, kept) for case in cases]
             tests = [f"{each} if _result[{kept[tag]}] == {k} else" for k, each in enumerate(made)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -415,3 +416,108 @@ def test_calls_that_python_refuses_are_refused_after_others_too() -> None:
         with pytest.raises(TypeError, match=text) as caught:
             compiled(*args, **keywords)
         assert str(caught.value).startswith("function() ")
+
+
+def test_arrays_that_were_pickled_take_the_short_way() -> None:
+    compiled = pyrelay.jit(swept)
+    given = (A.copy(), {"step": B, "seen": C.copy()}, 1)
+    compiled(*given)
+    compiled._dispatch = None
+    got, wanted = pickle.loads(pickle.dumps(given)), pickle.loads(pickle.dumps(given))
+    assert got[0].dtype is not A.dtype
+    assert compiled(*got) == swept(*wanted)
+    np.testing.assert_allclose(got[0], wanted[0], rtol=1e-14)
+
+
+def scattered(x, places):
+    sums = np.zeros(3)
+    np.add.at(sums, places, x)
+    return sums
+
+
+def positive(x):
+    found = []
+    for k in range(len(x)):
+        if x[k] > 1.0:
+            found.append(k)
+    return found
+
+
+def by_sign(x):
+    found, others = [], [0]
+    for v in x:
+        if v > 1.0:
+            found.append((v, -v))
+        else:
+            others.append(1)
+    return {"found": found, "others": len(others), "both": [found, others]}
+
+
+def first_row(table, x):
+    return x * len(table)
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (scattered, (A, np.array([0, 2, 0]))), (positive, (A + B,)), (by_sign, (A + B,)),
+    (first_row, (np.ones((2, 3)), A)), (first_row, (np.ones((2, 1)), A)),
+])  # fmt: skip
+def test_lists_as_results_and_arrays_that_are_not_read_take_the_short_way(
+    function: Any, args: Any
+) -> None:
+    compiled = pyrelay.jit(function)
+    compiled(*args)
+    compiled._dispatch = None
+    got, wanted = compiled(*args), function(*args)
+    if function is by_sign:
+        assert got["both"][0] is got["found"]
+        assert [type(v) for v in got["both"][1]] == [int] * len(wanted["both"][1])
+    same(got, wanted)
+
+
+def test_arrays_that_are_not_read_are_looked_at() -> None:
+    compiled = pyrelay.jit(first_row)
+    tables = [np.ones((2, 3)), np.ones((2, 3), np.float32), np.ones((5, 3)), np.ones((2, 1)),
+              np.ones(4), np.array(0.0), [1, 2], "abc"]  # fmt: skip
+    for table in tables:
+        compiled(tables[0], A)
+        try:
+            wanted = first_row(table, A)
+        except TypeError:
+            with pytest.raises(TypeError):
+                compiled(table, A)
+        else:
+            same(compiled(table, A), wanted)
+
+
+def filed(names, counts, x):
+    names.append(len(counts))
+    counts["last"] = x * 2.0
+    counts["sum"] = counts["sum"] + names[0]
+    return names
+
+
+def test_lists_and_dicts_that_a_program_changes_take_the_short_way() -> None:
+    compiled = pyrelay.jit(filed)
+
+    def given() -> Any:
+        return [4, 5], {"sum": 1, "last": A}, B
+
+    compiled(*given())
+    compiled._dispatch, got, wanted = None, given(), given()
+    assert compiled(*got) is got[0]
+    filed(*wanted)
+    same(got, wanted)
+
+
+def both(one, other):
+    one[0] = other[1] + 1
+    return other[0]
+
+
+def test_one_list_given_twice_is_another_program() -> None:
+    compiled = pyrelay.jit(both)
+    for _ in range(2):
+        assert compiled([1, 2], [3, 4]) == both([1, 2], [3, 4])
+        got, wanted = [1, 2], [1, 2]
+        assert compiled(got, got) == both(wanted, wanted)
+        assert got == wanted

@@ -76,6 +76,8 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
     """len(x)."""
     match x:
         case V.ArrayRef(type=ty):
+            if not ty.shape:
+                raise it.failure(errors.TypeMismatchError, "len() of unsized object")
             return V.Scalar.of_extent(ty.shape[0])
         case V.Tuple(items):
             own = protocols.special(it, x, "__len__")

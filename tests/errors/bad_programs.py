@@ -45,6 +45,7 @@ def model(x, w):
         (A3, np.ones((2, 4), np.float32)),
     ),
     "matmul_mismatch": ("\ndef f(x, w):\n    return x @ w\n", (A43, A4)),
+    "length_without_axes": ("\ndef f(x):\n    return len(x[0, ...])\n", (X,)),
     "matmul_of_a_scalar": ("\ndef f(x):\n    return x @ 2.0\n", (A43,)),
     "call_of_a_number": (
         "\ndef f(x):\n    scale = 3\n    return scale(x)\n", (X,),

@@ -20,7 +20,7 @@ Array = Any
 
 def _table(text: str, dtype: str) -> Array:
     found = np.frombuffer(base64.b85decode("".join(text.split())), dtype)
-    return found.astype(found.dtype.newbyteorder("="))
+    return found.astype(np.dtype(dtype[1:]))  # the one dtype object that programs know
 
 
 NORMAL_BOUNDS = _table(
