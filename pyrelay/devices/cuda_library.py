@@ -178,12 +178,17 @@ extern "C" __global__ void kernel(
 """
 
 
-def element_read(kind: str) -> Text:
+def element_read(kind: str, placed: bool = False) -> Text:
     """A kernel that copies one element (kind from `opcodes.MEMORY`) to a word: its address
-    and index, the word's address."""
-    parameters = f"Buffer<const {kind}> array, i64 index, i64 *word"
-    source = _ELEMENT.format(parameters=parameters, body="*word = (i64)array[index];")
-    return Text(source, (ADDRESS, "i64", ADDRESS))
+    and index, or where that is `placed`, the word's address."""
+    index, at = _index(placed)
+    parameters = f"Buffer<const {kind}> array, {index}, i64 *word"
+    source = _ELEMENT.format(parameters=parameters, body=f"*word = (i64)array[{at}];")
+    return Text(source, (ADDRESS, ADDRESS if placed else "i64", ADDRESS))
+
+
+def _index(placed: bool) -> tuple[str, str]:
+    return ("const i64 *index", "*index") if placed else ("i64 index", "index")
 
 
 #: Ends a graph: numbers of launches come again when it is replayed, and are no longer the same.
@@ -194,11 +199,13 @@ extern "C" __global__ void kernel(pyrelay_record *record, i64 launch, i64 first,
 """, ())
 
 
-def element_write(kind: str) -> Text:
-    """A kernel that copies a word to one element: its address and index, the word's address."""
-    parameters = f"Buffer<{kind}> array, i64 index, const i64 *word"
-    source = _ELEMENT.format(parameters=parameters, body=f"array[index] = ({kind})*word;")
-    return Text(source, (ADDRESS, "i64", ADDRESS))
+def element_write(kind: str, placed: bool = False) -> Text:
+    """A kernel that copies a word to one element: its address and index, or where that is `placed`,
+    the word's address."""
+    index, at = _index(placed)
+    parameters = f"Buffer<{kind}> array, {index}, const i64 *word"
+    source = _ELEMENT.format(parameters=parameters, body=f"array[{at}] = ({kind})*word;")
+    return Text(source, (ADDRESS, ADDRESS if placed else "i64", ADDRESS))
 
 
 def element_put() -> Text:
@@ -229,6 +236,7 @@ extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, {parameters}, i64 nbytes
 ) {{
     if (pyrelay_over(record, launch)) return;
+    {taken}
     for (i64 item = first + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < last;
          item += (i64)gridDim.x * blockDim.x) {{
         const i64 start = item * 8, stop = start + 8 < nbytes ? start + 8 : nbytes;
@@ -241,16 +249,34 @@ extern "C" __global__ void kernel(
 }}
 """
 
+_COPIED: dict[str, str] = {
+    "arrays": "target, source",
+    "whole": "pyrelay_put_together<8>(target, start, pyrelay_together<8>(source, start));",
+    "single": "target[k] = source[k];",
+}
+
 #: Copies bytes, eight an item: addresses of where they go and where they are, how many.
 COPY = Text(_BYTES.format(
-    parameters="Buffer<u8> target, Buffer<const u8> source", arrays="target, source",
-    whole="pyrelay_put_together<8>(target, start, pyrelay_together<8>(source, start));",
-    single="target[k] = source[k];",
+    parameters="Buffer<u8> target, Buffer<const u8> source", taken="", **_COPIED
+), (ADDRESS, ADDRESS, "i64"))
+
+#: Copies bytes from where a word says: where they go, the word's address, how many.
+FETCH = Text(_BYTES.format(
+    parameters="Buffer<u8> target, const i64 *place",
+    taken="PYRELAY_TAKEN(*place, nbytes);\n    Buffer<const u8> source = "
+    "PYRELAY_BUFFER(const u8, *place);", **_COPIED,
+), (ADDRESS, ADDRESS, "i64"))
+
+#: Copies bytes to where a word says: the word's address, where they are, how many.
+DELIVER = Text(_BYTES.format(
+    parameters="const i64 *place, Buffer<const u8> source",
+    taken="PYRELAY_TAKEN(*place, nbytes);\n    Buffer<u8> target = "
+    "PYRELAY_BUFFER(u8, *place);", **_COPIED,
 ), (ADDRESS, ADDRESS, "i64"))
 
 #: Zeroes bytes, eight an item: their address, how many.
 ZERO = Text(_BYTES.format(
-    parameters="Buffer<u8> target", arrays="target",
+    parameters="Buffer<u8> target", taken="", arrays="target",
     whole="pyrelay_put_together<8>(target, start, pyrelay_pack<u8, 8>());",
     single="target[k] = 0;",
 ), (ADDRESS, "i64"))

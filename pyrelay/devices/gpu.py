@@ -46,6 +46,7 @@ from pyrelay.devices.persistent import work_of
 from pyrelay.devices.persistent_choice import blocks_of, form_of
 from pyrelay.devices.persistent_runs import persist, resume
 from pyrelay.devices.plan_python import plan_code
+from pyrelay.devices.round_graphs import RoundGraphs
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.lower import emit_numba
@@ -89,7 +90,8 @@ class GpuExecutable:
                 address = native.kernel_address(emit_numba.emit(code))
                 self.host_kernels[launched.kernel] = _KERNEL(address)
         self.stretches = [Stretch() for _ in range(made.stretches)]
-        seals = self.numbered and bool(self.stretches)
+        self.rounds = [RoundGraphs(each) for each in made.rounds]
+        seals = self.numbered and bool(self.stretches or self.rounds)
         self.seal = driver.load([cuda_library.SEAL])[0] if seals else None
         self.idle: dict[int, list[Scratch]] = {}  # by stream
         self.data = [_uploaded(driver, array) for array in plan.arrays]
@@ -110,8 +112,14 @@ class GpuExecutable:
     def late_function(self, number: int) -> Any:
         """A kernel that few calls need, compiled by the first of them."""
         if number not in self.late:
-            (self.late[number],) = self.driver.load([self.code.late[number]])
+            self.compile_late((number,))
         return self.late[number]
+
+    def compile_late(self, numbers: Sequence[int]) -> None:
+        """Compile kernels that are needed now, all at once."""
+        fresh = [k for k in numbers if k not in self.late]
+        made = self.driver.load([self.code.late[k] for k in fresh])
+        self.late.update(zip(fresh, made, strict=True))
 
     def told(self) -> list[str]:
         """How the loops ran that may be kernels."""
@@ -170,6 +178,8 @@ def forget_graphs(driver: Driver) -> None:
         if program.driver is driver:
             for stretch in program.stretches:
                 stretch.forget()
+            for loop in program.rounds:
+                loop.forget()
 
 
 @functools.lru_cache(maxsize=256)
@@ -354,6 +364,13 @@ class Run(GuessingMemory):
     def stretch(self, number: int, function: Callable[..., Any], given: Sequence[Any]) -> Any:
         """Run a stretch of the plan, by a graph if that is worth it."""
         return self.program.stretches[number].run(self, function, given)
+
+    def rounds(
+        self, number: int, launch: Callable[..., Any], compute: Callable[..., Any],
+        fixed: Sequence[Any], ahead: Sequence[Any], kept: Sequence[Any],
+    ) -> tuple[int, list[Any], Sequence[int]] | None:
+        """Run several rounds of a loop by one graph (`RoundGraphs.run`)."""
+        return self.program.rounds[number].run(self, launch, compute, fixed, ahead, kept)
 
     def seal(self) -> None:
         """End a graph."""

@@ -134,6 +134,12 @@ class CallMemory(ABC):
         """How many bytes a buffer has."""
         return self.lent[address] if address in self.lent else self.live[address][0]
 
+    def size_at(self, address: int) -> int | None:
+        """How many bytes a buffer has; None where there is none."""
+        if address in self.lent:
+            return self.lent[address]
+        return self.live[address][0] if address in self.live else None
+
     def free(self, address: int) -> None:
         """Give memory back; arguments stay."""
         if address in self.lent or address == 0:

@@ -6,14 +6,14 @@ same was asked before.
 
 A graph holds addresses, so it is found by the words that the stretch is given and by the addresses
 of the buffers that outlive it, which are allocated first. Buffers and scalars that do not outlive
-it are the graph's own. A stretch is run as it is the first time, drawn (`_Drawing` tells what it
+it are the graph's own. A stretch is run as it is the first time, drawn (`Drawing` tells what it
 allocates) and captured the second time, and replayed from then on.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +29,20 @@ FEWEST_LAUNCHES = 3
 
 MOST_KEYS = 64
 MOST_GRAPHS = 8
-_FIRST_COUNT = 1 << 30  # of launches in a graph; those outside of graphs have lower numbers
-_CELL = (-1, 0)
+FIRST_COUNT = 1 << 30  # of launches in a graph; those outside of graphs have lower numbers
+CELL = (-1, 0)
+GONE = ("gone",)
 
 
-class _UnfitError(Exception):
-    """The stretch needs something that a graph cannot hold."""
+class UnfitError(Exception):
+    """What is captured needs something that a graph cannot hold."""
 
 
 @dataclass
 class _Drawn:
     """What a stretch does for certain words.
 
-    escapes: what `allocate` is given for each allocation that outlives it, `_CELL` for a scalar, by
+    escapes: what `allocate` is given for each allocation that outlives it, `CELL` for a scalar, by
     its number among all allocations. freed: which of the given words are addresses that it frees.
     outs: what the results are: ("word", w), ("given", k), ("made", number, offset).
     """
@@ -84,7 +85,7 @@ class Stretch:
         """What the stretch does; None where it has to be run as it is."""
         try:
             return _drawn(run, function, given)
-        except _UnfitError:
+        except UnfitError:
             self.given_up = True
         except Exception:  # of the program: it is to be raised when what comes before is done
             return None
@@ -105,7 +106,7 @@ class Stretch:
         self, run: Run, drawn: _Drawn, function: Callable[..., Any], given: Sequence[Any]
     ) -> Any:
         made: dict[int, Any] = {
-            number: run.cell() if asked == _CELL else run.allocate(*asked)
+            number: run.cell() if asked == CELL else run.allocate(*asked)
             for number, asked in drawn.escapes.items()
         }
         addresses = tuple(m if type(m) is int else m.address for m in made.values())
@@ -126,10 +127,11 @@ class Stretch:
         run.driver.replay(graph)
         for place in drawn.freed:
             run.free(given[place])
-        return [_out(each, given, made) for each in drawn.outs]
+        return [out(each, given, made) for each in drawn.outs]
 
 
-def _out(told: tuple[Any, ...], given: Sequence[Any], made: dict[int, Any]) -> Any:
+def out(told: tuple[Any, ...], given: Sequence[Any], made: Mapping[int, Any]) -> Any:
+    """A result as it was told by `Drawing.told`."""
     match told:
         case ("word", word):
             return word
@@ -141,7 +143,7 @@ def _out(told: tuple[Any, ...], given: Sequence[Any], made: dict[int, Any]) -> A
     raise AssertionError(told)
 
 
-class _Pass(ABC):
+class Pass(ABC):
     """Stands for a `Run` while a stretch is gone through; subclasses say where memory is."""
 
     def __init__(self, run: Run) -> None:
@@ -161,11 +163,14 @@ class _Pass(ABC):
     def place(self, *words: Any) -> int:
         """Where a scalar of the device is; another one would have to be copied there."""
         if type(words[0]) is int:
-            raise _UnfitError
+            raise UnfitError
         return int(words[0].address)
 
     def fetched(self, cell: Any) -> int:
-        raise _UnfitError
+        raise UnfitError
+
+    def host_launch(self, number: int, items: int, words: Sequence[int]) -> list[int]:
+        return self.run.host_launch(number, items, words)
 
     def load(self, number: int, address: int, index: int) -> Any:
         cell = self.cell()
@@ -197,18 +202,18 @@ class _Pass(ABC):
         pass
 
 
-class _Mark:
+class Mark:
     """A scalar while a stretch is gone through."""
 
     def __init__(self, address: int, number: int = -1, offset: int = 0) -> None:
         self.address, self.number, self.offset = address, number, offset
 
-    def second(self) -> _Mark:
+    def second(self) -> Mark:
         """The second word of a complex128."""
-        return _Mark(self.address + WORD, self.number, WORD)
+        return Mark(self.address + WORD, self.number, WORD)
 
 
-class _Drawing(_Pass):
+class Drawing(Pass):
     """Nothing is done: allocations get numbers in place of memory."""
 
     def __init__(self, run: Run) -> None:
@@ -232,36 +237,46 @@ class _Drawing(_Pass):
         elif address not in self.run.lent and address != 0:
             self.freed.append(address)
 
-    def cell(self) -> _Mark:
+    def cell(self) -> Mark:
         number, address = self._fresh()
-        return _Mark(address, number)
+        return Mark(address, number)
+
+    def told(self, word: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+        """What a word is now, for `out`: it is ("word", w), ("given", k), ("made", number, offset),
+        or the address of what is gone."""
+        if isinstance(word, Mark):
+            return "made", word.number, word.offset
+        if type(word) is not int:
+            return "given", next(k for k, g in enumerate(given) if g is word)
+        if word in self.live:
+            return "made", self.live[word][0], 0
+        if word < 0 and word % (1 << 40) == 0 and -word >> 40 <= self.numbers:
+            return GONE
+        return "word", word
+
+    def escapes(self, outs: Sequence[tuple[Any, ...]]) -> dict[int, tuple[int, int]]:
+        """What is asked for what outlives all that was done, by number."""
+        found = dict(self.live.values())
+        found.update((told[1], CELL) for told in outs if told[0] == "made" and told[1] not in found)
+        return dict(sorted(found.items()))
+
+    def given_back(self, given: Sequence[Any]) -> list[int]:
+        """Which of the given words are addresses that were freed so far."""
+        places = {g: k for k, g in enumerate(given) if type(g) is int}
+        if any(address not in places for address in self.freed):
+            raise UnfitError
+        return [places[address] for address in self.freed]
 
 
 def _drawn(run: Run, function: Callable[..., Any], given: Sequence[Any]) -> _Drawn:
-    drawing = _Drawing(run)
-    results = function(drawing, *given)
-    escapes = dict(drawing.live.values())
-    outs: list[tuple[Any, ...]] = []
-    for result in results:
-        if isinstance(result, _Mark):
-            escapes[result.number] = _CELL
-            outs.append(("made", result.number, result.offset))
-        elif type(result) is not int:
-            outs.append(("given", next(k for k, g in enumerate(given) if g is result)))
-        elif result in drawing.live:
-            outs.append(("made", drawing.live[result][0], 0))
-        elif result < 0 and result % (1 << 40) == 0 and -result >> 40 <= drawing.numbers:
-            raise _UnfitError  # the address of what is gone: nothing may use it
-        else:
-            outs.append(("word", result))
-    places = {g: k for k, g in enumerate(given) if type(g) is int}
-    if any(address not in places for address in drawing.freed):
-        raise _UnfitError
-    freed = [places[address] for address in drawing.freed]
-    return _Drawn(dict(sorted(escapes.items())), freed, outs)
+    drawing = Drawing(run)
+    outs = [drawing.told(each, given) for each in function(drawing, *given)]
+    if any(told == GONE for told in outs):
+        raise UnfitError
+    return _Drawn(drawing.escapes(outs), drawing.given_back(given), outs)
 
 
-class _Preparing(_Pass):
+class Preparing(Pass):
     """Nothing is done but that the graph's own memory is allocated."""
 
     def __init__(self, run: Run, made: dict[int, Any]) -> None:
@@ -308,17 +323,17 @@ class _Preparing(_Pass):
         if self.run.is_guessing:
             self.aside(self.run.product_bytes(number, words))
 
-    def cell(self) -> _Mark:
+    def cell(self) -> Mark:
         self.numbers += 1
         found = self.made.get(self.numbers - 1)
         # Scalars of the graph's own are never idle: nothing tells when one is read last.
-        return _Mark(self._own(-self.numbers) if found is None else found.address)
+        return Mark(self._own(-self.numbers) if found is None else found.address)
 
 
-class _Capturing(_Preparing):
+class Capturing(Preparing):
     """The same memory again; launches and copies go to the driver."""
 
-    def __init__(self, prepared: _Preparing) -> None:
+    def __init__(self, prepared: Preparing) -> None:
         super().__init__(prepared.run, prepared.made)
         self.sizes, self.owners = prepared.sizes, prepared.owners
         self.again()
@@ -340,18 +355,26 @@ def _captured(
     run: Run, function: Callable[..., Any], given: Sequence[Any], made: dict[int, Any]
 ) -> tuple[Any, Any]:
     """The graph, and what has to live as long."""
-    marked = [g if type(g) is int else _Mark(g.address) for g in given]
-    prepared = _Preparing(run, made)
+    marked = marks(given)
+    prepared = Preparing(run, made)
     function(prepared, *marked)
-    capturing = _Capturing(prepared)
+    capturing = Capturing(prepared)
+    return captured(run, lambda: function(capturing, *marked)), prepared.owners
 
+
+def marks(given: Sequence[Any]) -> list[Any]:
+    """Words as a stretch is given them that is captured: it keeps no scalar."""
+    return [g if type(g) is int else Mark(g.address) for g in given]
+
+
+def captured(run: Run, work: Callable[[], Any]) -> Any:
+    """The graph of what is launched and copied. Raises CannotCaptureError."""
     def issue() -> None:
-        function(capturing, *marked)
+        work()
         run.seal()
 
-    count, run.count = run.count, _FIRST_COUNT
+    count, run.count = run.count, FIRST_COUNT
     try:
-        graph = run.driver.capture(issue)
+        return run.driver.capture(issue)
     finally:
         run.count = count
-    return graph, prepared.owners

@@ -230,7 +230,7 @@ class GuessingMemory(CallMemory):
         try:
             if closed:
                 self._go_back(guesses[number])
-            self.window = min(2 * self.window, MOST_GUESSES)
+            self.widen()
             if record[STATUS]:
                 self.raised(record)
         finally:
@@ -258,14 +258,30 @@ class GuessingMemory(CallMemory):
                 cell.keeper = cell.address  # nobody's any more
                 idle.append(cell.address)
         self.free_cells[:] = [*wrong.free, *(a for a in idle if a not in known)]
-        self.waiting.clear()
-        self.driver.upload(self.record + STATUS * WORD, np.zeros(1, np.int64))
-        outcome = 1 - wrong.expected
-        wrong.branch.saw(outcome)
-        self.window, self.answer = 1, outcome
+        self.reopen(wrong.branch, wrong.expected)
         raise Guessed(wrong.at, [
             again[w.address] if isinstance(w, _Kept) else w for w in wrong.words
         ])
+
+    def widen(self) -> None:
+        """All that was guessed was right: more may be guessed before the host looks."""
+        self.window = min(2 * self.window, MOST_GUESSES)
+
+    def reopen(self, branch: Branch, expected: int) -> None:
+        """The condition of a branch was not what was expected: launches work again, and the branch
+        is told the answer when it is asked next."""
+        self.waiting.clear()
+        self.driver.upload(self.record + STATUS * WORD, np.zeros(1, np.int64))
+        outcome = 1 - expected
+        branch.saw(outcome)
+        self.window, self.answer = 1, outcome
+
+    def suppose(self, number: int, address: int, guess: int, expected: int) -> None:
+        """Launch the gate of a branch, in a graph: from here on it is known how that went, or
+        nothing is done."""
+        assert self.own is not None
+        self.guesses.append(_Guess(self.branches[number], expected, 0, (), [], 0, 0))
+        self.launch(self.own.gate, 1, (address, expected, guess))
 
     def push(self, tape: list[Any], value: Any) -> None:
         """Put something on a tape."""

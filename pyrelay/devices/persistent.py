@@ -153,7 +153,7 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
     launches = [i for i in own if isinstance(i, Launch)]
     if not launches or len(launches) > _MOST_LAUNCHES:
         return None
-    addresses = _address_slots(plan, part)
+    addresses = address_slots(plan, part)
     tape = tape_of(code, places, addresses)
     if tape is False:
         return None
@@ -250,7 +250,7 @@ def _is_fit(plan: Plan, instruction: ins.Instruction, changed: set[int]) -> bool
     return False
 
 
-def _address_slots(plan: Plan, part: Sequence[ins.Instruction]) -> set[int]:
+def address_slots(plan: Plan, part: Sequence[ins.Instruction]) -> set[int]:
     """The slots of a part that hold addresses of buffers."""
     found = {o.index for i in part for o in _pointed(plan, i) if isinstance(o, Slot)}
     found |= {i.target for i in part if isinstance(i, ins.Alloc)}

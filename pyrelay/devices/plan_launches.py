@@ -56,11 +56,14 @@ class Launches:
         self.late: list[Text] = []
         self.launches: list[Launched] = []
         self.numbers: dict[Text, int] = {}
+        self.late_numbers: dict[Text, int] = {}
 
     def late_text(self, text: Text) -> int:
         """The number of a kernel's text that is compiled when it is first needed, below -1."""
-        self.late.append(text)
-        return -1 - len(self.late)
+        if text not in self.late_numbers:
+            self.late.append(text)
+            self.late_numbers[text] = -1 - len(self.late)
+        return self.late_numbers[text]
 
     def text(self, text: Text) -> int:
         """The number of a kernel's text."""
@@ -105,6 +108,14 @@ class LaunchWriter:
         if isinstance(operand, Slot) and operand.index in self.on_device:
             self._line(f"if type({text}) is not int: {text} = run.fetched({text})")
         return text
+
+    def _is_placed(self, operands: Sequence[Any]) -> bool:
+        """Whether a kernel finds a scalar on the device."""
+        return any(isinstance(o, Slot) and o.index in self.on_device for o in operands)
+
+    def _placed(self, operands: Sequence[Any]) -> str:
+        """The address where a kernel finds a scalar."""
+        return f"run.place({', '.join(map(self._word, operands))})"
 
     def _line(self, text: str) -> None:
         self.lines.append(text)
@@ -163,10 +174,8 @@ class LaunchWriter:
                 after.append(f"s{slot} = {cell}")
                 if parameter.dtype.size == 16:
                     after.append(f"s{slot + 1} = {cell}.second()")
-            elif parameter.role == kernel_ir.SCALAR and any(
-                isinstance(o, Slot) and o.index in self.on_device for o in operands
-            ):
-                words.append(f"run.place({', '.join(map(self._word, operands))})")
+            elif parameter.role == kernel_ir.SCALAR and self._is_placed(operands):
+                words.append(self._placed(operands))
                 kinds.append(ADDRESS)
                 pointed.append(parameter)
             else:

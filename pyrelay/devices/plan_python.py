@@ -11,22 +11,19 @@ takes no stack of Python's. Jumps go through a loop that finds a block by bisect
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from pyrelay.devices import cuda_library, guesses
+from pyrelay.devices import cuda_library, guesses, plan_rounds
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import Text
 from pyrelay.devices.persistent import Loop, first_line, loops, operands_of, written
-from pyrelay.devices.plan_launches import Launched, Launches, LaunchWriter
-from pyrelay.devices.stretches import flow, is_computed, runs_on_host, stretches, tape_slots
-from pyrelay.devices.word_texts import computing
-from pyrelay.devices.word_texts import operands_of as scalars_of
+from pyrelay.devices.plan_instructions import InstructionWriter, PlanLaunches
+from pyrelay.devices.plan_launches import Launched
+from pyrelay.devices.plan_rounds import Rounds, RoundWriter, Straight
+from pyrelay.devices.stretches import flow, runs_on_host, stretches, tape_slots
 from pyrelay.lower import instructions as ins
-from pyrelay.lower.instructions import Launch, Plan, Slot
+from pyrelay.lower.instructions import Plan, Slot
 from pyrelay.records import dataclass
 
-_WRAPPED = {"add.i64": "+", "sub.i64": "-", "mul.i64": "*"}
-_COMPARED = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 _LEAVES = (ins.Jump, ins.JumpIf, ins.JumpUnless, ins.LoopNext, ins.Return, ins.Raise)
 _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 
@@ -59,6 +56,7 @@ class PlanCode:
     fails: bool
     generators: tuple[bool, ...]
     stretches: int
+    rounds: tuple[Rounds, ...]
     persistent: tuple[Persistent, ...]
     stays: tuple[int | None, ...]
     own: guesses.Own | None
@@ -78,7 +76,8 @@ def plan_code(plan: Plan) -> PlanCode:
     return PlanCode(
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
         tuple(shared.launches), fails, shared.generators, shared.stretches,
-        tuple(shared.persistent), tuple(shared.stays), own, tuple(shared.arrays),
+        tuple(shared.rounds), tuple(shared.persistent), tuple(shared.stays), own,
+        tuple(shared.arrays),
     )
 
 
@@ -88,11 +87,11 @@ def _can_fail(kernel: ins.Kernel) -> bool:
     return bool(kernel.code.sites)
 
 
-class _Shared(Launches):
+class _Shared(PlanLaunches):
     """What the functions of a plan have in common."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__()
+        super().__init__(_recursive(plan))
         self.plan = plan
         self.loops = [loops(plan, function) for function in plan.functions]
         known = [{s for loop in found for s in loop.scalars} for found in self.loops]
@@ -100,11 +99,8 @@ class _Shared(Launches):
             plan, lambda launch, on: runs_on_host(plan, launch, on), known
         )
         self.persistent: list[Persistent] = []
+        self.rounds: list[Rounds] = []
         self.stretches = 0
-        self.generators = _recursive(plan)
-        self.stays: list[int | None] = []
-        self.arrays: dict[str, int] = {"": 0}
-        self.fails = False  # whether the device computes something that is checked
 
 
 def _recursive(plan: Plan) -> tuple[bool, ...]:
@@ -121,8 +117,10 @@ def _recursive(plan: Plan) -> tuple[bool, ...]:
         left -= done
 
 
-class _Function(LaunchWriter):
+class _Function(InstructionWriter):
     """Writes one function of the plan."""
+
+    shared: _Shared
 
     def __init__(self, shared: _Shared, number: int) -> None:
         self.shared, self.launches, self.plan = shared, shared, shared.plan
@@ -132,10 +130,15 @@ class _Function(LaunchWriter):
         self.lines: list[str] = []
         self.before: list[str] = []  # the functions of its stretches
         self.cells = 0
-        self.guessed = guesses.branches(self.function, self.on_device)
-        inside = guesses.inside(self.function, self.guessed)
-        kept = sorted(flow(self.plan, inside)[1])
-        self.kept = "".join(f"s{k}, " for k in kept)  # what rounds of a loop change
+        found = guesses.branches(self.function, self.on_device)
+        self.guessed = {name: len(shared.stays) + n for n, name in enumerate(found)}
+        shared.stays += found.values()
+        inside = guesses.inside(self.function, found)
+        self.changed = sorted(flow(self.plan, inside)[1])  # what rounds of such a loop change
+        self.kept = "".join(f"s{k}, " for k in self.changed)
+        self.straight = plan_rounds.straight_loops(
+            self.plan, self.function, self.on_device, found
+        )
 
     def text(self) -> str:
         """The definition."""
@@ -201,6 +204,9 @@ class _Function(LaunchWriter):
         for loop in self.shared.loops[self.number]:
             if loop.resumes and self.function.code[loop.first] is block[0]:
                 self._resuming(loop)
+        for straight in self.straight:
+            if self.function.code[straight.first] is block[0]:
+                self._rounds(straight)
         for part, worth_it in stretches(self.plan, block, self.on_device, self.tapes):
             if worth_it:
                 self._stretch(part)
@@ -294,175 +300,23 @@ class _Function(LaunchWriter):
         made = f"run.stretch({number}, g{number}, ({''.join(f's{k}, ' for k in given)}))"
         self._line(f"({words}) = {made}" if words else made)
 
+    def _rounds(self, loop: Straight) -> None:
+        """Run several rounds of the loop that begins here at once, if that can be done."""
+        number = len(self.shared.rounds)
+        writer = RoundWriter(self.shared, self.plan, loop, self.guessed, self.starts, self.changed)
+        self.before += writer.text(number)
+        self.shared.rounds.append(writer.rounds())
+        words = [
+            "".join(f"s{k}, " for k in slots)
+            for slots in (loop.fixed, loop.ahead, self.changed if loop.guesses else ())
+        ]
+        given = ", ".join(f"({each})" for each in words)
+        slots = [f"({''.join(f's{k}, ' for k in each)})" for each in (loop.results, loop.counts)]
+        after = self.starts.get(loop.last + 1, self.place)
+        self._line(f"found = run.rounds({number}, r{number}, w{number}, {given})")
+        self._line("if found is not None:")
+        self._line(f"    ended, {', '.join(slots)} = found")
+        self._line(f"    at = {after} if ended else {self.place}; continue")
+
     def _jump(self, label: str) -> str:
         return f"at = {self.places[label]}; continue"
-
-    # -- instructions --------------------------------------------------------------------------
-
-    def _instruction(self, step: ins.Instruction) -> None:
-        match step:
-            case Launch():
-                self._launch(step)
-            case _ if self._is_computed(step):
-                self._computed(step)
-            case ins.Unary(op, target, a):
-                value = self._word(a) if op == "move" else self._known(a)
-                self._line(f"s{target} = " + (value if op == "move" else f"unary[{op!r}]({value})"))
-            case ins.Binary(op, target, a, b):
-                self._binary(op, target, self._known(a), self._known(b))
-            case ins.Checked(op, target, a, b, site):
-                x, y = self._known(a), self._known(b)
-                self._line(f"found = checked[{op!r}]({x}, {y})")
-                self._line(f"if found is None: {self._stop(site, f'{x}, {y}')}")
-                self._line(f"s{target} = found")
-            case ins.Select(target, condition, a, b):
-                c = self._known(condition)
-                self._line(f"s{target} = {self._word(a)} if {c} else {self._word(b)}")
-            case ins.Jump(label):
-                self._line(self._jump(label))
-            case ins.JumpIf(condition, label):
-                self._line(f"if {self._condition(step, condition)}: {self._jump(label)}")
-            case ins.JumpUnless(condition, label):
-                self._line(f"if not {self._condition(step, condition)}: {self._jump(label)}")
-            case ins.LoopNext(counter, by, limit, label):
-                known, sign = self._known(limit), "<" if by > 0 else ">"
-                self._known(Slot(counter))
-                self._line(f"s{counter} += {by}")
-                self._line(f"if s{counter} {sign} {known}: {self._jump(label)}")
-            case ins.Call(function, arguments, results):
-                self._call(function, arguments, results)
-            case ins.Return(values):
-                words = "".join(f"{self._word(v)}, " for v in values)
-                self._settle()
-                self._line(f"return ({words})")
-            case ins.Raise(site, values):
-                self._line(self._stop(site, "".join(f"{self._known(v)}, " for v in values)))
-            case ins.Guard(condition):
-                self._line(f"if not {self._known(condition)}: raise Mismatched")
-            case ins.HostCall(host, arguments, results):
-                self._host_call(host, arguments, results)
-            case ins.Label() | ins.Poll():
-                pass
-            case _:
-                self._memory(step)
-
-    # -- scalars of the device -----------------------------------------------------------------
-
-    def _is_computed(self, step: Any) -> bool:
-        if isinstance(step, ins.Unary) and step.op == "move":
-            return False
-        return is_computed(step, self.on_device)
-
-    def _computed(self, step: Any) -> None:
-        """A scalar made of others, by the device unless the host knows them all."""
-        base = 0
-        if isinstance(step, ins.Checked):
-            base, self.shared.fails = step.site, True
-        number = self.shared.library(computing(step), base)
-        read = scalars_of(step)
-        words = [self._word(o) for o in read]
-        unknown = [
-            w for w, o in zip(words, read, strict=True)
-            if isinstance(o, Slot) and o.index in self.on_device
-        ]
-        known = " is ".join(f"type({w})" for w in dict.fromkeys(unknown))
-        self._line(f"if {known} is int:")
-        lines, self.lines = self.lines, []
-        on_device, self.on_device = self.on_device, frozenset()
-        self._instruction(step)
-        self.on_device = on_device
-        self.lines = [*lines, *(f"    {line}" for line in self.lines)]
-        self._line(f"else: s{step.target} = run.computed({number}, {', '.join(words)})")
-
-    def _condition(self, step: Any, condition: Any) -> str:
-        """What a branch asks: where it may be guessed, that is done."""
-        if id(step) not in self.guessed:
-            return self._known(condition)
-        number = len(self.shared.stays)
-        self.shared.stays.append(self.guessed[id(step)])
-        word = self._word(condition)
-        guess = f"run.guess({number}, {word}, {self.place}, ({self.kept}))"
-        return f"({word} if type({word}) is int else {guess})"
-
-    def _settle(self) -> None:
-        """Nothing is guessed behind this."""
-        if self.guessed:
-            self._line("run.settle()")
-
-    def _stop(self, site: int, words: str) -> str:
-        settled = "run.settle(); " if self.guessed else ""
-        return f"{settled}raise Stopped({site}, ({words}))"
-
-    def _push(self, tape: Any, pushed: str) -> None:
-        if self.guessed:
-            self._line(f"run.push({self._word(tape)}, {pushed})")
-        else:
-            self._line(f"{self._word(tape)}.append({pushed})")
-
-    def _memory(self, step: ins.Instruction) -> None:
-        match step:
-            case ins.Alloc(target, nbytes, array):
-                number = self.shared.arrays.setdefault(array, len(self.shared.arrays))
-                self._line(f"s{target} = run.allocate({self._known(nbytes)}, {number})")
-            case ins.Free(address):
-                self._line(f"run.free({self._known(address)})")
-            case ins.Copy(target, source, nbytes):
-                given = [self._known(each) for each in (target, source, nbytes)]
-                self._line(f"run.copy({', '.join(given)})")
-            case ins.Zero(target, nbytes):
-                self._line(f"run.zero({self._known(target)}, {self._known(nbytes)})")
-            case ins.Load(kind, target, address, index):
-                given = [self._known(address), self._known(index)]
-                number = self.shared.library(cuda_library.element_read(kind))
-                self._line(f"s{target} = run.load({number}, {', '.join(given)})")
-            case ins.Store(kind, address, index, value):
-                given = [self._known(address), self._known(index), self._word(value)]
-                number = self.shared.library(cuda_library.element_write(kind))
-                self._line(f"run.store({number}, {', '.join(given)})")
-            case ins.TapeNew(target):
-                self._line(f"s{target} = []")
-            case ins.TapePush(tape, values):
-                words = "".join(f"{self._word(v)}, " for v in values)
-                self._push(tape, f"({words})")
-            case ins.TapePop(tape, targets):
-                slots = "".join(f"s{k}, " for k in targets)
-                self._settle()
-                pop = f"{self._word(tape)}.pop()"
-                self._line(f"({slots}) = {pop}" if slots else pop)
-            case ins.TapePushBytes(tape, address, nbytes):
-                given = [self._known(address), self._known(nbytes)]
-                self._push(tape, f"run.kept({', '.join(given)})")
-            case ins.TapePopBytes(tape, address, nbytes):
-                given = [self._known(address), self._known(nbytes)]
-                self._settle()
-                self._line(f"run.restore({self._word(tape)}.pop(), {', '.join(given)})")
-            case ins.TapeFree():
-                pass  # a list
-            case _:
-                raise AssertionError(step)
-
-    def _binary(self, op: str, target: int, a: str, b: str) -> None:
-        name, kind = op.split(".")
-        if op in _WRAPPED:
-            text = f"({a} {_WRAPPED[op]} {b} + H & M) - H"
-        elif kind == "i64" and name in _COMPARED:
-            text = f"1 if {a} {_COMPARED[name]} {b} else 0"
-        else:
-            text = f"binary[{op!r}]({a}, {b})"
-        self._line(f"s{target} = {text}")
-
-    def _call(self, function: int, arguments: Sequence[Any], results: Sequence[int]) -> None:
-        slots = "".join(f"s{k}, " for k in results)
-        words = "".join(f", {self._word(a)}" for a in arguments)
-        self._settle()
-        if self.shared.generators[function]:
-            made = f"yield f{function}(run{words})"
-        else:
-            made = f"f{function}(run{words})"
-        self._line(f"({slots}) = {made}" if slots else made)
-
-    def _host_call(self, host: int, arguments: Sequence[Any], results: Sequence[int]) -> None:
-        words = "".join(f"{self._known(a)}, " for a in arguments)
-        slots = "".join(f"s{k}, " for k in results)
-        made = f"run.host_call({host}, ({words}), {len(results)})"
-        self._line(f"({slots}) = {made}" if slots else made)

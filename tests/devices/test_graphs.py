@@ -94,8 +94,9 @@ def test_rounds_of_a_loop_are_replayed(driver: Counted) -> None:
     x = 0.1 * data()[0][:, :3]
     function = pyrelay.jit(loop, device=ON)
     np.testing.assert_allclose(function(x, 30), loop(x, 30), rtol=1e-11)
-    assert driver.replayed > 20
-    assert driver.captured <= 3
+    # A round as it is, then 16, 8, 4 and so on at once (`round_graphs`).
+    assert driver.replayed <= 5
+    assert driver.launched <= 12
     np.testing.assert_allclose(function(x[:2, :2], 9), loop(x[:2, :2], 9), rtol=1e-11)
 
 
