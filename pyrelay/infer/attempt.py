@@ -17,13 +17,14 @@ from pyrelay.infer import (
     code_points,
     column_content,
     columns,
+    growing,
     joining,
     names_containers,
 )
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.asked import Asked, NeedsWrites
-from pyrelay.infer.closing import Close, NeedsApart
+from pyrelay.infer.closing import Close
 from pyrelay.infer.datatypes import Array, Child, Families, Number, Schema
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.handling import with_raised
@@ -213,17 +214,37 @@ class Attempt:
         return value
 
     def _nodes(self, it: Interpreter, number: int, leaves: Iterator[int]) -> V.Value:
-        """A list of trees: a sequence in their pool, as if it were a field of a node."""
+        """A list of trees: a sequence in their pool, as if it were a field of a node.
+
+        A list of places, where the program adds nodes to the pool or changes some.
+        """
         pool, kinds = self.trees[number]
-        if pool in it.pools.values():
-            raise NeedsApart  # nodes are added or changed
         first = next(leaves)
+        root = V.Root("list", None, None, self.flat.names[first])
+        self.containers.append(root)
+        if pool in it.pools.values():
+            return self._places(it, root, number, (first, next(leaves)))
+        it.heap.new(root, ())  # nothing changes it
         path = f"list {first}"
         for part, leaf in (("kind", first), ("row", next(leaves))):
             column = self._new_array(it, types.i64.name, (None,), leaf)
             self.sequences[pool.root][f"{path}.{part}"] = column
         count = V.Scalar.of_extent(column.type.shape[0])
         value = V.Items(pool, list, Child(kinds), path, V.Known(0), count)
+        self.objects.append(value)
+        self.entered.trees = True
+        return value
+
+    def _places(self, it: Interpreter, root: V.Root, number: int, leaves: Sequence[int]) -> V.Ref:
+        """A list of nodes whose kinds and rows are two arrays."""
+        pool, kinds = self.trees[number]
+        count = self._extent(leaves[0], 0)
+        rows = tuple(self._param(TensorType(types.i64, (count,)), leaf) for leaf in leaves)
+        unknown = V.Scalar(types.PY_INT, Var("place", types.PY_INT))
+        template = growing.template_of(it.heap, [V.node(pool, kinds, unknown, unknown)])
+        content = V.Growing(V.Scalar.of_extent(count), rows, template, slots=object())
+        it.heap.new(root, content)
+        value = V.Ref(root)
         self.objects.append(value)
         self.entered.trees = True
         return value

@@ -86,8 +86,8 @@ def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
     present = item is not None and it.heap.contents.get(item.owner) is item.content
     if item is not None and present and not it.heap.items.shared:
         span = it.let.span if it.let else None
-        leaf = it.builder.handle(value)
-        content = ragged.write_array(it.builder, item, leaf.atom)
+        with dims.decided_by(it.program.guards.same):  # that it fits is certain
+            content = ragged.write_array(it.builder, item, value)
         write_content(it, item.owner, content)
         it.heap.contents[root] = value
         root.item = replace(item, content=content)

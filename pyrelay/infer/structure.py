@@ -359,9 +359,9 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
             f"{name} is a {type(value).__name__}, which a compiled function cannot take.",
             hints=(f"pass frozenset({name}) or a tuple",),
         )
+    into.containers.append(value)
     if type(value) is list and len(value) > into.apart and _are_trees(value, into.families):
         return _trees(value, into, name)
-    into.containers.append(value)
     if type(value) is list and len(value) > into.apart:
         found = columns.columns_of(value)
         if found is not None:

@@ -104,12 +104,17 @@ def read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Va
     key = (pool.root, path, row, *now)
     for table in reversed(it.reads):
         found: Read | None = table.get(key)
-        if found is not None and found.valid:
+        if found is not None and found.valid and not _is_outdated(found.value):
             return found.value
     value = _read(it, pool, sort, path, row)
     lets = it.builder.lets
     it.reads[-1][key] = Read(value, lets, len(lets), lets[-1] if lets else None)
     return value
+
+
+def _is_outdated(value: V.Value) -> bool:
+    """Whether an array was read before another one of the pool was written in place."""
+    return isinstance(value, V.ArrayRef) and bool(value.root.outdated)
 
 
 def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Value:

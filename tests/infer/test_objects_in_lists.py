@@ -78,3 +78,35 @@ def test_many_objects_that_cannot_be_nodes_are_records() -> None:
 
     given = [Mass(float(k), 0.0, math.sin if k % 2 else math.cos) for k in range(20)]
     assert pyrelay.jit(total)(given) == pytest.approx(total(given))
+
+
+def moved(given: list[Part], by: float) -> float:
+    for _ in range(3):
+        for p in given:
+            p.weight += by * p.uses
+            p.uses += 1
+    return sum(p.weight for p in given)
+
+
+def put_elsewhere(given: list[Part], by: float) -> Part:
+    given[0].weight = by
+    given[2], given[3] = given[3], given[2]
+    last = given.pop()
+    given.append(Part(by, 7))
+    given[1].uses = 100
+    return last
+
+
+@pytest.mark.parametrize("function", [moved, put_elsewhere])
+def test_many_objects_are_changed_by_one_program_for_all_lengths(function: Any) -> None:
+    compiled = pyrelay.jit(function)
+    for count in (20, 33):
+        given, wanted = parts(count), parts(count)
+        before, plain = list(given), list(wanted)
+        got, expected = compiled(given, 0.5), function(wanted, 0.5)
+        assert given == wanted
+        assert got == expected
+        places = [[next((k for k, b in enumerate(old) if b is o), None) for o in new]
+                  for old, new in ((before, given), (plain, wanted))]
+        assert places[0] == places[1]
+    assert compiled.cache_info().compilations == 1

@@ -356,3 +356,37 @@ class Rectangle(Shape):
 def shapes_of_several_classes(shapes, limit):
     wide = [s for s in shapes if s.wide(limit)]
     return len(wide), sum(s.area() for s in wide)
+
+
+class Mover:
+    def __init__(self, x, v, m):
+        self.x, self.v, self.m = x, v, m
+
+    def drift(self, dt):
+        self.x += self.v * dt
+
+
+@use(([Mover(0.3 * k, 0.1 * k * k, 1.0 + k % 3) for k in range(18)], 0.1), wrt=(0, 1), long=True)
+def many_bodies_of_the_caller(bodies, dt):
+    for _ in range(3):
+        for a in bodies:
+            for b in bodies:
+                if a is not b:
+                    r = b.x - a.x
+                    a.v += dt * b.m * r / (abs(r) ** 3 + 0.1)
+        for a in bodies:
+            a.drift(dt)
+    return sum(0.5 * a.m * a.v * a.v for a in bodies)
+
+
+class Point:
+    def __init__(self, x, v):
+        self.x, self.v = np.array(x), np.array(v)
+
+
+@use(([Point([0.3 * k, 1.0], [0.1 * k, 2.0]) for k in range(18)], 0.1), wrt=(1,), long=True)
+def many_points_of_the_caller(points, dt):
+    for p in points:
+        p.x += p.v * dt
+        p.v[1] -= 9.81 * dt
+    return np.array([p.x for p in points]).sum(), points
