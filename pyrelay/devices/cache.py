@@ -63,6 +63,14 @@ class Cache:
             return None
         return self.directory / kind / (key + suffix)
 
+    def is_empty(self, kind: str) -> bool:
+        """Whether nothing of this kind is kept."""
+        path = self.path(kind, "")
+        try:
+            return path is None or next(path.iterdir(), None) is None
+        except OSError:
+            return True
+
     def get(self, kind: str, key: str) -> bytes | None:
         """The bytes stored for a key, or None."""
         path = self.path(kind, key)

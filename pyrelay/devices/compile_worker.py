@@ -9,6 +9,7 @@ nowhere, and Ctrl-C is the caller's.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
@@ -23,6 +24,7 @@ IDLE_SECONDS = 10.0
 def main() -> None:
     """Answer requests until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(50_000)  # of LLVM's modules as objects, which refer to each other, all is used
     replies = os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 1)

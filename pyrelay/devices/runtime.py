@@ -66,6 +66,13 @@ def expect_program() -> None:
     compile_pool.expect(missing)
 
 
+def expect_first_program() -> None:
+    """The same before the program is looked for on disk, if nothing was ever compiled there: not
+    even what says what would be found has to be read then."""
+    if not _loaded and cache.current().is_empty(KIND):
+        compile_pool.expect(_wanted)
+
+
 def _key(part: str) -> str:
     return f"{native.fingerprint()}-{part}"
 
