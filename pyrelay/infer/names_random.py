@@ -21,6 +21,7 @@ from pyrelay.infer.adapters import dtype_of, extent, operand, shape_of, to_array
 from pyrelay.infer.calls import call
 from pyrelay.infer.drawing import draw, emitted
 from pyrelay.infer.in_python import lists as in_lists
+from pyrelay.infer.in_python import seeding
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.operators import binary
@@ -40,14 +41,34 @@ _WORDS = {
 }
 
 
+_SEEDED = {
+    np.random.Generator: seeding.default_rng, np.random.RandomState: seeding.random_state,
+    random.Random: seeding.python_random,
+}
+
+
 def _made(it: Interpreter, cls: Any, seed: V.Value) -> V.Value:
-    ty = TensorType(types.u64, (_WORDS[cls],))
-    op = "host_call" if seed == V.NONE else "host_value"  # without a seed, another one every time
-    found = emitted(it, op, random_state.seeded, (V.Known(cls), seed), {}, (ty,))
-    parts = [it.result(found)]
+    if _is_whole(seed, of_python=cls is random.Random):
+        parts = [call(it, V.Known(_SEEDED[cls]), (seed,), {})]
+    else:
+        ty = TensorType(types.u64, (_WORDS[cls],))
+        # without a seed, another one every time
+        op = "host_call" if seed == V.NONE else "host_value"
+        made = emitted(it, op, random_state.seeded, (V.Known(cls), seed), {}, (ty,))
+        parts = [it.result(made)]
     if cls is not np.random.Generator:
         parts.append(call(it, V.Known(np.zeros), (V.Known(1),), {}))
     return it.new_ref("object", dict(zip(random_state.FIELDS, parts, strict=False)), cls)
+
+
+def _is_whole(seed: V.Value, *, of_python: bool) -> bool:
+    """True for a whole number of at most 63 bits and a sign."""
+    if isinstance(seed, V.Known):
+        return type(seed.value) is int and -(2**63) <= seed.value < 2**63
+    ty = V.number_type(seed)
+    if ty is None or (of_python and not ty.weak):
+        return False
+    return ty.dtype.kind == "i" or (ty.dtype.kind == "u" and ty.dtype.size < 8)
 
 
 @handles(np.random.default_rng)

@@ -121,6 +121,19 @@ def _fits(number: Const, dtype: DType) -> bool:
     return bool(bounds.min <= number.value <= bounds.max)
 
 
+def _comparable(dtype: DType, operands: Sequence[Atom]) -> DType:
+    """The type in which integers of a dtype and Python ints, which may be beyond it, compare."""
+    beyond = [a for a in operands if not (isinstance(a, Const) and _fits(a, dtype))
+              and isinstance(a.type, TensorType) and a.type.weak]
+    if not beyond:
+        return dtype
+    if dtype.size < types.i64.size:
+        return types.i64
+    if dtype == types.u64 and all(isinstance(a, Const) for a in beyond):
+        return types.f64  # below 0, all of them
+    return dtype
+
+
 def _computed_in(promotion: Promotion, operands: Sequence[TensorType]) -> tuple[DType, bool]:
     """The type to which operands are cast, and whether it is weak."""
     dtype, weak = types.promote_computed(operands)
@@ -223,6 +236,8 @@ class Builder:
                 *(self.cast(a, dtype, weak=weak) for a in rest),
             )
         dtype, weak = _computed_in(op.promotion, [a.type for a in atoms])  # type: ignore[misc]
+        if op.promotion is Promotion.COMPARED and not weak and dtype.is_integer:
+            dtype = _comparable(dtype, atoms)
         return tuple(self.cast(a, dtype, weak=weak) for a in atoms)
 
     def cast(self, operand: Operand, dtype: DType, *, weak: bool = False) -> Atom:

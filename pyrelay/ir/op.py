@@ -36,6 +36,7 @@ class Promotion(Enum):
     COMMON = "common"  # all operands are cast to NumPy's common type
     FLOAT = "float"  # common type, integers become floating
     DIVIDE = "divide"  # common type, NumPy integers become f64 (true division)
+    COMPARED = "compared"  # common type; integers become wide enough for a Python int beside them
     BOOLEAN = "boolean"  # all operands are cast to bool (their truth)
     ARITHMETIC = "arithmetic"  # common type, except that Python bools become int
     NUMBER = "number"  # as ARITHMETIC, and NumPy bools become i8

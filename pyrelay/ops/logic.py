@@ -48,7 +48,7 @@ def _comparison(name: str, python: Any, kinds: str, doc: str) -> Any:
     return elementwise(
         name, getattr(np, name), DISCRETE, python=python,
         relation=same_dtype(kinds, truth, None if "c" in kinds else _ORDER),
-        samples=_COMPARED, doc=doc,
+        promotion=Promotion.COMPARED, samples=_COMPARED, doc=doc,
     )
 
 

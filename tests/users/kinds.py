@@ -82,3 +82,12 @@ def sum_of_some(x, least):
         if v > least:
             total += v * v
     return total
+
+
+BYTES, SHORT, LONG = np.array([250, 3], "u1"), np.array([-7, 7], "i2"), np.array([2**63, 0], "u8")
+
+
+@use((BYTES, SHORT, LONG, 300), (BYTES, SHORT, LONG, -1))
+def whole_numbers_beside_larger_ones_of_python(few, short, long, n):
+    compared = few < n, n >= short, short != n, few == n, long > -1, long == -5, -(2**40) < short
+    return compared, [k for k in (-1, 3, 70000) if short[0] < k], few[0] > 4294967295
