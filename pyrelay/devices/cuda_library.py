@@ -294,5 +294,6 @@ TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
     cuda_scatters.scatter, sort=cuda_sorts.sort, half_attention=cuda_half_attention.attention,
     half_matmul=_half_matmul, half_convolution=cuda_convolution.half_convolution,
+    splits=True,
 )
 """What the planner asks of a GPU."""

@@ -35,7 +35,7 @@ class Launched:
 
     text: its number among the texts, -1 for a kernel that the host runs, -2 - k for number k of
     those that are compiled when they are first needed: kernels with indices of 64 bits, for arrays
-    that are too large for the version before. base: the first of its
+    that are too large for the version before, and kernels for few long rows. base: the first of its
     sites. product: for products of matrices the dtypes of operands and result. outs: for a kernel
     that the host runs, where among its words the addresses of results stand, and of how many words
     each is.
@@ -165,7 +165,11 @@ class LaunchWriter:
         after: list[str] = []
         for parameter, operands in code.split(launch.operands):
             name = parameter.dtype.name
-            if isinstance(operands[0], AddressOf):
+            if isinstance(operands[0], AddressOf) and launch.rare:
+                # The cell that the usual kernel would have written.
+                words.append(f"s{operands[0].index}.address")
+                kinds.append(ADDRESS)
+            elif isinstance(operands[0], AddressOf):
                 slot, cell = operands[0].index, f"c{self.cells}"
                 self.cells += 1
                 self._line(f"{cell} = run.cell()")
@@ -184,15 +188,16 @@ class LaunchWriter:
                 kinds.append(name if scalar else ADDRESS)
         text = Text(emit_cuda.emit(code, frozenset(pointed)), tuple(kinds))
         small = narrow(code)
+        first = self.launches.late_text if launch.rare else self.launches.text
         if small is None:
             number = self.launches.launched(
-                Launched(self.launches.text(text), launch.kernel, launch.first_site)
+                Launched(first(text), launch.kernel, launch.first_site)
             )
             self._issue("launch", number, launch, words)
         else:
             few = Text(emit_cuda.emit(code, frozenset(pointed), small.scalars), tuple(kinds))
             number = self.launches.launched(
-                Launched(self.launches.text(few), launch.kernel, launch.first_site)
+                Launched(first(few), launch.kernel, launch.first_site)
             )
             self.launches.launched(
                 Launched(self.launches.late_text(text), launch.kernel, launch.first_site)

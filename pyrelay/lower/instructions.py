@@ -112,7 +112,8 @@ class Launch:
     threads share the range, and counts as work towards the next poll for Ctrl-C. `serial` keeps
     a kernel whose iterations depend on each other on this thread. `evenly` gives each thread one
     part of the range: for kernels whose neighbouring iterations share what they prepare. A kernel
-    that fails numbers its own sites from 0; `first_site` is where they begin in the plan's.
+    that fails numbers its own sites from 0; `first_site` is where they begin in the plan's. A
+    `rare` one is launched over nothing but for few arguments.
     """
 
     kernel: int
@@ -122,6 +123,7 @@ class Launch:
     serial: bool = False
     first_site: int = 0
     evenly: bool = False
+    rare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,16 @@ class AttendedGradient:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Long:
+    """Kernels that do what a group's own do, for rows that are few and long; `when` is 1 where they
+    had better run, and else 0. Their buffers are their own."""
+
+    when: Extent
+    kernels: tuple[Kernel, ...]
+    scratch: tuple[Extent, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Lowering:
     """A fused group as kernels, launched in order.
 
@@ -332,6 +342,7 @@ class Lowering:
     attention_gradient  the same for its derivative, with up to two kernels.
     half_product  a product of matrices of 16-bit floats: its Let and the positions of those among
                   the group's parameters.
+    long     what may run in place of the kernels.
     """
 
     kernels: tuple[Kernel, ...]
@@ -343,6 +354,7 @@ class Lowering:
     attention: Attended | None = None
     attention_gradient: AttendedGradient | None = None
     half_product: tuple[Let, tuple[int, int]] | None = None
+    long: Long | None = None
 
 
 def bodies(statement: Statement) -> tuple[Body, ...]:

@@ -26,7 +26,7 @@ from pyrelay.lower.cleaning import finish, shared_buffers
 from pyrelay.lower.column_schedule import ColumnSchedule, own_size
 from pyrelay.lower.elements import Elements
 from pyrelay.lower.finishing import finished
-from pyrelay.lower.kernel import Kernel, Lowering
+from pyrelay.lower.kernel import Kernel, Long, Lowering
 from pyrelay.lower.reductions import RuleEmitter, partial_dtype
 from pyrelay.lower.row_schedule import RowSchedule
 from pyrelay.lower.scalar_program import is_scalar_program, scalar_program
@@ -43,9 +43,10 @@ from pyrelay.lower.schedule import (
     one_by_one,
 )
 from pyrelay.lower.slice_phases import Phase, SlicePlan, slice_plan
-from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_small
+from pyrelay.lower.whole_schedule import Shares, WholeSchedule, is_long, is_small
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
+from pyrelay.opt.extremes import extremes
 from pyrelay.opt.finishing import product_of
 from pyrelay.opt.half_attention import half_attention_of
 from pyrelay.opt.half_products import half_product_of
@@ -55,8 +56,9 @@ Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
 
 
-def kernelise(function: Function) -> Lowering:
-    """The kernels of a fused group, see `Lowering`."""
+def kernelise(function: Function, *, splits: bool = False) -> Lowering:
+    """The kernels of a fused group, see `Lowering`. `splits`: for a device that is the faster the
+    more blocks a row is cut into, where there are few (`Lowering.long`)."""
     if is_scalar_program(function):
         return scalar_program(function)
     gradient = gradient_of(function.body)
@@ -75,14 +77,26 @@ def kernelise(function: Function) -> Lowering:
     if product is not None:
         return finished(function, product)
     group = _Group(function)
-    kernels = group.by_slices()
-    for results in group.by_space():
-        kernels += group.lower(results)
+    kernels = group.kernels()
     made = {r.position: group.buffer(r) for r in group.results}
     aliases = tuple(made[k] for k in range(len(function.body.results)))
     written = frozenset(a for a in aliases if a is not None)
     shares = shared_buffers(function, kernels)
-    return Lowering(tuple(kernels), tuple(group.scratch), aliases, written, shares)
+    long = _long(function) if splits else None
+    if long is not None:
+        also = shared_buffers(function, long.kernels)
+        shares = tuple(a & b for a, b in zip(shares, also, strict=True))
+    return Lowering(tuple(kernels), tuple(group.scratch), aliases, written, shares, long=long)
+
+
+def _long(function: Function) -> Long | None:
+    """The kernels for rows that are few and long; None if the group has no rows."""
+    changed = extremes(function)
+    group = _Group(changed, split=True)
+    kernels = group.kernels()
+    if changed is function and group.whole:
+        return None  # its kernels are in phases anyhow
+    return Long(group.when, tuple(kernels), tuple(group.scratch)) if group.when != 0 else None
 
 
 def _of_halves(function: Function, product: Let) -> Lowering:
@@ -94,8 +108,16 @@ def _of_halves(function: Function, product: Let) -> Lowering:
 
 
 class _Group:
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    """Results of a group, and the kernels that compute them.
+
+    split  cut rows into parts; `when` is then 1 where that is worth it, and else 0; `whole` says
+           that there is one row.
+    """
+
+    def __init__(self, function: Function, *, split: bool = False) -> None:
+        self.function, self.split = function, split
+        self.when: Extent = 0
+        self.whole = False
         self.lets = {out: let for let in function.body.lets for out in let.outs}
         self.scratch: list[Extent] = []
         self.results: list[Result] = []
@@ -133,6 +155,13 @@ class _Group:
         assert isinstance(base, Var)
         return self.function.params.index(base)
 
+    def kernels(self) -> list[Kernel]:
+        """The kernels, in the order in which they are launched."""
+        found = self.by_slices()
+        for results in self.by_space():
+            found += self.lower(results)
+        return found
+
     # -- slice by slice ------------------------------------------------------------------------
 
     def by_slices(self) -> list[Kernel]:
@@ -148,7 +177,9 @@ class _Group:
                 dims.product((*axes, *inner, dtype.size))
             )
             self.scratch.append(whole)
-        if not axes and not is_small(plan):
+        if self.split and not plan.kept.columns:
+            self.when, self.whole = is_long(plan), not axes
+        if self.when != 0 or (not axes and not is_small(plan)):
             return self._phase_kernels(plan, base)
         kind = ColumnSchedule if plan.kept.columns else RowSchedule
         arrays = _array_shapes(self.function.params)
@@ -163,17 +194,23 @@ class _Group:
         arrays = _array_shapes(self.function.params)
         for phase in plan.phases:
             first = len(self.scratch)
+            counts: list[Extent] = []
 
-            def write(k: Schedule, d: bool, phase: Phase = phase, first: int = first) -> Extent:
+            def write(
+                k: Schedule, d: bool, phase: Phase = phase, first: int = first,
+                counts: list[Extent] = counts,
+            ) -> Extent:
                 schedule = WholeSchedule(k, plan, arrays, base, shares, divided=d)
-                return schedule.write_phase(phase, first)
+                extent, count = schedule.write_phase(phase, first)
+                counts.append(count)
+                return extent
 
             kernels.append(self._undivided(write))
             found = full_reductions(self._elements(), phase.reductions)
             for number, (let, r) in enumerate(zip(phase.reductions, found, strict=True)):
                 size = partial_dtype(r.op, r.dtype).size
                 self.scratch.append(dims.multiply(kernels[-1].extent, size))
-                shares[let] = Shares(first + number, kernels[-1].extent)
+                shares[let] = Shares(first + number, counts[-1])
         if plan.slice_results:
             kernels.append(
                 self._undivided(

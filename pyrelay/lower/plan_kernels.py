@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, KernelCall, Let, Var
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower import plan_attention, plan_commits, plan_finishing, plan_scalars
@@ -49,23 +51,35 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
     lowering, extents = group.lowering, dict(zip(group.dims, call.dims, strict=True))
     arrays, copies = _arguments(p, call.args, lowering)
     outputs = _outputs(p, let, call, lowering, arrays)
-    scratch: list[Value] = []
-    for size in lowering.scratch:
-        slot = p.frame.slot()
-        p.frame.allocate(slot, p.sizes.substituted(size, extents))
-        scratch.append(Slot(slot))
+    long = lowering.long
+    when: Extent = 0
+    if long is not None and not (p.scope.level and dims.symbols(long.when)):
+        when = long.when  # in a loop of unknown rows its kernels may be phases of one
     name = name_of(call.function)
-    for kernel in lowering.kernels:
-        p.frame.emit(
-            Launch(
-                p.program.kernel(kernel, name),
-                operands_of(p, kernel, call, arrays, outputs, scratch),
-                p.sizes.substituted(kernel.extent, extents),
-                p.sizes.substituted(kernel.cost, extents),
-                first_site=p.program.sites_of(kernel),
+    sets = [(lowering.kernels, lowering.scratch, dims.add(1, dims.multiply(-1, when)), False)]
+    if long is not None:
+        sets.append((long.kernels, long.scratch, when, when != 1))
+    for kernels, sizes, share, rare in sets:
+        if share == 0:
+            continue
+        scratch: list[Value] = []
+        for size in sizes:
+            slot = p.frame.slot()
+            p.frame.allocate(slot, p.sizes.substituted(dims.multiply(size, share), extents))
+            scratch.append(Slot(slot))
+        for kernel in kernels:
+            p.frame.emit(
+                Launch(
+                    p.program.kernel(kernel, name),
+                    operands_of(p, kernel, call, arrays, outputs, scratch),
+                    p.sizes.substituted(dims.multiply(kernel.extent, share), extents),
+                    p.sizes.substituted(kernel.cost, extents),
+                    first_site=p.program.sites_of(kernel), rare=rare,
+                )
             )
-        )
-    for address in (*scratch, *copies):
+        for address in scratch:
+            p.frame.emit(Free(address))
+    for address in copies:
         p.frame.emit(Free(address))
     for position in lowering.written - set(lowering.aliases):
         p.frame.emit(Free(arrays[position]))

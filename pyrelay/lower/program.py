@@ -62,7 +62,9 @@ class Program:
                 key = digest(function)
             except TypeError:  # it raises an exception of a class that has no name of its own
                 key = ""
-            found = self._by_digest.get(key) or Group(kernelise(function), function.dims)
+            found = self._by_digest.get(key)
+            if found is None:
+                found = Group(kernelise(function, splits=self.target.splits), function.dims)
             if key and not any(code.sites for code in found.lowering.kernels):
                 self._by_digest[key] = found
             self._lowerings[function] = found

@@ -83,7 +83,8 @@ def slice_plan(
 ) -> SlicePlan | None:
     """How to compute results slice by slice; None if no reductions of rows or columns make them.
 
-    Reductions of columns or of everything that no element depends on are left to other schedules.
+    Reductions of columns or of everything that neither an element nor, in the latter case, another
+    reduction depends on are left to other schedules.
     """
     axes = {let: kept_axes(let) for let in function.body.lets}
     reductions = [let for let, kept in axes.items() if kept is not None]
@@ -95,7 +96,10 @@ def slice_plan(
     plan = _Planner(function, kept, reductions).plan(results)
     if plan is None or (kept.axes and not kept.columns):
         return plan
-    return plan if any(p.level and p.results for p in plan.phases) else None
+    later = [p for p in plan.phases if p.level]
+    if not kept.axes and any(p.reductions for p in later):
+        return plan
+    return plan if any(p.results for p in later) else None
 
 
 class _Planner:

@@ -201,6 +201,7 @@ class Target:
                  kernel of their products, added up in float32; None where they are cast before.
     half_convolution  the same types, which product, whether channels come last -> the kernel, where
                  there is `half_matmul`.
+    splits       whether few long rows are cut into parts, as many as blocks fill the device.
     """
 
     emit: Callable[[Kernel], str]
@@ -215,3 +216,4 @@ class Target:
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
     half_matmul: Callable[[DType, DType, int], MatmulKernel] | None = None
     half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None
+    splits: bool = False

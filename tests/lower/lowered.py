@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,13 +94,18 @@ def launch(kernel: Kernel, operands: list[int], extent: int, chunks: int) -> Non
 
 def run(
     function: Function, args: Sequence[Any], *, chunks: int = 1,
-    known: Mapping[Symbol, int] | None = None,
+    known: Mapping[Symbol, int] | None = None, long: bool = False,
 ) -> list[Any]:
     """The results of a function, computed by its kernels. Arrays that are written are copied.
 
-    `known` are extents that the arguments do not tell.
+    `known` are extents that the arguments do not tell; `long` takes the kernels for long rows.
     """
-    lowering = kernelise(function)
+    lowering = kernelise(function, splits=long)
+    if long:
+        assert lowering.long is not None
+        lowering = replace(
+            lowering, kernels=lowering.long.kernels, scratch=lowering.long.scratch
+        )
     extents = interp.bind_extents(function, args, dict(known or {}))
     held = [
         np.array(a, p.type.dtype.numpy, order="C") if p.type.rank else a

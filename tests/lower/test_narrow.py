@@ -91,7 +91,9 @@ def test_the_version_is_chosen_by_the_extents_of_a_call() -> None:
     made = plan_code(plan(module, TARGET))
     assert made.late
     assert all("i32 " in text.source for text in made.texts)
-    assert not any("i32 " in text.source for text in made.late)
+    # Those for few long rows wait beside the wide ones, in both versions.
+    wide = [text for text in made.late if "i32 " not in text.source]
+    assert len(wide) == len(made.texts) + (len(made.late) - len(wide))
     assert "] >= " not in made.source
     assert ">= 2080374784)" in made.source
 
