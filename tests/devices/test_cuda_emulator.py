@@ -96,14 +96,16 @@ def test_derivatives_of_the_corpus_are_those_of_the_cpu(program: Program, number
 
 def everything(x: Any, w: Any, i: Any, z: Any) -> Any:
     """Something of each family of ops: elements, reductions along each axis, places, products,
-    scans, sorting, complex numbers."""
+    scans, sorting, masks, scatters, complex numbers."""
     h = np.tanh(x @ w) + np.sqrt(np.abs(x[:, :1]))
-    picked = h[i]
+    picked, chosen, added = h[i], h[h > 0.1], np.zeros(4)
+    np.add.at(added, i, h[0, :3])
     parts = [
         h.sum(), h.mean(axis=0).max(), (h - h.max(axis=1, keepdims=True)).min(),
         np.cumsum(h, axis=1)[:, -1].sum(), np.sort(h[0])[1], picked.prod(),
         np.where(h > 0, h, 0.1 * h).sum(), np.abs(z * z + 1j / z).sum(),
         np.concatenate([h, w]).std(), float(h.argmax()), float((i // 3 % 2).sum()),
+        (chosen * np.arange(chosen.size)).sum(), added[3] + float(np.nonzero(h > 0.1)[1].sum()),
     ]
     y = np.zeros(7)
     for k in range(y.size):
