@@ -55,7 +55,7 @@ endif
 gpu-test: $(GPU_NEEDS)
 	$(GPU_PYTHON) -m pytest -n auto -m "" -p tests.gpu_report tests/devices/test_gpu.py \
 	  tests/devices/test_cuda_*.py tests/devices/test_cupy_*.py tests/devices/test_graphs.py \
-	  tests/devices/test_persistent.py tests/devices/test_gpu_memory.py tests/lower/test_emit_cuda.py \
+	  tests/devices/test_persistent.py tests/devices/test_gpu_*.py tests/lower/test_emit_cuda.py \
 	  tests/opt/test_halves.py tests/opt/test_half_products.py \
 	  tests/end_to_end/test_bfloat16.py tests/lower/test_packs.py tests/lower/test_narrow.py \
 	  tests/lower/test_cooperation.py tests/lower/test_traffic.py tests/ops/test_scalar.py

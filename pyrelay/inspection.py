@@ -23,7 +23,7 @@ from pyrelay.infer.names import lookup
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
-from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
+from pyrelay.lower.show import show_kernel_ir, show_plan
 
 _WORDS = frozenset((*keyword.kwlist, "loop", "next", "plan", "vjp", "kernel"))
 _TOKEN = re.compile(
@@ -99,14 +99,16 @@ def program_text(spec: Specialised, stage: str, on: str | None = None) -> Text:
     if stage == "kernelise":
         return Text(show_kernel_ir(module))
     made = pipeline.planned(spec, module, on)
-    return Text(show_plan(made) if stage == "plan" else show_kernels(made))
+    shown = show_plan if stage == "plan" else pipeline.device_for(module, on).shown
+    return Text(shown(made))
 
 
 def program_code(spec: Specialised, on: str | None = None) -> Text:
     """The kernels of a specialised program, and the plan that launches them as comments."""
-    made = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse", on=on), on)
+    module = pipeline.lowered(spec.module, "fuse", on=on)
+    made = pipeline.planned(spec, module, on)
     listing = "\n".join("# " + line for line in show_plan(made).splitlines())
-    return Text(f"{show_kernels(made)}\n\n\n{listing}\n")
+    return Text(f"{pipeline.device_for(module, on).shown(made)}\n\n\n{listing}\n")
 
 
 def explanation(name: str, programs: Iterable[Program]) -> Text:
@@ -128,7 +130,10 @@ def _explained(program: Program) -> str:
         note = f", most in {slowest.name} ({slowest.seconds * 1e3:.1f} ms)" if slowest else ""
         note = _MEANS.get(stage, note)
         lines.append(f"    {stage:9} {seconds * 1e3:8.1f} ms{note}")
-    if build.place != "interpreter":
+    if build.place in ("cuda", "cuda_emulator"):
+        places = f"the plan launches them from {build.launches} places"
+        lines.append(f"  {build.kernels} kernels; {places}")
+    elif build.place != "interpreter":
         stored = build.kernels - build.compiled
         lines.append(
             f"  {build.kernels} kernels: {build.compiled} compiled, {stored} found in memory or on "

@@ -30,7 +30,7 @@ from pyrelay.ir.show import show
 from pyrelay.ir.verify import verify
 from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
-from pyrelay.lower.show import show_kernel_ir, show_kernels, show_plan
+from pyrelay.lower.show import show_kernel_ir, show_plan
 from pyrelay.opt.attention import attention
 from pyrelay.opt.attention_gradient import attention_gradient
 from pyrelay.opt.commits import commits, in_place
@@ -228,7 +228,7 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     made = planned(program, module, on)
     _timed(Step("plan", "plan", time.perf_counter() - started), steps)
     started, before = time.perf_counter(), replace(native.counts)
-    place = _device_for(module, on)
+    place = device_for(module, on)
     loaded = place.load(made)
     spent, compiling = time.perf_counter() - started, native.counts.compile_seconds
     compiling -= before.compile_seconds
@@ -249,7 +249,7 @@ def launches(made: Plan) -> int:
     )
 
 
-def _device_for(module: Module, name: str | None) -> Device:
+def device_for(module: Module, name: str | None) -> Device:
     """The device of this name or of the settings; the CPU for a program without any array.
 
     Such a program is a chain of single numbers, which a GPU would wait for one by one.
@@ -281,12 +281,12 @@ def planned(program: Specialised, module: Module, on: str | None = None) -> Plan
             Condition(g.op, g.left, g.right, g.truth) for g in program.conditions
         ),
     )
-    place, choices = _device_for(module, on), chosen(program.module)
+    place, choices = device_for(module, on), chosen(program.module)
     target = cpu.target(choices) if place.native else place.target
     made = as_chosen(plan(module, target, entry), choices)
     dump("kernelise", show_kernel_ir, module)
     dump("plan", show_plan, made)
-    dump("emit", show_kernels, made)
+    dump("emit", place.shown, made)
     return made
 
 

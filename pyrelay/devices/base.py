@@ -11,6 +11,7 @@ from typing import Any
 
 from pyrelay.lower.encode import EncodedPlan
 from pyrelay.lower.instructions import Plan
+from pyrelay.lower.show import show_kernels
 from pyrelay.lower.target import Target
 from pyrelay.records import dataclass
 
@@ -35,12 +36,14 @@ class Device:
 
     target: what the planner asks of it. load: a plan -> what runs it. Raises DeviceError where that
     cannot be done. native: whether the callable checks its arguments itself, in machine code.
+    shown: a plan -> the texts of its kernels, as the device compiles them.
     """
 
     name: str
     target: Target
     load: Callable[[Plan], Loaded]
     native: bool = False
+    shown: Callable[[Plan], str] = show_kernels
 
 
 def device(name: str) -> Device:

@@ -13,12 +13,13 @@ from pyrelay.devices.base import Device
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cupy_driver import CupyDriver
 from pyrelay.devices.gpu import loaded_by
+from pyrelay.devices.kernel_listing import listing
 
 
 def gpu() -> Device:
     """The GPU. Raises DeviceError where there is none that CuPy can use."""
     driver()
-    return Device("cuda", TARGET, loaded_by(driver))
+    return Device("cuda", TARGET, loaded_by(driver), shown=listing)
 
 
 @functools.cache

@@ -12,22 +12,14 @@ import time
 from typing import Any
 
 from pyrelay.devices import cache, cuda_diagnosis
+from pyrelay.devices.driver import Compilation
 from pyrelay.errors import DeviceError
-from pyrelay.records import dataclass
 
 #: -fmad=false: products and sums round as in plain Python; what fuses them says so (`fma`).
 OPTIONS = ("-std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true")
 
 KIND = "cuda"
 """The cache's name for the machine code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """What one unit cost: its kernels, and seconds in NVRTC; 0 where the disk had it."""
-
-    kernels: int
-    seconds: float
 
 
 class Compiler:

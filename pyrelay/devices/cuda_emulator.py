@@ -34,6 +34,7 @@ from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.cuda_prelude import BLOCKS, PRELUDE
 from pyrelay.devices.driver import UNDEFINED, Driver, Product, Text, block_threads, meets
 from pyrelay.devices.gpu import loaded_by
+from pyrelay.devices.kernel_listing import listing
 from pyrelay.errors import DeviceError, InvariantError
 from pyrelay.infer.device_arrays import DeviceArray
 from pyrelay.ir.types import DType
@@ -326,4 +327,4 @@ def _multiply(p: Product) -> None:
 
 
 DRIVER = EmulatorDriver()
-DEVICE = Device(KIND, TARGET, loaded_by(lambda: DRIVER))
+DEVICE = Device(KIND, TARGET, loaded_by(lambda: DRIVER), shown=listing)

@@ -116,6 +116,7 @@ class CupyDriver(Driver):
         self.stop = np.frombuffer(self.pinned, np.int64, 1)
         self.stop[0] = 0
         self.compiler = Compiler(cupy)
+        self.compilations = self.compiler.compilations
         self.blas = _cublas()
         self.workspaces: dict[int, tuple[int, Any]] = {}  # of captured products, by stream
         self.capturing = _Capturing()

@@ -93,10 +93,19 @@ class CannotCaptureError(Exception):
     """The device does not take some work into a graph."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What one unit cost: its kernels, and seconds of the compiler; 0 where the disk had it."""
+
+    kernels: int
+    seconds: float
+
+
 class Driver(ABC):
-    """One GPU, or what stands for one."""
+    """One GPU, or what stands for one. compilations: what was compiled or read from disk so far."""
 
     name: str
+    compilations: Sequence[Compilation] = ()
 
     # -- memory --------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from pyrelay import config, errors
 from pyrelay.devices import cuda_library, native
 from pyrelay.devices.base import Loaded
 from pyrelay.devices.cuda_convolution import MODES
-from pyrelay.devices.driver import Driver, OutOfDeviceMemory, Product
+from pyrelay.devices.driver import Compilation, Driver, OutOfDeviceMemory, Product, Text
 from pyrelay.devices.entry import MISMATCH, site_error
 from pyrelay.devices.gpu_boundary import Mismatched, results_of, taken
 from pyrelay.devices.gpu_memory import (
@@ -79,7 +79,8 @@ class GpuExecutable:
         # Launches tell who they are where one may stop those that follow.
         self.numbered = made.fails or made.own is not None
         self.branches = [Branch(stay) for stay in made.stays]
-        self.functions = driver.load(made.texts)
+        self.compilations: list[Compilation] = []
+        self.functions = self._compiled(made.texts)
         self.late: dict[int, Any] = {}
         self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
         self.host_kernels: dict[int, Any] = {}
@@ -118,12 +119,25 @@ class GpuExecutable:
     def compile_late(self, numbers: Sequence[int]) -> None:
         """Compile kernels that are needed now, all at once."""
         fresh = [k for k in numbers if k not in self.late]
-        made = self.driver.load([self.code.late[k] for k in fresh])
+        made = self._compiled([self.code.late[k] for k in fresh])
         self.late.update(zip(fresh, made, strict=True))
 
+    def _compiled(self, texts: Sequence[Text]) -> list[Any]:
+        """What `launch` takes for kernels."""
+        before = len(self.driver.compilations)
+        made = self.driver.load(texts)
+        self.compilations += self.driver.compilations[before:]
+        return made
+
     def told(self) -> list[str]:
-        """How the loops ran that may be kernels."""
+        """What the device's compiler did, and how the loops ran that may be kernels."""
         found = []
+        for each in self.compilations:
+            name = f"{each.kernels} kernel" + "s" * (each.kernels != 1)
+            found.append(
+                f"NVRTC compiled {name} in {each.seconds:.2f} s" if each.seconds
+                else f"machine code of {name} was on disk"
+            )
         for number, made in enumerate(self.code.persistent):
             blocks = self.forms.get(number)
             form = "did not run" if blocks is None else form_of(blocks)

@@ -54,7 +54,7 @@ class _Names:
     def kernel(self, kernel: K.Kernel, name: str) -> list[str]:
         self.names |= {kernel.begin: "begin", kernel.end: "end"}
         taken = ", ".join(f"{self.array(p)}: {p.dtype.name}" for p in kernel.parameters)
-        lines = [*_heading(kernel.spans)]
+        lines = [*heading(kernel.spans)]
         lines.append(f"kernel {name}({taken}) over {dims.show(kernel.extent)}")
         return lines + self.body(kernel.body, 1)
 
@@ -124,7 +124,7 @@ def show_kernels(plan: I.Plan) -> str:
             names = imported.setdefault(found["module"], {})
             names.update(dict.fromkeys(found["names"].split(", ")))
         source = "\n".join(kept).strip().replace("def kernel(", f"def {name}(", 1)
-        texts.append("\n".join([*_heading(kernel.spans), source]))
+        texts.append("\n".join([*heading(kernel.spans), source]))
     head = "\n".join(_import(module, sorted(names)) for module, names in sorted(imported.items()))
     return "\n\n\n".join([head, *texts] if head else texts)
 
@@ -148,7 +148,7 @@ def kernel_names(plan: I.Plan) -> list[str]:
     return names
 
 
-def _heading(spans: Sequence[Span]) -> list[str]:
+def heading(spans: Sequence[Span]) -> list[str]:
     """The user's lines as comments."""
     lines: dict[tuple[str, int], str] = {}
     for span in sorted(spans, key=lambda s: (s.source.filename, s.line)):

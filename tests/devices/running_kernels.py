@@ -116,7 +116,7 @@ def compiled_together(programs: Sequence[tuple[Any, Sequence[Any]]]) -> int:
     unit: a tenth of the time that they take one by one. How many kernels they have."""
     texts: list[str] = []
     for function, args in programs:
-        module = lowered(function._specialised(args, {}).module, "fuse")
+        module = lowered(function._specialised(args, {}).module, "fuse", on="cuda_emulator")
         texts += [text.source for text in plan_code(plan(module, TARGET)).texts]
     texts = list(dict.fromkeys(texts))
     cuda_emulator.load(texts)

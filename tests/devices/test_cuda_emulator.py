@@ -70,7 +70,7 @@ def test_programs_of_the_corpus_do_what_python_does(program: Program, number: in
 
 def on_the_emulator(module: Module) -> Callable[..., tuple[Any, ...]]:
     """A module compiled for the emulator; always gives a tuple."""
-    run = DEVICE.load(plan(lowered(module, "fuse"), TARGET)).run
+    run = DEVICE.load(plan(lowered(module, "fuse", on=ON), TARGET)).run
 
     def call(*args: Any) -> tuple[Any, ...]:
         results = run(*map(copy.copy, args))

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.gpu_resources import PROGRAMS as FAMILIES
+from benchmarks.gpu_resources import ptx, texts_of
 from pyrelay.devices import (
     cuda_attention,
     cuda_convolution,
@@ -48,21 +50,6 @@ from tests.opt.test_half_attention import causal
 from tests.programs import PROGRAMS, Program
 
 
-def ptx(texts: list[Text]) -> str:
-    """PTX of kernels, by NVRTC as CuPy loads it."""
-    from cupy_backends.cuda.libs import nvrtc
-
-    program = nvrtc.createProgram(unit(texts), "kernels.cu", (), ())
-    try:
-        nvrtc.compileProgram(program, ("-arch=compute_90", *OPTIONS))
-        made: str | bytes = nvrtc.getPTX(program)
-    except nvrtc.NVRTCError as error:
-        raise AssertionError(nvrtc.getProgramLog(program)) from error
-    finally:
-        nvrtc.destroyProgram(program)
-    return made.decode() if isinstance(made, bytes) else made
-
-
 def _compiler() -> str:
     if importlib.util.find_spec("cupy_backends") is not None:
         from cupy_backends.cuda.libs import nvrtc
@@ -74,6 +61,7 @@ def _compiler() -> str:
 
 
 COMPILER = _compiler()
+ON = "cuda_emulator"  # whose passes are those of a GPU
 needs_nvidia = pytest.mark.skipif(
     not COMPILER, reason="needs NVRTC (pip install pyrelay[cuda13]) or nvcc"
 )
@@ -100,7 +88,7 @@ def kernels_of(programs: Iterable[Program]) -> Iterator[str]:
     for program in programs:
         for args in program.arguments()[:1]:
             try:
-                module = lowered(inferred(program.function, args).module, "fuse")
+                module = lowered(inferred(program.function, args).module, "fuse", on=ON)
             except PyrelayError:  # a program that is refused for these arguments
                 continue
             # With scalars of the device taken by their addresses, as a GPU gets them.
@@ -131,6 +119,21 @@ def test_every_scalar_primitive_and_cast_compiles(tmp_path: Path) -> None:
         texts += [(SCALARS["cast"].cuda(to).format("a"), to) for to in DTYPES.values()]
         kernels.append(cuda_kernel(texts, dtype))
     assert_compiles(kernels, tmp_path)
+
+
+@needs_nvidia
+def test_native_recursion_compiles(tmp_path: Path) -> None:
+    made = texts_of(*FAMILIES["native recursion"])
+    assert any("__device__ int routine" in text.source for text in made)
+    assert_compiles([text.source for text in made], tmp_path)
+
+
+@needs_nvidia
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_of_programs_compiles(tmp_path: Path, name: str) -> None:
+    """Loops as one kernel and derivatives among them."""
+    assert_compiles([text.source for text in texts_of(*FAMILIES[name])], tmp_path)
 
 
 @needs_nvidia
@@ -203,7 +206,7 @@ def test_attention_and_convolutions_over_halves_compile(tmp_path: Path) -> None:
 def test_attention_compiles(tmp_path: Path) -> None:
     kernels = [cuda_attention.attention(dtype).source for dtype in (f32, f64)]
     for function, args in ATTENTION.values():
-        module = lowered(inferred(function, tuple(args)).module, "fuse")
+        module = lowered(inferred(function, tuple(args)).module, "fuse", on=ON)
         kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
     assert_compiles(kernels, tmp_path)
 
@@ -220,7 +223,7 @@ def test_reductions_by_blocks_compile_for_every_dtype(tmp_path: Path) -> None:
     kernels = []
     for dtype in (bool_, i64, f32, f64, DTYPES["u8"], DTYPES["c64"], DTYPES["c128"]):
         each = summed if dtype.kind == "c" else reduced
-        module = lowered(inferred(each, (np.ones((3, 50), dtype.numpy),)).module, "fuse")
+        module = lowered(inferred(each, (np.ones((3, 50), dtype.numpy),)).module, "fuse", on=ON)
         kernels += [kernel.source for kernel in plan(module, TARGET).kernels]
     assert sum("BLOCK_THREADS" in text for text in kernels) > 7
     assert_compiles(kernels, tmp_path)
@@ -231,7 +234,7 @@ def test_neighbouring_elements_are_loaded_and_stored_16_bytes_at_a_time(tmp_path
     kernels = []
     for dtype in (np.float32, np.float64):
         x = np.ones(50, dtype)
-        module = lowered(inferred(lambda x, y: x * y + x, (x, x)).module, "fuse")
+        module = lowered(inferred(lambda x, y: x * y + x, (x, x)).module, "fuse", on=ON)
         kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
     made = assert_compiles(kernels, tmp_path)
     for letters in ("v4.(f32|b32|u32)", "v2.(f64|b64|u64)"):
@@ -245,7 +248,7 @@ def test_floats_of_16_bits_are_converted_by_one_instruction(tmp_path: Path) -> N
         return x * x + s, (x * y).sum(), x.astype(np.float64), y.astype(np.float16)
 
     x, y = np.ones(50, np.float16), np.ones(50)
-    module = lowered(inferred(halved, (x, y, np.float16(2))).module, "fuse")
+    module = lowered(inferred(halved, (x, y, np.float16(2))).module, "fuse", on=ON)
     kernels = [text.source for text in plan_code(plan(module, TARGET)).texts]
     made = assert_compiles(kernels, tmp_path)
     for instruction in ("cvt.rn.f16.f32", "cvt.rn.f16.f64", "cvt.f32.f16"):

@@ -77,7 +77,7 @@ def test_derivatives_of_the_corpus_are_those_of_the_cpu(program: Program, number
     derivative = pulled_back(module, wrt)
     seeds = seeds_of(executable(module), module, values)
     device = cuda.gpu()
-    run = device.load(plan(lowered(derivative, "fuse"), device.target)).run
+    run = device.load(plan(lowered(derivative, "fuse", on="cuda"), device.target)).run
     with np.errstate(all="ignore"):
         got = run(*map(copy.copy, (*values, *seeds)))
         wanted = executable(derivative)(*values, *seeds)

@@ -28,12 +28,12 @@ FEW = ("heat", "walrus", "array_or_none_at_run_time", "recursion_over_arrays", "
 def texts_of(program: Program) -> list[str]:
     """The texts of a program's kernels, and of what launches them, for both targets."""
     try:
-        module = lowered(inferred(program.function, program.arguments()[0]).module, "fuse")
+        module = inferred(program.function, program.arguments()[0]).module
+        near = plan(lowered(module, "fuse", on="cpu"), cpu.DEVICE.target)
     except PyrelayError:  # a program that is refused for these arguments
         return []
-    host = [k.source if k.code is None else emit_numba.emit(k.code)
-            for k in plan(module, cpu.DEVICE.target).kernels]  # fmt: skip
-    device = plan_code(plan(module, TARGET))
+    host = [k.source if k.code is None else emit_numba.emit(k.code) for k in near.kernels]
+    device = plan_code(plan(lowered(module, "fuse", on="cuda_emulator"), TARGET))
     return [*host, *(t.source for t in (*device.texts, *device.late)), device.source]
 
 

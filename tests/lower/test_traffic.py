@@ -86,8 +86,8 @@ def test_softmax_is_one_kernel_that_reads_its_row_again() -> None:
     function, _ = PROGRAMS["softmax 4096x512"]
     row = measured("small", function, (np.zeros((64, 100), np.float32),))
     array = 64 * 100 * 4
-    assert row == Row("small", 1, 1, 0, 5 * array, 2 * array)
-    assert table([row]).splitlines()[-1].endswith("| 2.50 |")
+    assert row == Row("small", 1, 1, 0, 5 * array, 2 * array, outer=2 * array)
+    assert table([row]).splitlines()[-1].endswith("| 2.50 | 0.05 |")
 
 
 def test_elementwise_programs_move_no_byte_twice() -> None:
@@ -101,6 +101,37 @@ def test_what_follows_a_product_is_not_charged_with_its_operands() -> None:
     function, args = PROGRAMS["gradient of perceptron"]
     row = measured("small", function, args)
     assert row.moved >= row.least
+
+
+def small(name: str, *shapes: tuple[int, ...]) -> Row:
+    """The row of a program for small arrays."""
+    function, args, *rounds = PROGRAMS[name]
+    return measured("small", function, tuple(
+        np.zeros(s, a.dtype) for s, a in zip(shapes, args, strict=True)
+    ), *rounds and [shapes[0][0]])
+
+
+def test_the_families_of_programs_ask_for_no_more_than_they_did() -> None:
+    """Kernels, those by blocks, products; how often the least bytes are asked for."""
+    rows = {
+        "layer norm 4096x512": small("layer norm 4096x512", (64, 96), (96,), (96,)),
+        "cross entropy 4096x512": small("cross entropy 4096x512", (64, 96), (64,)),
+        "LSTM of 256 steps, 256 wide": small(
+            "LSTM of 256 steps, 256 wide", (20, 16), (16, 64), (16, 64), (64,)
+        ),
+        "transformer block 512 x 256": small(
+            "transformer block 512 x 256", (64, 32), *((32, 32),) * 4, (32, 64), (64, 32)
+        ),
+    }
+    found = {
+        name: (r.kernels, r.by_blocks, r.products, round(r.moved / r.least, 1))
+        for name, r in rows.items()
+    }
+    assert found == {
+        "layer norm 4096x512": (1, 1, 0, 3.0), "cross entropy 4096x512": (4, 3, 0, 1.0),
+        "LSTM of 256 steps, 256 wide": (2, 0, 2, 1.9),
+        "transformer block 512 x 256": (9, 4, 6, 1.2),
+    }
 
 
 def test_programs_with_control_flow_are_refused() -> None:

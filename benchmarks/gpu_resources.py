@@ -1,0 +1,177 @@
+"""What kernels take of a multiprocessor, by NVIDIA's compilers alone: no GPU is needed.
+
+python -m benchmarks.gpu_resources   prints a table of Markdown
+
+In: the programs below. Out: for the kernels of each, as a GPU would be given them, what `ptxas -v`
+says for `sm_90`: the most registers of a thread, bytes of shared memory and of stack, spilled
+bytes. NVRTC makes the PTX as CuPy would load it; `ptxas` comes with `pip install nvidia-cuda-nvcc`
+or the CUDA toolkit, and is looked for on the path.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pyrelay
+from benchmarks import gpu
+from benchmarks.gpu import f32
+from pyrelay.devices.cuda_compiler import OPTIONS
+from pyrelay.devices.cuda_library import TARGET
+from pyrelay.devices.cupy_driver import unit
+from pyrelay.devices.driver import Text
+from pyrelay.devices.plan_python import plan_code
+from pyrelay.lower.plan import plan
+from pyrelay.pipeline import lowered
+
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The kernels of a program: how many, and the most that one of them takes; spilled bytes of
+    all."""
+
+    kernels: int
+    registers: int
+    shared: int
+    stack: int
+    spilled: int
+
+
+def argmax(x: Any) -> Any:
+    return np.argmax(x, axis=1), x.max(axis=1)
+
+
+def chosen(x: Any) -> Any:
+    return x[x > 0]
+
+
+def counted(x: Any, i: Any) -> Any:
+    y = np.zeros(1000, x.dtype)
+    np.add.at(y, i, x)
+    return y
+
+
+def depth(n: Any) -> Any:
+    return n if n < 2 else depth(n - 1) + depth(n - 2)
+
+
+def recursion(x: Any) -> Any:
+    y = np.zeros(x.size, np.int64)
+    for k in range(x.size):
+        y[k] = depth(x[k])
+    return y
+
+
+_GATES = f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024)
+_WHICH = np.zeros(1 << 12, np.int64)
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "elementwise": (gpu.elementwise, (f32(1 << 12),) * 3),
+    "softmax": (gpu.softmax, (f32(64, 512),)),
+    "layer norm": (gpu.layer_norm, (f32(64, 512), f32(512), f32(512))),
+    "cross entropy": (gpu.cross_entropy, (f32(64, 512), np.zeros(64, np.int64))),
+    "gradient of softmax": (pyrelay.grad(gpu.softmax_loss), (f32(64, 512),)),
+    "sum of squares": (gpu.total, (f32(1 << 12),)),
+    "column sums": (gpu.column_sums, (f32(64, 512),)),
+    "argmax and maximum of rows": (argmax, (f32(64, 512),)),
+    "running sum": (gpu.running_sum, (f32(1 << 12),)),
+    "elements chosen by a mask": (chosen, (f32(1 << 12),)),
+    "scatter": (counted, (f32(1 << 12), _WHICH)),
+    "gradient of rows picked": (pyrelay.grad(gpu.picked), (f32(64, 512), _WHICH)),
+    "sort": (gpu.ordered, (f32(1 << 12),)),
+    "attention": (gpu.attention, (f32(2, 64, 64),) * 3),
+    "gradient of attention": (
+        pyrelay.grad(lambda q, k, v: gpu.attention(q, k, v).sum(), argnums=(0, 1, 2)),
+        (f32(2, 64, 64),) * 3,
+    ),
+    "LSTM": (gpu.lstm, _GATES),
+    "gradient of the LSTM": (pyrelay.grad(gpu.lstm_loss, argnums=(1, 2, 3)), _GATES),
+    "character generator": (
+        gpu.characters, (f32(256), f32(256, 256), f32(256, 96), np.int64(-1))
+    ),
+    "conjugate gradients": (gpu.conjugate_gradients, (f32(64, 64), f32(64), np.float32(1))),
+    "native recursion": (recursion, (_WHICH[:64],)),
+}  # fmt: skip
+
+
+def texts_of(function: Callable[..., Any], args: Sequence[Any]) -> list[Text]:
+    """The kernels that a GPU is given before the first call of a program."""
+    specialised = pyrelay.jit(function)._specialised(args, {})
+    module = lowered(specialised.module, "fuse", on="cuda_emulator")
+    return list(plan_code(plan(module, TARGET)).texts)
+
+
+def ptx(texts: Sequence[Text], arch: str = "compute_90") -> str:
+    """PTX of kernels, by NVRTC as CuPy loads it. Raises RuntimeError with NVRTC's log."""
+    from cupy_backends.cuda.libs import nvrtc
+
+    program = nvrtc.createProgram(unit(texts), "kernels.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, (f"-arch={arch}", *OPTIONS))
+        made: str | bytes = nvrtc.getPTX(program)
+    except nvrtc.NVRTCError as error:
+        raise RuntimeError(nvrtc.getProgramLog(program)) from error
+    finally:
+        nvrtc.destroyProgram(program)
+    return made.decode() if isinstance(made, bytes) else made
+
+
+def resources(text: str) -> Resources:
+    """What `ptxas` says of the kernels of some PTX."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernels.ptx"
+        file.write_text(text)
+        done = subprocess.run(
+            ["ptxas", "-v", "-arch=sm_90", "-o", str(file.with_suffix(".cubin")), str(file)],
+            capture_output=True, text=True, check=True,
+        )
+    return read(done.stderr)
+
+
+def read(said: str) -> Resources:
+    """What `ptxas -v` has printed, as numbers."""
+    stacks = [tuple(map(int, found)) for found in _STACK.findall(said)]
+    registers = [int(found) for found in _USED.findall(said)]
+    return Resources(
+        len(registers), max(registers, default=0),
+        max(map(int, _SHARED.findall(said)), default=0),
+        max((stack for stack, _, _ in stacks), default=0),
+        sum(stores + loads for _, stores, loads in stacks),
+    )
+
+
+def table(found: dict[str, Resources]) -> str:
+    """All as a table of Markdown."""
+    lines = [
+        "| program | kernels | registers | shared memory | stack | spilled |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, r in found.items():
+        lines.append(
+            f"| {name} | {r.kernels} | {r.registers} | {r.shared} | {r.stack} | {r.spilled} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    if shutil.which("ptxas") is None:
+        raise SystemExit("ptxas is not on the path: pip install nvidia-cuda-nvcc")
+    print(table({
+        name: resources(ptx(texts_of(*program))) for name, program in PROGRAMS.items()
+    }))
+
+
+if __name__ == "__main__":
+    main()
