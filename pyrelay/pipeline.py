@@ -31,8 +31,9 @@ from pyrelay.ir.verify import verify
 from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
 from pyrelay.lower.show import show_kernel_ir, show_plan
+from pyrelay.lower.target import Target
 from pyrelay.opt.attention import attention
-from pyrelay.opt.attention_gradient import attention_gradient
+from pyrelay.opt.attention_gradient import attention_gradient, attention_gradient_again
 from pyrelay.opt.commits import commits, in_place
 from pyrelay.opt.cse import cse
 from pyrelay.opt.dce import dce
@@ -96,8 +97,8 @@ STAGES = (
     Stage(
         "fuse",
         (
-            in_place, attention_gradient, half_attention, attention, systems, dots, stacks, rooms,
-            half_products, fuse,
+            in_place, attention_gradient, attention_gradient_again, half_attention, attention,
+            systems, dots, stacks, rooms, half_products, fuse,
         ),
         "fuse", "fuse",
     ),
@@ -169,14 +170,15 @@ def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
         file.write(text(program))
 
 
-#: Passes that write what only some devices have a kernel for, and the field of their target.
-_FOR_SOME: dict[Pass, str] = {
-    attention_gradient: "attention_gradient", half_attention: "half_attention",
-    half_products: "half_matmul",
+#: Passes that write what only some devices have a kernel for, or write out what others have one
+#: for, and the targets that they are for.
+_FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
+    attention_gradient: lambda t: t.attention_gradient is not None and t.keeps_scores,
+    attention_gradient_again: lambda t: t.attention_gradient is not None and not t.keeps_scores,
+    half_attention: lambda t: t.half_attention is not None,
+    half_products: lambda t: t.half_matmul is not None,
+    sorting: lambda t: t.sort is None,
 }
-
-#: Passes that write out what some devices have a kernel for, and the field of their target.
-_FOR_OTHERS: dict[Pass, str] = {sorting: "sort"}
 
 #: Passes that make the course of a program hang on elements of arrays: another device would have to
 #: be asked for them, or go through them one by one.
@@ -204,14 +206,10 @@ def lowered(
 
 
 def _is_for(wanted: Pass, on: str | None) -> bool:
-    if not any(wanted in some for some in (_FOR_SOME, _FOR_OTHERS, _WHERE_ARRAYS_ARE_NEAR)):
+    if wanted not in _FOR_SOME and wanted not in _WHERE_ARRAYS_ARE_NEAR:
         return True
     place = device(on or config.current().device)
-    if wanted in _WHERE_ARRAYS_ARE_NEAR:
-        return place.native
-    if wanted in _FOR_OTHERS:
-        return getattr(place.target, _FOR_OTHERS[wanted]) is None
-    return getattr(place.target, _FOR_SOME[wanted]) is not None
+    return place.native if wanted in _WHERE_ARRAYS_ARE_NEAR else _FOR_SOME[wanted](place.target)
 
 
 def compiled(program: Specialised, on: str | None = None) -> Build:

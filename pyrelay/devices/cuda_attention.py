@@ -25,6 +25,7 @@ from pyrelay.ir.types import DType, f32
 from pyrelay.lower.cuda_heads import BY_VALUE, parameter_types
 from pyrelay.lower.emit_cuda import emit_item
 from pyrelay.lower.frame import ZERO
+from pyrelay.lower.instructions import KernelAddress
 from pyrelay.lower.kernel import BOUND, PRODUCT, Kernel, Parameter
 from pyrelay.lower.target import AttentionKernel
 from pyrelay.records import dataclass
@@ -66,6 +67,9 @@ __device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4
     pyrelay_mma_bf16(sums, a, b);
 }
 """
+
+TENSOR_PRODUCT = _TENSOR_CORES + _TENSOR
+"""Function templates of what warps multiply."""
 
 _LANES = """\
     PYRELAY_SHARED(f32, factors, {rows});
@@ -300,7 +304,14 @@ Writer = Callable[..., str]
 """Gives the text of a kernel: with so many batch axes, a kernel that makes scores (or None), and
 `statistics` if it leaves maxima and sums of rows."""
 
-_made: dict[str, Writer] = {}
+KernelOf = Callable[[KernelAddress], Kernel]
+"""The kernel at an address of a plan."""
+
+Launched = tuple[Text, list[Any], int]
+"""The text of a launch, those of its operands that the parameters take, and where among them stands
+how products are rounded."""
+
+_made: dict[str, Callable[[Sequence[Any], KernelOf], Launched]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +328,20 @@ class OfLaunch:
 def attention(dtype: DType) -> AttentionKernel:
     """The kernel for floats of this type. Its text is one without batch axes and a kernel that
     makes scores: `for_launch` gives what a launch needs."""
-    text = known(functools.partial(_text, dtype))
-    return AttentionKernel(text, ROWS, _PICOSECONDS, _MOST_OPERANDS)
+    return AttentionKernel(
+        written_by(functools.partial(_text, dtype)), ROWS, _PICOSECONDS, _MOST_OPERANDS
+    )
 
 
-def known(writer: Writer) -> str:
-    """The text that stands in plans for the kernels that a writer gives."""
+def written_by(writer: Writer) -> str:
+    """The text that stands in plans for the kernels of attention that a writer gives."""
     text = writer(0, None, statistics=False)
-    _made[text] = writer
+    return known(text, functools.partial(_launched, writer))
+
+
+def known(text: str, launched: Callable[[Sequence[Any], KernelOf], Launched]) -> str:
+    """A text that stands in plans, for whose launches a function gives what they need."""
+    _made[text] = launched
     return text
 
 
@@ -338,22 +355,24 @@ def width_of(dtype: DType) -> int:
     return 512 // dtype.size
 
 
-def for_launch(
-    source: str, operands: Sequence[Any], shaping: Kernel | None
-) -> tuple[Text, list[Any], int]:
-    """The text of a launch whose plan has this source and these operands, those of the operands
-    that its parameters take, and where among them stands how products are rounded."""
+def for_launch(source: str, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
+    """What a launch needs whose plan has this source and these operands."""
+    return _made[source](operands, kernel_of)
+
+
+def _launched(writer: Writer, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
     axes, statistics = operands[_AXES].word, operands[_STATISTICS] != ZERO
-    text = _made[source](axes, shaping, statistics=statistics)
+    address = operands[_SHAPING]
+    shaping = kernel_of(address) if isinstance(address, KernelAddress) else None
+    text = writer(axes, shaping, statistics=statistics)
     arrays = [*operands[:_STATISTICS]]
     if statistics:
         arrays += operands[_STATISTICS : _STATISTICS + 2]
     sizes = operands[_SIZES:_SHAPING]
     kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 3 + 4 * axes)
-    if shaping is not None:
-        kinds += tuple(
-            p.dtype.name if p.role in BY_VALUE else ADDRESS for p in _own_parameters(shaping)
-        )
+    kinds += tuple(
+        p.dtype.name if p.role in BY_VALUE else ADDRESS for p in own_parameters(shaping)
+    )
     before = [*arrays, *sizes]
     return Text(text, kinds), [*before, ZERO, ZERO, *operands[_AXES:]], len(before)
 
@@ -375,7 +394,7 @@ def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) 
     by_tensors = dtype == f32
     return _KERNEL.format(
         **places, **{k: v.format(**places) if by_tensors else "" for k, v in tensors.items()},
-        tensor=_TENSOR_CORES + _TENSOR if by_tensors else "", shaping=own.function, shaped=shaped,
+        tensor=TENSOR_PRODUCT if by_tensors else "", shaping=own.function, shaped=shaped,
         at=_sum("r"), at0=_sum("0"), at1=_sum("1"), parameters=own.parameters,
         rows_of=f", Buffer<{t}> tops, Buffer<{t}> sums_of_rows" if statistics else "",
         kept=_KEPT.format() if statistics else "",
@@ -387,11 +406,9 @@ def of_launch(axes: int, shaping: Kernel | None) -> OfLaunch:
     """What a text has of its own for so many batch axes and a kernel that makes scores."""
     strides = ("extent", "q_stride", "k_stride", "v_stride")
     parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
-    function = given = ""
-    if shaping is not None:
-        function, own = emit_item(shaping, "shaped"), _own_parameters(shaping).values()
-        parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own))
-        given = "".join(f", given{k}" for k in range(len(own)))
+    function, own = "" if shaping is None else emit_item(shaping, "shaped"), own_parameters(shaping)
+    parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own.values()))
+    given = "".join(f", given{k}" for k in range(len(own)))
     batch = "".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes)))
     return OfLaunch(function, parameters, given, batch)
 
@@ -401,7 +418,7 @@ def _sum(row: str) -> str:
     return f"sums[({row} * COLUMNS + e) / 4][e % 4]"
 
 
-def _own_parameters(shaping: Kernel) -> dict[Parameter, str]:
-    """The parameters that attention does not fill in, as they are declared."""
-    types = parameter_types(shaping)
+def own_parameters(called: Kernel | None) -> dict[Parameter, str]:
+    """The parameters of a kernel that attention does not fill in, as they are declared."""
+    types = {} if called is None else parameter_types(called)
     return {p: kind for p, kind in types.items() if p.role not in (PRODUCT, BOUND)}

@@ -217,7 +217,7 @@ def attention(of: DType, made: DType, rounded: bool) -> AttentionKernel:
     """The kernel for queries, keys and values `of` a type. `cuda_attention.for_launch` gives what
     a launch needs."""
     writer = functools.partial(_text, of.name, made.name, rounded)
-    return AttentionKernel(cuda_attention.known(writer), ROWS, _PICOSECONDS, _MOST_OPERANDS)
+    return AttentionKernel(cuda_attention.written_by(writer), ROWS, _PICOSECONDS, _MOST_OPERANDS)
 
 
 def _text(

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyrelay.devices import (
     cuda_attention,
+    cuda_attention_gradient,
     cuda_convolution,
     cuda_half_attention,
     cuda_scans,
@@ -293,6 +294,7 @@ def _half_matmul(of: DType, dtype: DType, axes: int) -> MatmulKernel:
 TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
     cuda_scatters.scatter, sort=cuda_sorts.sort, half_attention=cuda_half_attention.attention,
+    attention_gradient=cuda_attention_gradient.attention_gradient, keeps_scores=False,
     half_matmul=_half_matmul, half_convolution=cuda_convolution.half_convolution,
     splits=True,
 )

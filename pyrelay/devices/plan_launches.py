@@ -144,9 +144,12 @@ class LaunchWriter:
             self._device_launch(launch, kernel.code)
 
     def _attention(self, launch: Launch, source: str) -> None:
-        shaping = next((o for o in launch.operands if isinstance(o, KernelAddress)), None)
-        code = None if shaping is None else self.plan.kernels[shaping.index].code
-        text, operands, precision = cuda_attention.for_launch(source, launch.operands, code)
+        def kernel_of(address: KernelAddress) -> kernel_ir.Kernel:
+            code = self.plan.kernels[address.index].code
+            assert code is not None
+            return code
+
+        text, operands, precision = cuda_attention.for_launch(source, launch.operands, kernel_of)
         number = self.launches.launched(
             Launched(self.launches.text(text), launch.kernel, launch.first_site)
         )

@@ -142,7 +142,7 @@ def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> No
         beside += words[1:]
         cost = dims.add(cost, dims.substitute(more, extents))
     entries = dims.product(batch)
-    whole = dims.minimum(dims.quotient(entries, _ENOUGH), 1)
+    whole = dims.minimum(dims.quotient(entries, _ENOUGH), 1) if kernel.wholes else 0
     operands += [p.sizes.value(whole), immediate(len(batch))]
     strides = (batch_strides(each, batch) for each in (q, k, v))
     for along in zip(batch, *strides, strict=True):

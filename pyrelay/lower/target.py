@@ -118,7 +118,8 @@ class AttentionGradientKernel:
 
     Cotangents are transposed where what they are of is, and dense. The parallel axis counts
     entries, or, for each entry, blocks of `rows` rows and then blocks of `columns` columns. One
-    multiplication with its addition takes about `picoseconds` on a core.
+    multiplication with its addition takes about `picoseconds` on a core. No item is a whole entry
+    where `wholes` is false; nor are scores kept for such a kernel, so that there are none of them.
     """
 
     source: str
@@ -126,6 +127,7 @@ class AttentionGradientKernel:
     columns: int
     picoseconds: int
     finishes: int
+    wholes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,7 @@ class Target:
     sort         element type -> the kernels; None where loops do as well.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
+    keeps_scores  whether attention keeps small matrices of scores for its derivative.
     half_attention  type of 16-bit floats of the operands, that or float32 for the result, whether
                  probabilities are rounded to the former -> the kernel; None as above.
     half_matmul  type of 16-bit floats, that or float32 for the result, number of batch axes -> the
@@ -213,6 +216,7 @@ class Target:
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
     sort: Callable[[DType], SortKernels] | None = None
+    keeps_scores: bool = True
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
     half_matmul: Callable[[DType, DType, int], MatmulKernel] | None = None
     half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None

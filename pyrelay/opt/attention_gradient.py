@@ -88,10 +88,12 @@ class Gradient:
 
 def attention_gradient(module: Module) -> Module:
     """The module with each derivative of attention in a kernel call of its own."""
-    functions = {
-        name: replace(f, body=_grouped(f.body)) for name, f in module.functions.items()
-    }
-    return module.holding(functions)
+    return module.with_bodies(lambda body: _grouped(body, keeping=True))
+
+
+def attention_gradient_again(module: Module) -> Module:
+    """The same where no scores are kept, however small they are."""
+    return module.with_bodies(lambda body: _grouped(body, keeping=False))
 
 
 def gradient_of(body: Block) -> Gradient | None:
@@ -102,9 +104,10 @@ def gradient_of(body: Block) -> Gradient | None:
     return _Matcher(body).group(products)
 
 
-def _grouped(body: Block) -> Block:
+def _grouped(body: Block, keeping: bool) -> Block:
     lets = tuple(
-        replace(let, rhs=walk.replace_blocks(let.rhs, _grouped)) if walk.blocks(let.rhs) else let
+        replace(let, rhs=walk.replace_blocks(let.rhs, lambda inner: _grouped(inner, keeping)))
+        if walk.blocks(let.rhs) else let
         for let in body.lets
     )
     if any(old is not new for old, new in zip(body.lets, lets, strict=True)):
@@ -117,7 +120,7 @@ def _grouped(body: Block) -> Block:
         matcher = _Matcher(body)
         for product in products:
             seen.add(product)
-            changed = matcher.rewritten(product)
+            changed = matcher.rewritten(product, keeping)
             if changed is not None:
                 body = changed
                 break
@@ -312,9 +315,10 @@ class _Matcher:
 
     # -- the block with it in a group --------------------------------------------------------------
 
-    def rewritten(self, product: Let) -> Block | None:
+    def rewritten(self, product: Let, keeps: bool) -> Block | None:
         """The block with the derivative of the attention that ends with a product as one group,
-        if there is one and the attention can be one as well."""
+        if there is one and the attention can be one as well; small scores are kept if it `keeps`
+        them."""
         found = self.derivative(product)
         if found is None or found[0] is None:
             return None
@@ -324,7 +328,7 @@ class _Matcher:
         ):
             return None
         means, centred = self._means(product, gradient)
-        keeping, kept = _keeping(gradient)
+        keeping, kept = _keeping(gradient) if keeps else ((), None)
         members = tuple(
             centred if x is gradient.centred else x
             for x in replace(gradient, kept=kept).members()

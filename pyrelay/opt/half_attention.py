@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
-from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Module, OpCall
+from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Module, OpCall, Var
 from pyrelay.ir.types import DType, TensorType, f32
 from pyrelay.opt.attention import Attention, Finder
 from pyrelay.opt.dce import dce
@@ -88,12 +88,13 @@ def _grouped(body: Block, outer: _Makers) -> Block:
     finder, calls, gone = _Finder(body), dict[Let, Let](), set[Let]()
     for product in products:
         found = _found(finder, product, outer)
-        if found is None or len(finder.results(found.attention)) != 1:
+        if found is None:
             continue
         members = found.attention.members() if found.back is None else (
             *found.attention.members(), found.back
         )
-        calls[members[-1]] = _call_of(found, members)
+        statistics = finder.results(found.attention)[1:]
+        calls[product] = _call_of(found, members, (*members[-1].outs, *statistics))
         gone.update(members)
     if not calls:
         return body
@@ -153,7 +154,9 @@ def _maker(atom: Atom, makers: Iterable[_Makers]) -> Let | None:
     return next((found[atom] for found in makers if atom in found), None)
 
 
-def _call_of(found: HalfAttention, members: tuple[Let, ...]) -> Let:
+def _call_of(
+    found: HalfAttention, members: tuple[Let, ...], results: tuple[Var, ...]
+) -> Let:
     """The group: casts, each of a matrix as it lies, and the rest, whose operands they are."""
     casts: dict[Atom, Let] = {}
     for source in found.operands:
@@ -172,7 +175,7 @@ def _call_of(found: HalfAttention, members: tuple[Let, ...]) -> Let:
         *casts.values(),
         *(replace(let, rhs=changed[let]) if let in changed else let for let in members),
     )
-    return kernel_call(whole, members[-1].outs, {})
+    return kernel_call(whole, results, {})
 
 
 def _product(call: OpCall, args: tuple[Atom, ...], turned_a: bool, turned_b: bool) -> OpCall:

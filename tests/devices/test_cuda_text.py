@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyrelay
 from benchmarks.gpu_resources import PROGRAMS as FAMILIES
 from benchmarks.gpu_resources import ptx, texts_of
 from pyrelay.devices import (
@@ -200,6 +201,21 @@ def test_attention_and_convolutions_over_halves_compile(tmp_path: Path) -> None:
     made = assert_compiles(kernels, tmp_path)
     for of in ("f16", "bf16"):
         assert f"mma.sync.aligned.m16n8k16.row.col.f32.{of}.{of}.f32" in made
+
+
+@pytest.mark.slow
+@needs_nvidia
+def test_derivatives_of_attention_compile(tmp_path: Path) -> None:
+    kernels = [TARGET.attention_gradient(dtype).source for dtype in (f32, f64)]  # type: ignore[misc]
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return (causal(q, k, v) ** 2).sum()
+
+    args = tuple(np.ones((2, 5, 4), np.float32) for _ in range(3))
+    module = lowered(inferred(pyrelay.grad(loss), args).module, "fuse", on="cuda_emulator")
+    kernels += [text.source for text in plan_code(plan(module, TARGET)).texts]
+    assert "turned(" in kernels[-1] + kernels[-2] + kernels[-3]
+    assert_compiles(kernels, tmp_path)
 
 
 @pytest.mark.slow

@@ -233,17 +233,6 @@ def test_layers_in_a_list_in_a_loop() -> None:
 
 
 @pytest.mark.slow
-def test_a_device_without_a_kernel_for_it_keeps_the_scores() -> None:
-    args = [normal(3, 6, 4), normal(3, 7, 4), normal(3, 7, 3)]
-    loss = loss_of(scaled)
-    for x, y in zip(
-        pyrelay.jit(pyrelay.grad(loss, argnums=(0, 1, 2)), device="cuda_emulator")(*args),
-        pyrelay.grad(loss, argnums=(0, 1, 2))(*args), strict=True,
-    ):  # fmt: skip
-        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 def test_every_vector_width(dtype: Any, bits: int) -> None:
