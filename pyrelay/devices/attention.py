@@ -19,9 +19,10 @@ layout. Parameters:
                      elements (0 where that operand is broadcast)
     block[...]       the operands of the kernel that makes scores
 
-The parallel axis counts blocks of ``choices.targets`` targets of each entry of the batch. A block
-of scores, ``choices.targets`` by ``choices.sources``, lies in the frame of the kernel; how blocks
-of columns are joined is said in ``lower/attention.py``.
+The parallel axis counts blocks of ``choices.targets`` targets of each entry of the batch. Two whole
+blocks that follow each other are taken together: keys and values are packed once for both. Their
+scores, for ``choices.sources`` columns at a time, lie in the frame of the kernel; how blocks of
+columns are joined is said in ``lower/attention.py``.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def kernel(block, begin, end):
     k_column = k_line if k_turned != 0 else 1
     v_row = 1 if v_turned != 0 else v_line
     scores = local_{t}({scores})
-    largest, totals = local_{t}({rows}), local_{t}({rows})
+    largest, totals = local_{t}({most}), local_{t}({most})
     product, shaped = local_i64(16), local_i64({words})
     store_ordered_i64(product, 9, 0)
     store_ordered_i64(product, 13, 0)
@@ -70,9 +71,14 @@ def kernel(block, begin, end):
     for k in range(operands):
         store_ordered_i64(shaped, 5 + k, load_ordered_i64(block, 23 + 4 * axes + k))
     blocks = (targets + {rows_most}) // {rows}
-    for unit in range(begin, end):
+    unit = begin
+    while unit < end:
         entry, i0 = unit // blocks, unit % blocks * {rows}
         count = targets - i0 if targets - i0 < {rows} else {rows}
+        unit += 1
+        if unit < end and targets - i0 >= 2 * {rows}:
+            count = 2 * {rows}
+            unit += 1
         q, keys, values = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
         rest = entry
         axis = axes
@@ -172,11 +178,11 @@ def attention_kernel(
     ``vector_bits``: 128, 256 or 512; this CPU's widest vectors unless given.
     """
     rows, columns = choices.targets, choices.sources
-    assert rows <= ROW_UNIT
+    assert 2 * rows <= ROW_UNIT
     bits = native_vector_bits() if vector_bits is None else vector_bits
     return _TEXT.format(
         t=dtype.name, size=dtype.size, vectors=product_name(dtype, bits, choices),
-        rows=rows, rows_most=rows - 1, columns=columns, scores=rows * columns,
+        rows=rows, rows_most=rows - 1, most=2 * rows, columns=columns, scores=2 * rows * columns,
         column_unit=COLUMN_UNIT, column_unit_most=COLUMN_UNIT - 1,
         words=5 + FINISHING_OPERANDS,
     )  # fmt: skip

@@ -9,7 +9,8 @@ Convolution*, 2017). So a block of positions copies as many lines as a row has t
 all taps, and a product reads them at offsets (``offset_product``). With a stride, every phase of
 the rows has lines of its own. Where rows are too long for that to pay, each tap has its line.
 Blocks whose taps reach beyond them about as far as they go are copied several at a time. Of one
-tap and few outputs no block is copied: the product reads the image where it lies.
+tap and few outputs no block is copied: the product reads the image where it lies, and the first
+tile of a panel of columns leaves a copy of it to the others.
 
 With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``).
 
@@ -72,9 +73,10 @@ def kernel(block, begin, end):
     patches = local_{dtype}({scratch_all})
     table = local_i64({table})
     words = local_i64(13)
-    one_tap = plain and pixels >= {fewest_pixels} and outputs > 1 and outputs <= {most_outputs}
+    one_tap = plain and channels * outputs != 1
+    panels = one_tap and pixels >= {fewest_pixels} and outputs <= {most_outputs}
     places = local_i64({panel})
-    if one_tap:
+    if panels:
         for k in range({panel}):
             store_ordered_i64(places, k, k * {wide})
     # The block of what finishes the outputs: rows are channels of entries, columns positions.
@@ -116,8 +118,8 @@ def kernel(block, begin, end):
         p_count = pixels - p0 if pixels - p0 < p_count else p_count
         p_end = p0 + p_count
         while p0 < p_end:
-            # One tap's lines are read where they lie, but for a last part of a vector.
-            in_place = (p_end - p0) // {wide} * {wide} if one_tap else 0
+            # Panels are whole: what is left of a vector comes last.
+            in_place = (p_end - p0) // {wide} * {wide} if panels else 0
             p_count = in_place if in_place > 0 else p_end - p0
             first_q2, q_rest = p0 % out2, p0 // out2
             first_q1, first_q0 = q_rest % out1, q_rest // out1
@@ -153,12 +155,16 @@ def kernel(block, begin, end):
             k0 = 0
             while r0 == 0 or r0 < lines_all:
                 r_count = lines_all - r0 if lines_all - r0 < most else most
-                if in_place == 0:
-                    {copies}
                 k_count = r_count
+                plane = (entry * groups + group) * channels + r0
+                lying = x + (plane * image + p0) * {size}
+                if in_place == 0 and one_tap:
+                    copy_lines_{vectors}(
+                        patches, line, lying, image, r_count, 0, r_count, 0, p_count, p_count, 1)
+                elif in_place == 0:
+                    {copies}
                 if in_place > 0:
-                    plane = (entry * groups + group) * channels + r0
-                    seen = x + (plane * image + p0) * {size}
+                    seen = lying
                     for r in range(r_count):
                         store_ordered_i64(table, r, r * image)
                 elif shifted:
