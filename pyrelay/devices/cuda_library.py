@@ -140,8 +140,9 @@ def multiplied(text: str) -> tuple[DType, DType] | None:
 
 def is_phase(text: str) -> bool:
     """Whether a kernel of a loop may have a text of the library among its phases."""
-    made = product_of(text), cuda_scans.kinds_of(text), cuda_scatters.kinds_of(text)
-    return any(each is not None for each in made)
+    if cuda_scatters.is_phase(text):
+        return True
+    return product_of(text) is not None or cuda_scans.kinds_of(text) is not None
 
 
 def typed(text: str, operands: Sequence[Any]) -> list[tuple[str | None, Any]]:

@@ -132,8 +132,9 @@ class LaunchWriter:
             words = [self._known(o) for o in launch.operands]
             product = cuda_library.multiplied(kernel.source)
             text = Text(kernel.source, cuda_library.kinds_of(kernel.source))
+            kept = self.launches.late_text(text) if launch.rare else self.launches.text(text)
             number = self.launches.launched(
-                Launched(self.launches.text(text), launch.kernel, launch.first_site, product)
+                Launched(kept, launch.kernel, launch.first_site, product)
             )
             if cuda_convolution.is_convolution(kernel.source):
                 # In the place of a kernel that finishes the product stands how it is rounded.

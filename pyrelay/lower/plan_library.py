@@ -14,8 +14,8 @@ from pyrelay.errors import InvariantError
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import KernelCall, Let, OpCall
-from pyrelay.ir.types import DType, TensorType, Type, i64
-from pyrelay.lower import host, plan_panels, plan_sorts
+from pyrelay.ir.types import DType, TensorType, Type
+from pyrelay.lower import host, plan_panels, plan_scatters, plan_sorts
 from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
     Free,
@@ -27,7 +27,6 @@ from pyrelay.lower.instructions import (
     immediate,
 )
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel, Target
-from pyrelay.ops.index import OUT_OF_BOUNDS
 from pyrelay.opt.halves import is_half
 from pyrelay.records import dataclass
 
@@ -269,37 +268,8 @@ def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     p.define(let.outs[0], (address,))
 
 
-def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan a scatter at leading axes: parameters as `target.ScatterKernel` says."""
-    array, values, *indices = call.args
-    ty, chosen = let.outs[0].type, indices[0].type
-    assert isinstance(ty, TensorType)
-    assert isinstance(chosen, TensorType)
-    assert p.program.target.scatter is not None
-    kernel = p.program.target.scatter(call.op.name, ty.dtype, len(indices))
-    read = [p.buffer(a) for a in (values, *indices)]
-    (address,) = p.hand_over((array,), read)
-    assert isinstance(address, Slot)
-    extents = ty.shape[: len(indices)]
-    rows, width = dims.product(extents), dims.product(ty.shape[len(indices) :])
-    count = dims.product(chosen.shape)
-    share = dims.maximum(_blocks(rows, kernel.most), 1)
-    operands = [address, *map(p.scalar, (values, *indices))]
-    operands += p.sizes.values((count, rows, width, share, *extents))
-    site = p.program.site("IndexError", OUT_OF_BOUNDS, (i64, i64, i64), let.span)
-    work = dims.multiply(count, dims.multiply(dims.maximum(width, 1), _PICOSECONDS_PER_STEP))
-    p.frame.emit(
-        Launch(
-            p.program.source(kernel.source, call.op.name), tuple(operands),
-            p.sizes.value(dims.quotient(dims.add(rows, dims.add(share, -1)), share)),
-            p.sizes.value(work), first_site=site,
-        )
-    )
-    p.define(let.outs[0], (address.index,))
-
-
 _LIBRARY = {
-    "matmul": product, "convolution": product, "scan": scan, "scatter": scatter,
+    "matmul": product, "convolution": product, "scan": scan, "scatter": plan_scatters.scatter,
     "sort": plan_sorts.sort, "host": host.host_call,
 }  # fmt: skip
 

@@ -158,10 +158,20 @@ class ScatterKernel:
 
     The parallel axis counts ranges of rows, at most `most`. An index outside of its axis is failure
     0 of the launch, with the index, the axis and its extent.
+
+    `many` does the same for many indices, which all items share. Rows are added in two steps. One
+    takes the same parameters, but for the array's address that of an array for each part, and the
+    number of indices in a part behind that of rows; its parallel axis counts parts by ranges. The
+    other adds the parts to the array: addresses of both, elements of the array, parts; it counts
+    32 elements. Rows are written in three steps: numbers of the rows' last writers are cleared
+    (their address), found (that, addresses of the index arrays, the extents), and those written
+    (addresses of the array, of the new rows, of the numbers and the index arrays, elements in a
+    row, the extents); they count rows, indices and new elements.
     """
 
     source: str
     most: int
+    many: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

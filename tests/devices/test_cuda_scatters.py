@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler
+from tests.devices.test_graphs import Sized
 from tests.infer.running import inferred
 
 ON = "cuda_emulator"
@@ -68,4 +70,55 @@ def test_an_index_outside_of_its_axis_is_pythons_error() -> None:
 def test_a_mask_is_a_scan_and_a_scatter_of_the_library() -> None:
     module = lowered(inferred(lambda x: x[x > 0], (np.ones(9),)).module, "fuse")
     names = [kernel.name for kernel in plan(module, TARGET).kernels if kernel.code is None]
-    assert names == ["cumsum", "cumsum", "scatter_update"]
+    # One that goes through all indices in order, and three that share many.
+    assert names == ["cumsum", "cumsum", *["scatter_update"] * 4]
+
+
+def many(x: Any, k: Any, j: Any) -> Any:
+    """More indices than one block goes through: rows added and written, masks, histograms."""
+    table, last, small = np.zeros((13, 3)), np.zeros((13, 5)), np.zeros(13, np.uint8)
+    np.add.at(table, k, x[:, None] * np.arange(3.0))
+    last[k, j] = x
+    np.add.at(small, k, 1)
+    counts, weights = np.histogram(x, 7)[0], np.histogram(x, 7, weights=x)[0]
+    return table, last, small, counts, weights, np.bincount(k), x[x > 0.3]
+
+
+@pytest.mark.slow
+def test_many_indices_are_shared_and_give_the_same_in_every_run(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(6)
+    x, k, j = rng.normal(size=9000), rng.integers(0, 13, 9000), rng.integers(-5, 5, 9000)
+    function = pyrelay.jit(many, device=ON)
+    first, second = function(x, k, j), function(x, k, j)
+    for a, b, wanted in zip(first, second, many(x, k, j), strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, wanted, rtol=1e-12, atol=1e-12)
+        assert a.dtype == wanted.dtype
+
+    def beyond(x: Any, k: Any) -> Any:
+        np.add.at(x, k, 1.0)
+
+    with pytest.raises(IndexError, match="index 12 is out of bounds for axis 0 with size 12"):
+        pyrelay.jit(beyond, device=ON)(np.zeros(12), k)
+
+
+def test_as_many_blocks_as_fill_a_gpu_share_a_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Sized()
+    monkeypatch.setattr(cuda_emulator, "DRIVER", driver)
+
+    def added(k: Any) -> Any:
+        counts = np.zeros(10, np.int64)
+        np.add.at(counts, k, 1)
+        return counts
+
+    function = pyrelay.jit(added, device=ON)
+    found = []
+    for n in (100, 20_000):
+        k = np.arange(n) % 10
+        driver.items.clear()
+        np.testing.assert_array_equal(function(k), np.full(10, n // 10))
+        found.append([items for items in driver.items if items not in (n, 10)])
+    # A block for each row; or 19 parts by as many ranges as there are rows, and their sums.
+    assert found == [[], [190, 1]]

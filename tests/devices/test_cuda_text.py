@@ -93,7 +93,8 @@ def kernels_of(programs: Iterable[Program]) -> Iterator[str]:
             except PyrelayError:  # a program that is refused for these arguments
                 continue
             # With scalars of the device taken by their addresses, as a GPU gets them.
-            yield from (text.source for text in plan_code(plan(module, TARGET)).texts)
+            made = plan_code(plan(module, TARGET))
+            yield from (text.source for text in (*made.texts, *made.late))
 
 
 @needs_nvidia
@@ -162,7 +163,9 @@ def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
         for name in ("cumsum", "cumprod", "linear_scan"):
             made = [cuda_scans.scan(name, dtype, side) for side in (False, True)]
             kernels += [text for each in made for text in (each.totals, each.scan) if text]
-        kernels += [cuda_scatters.scatter("scatter_add", dtype, axes).source for axes in (1, 3)]
+        for name, axes in (("scatter_add", 1), ("scatter_add", 3), ("scatter_update", 2)):
+            of = cuda_scatters.scatter(name, dtype, axes)
+            kernels += [of.source, *of.many]
     assert_compiles(kernels, tmp_path)
 
 

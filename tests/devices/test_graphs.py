@@ -44,6 +44,18 @@ class Counted(EmulatorDriver):
         super().replay(graph)
 
 
+class Sized(EmulatorDriver):
+    """Keeps over how many items each kernel was launched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[int] = []
+
+    def launch(self, function: Any, items: int, words: Any) -> None:
+        self.items.append(items)
+        super().launch(function, items, words)
+
+
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     made = Counted()

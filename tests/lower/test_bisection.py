@@ -10,6 +10,7 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator
 from tests.devices.running_kernels import needs_compiler
+from tests.devices.test_graphs import Sized
 
 
 def places(a: Any, v: Any) -> Any:
@@ -39,18 +40,6 @@ def test_every_type_of_numbers_is_searched(dtype: str) -> None:
     a.sort()
     for mine, theirs in zip(pyrelay.jit(places)(a, v[::3]), places(a, v[::3]), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-
-
-class Sized(cuda_emulator.EmulatorDriver):
-    """Keeps over how many items each kernel was launched."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.items: list[int] = []
-
-    def launch(self, function: Any, items: int, words: Any) -> None:
-        self.items.append(items)
-        super().launch(function, items, words)
 
 
 @needs_compiler
