@@ -53,6 +53,7 @@ from pyrelay.opt.remember import remember
 from pyrelay.opt.rolling import rolling
 from pyrelay.opt.rooms import rooms
 from pyrelay.opt.rows import rows
+from pyrelay.opt.scans import scans
 from pyrelay.opt.simplify import simplify
 from pyrelay.opt.sorting import sorting
 from pyrelay.opt.stacks import stacks
@@ -98,7 +99,7 @@ STAGES = (
         "fuse",
         (
             in_place, attention_gradient, attention_gradient_again, half_attention, attention,
-            systems, dots, stacks, rooms, half_products, fuse,
+            systems, dots, scans, stacks, rooms, half_products, fuse,
         ),
         "fuse", "fuse",
     ),
@@ -182,7 +183,7 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
 
 #: Passes that make the course of a program hang on elements of arrays: another device would have to
 #: be asked for them, or go through them one by one.
-_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems})
+_WHERE_ARRAYS_ARE_NEAR: frozenset[Pass] = frozenset({remember, systems, scans})
 
 
 def lowered(

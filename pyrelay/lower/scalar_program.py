@@ -248,6 +248,9 @@ class _Program:
         for k, (var, first) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
             if not is_array(var):
                 variables[k] = s.variable(self.scalar(first))
+            elif self.arrays.is_own(var):
+                self.arrays.create(var)
+                self.arrays.copy(first, var)
         repetition: AbstractContextManager[Value | None]
         if rhs.count is None:
             repetition = s.repeat()

@@ -22,7 +22,7 @@ from pyrelay.ir.op import Fusion, Op
 from pyrelay.ir.types import DType, TensorType, Type
 from pyrelay.lower.schedule import Result
 from pyrelay.opt.slices import Kept, kept_axes
-from pyrelay.opt.storage import CHEAP
+from pyrelay.opt.storage_facts import CHEAP
 from pyrelay.records import dataclass
 
 Shape = tuple[Extent, ...]

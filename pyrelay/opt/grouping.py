@@ -36,7 +36,8 @@ from pyrelay.opt.shapes import (
     shape_of,
 )
 from pyrelay.opt.slices import Slices, kept_axes, slices_of
-from pyrelay.opt.storage import CHEAP, uses_linearly
+from pyrelay.opt.storage import uses_linearly
+from pyrelay.opt.storage_facts import CHEAP
 from pyrelay.opt.stores import Order
 from pyrelay.records import dataclass
 

@@ -83,6 +83,11 @@ def rewrite(function: Function, rule: Rule) -> Function:
     return function if body is function.body else replace(function, body=body)
 
 
+def rewrite_block(block: Block, rule: Rule) -> Block:
+    """Rewrite a block of which nothing around it matters."""
+    return _Rewriter(rule).block(block, Scope())
+
+
 def _same(left: Sequence[object], right: Sequence[object]) -> bool:
     return len(left) == len(right) and all(map(is_, left, right))
 

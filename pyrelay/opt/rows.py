@@ -2,8 +2,9 @@
 
 In: a module. Out: the module in which a loop that fills an array of its own, which is then stored
 as row i of another array, fills that row: `rows[i] = inner` with `inner[j] = v` becomes
-`rows[i, j] = v`. What reverse mode keeps of nested loops (`grad.loops`) then lies in one array for
-the whole nest: nothing is copied, and the loops need no memory of their own.
+`rows[i, j] = v`. So does one that starts from the row, `inner = rows[i]`. What reverse mode keeps
+of nested loops (`grad.loops`) then lies in one array for the whole nest: nothing is copied, and the
+loops need no memory of their own.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from dataclasses import replace
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Loop, Module, OpCall, Var
 from pyrelay.ir.types import TensorType
+from pyrelay.opt import places
 from pyrelay.records import dataclass
 
 
 def rows(module: Module) -> Module:
     """Fill rows of arrays where they lie, innermost loops first."""
-    return module.with_bodies(_block)
+    return module.with_bodies(rows_of_block)
 
 
-def _block(block: Block) -> Block:
+def rows_of_block(block: Block) -> Block:
+    """Fill rows where they lie in a block."""
     lets = []
     for let in block.lets:
-        rhs = walk.replace_blocks(let.rhs, _block)
+        rhs = walk.replace_blocks(let.rhs, rows_of_block)
         lets.append(let if rhs is let.rhs else replace(let, rhs=rhs))
     if any(new is not old for new, old in zip(lets, block.lets, strict=True)):
         block = replace(block, lets=tuple(lets))
@@ -39,6 +42,7 @@ class _Row:
     loop: int
     k: int
     store: int
+    fresh: bool  # nothing is in the row before
 
 
 class _Rows:
@@ -47,13 +51,11 @@ class _Rows:
     def __init__(self, block: Block) -> None:
         self.source = block
         self.place = {out: n for n, let in enumerate(block.lets) for out in let.outs}
-        fresh = any(
-            isinstance(let.rhs, OpCall) and let.rhs.op.name == "undef" for let in block.lets
-        )
+        filling = any(isinstance(let.rhs, Loop) for let in block.lets)
         stores = [
             n for n, let in enumerate(block.lets)
             if isinstance(let.rhs, OpCall) and let.rhs.op.name == "index_update"
-        ] if fresh else []
+        ] if filling else []
         self.uses = walk.use_counts(block) if stores else {}
         self.found = [row for n in stores if (row := self._row(n)) is not None]
 
@@ -65,7 +67,7 @@ class _Rows:
         if not isinstance(base, Var) or not isinstance(value, Var):
             return None
         number = self.place.get(value)
-        if number is None or self.uses[value] != 1 or self.uses[base] != 1 or not _leads(call):
+        if number is None or self.uses[value] != 1 or not _leads(call):
             return None
         let = self.source.lets[number]
         if not isinstance(let.rhs, Loop) or let.dims or let.rhs.dims:
@@ -77,13 +79,30 @@ class _Rows:
         )
         k = let.outs.index(value)
         first = let.rhs.init[k]
-        if not known or not isinstance(first, Var) or self.uses[first] != 1:
+        if not known or not isinstance(first, Var):
             return None
         maker = self.place.get(first)
         made = None if maker is None else self.source.lets[maker].rhs
-        if not isinstance(made, OpCall) or made.op.name != "undef":
+        if not isinstance(made, OpCall) or not self._fills(let.rhs, k):
             return None
-        return _Row(number, k, store) if self._fills(let.rhs, k) else None
+        if made.op.name == "undef":
+            fine = self.uses[base] == 1 and self.uses[first] == 1
+        else:
+            fine = self._is_present(made, call) and self._last_use(number, first, base)
+        return _Row(number, k, store, made.op.name == "undef") if fine else None
+
+    def _is_present(self, read: OpCall, store: OpCall) -> bool:
+        """Whether an op reads the very row that another one replaces."""
+        if read.op.name != "index" or read.args[0] is not store.args[0] or not _leads(read):
+            return False
+        return len(read.args) == len(store.args) - 1 and all(
+            map(places.same_atom, read.args[1:], store.args[2:])
+        )
+
+    def _last_use(self, number: int, first: Var, base: Var) -> bool:
+        """Whether nothing from a loop on reads a row but the loop, or its array but the store."""
+        rest = walk.use_counts(Block(self.source.lets[number:], self.source.results))
+        return rest.get(first) == 1 and rest.get(base) == 1
 
     def _fills(self, loop: Loop, k: int) -> bool:
         """Whether a loop does nothing with a carried array but store into parts of it."""
@@ -94,7 +113,8 @@ class _Rows:
                 return False
             rhs = let.rhs
             if isinstance(rhs, OpCall) and atom in rhs.args:
-                if rhs.op.name != "index_update" or rhs.args[0] is not atom or not _leads(rhs):
+                stores = rhs.op.name in ("index_update", "index_add")
+                if not stores or rhs.args[0] is not atom or not _leads(rhs):
                     return False
                 atom = let.outs[0]
             elif isinstance(rhs, Loop) and atom in rhs.init:
@@ -115,7 +135,9 @@ class _Rows:
             call = store.rhs
             assert isinstance(call, OpCall)
             let = lets[row.loop]
-            dropped |= {row.store, self.place[_loop(let).init[row.k]]}  # type: ignore[index]
+            dropped.add(row.store)
+            if row.fresh:
+                dropped.add(self.place[_loop(let).init[row.k]])  # type: ignore[index]
             outs = (*let.outs[: row.k], store.outs[0], *let.outs[row.k + 1 :])
             loop = _filling(_loop(let), row.k, call.args[0], call.args[2:])
             lets[row.loop] = replace(let, outs=outs, rhs=loop)

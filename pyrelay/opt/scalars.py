@@ -18,7 +18,8 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
 from pyrelay.opt.shapes import is_array, shape_of
-from pyrelay.opt.storage import MOVES, storage_of, uses_linearly, with_copies
+from pyrelay.opt.storage import storage_of, uses_linearly, with_copies
+from pyrelay.opt.storage_facts import MOVES
 
 #: Ops without an element rule that mean the same inside a kernel.
 _ALSO_IN_KERNELS = frozenset(["extent", "undef", "raise"])
@@ -208,4 +209,7 @@ def _space(rhs: OpCall) -> tuple[Extent, ...]:
     if rhs.op.name in places.UPDATES:
         return places.part_shape(rhs)
     shapes = [shape_of(a) for a in rhs.args]
+    if rhs.op.name == "gather":
+        kept = (d for k, d in enumerate(shapes[0]) if k not in rhs.attrs["axes"])
+        return (*max(shapes[1:], key=len), *kept)
     return max(shapes, key=len, default=())

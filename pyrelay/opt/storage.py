@@ -8,8 +8,9 @@ each element is read as cheaply as it is computed: it is computed where it is re
 of its own if it is read again and again, if it is written to, if its operands are overwritten
 before it is read, or if it is stored into an array that it is computed from. An update is made in
 the buffer of the array it updates, if that is not read in its old state afterwards: else, as where
-a loop updates an array from outside in every round, in a copy. A carried array of a loop and the
-array that a branch chooses have one buffer, into which what is computed otherwise is copied.
+a loop updates an array from outside in every round, in a copy; so does a loop inside of a loop. A
+carried array of a loop and the array that a branch chooses have one buffer, into which what is
+computed otherwise is copied.
 """
 
 from __future__ import annotations
@@ -19,25 +20,12 @@ from dataclasses import field, replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
-from pyrelay.ir.op import Effect, Fusion
+from pyrelay.ir.op import Fusion
 from pyrelay.opt import places
-from pyrelay.opt.shapes import is_array, is_repeated, shape_of
+from pyrelay.opt.shapes import is_array, shape_of
+from pyrelay.opt.storage_facts import Facts, same_place
 from pyrelay.records import dataclass
 
-#: Ops whose elements are those of an operand: reading one costs what reading the operand's does.
-MOVES = frozenset([
-    "index", "slice", "reshape", "expand_dims", "squeeze", "refine", "transpose", "broadcast_to",
-    "iota",
-])  # fmt: skip
-#: Ops so cheap that computing them again costs less than storing and loading their result.
-CHEAP = MOVES | frozenset([
-    "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
-    "maximum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-    "logical_and", "logical_or", "logical_not", "clip", "stop_gradient", "scale", "positive",
-    "sign",
-])  # fmt: skip
-_MOST_EVALUATIONS = 4  # of a cheap element
-_ENDLESS = 1 << 30  # evaluations by a loop of who knows how many rounds
 _MOST_ATTEMPTS = 40  # arrays that get memory because of how they are used
 
 
@@ -72,7 +60,7 @@ def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | N
     `results` are the arrays that are needed in the end, in the state they then have.
     """
     results = tuple(results)
-    facts = _Facts(lets)
+    facts = Facts(lets)
     own = facts.computed_at_once()
     for _ in range(_MOST_ATTEMPTS):
         run = _Run(facts, own)
@@ -80,7 +68,8 @@ def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | N
             fine = run.lets(lets, results) and run.are_arguments(results)
         except _NeedsMemory as need:
             var = need.var
-            if not isinstance(var, Var) or var in own or var not in facts.makers:
+            known = var in facts.makers or var in facts.inner
+            if not isinstance(var, Var) or var in own or not known:
                 return None
             own.add(var)
             continue
@@ -125,138 +114,6 @@ def _destination(
     return tuple(chain), value
 
 
-def _same_place(a: OpCall, b: OpCall, skip_a: int, skip_b: int) -> bool:
-    """Whether two ops of the same family read or write the same part of what they are given."""
-    if a.attrs != b.attrs or ("sizes" in a.attrs) != ("sizes" in b.attrs):
-        return False
-    positions = a.args[skip_a:], b.args[skip_b:]
-    return len(positions[0]) == len(positions[1]) and all(map(places.same_atom, *positions))
-
-
-class _Facts:
-    """What is the same for every choice: who makes what, who reads it, and how often."""
-
-    def __init__(self, lets: Sequence[Let]) -> None:
-        self.makers: dict[Var, Let] = {}
-        self.depth: dict[Let, int] = {}
-        self.order: list[Let] = []
-        self.arrays = False
-        self.bound: dict[Var, int] = {}  # variable -> how many loops it is bound in
-        pending = [(let, 0) for let in reversed(lets)]
-        while pending:
-            let, depth = pending.pop()
-            self.order.append(let)
-            self.depth[let] = depth
-            for out in let.outs:
-                self.makers[out] = let
-                self.bound[out] = depth
-            if isinstance(let.rhs, Loop):
-                self.bound.update(dict.fromkeys(let.rhs.carried, depth + 1))
-            self.arrays = self.arrays or self._is_computed(let)
-            deeper = depth + isinstance(let.rhs, Loop)
-            for block in reversed(walk.blocks(let.rhs)):
-                pending += [(inner, deeper) for inner in reversed(block.lets)]
-        self.uses = walk.use_counts(Block(tuple(lets), ())) if self.arrays else {}
-        self.absorbed = frozenset(self._absorbed()) if self.arrays else frozenset[Var]()
-
-    @staticmethod
-    def _is_computed(let: Let) -> bool:
-        rhs = let.rhs
-        if not isinstance(rhs, OpCall) or not any(map(is_array, let.outs)):
-            return False
-        return not places.updates_element(rhs) and not places.is_view(rhs)
-
-    def _absorbed(self) -> Iterable[Var]:
-        for let in self.order:
-            rhs = let.rhs
-            if not isinstance(rhs, OpCall) or rhs.op.name not in places.UPDATES:
-                continue
-            new = self.makers.get(rhs.args[1]) if isinstance(rhs.args[1], Var) else None
-            if new is None or not isinstance(new.rhs, OpCall):
-                continue
-            inner = new.rhs
-            if inner.op.name not in places.UPDATES or self.uses.get(new.outs[0]) != 1:
-                continue
-            if rhs.op.name not in ("index_update", "slice_update"):
-                continue
-            part = self.makers.get(inner.args[0])  # type: ignore[arg-type]
-            if part is None or not isinstance(part.rhs, OpCall) or (
-                part.rhs.op.name not in ("index", "slice")
-            ):
-                continue
-            read = part.rhs
-            if read.args[0] is rhs.args[0] and _same_place(read, rhs, 1, 2):
-                yield new.outs[0]
-
-    def computed_at_once(self) -> set[Var]:
-        """Arrays that get memory because of what computes them, or because of who reads them."""
-        own: set[Var] = set()
-        for let in self.order:
-            rhs = let.rhs
-            if not isinstance(rhs, OpCall) or not any(map(is_array, let.outs)):
-                continue
-            if rhs.op.name == "undef" or self._updates_from_outside(let, rhs):
-                own.update(let.outs)
-        if not self.arrays:
-            return own
-        readers: dict[Var, list[Let]] = {}
-        for let in self.order:
-            for atom in walk.operands(let.rhs):
-                if isinstance(atom, Var) and atom in self.makers and is_array(atom):
-                    readers.setdefault(atom, []).append(let)
-        times: dict[Var, int] = {}
-        for let in reversed(self.order):
-            if not self._is_computed(let):
-                continue
-            call = let.rhs
-            assert isinstance(call, OpCall)
-            if call.op.name in places.UPDATES or call.op.name == "undef":
-                continue
-            total = 1 if self._is_result(let, readers) else 0
-            for reader in readers.get(let.outs[0], ()):
-                total += self._evaluations(let, reader, times, own)
-            times[let.outs[0]] = min(total, _ENDLESS)
-            most = _MOST_EVALUATIONS if call.op.name in CHEAP else 1
-            if call.op.effect is not Effect.PURE or (
-                call.op.name not in MOVES and (total > most or len(let.outs) > 1)
-            ):
-                own.update(out for out in let.outs if is_array(out))
-        return own
-
-    def _updates_from_outside(self, let: Let, rhs: OpCall) -> bool:
-        """Whether an update stands in a loop, and the array that it updates before it."""
-        if rhs.op.name not in places.UPDATES or let.outs[0] in self.absorbed:
-            return False
-        base = rhs.args[0]
-        return self.bound.get(base, 0) < self.depth[let]  # type: ignore[arg-type]
-
-    def _is_result(self, let: Let, readers: dict[Var, list[Let]]) -> bool:
-        out = let.outs[0]
-        return self.uses.get(out, 0) > len(readers.get(out, ()))
-
-    def _evaluations(self, let: Let, reader: Let, times: dict[Var, int], own: set[Var]) -> int:
-        """How often a reader computes each element."""
-        if self.depth[reader] > self.depth[let]:
-            return _ENDLESS
-        call = reader.rhs
-        if not isinstance(call, OpCall):
-            return 1
-        if call.op.name in places.UPDATES:
-            return 1
-        if call.op.name == "search" and call.args[0] in let.outs:
-            return _ENDLESS
-        again = 1
-        if reader.outs and is_array(reader.outs[0]):
-            again = 1 if reader.outs[0] in own else times.get(reader.outs[0], 1)
-        if call.op.name.startswith("arg"):
-            again *= 2  # the extreme, then its place
-        elif call.op.fusion is not Fusion.REDUCTION and reader.outs and is_repeated(
-            shape_of(let.outs[0]), shape_of(reader.outs[0])
-        ):
-            again *= _MOST_EVALUATIONS
-        return again
-
-
 @dataclass(slots=True)
 class _Run:
     """Follows which variable stands for the present content of each buffer.
@@ -265,7 +122,7 @@ class _Run:
     variable that it is a view of.
     """
 
-    facts: _Facts
+    facts: Facts
     own: set[Var]
     chosen: set[Var] = field(default_factory=set)  # arrays of branches that get memory
     written: set[Var] = field(default_factory=set)
@@ -300,6 +157,8 @@ class _Run:
         new = self.replaced.get(content)
         if new is None or new in self.own:
             return
+        if new in self.facts.inner:
+            raise _NeedsMemory(new)
         let = self.facts.makers.get(new)
         if let is not None and isinstance(let.rhs, OpCall):
             raise _NeedsMemory(new)
@@ -459,7 +318,7 @@ class _Run:
             read = None if let is None else let.rhs
             if not isinstance(read, OpCall) or read.op.name not in ("index", "slice"):
                 return False
-            if not _same_place(read, update, 1, 2):
+            if not same_place(read, update, 1, 2):
                 return False
             here = read.args[0]
         return here is chain[0].args[0]
@@ -526,9 +385,17 @@ class _Run:
         buffer = self.buffer[atom]  # type: ignore[index]
         return None if buffer in self.created - created or atom in self.shown else buffer
 
+    def _enters(self, carried: Var, first: Atom) -> bool:
+        """A loop takes over the buffer of an array, or works on a copy."""
+        if carried not in self.own:
+            return self._becomes(carried, first)
+        fine = self.reads(first)
+        self._create(carried)
+        return fine
+
     def _loop(self, let: Let, rhs: Loop) -> bool:
         carried = [k for k, v in enumerate(rhs.carried) if is_array(v)]
-        if any(not self._becomes(rhs.carried[k], rhs.init[k]) for k in carried):
+        if not all(self._enters(rhs.carried[k], rhs.init[k]) for k in carried):
             return False
         buffers = [self.buffer[rhs.carried[k]] for k in carried]
         if len(set(buffers)) != len(buffers):

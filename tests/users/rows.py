@@ -266,3 +266,22 @@ def inverse_by_rows(a):
             if i != k:
                 m[i] = m[i] - m[i, k] * m[k]
     return m[:, n:]
+
+
+@use((wave(4, 7),), wrt=(0,), long=True)
+def falls_from_the_highest_so_far(x):
+    falls = np.zeros(len(x))
+    for i in range(len(x)):
+        highest = np.maximum.accumulate(x[i])
+        falls[i] = (highest - x[i]).sum() + np.cumprod(x[i] * 0.5).max()
+    return falls
+
+
+@use((wave(4, 7), np.arange(12).reshape(4, 3) * 5 % 7 - 3, wave(4, 3)), wrt=(0, 2), long=True)
+def added_and_stored_at_places(x, places, v):
+    out = x.copy()
+    for i in range(len(places)):
+        np.add.at(out[i], places[i], v[i])
+        out[i, places[i]] *= 0.5
+        out[i] = np.cumsum(out[i])
+    return out

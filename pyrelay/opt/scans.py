@@ -1,0 +1,192 @@
+"""Scans and scatters as loops over elements, inside loops that are kernels by that.
+
+In: a module. Out: the module in which a loop with running sums (`cumsum`, `cumprod`) or scattered
+stores (`x[i] += v`, `np.add.at` with an array of places) in its rounds has loops over elements in
+their place, if it can then be one kernel: launching a kernel for each row costs more than the row.
+A scan runs along its axis in registers; a scatter visits the new elements in order, so that the
+last writer wins.
+
+`WRITERS`: the same loops for `lower.library`, which makes kernels of their own of the others.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyrelay.ir import walk
+from pyrelay.ir.build import Builder, Handle
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Block, Let, Loop, Module, OpCall
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType, i64
+from pyrelay.opt.rewrite import Replacement, Scope, rewrite_block
+from pyrelay.opt.rows import rows_of_block
+from pyrelay.opt.scalars import is_kernel, scalar_lets
+
+Position = tuple[Handle, ...]
+Visit = Callable[[Builder, Position, Handle], Handle]
+
+
+def scans(module: Module) -> Module:
+    """The module with its scans and scatters inside loops written out, where that makes kernels."""
+    return module.with_bodies(lambda body: _in_block(body, ()))
+
+
+def _in_block(block: Block, around: tuple[Let, ...]) -> Block:
+    """around: Lets of extents that are known here."""
+    lets = []
+    for let in block.lets:
+        if isinstance(let.rhs, OpCall) and let.rhs.op.name == "extent":
+            around = (*around, let)
+        new = _written(let, around) if isinstance(let.rhs, Loop) and _has_any(let) else None
+        if new is None:
+            rhs = walk.replace_blocks(let.rhs, functools.partial(_in_block, around=around))
+            new = let if rhs is let.rhs else replace(let, rhs=rhs)
+        lets.append(new)
+    if all(a is b for a, b in zip(lets, block.lets, strict=True)):
+        return block
+    return replace(block, lets=tuple(lets))
+
+
+def _has_any(let: Let) -> bool:
+    return any(
+        isinstance(inner.rhs, OpCall) and inner.rhs.op.schedule in WRITERS
+        for block in walk.blocks(let.rhs) for inner in walk.nested_lets(block)
+    )
+
+
+def _written(let: Let, around: tuple[Let, ...]) -> Let | None:
+    """The loop of a Let with its scans and scatters as loops; None if it is no kernel even so."""
+    block = rows_of_block(rewrite_block(Block((let,), let.outs), _rule))
+    (new,) = block.lets
+    return new if is_kernel(new, scalar_lets(Block((*around, new), new.outs))) else None
+
+
+def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+    call = let.rhs
+    if not isinstance(call, OpCall) or call.op.schedule not in WRITERS:
+        return None
+    args = [builder.handle(a) for a in call.args]
+    if call.op.schedule == "scan":
+        ty = let.outs[0].type
+        assert isinstance(ty, TensorType)
+        args.append(builder.undef(ty))
+    return (WRITERS[call.op.schedule](builder, call.op.name, args, call.attrs).atom,)
+
+
+def _over(
+    build: Builder, shape: Sequence[Extent], state: Handle, visit: Visit, at: Position = ()
+) -> Handle:
+    """Loops over all positions of a shape, first axis outermost; `visit` returns the next state."""
+    if len(at) == len(shape):
+        return visit(build, at, state)
+
+    def body(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
+        return [_over(inner, shape, carried[0], visit, (*at, _plain(inner, k)))]
+
+    (last,) = build.counted(build.extent(shape[len(at)]), [state], body)
+    return last
+
+
+def _plain(build: Builder, k: Handle) -> Handle:
+    """A loop index whose arithmetic needs no check for overflow."""
+    return build.handle(build.cast(k, i64))
+
+
+def _read(build: Builder, x: Handle, position: Position) -> Handle:
+    """An element of an array that is broadcast over the positions; a scalar is its own."""
+    if not x.rank:
+        return build.handle(x)
+    own = position[len(position) - x.rank :]
+    at = [0 if extent == 1 else k for extent, k in zip(x.shape, own, strict=True)]
+    element: Handle = build.call(OPS["index"], x, *at, axes=tuple(range(x.rank)))
+    return element
+
+
+# -- scans -----------------------------------------------------------------------------------------
+
+
+def _scan(
+    build: Builder, name: str, args: Sequence[Handle], attrs: Mapping[str, Any]
+) -> Handle:
+    *operands, result = args
+    axis = attrs["axis"] % result.rank
+    others = [extent for k, extent in enumerate(result.shape) if k != axis]
+    step, start = _STEPS[name]
+
+    def line(build: Builder, at: Position, array: Handle) -> Handle:
+        """The running values along the axis, at one position of the other axes."""
+        extent = build.extent(result.shape[axis])
+
+        def body(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
+            total, array = carried
+            place = _plain(inner, k)
+            if attrs["reverse"]:
+                place = _plain(inner, inner.handle(extent)) - 1 - place
+            position = (*at[:axis], place, *at[axis:])
+            total = step(total, *(_read(inner, x, position) for x in operands))
+            axes = tuple(range(result.rank))
+            stored = inner.call(OPS["index_update"], array, total, *position, axes=axes)
+            return [total, stored]
+
+        first = build.cast(start, result.dtype)
+        return build.counted(extent, [first, array], body)[1]
+
+    return _over(build, others, result, line)
+
+
+#: How a scan goes on from the value before, and what stands before the first one. A sum starts at
+#: -0.0, which added to -0.0 stays -0.0.
+_STEPS: dict[str, tuple[Callable[..., Handle], float]] = {
+    "cumsum": (lambda total, x: total + x, -0.0),
+    "cumprod": (lambda total, x: total * x, 1),
+    "linear_scan": (lambda total, a, b: a * total + b, -0.0),
+}
+
+
+# -- scatters --------------------------------------------------------------------------------------
+
+
+def _scatter(
+    build: Builder, name: str, args: Sequence[Handle], attrs: Mapping[str, Any]
+) -> Handle:
+    array, value, *indices = args
+    axes: tuple[int, ...] = attrs["axes"]
+    rest = [extent for k, extent in enumerate(array.shape) if k not in axes]
+    adjacent = axes == tuple(range(axes[0], axes[0] + len(axes)))
+    first = axes[0] if adjacent else 0
+    chosen = _common_shape(indices)
+    update = OPS[{"scatter_update": "index_update", "scatter_add": "index_add"}[name]]
+
+    def store(build: Builder, at: Position, array: Handle) -> Handle:
+        numbers = at[first : first + len(chosen)]
+        others = iter(at[:first] + at[first + len(chosen) :])
+        places = []
+        for k, extent in enumerate(array.shape):
+            if k in axes:
+                number = _read(build, indices[axes.index(k)], numbers)
+                places.append(build.call(OPS["check_index"], number, size=extent, axis=k))
+            else:
+                places.append(next(others))
+        new = _read(build, value, at)
+        stored: Handle = build.call(update, array, new, *places, axes=tuple(range(array.rank)))
+        return stored
+
+    return _over(build, [*rest[:first], *chosen, *rest[first:]], array, store)
+
+
+def _common_shape(indices: Sequence[Handle]) -> list[Extent]:
+    """The shape of index arrays broadcast among themselves."""
+    rank = max(x.rank for x in indices)
+    shape: list[Extent] = [1] * rank
+    for x in indices:
+        for place in range(1, x.rank + 1):
+            if x.shape[-place] != 1:
+                shape[-place] = x.shape[-place]
+    return shape
+
+
+WRITERS = {"scan": _scan, "scatter": _scatter}
