@@ -47,12 +47,15 @@ Value = tuple[Any, types.Type]
 
 @dataclass(slots=True)
 class _Loop:
-    """A loop being written: where `continue` and `break` go, and whether any goes there."""
+    """A loop being written: where `continue` and `break` go, whether any goes there, whether no
+    loop is inside, and whether it calls a function whose instructions wait for each other."""
 
     again: llvm.Block
     out: llvm.Block
     repeats: bool = False
     ends: bool = False
+    innermost: bool = True
+    chained: bool = False
 
 
 def lower_kernel(
@@ -124,7 +127,7 @@ class _Lowering:
                 for target in each.targets:
                     sources.update(_pairs(target, each.value))
         sources = {name: value for name, value in sources.items() if name in self.alone}
-        apart = [name for name, value in sources.items() if self._is(value, "apart")]
+        apart = [name for name, value in sources.items() if self._is_apart(value)]
         if len(apart) < 2:
             return {}
         scopes = alias_scopes(self.module, apart)
@@ -136,11 +139,12 @@ class _Lowering:
                 scopes[name] = scopes[origin]
         return scopes
 
-    def _is(self, value: ast.AST, what: str) -> bool:
-        """Whether an expression is a call of a function of this kind."""
+    def _is_apart(self, value: ast.expr) -> bool:
+        """Whether an expression gives the address of an array that lies apart."""
         if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
             return False
-        return bool(getattr(self.names.get(value.func.id), what, False))
+        known = self.names.get(value.func.id)
+        return isinstance(known, Intrinsic) and known.apart
 
     # -- blocks ------------------------------------------------------------------------------------
 
@@ -252,7 +256,7 @@ class _Lowering:
             # Not "nsw": the index after the last may overflow, and is never used.
             index.add_incoming(self.b.add(index, step), self.b.block)
 
-        self._rounds(statement, header, loop, following)
+        self._rounds(statement.body, header, loop, following)
 
     def _range(self, call: ast.expr) -> tuple[Any, Any, Any]:
         match call:
@@ -287,37 +291,37 @@ class _Lowering:
             self._branch(statement.test, body, loop.out)
             loop.ends = True
             self._begin(body)
-        self._rounds(statement, header, loop, lambda: None)
+        self._rounds(statement.body, header, loop, lambda: None)
 
     def _rounds(
-        self, statement: ast.For | ast.While, header: llvm.Block, loop: _Loop,
+        self, body: Sequence[ast.stmt], header: llvm.Block, loop: _Loop,
         following: Callable[[], None],
     ) -> None:
         """The body of a loop and its back edge."""
+        if self.loops:
+            self.loops[-1].innermost = False
         self.loops.append(loop)
-        self._suite(statement.body)
+        self._suite(body)
         self.loops.pop()
         if self._go(loop.again) or loop.repeats:
             self._begin(loop.again)
             following()
-            self.b.branch(header).set_metadata("llvm.loop", self._hints(statement))
+            self.b.branch(header).set_metadata("llvm.loop", self._hints(loop))
         if loop.ends:
             self._begin(loop.out)
 
-    def _hints(self, statement: ast.For | ast.While) -> Any:
+    def _hints(self, loop: _Loop) -> Any:
         """What LLVM is told of a loop."""
-        inside = [each for part in statement.body for each in ast.walk(part)]
-        innermost = not any(isinstance(each, (ast.For, ast.While)) for each in inside)
         groups = [access_group(self.module, EVERY_LOOP)]
-        if innermost:
+        if loop.innermost:
             groups.append(access_group(self.module, INNERMOST_LOOPS))
         hints = [self.module.add_metadata(["llvm.loop.parallel_accesses", *groups])]
-        if innermost and any(self._is(each, "chained") for each in inside):
+        if loop.innermost and loop.chained:
             count = llvm.Constant(llvm.IntType(32), INTERLEAVED)
             hints.append(self.module.add_metadata(["llvm.loop.interleave.count", count]))
-        loop = distinct_metadata(self.module)
-        loop.operands = (loop, *hints)
-        return loop
+        told = distinct_metadata(self.module)
+        told.operands = (told, *hints)
+        return told
 
     # -- expressions -------------------------------------------------------------------------------
 
@@ -381,6 +385,8 @@ class _Lowering:
         if not isinstance(known, Intrinsic) or node.keywords:
             raise KernelError(f"{ast.unparse(node)!r} is no call of a function of kernels")
         given = [self._value(arg) for arg in node.args]
+        if known.chained and self.loops:
+            self.loops[-1].chained = True
         block, before = self.b.block, len(self.b.block.instructions)
         result = self._apply(known, None, *given)
         first = node.args[0] if node.args else None
