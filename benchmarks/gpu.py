@@ -184,6 +184,22 @@ def running_sum(x: Any) -> Any:
     return np.cumsum(x)
 
 
+def searched(edges: Any, x: Any) -> Any:
+    return np.searchsorted(edges, x)
+
+
+def histogram(x: Any) -> Any:
+    return np.histogram(x, bins=64, range=(-4.0, 4.0))[0]
+
+
+def row_sums(x: Any) -> Any:
+    return x.sum(axis=1)
+
+
+def place_of_largest(x: Any) -> Any:
+    return x.argmax()
+
+
 def picked(table: Any, i: Any) -> Any:
     return (table[i] * table[i]).sum()
 
@@ -195,6 +211,10 @@ PROGRAMS: dict[str, Any] = {
     "layer norm 4096x512": (layer_norm, (f32(4096, 512), f32(512), f32(512))),
     "sum of squares 1M": (total, (f32(1 << 20),)),
     "column sums 4096x512": (column_sums, (f32(4096, 512),)),
+    "softmax 8x128k": (softmax, (f32(8, 1 << 17),)),
+    "sums of 8 rows of 1M": (row_sums, (f32(8, 1 << 20),)),
+    "argmax of 16M": (place_of_largest, (f32(1 << 24),)),
+    "4k places among 1k": (searched, (f32(1 << 10), f32(1 << 12))),
     "gradient of softmax": (pyrelay.grad(softmax_loss), (f32(4096, 512),)),
     "gradient of perceptron": (
         pyrelay.grad(perceptron, argnums=(1, 2)),
@@ -268,6 +288,11 @@ TIMED: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
     },
     "softmax 4096x512": (softmax, None, (f32(4096, 512),)),
     "softmax 512x32768": (softmax, None, (f32(512, 1 << 15),)),
+    "softmax 8x128k": (softmax, None, (f32(8, 1 << 17),)),
+    "sums of 8 rows of 1M": (row_sums, None, (f32(8, 1 << 20),)),
+    "argmax of 16M": (place_of_largest, None, (noise(1 << 24),)),
+    "16M places among 1k": (searched, None, (np.sort(noise(1 << 10)), noise(1 << 24))),
+    "histogram of 16M in 64 bins": (histogram, None, (noise(1 << 24),)),
     "layer norm 4096x512": (layer_norm, None, (f32(4096, 512), f32(512), f32(512))),
     "sum of squares 16M": (total, None, (f32(1 << 24),)),
     "column sums 4096x512": (column_sums, None, (f32(4096, 512),)),
@@ -323,6 +348,8 @@ LEAST = {
        for n, m in ((1 << 15, 1 << 10), (1 << 12, 1 << 13), (256, 1 << 17))},
     "softmax 4096x512": 1 << 24, "softmax 512x32768": 1 << 27, "layer norm 4096x512": 1 << 24,
     "elementwise 16M in bfloat16": 1 << 27,
+    "softmax 8x128k": 1 << 23, "sums of 8 rows of 1M": 1 << 25, "argmax of 16M": 1 << 26,
+    "16M places among 1k": 3 << 26, "histogram of 16M in 64 bins": 1 << 26,
     "sum of squares 16M": 1 << 26, "column sums 4096x512": 1 << 23, "running sum of 16M": 1 << 27,
 }  # fmt: skip
 
@@ -371,7 +398,7 @@ def _counted(row: Row, let: Let, extents: Any, rounds: int) -> Row:
         return replace(row, products=row.products + is_product)
     values = [dims.evaluate(d, extents) for d in let.rhs.dims]
     inside = dict(zip(let.rhs.function.dims, values, strict=True))
-    lowering = kernelise(let.rhs.function)
+    lowering = kernelise(let.rhs.function, splits=True)
     arrays = dict.fromkeys((*let.rhs.args, *let.outs))
     least = sum(_bytes(array, extents) for array in arrays)
     if lowering.attention is not None:
@@ -380,7 +407,9 @@ def _counted(row: Row, let: Let, extents: Any, rounds: int) -> Row:
             row, kernels=row.kernels + 1, by_blocks=row.by_blocks + 1, moved=row.moved + least,
             least=row.least + least,
         )
-    found = lowering.kernels
+    long = lowering.long
+    few = long is not None and dims.evaluate(long.when, inside)
+    found = long.kernels if long is not None and few else lowering.kernels
     return replace(
         row, kernels=row.kernels + len(found),
         by_blocks=row.by_blocks + sum(cooperation(kernel) is not None for kernel in found),

@@ -41,7 +41,7 @@ _INTEGERS: dict[str, Callable[..., Any]] = {
     "minimum": min, "maximum": max, "where": lambda c, a, b: a if c else b,
     "less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b, "equal": lambda a, b: a == b,
     "greater": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b,
-    "not_equal": lambda a, b: a != b,
+    "not_equal": lambda a, b: a != b, "right_shift": lambda a, b: a >> b, "cast": int,
 }  # fmt: skip
 
 

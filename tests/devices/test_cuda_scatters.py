@@ -104,6 +104,7 @@ def test_many_indices_are_shared_and_give_the_same_in_every_run(
         pyrelay.jit(beyond, device=ON)(np.zeros(12), k)
 
 
+@pytest.mark.slow
 def test_as_many_blocks_as_fill_a_gpu_share_a_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Sized()
     monkeypatch.setattr(cuda_emulator, "DRIVER", driver)

@@ -45,10 +45,12 @@ def test_every_type_of_numbers_is_searched(dtype: str) -> None:
 @needs_compiler
 @pytest.mark.parametrize("function", [
     lambda a, v: np.searchsorted(a, v) + 1,
-    lambda a, v: np.searchsorted(np.exp(a), np.exp(v.reshape(10, 30)), side="right"),
-    lambda a, v: np.digitize(v, a),
-    lambda a, v: np.interp(v, a, a * a),
-    lambda a, v: np.isin(v, a),
+    *(pytest.param(function, marks=pytest.mark.slow) for function in (
+        lambda a, v: np.searchsorted(np.exp(a), np.exp(v.reshape(10, 30)), side="right"),
+        lambda a, v: np.digitize(v, a),
+        lambda a, v: np.interp(v, a, a * a),
+        lambda a, v: np.isin(v, a),
+    )),
 ])  # fmt: skip
 def test_what_is_looked_for_is_the_parallel_axis(
     function: Any, monkeypatch: pytest.MonkeyPatch
