@@ -23,6 +23,7 @@ from pyrelay import config, errors
 from pyrelay.autoreload import follow_autoreload
 from pyrelay.deep_stack import deep, on_deep_stack
 from pyrelay.infer.datatypes import EVERYWHERE, Families
+from pyrelay.infer.objects import below_numba
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
@@ -638,10 +639,10 @@ class BoundMethod:
 
 
 def plain(function: Any) -> Any:
-    """The Python callable below all transforms."""
+    """The Python callable below all transforms, numba's included."""
     while hasattr(function, "__pyrelay__"):
         function = function.__pyrelay__[1]
-    return function
+    return below_numba(function) or function
 
 
 def _function_of(function: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import memoising, text
+from pyrelay.infer import memoising, numba_functions, text
 from pyrelay.infer import values as V
 from pyrelay.infer.guards import NameGuard, keyword_defaults
 from pyrelay.infer.interpreter import Frame, Interpreter
@@ -199,13 +199,13 @@ def _is_pure(fn: Any) -> bool:
 
 
 def transformed(it: Interpreter, fn: Any) -> V.Value | None:
-    """What a pyrelay object (`jit(f)`, `grad(f)`, ...) stands for inside a program.
+    """What an object of pyrelay (`jit(f)`, `grad(f)`, ...) or of numba stands for inside a program.
 
-    Such objects say so by `__pyrelay__ = (kind, function, options)`.
+    Those of pyrelay say so by `__pyrelay__ = (kind, function, options)`.
     """
     spec = getattr(fn, "__pyrelay__", None)
     if spec is None:
-        return None
+        return numba_functions.called(it, fn)
     kind, inner, options = spec
     if kind == "jit":
         return V.Known(inner)

@@ -66,11 +66,21 @@ def loaded_classes(module: str, *names: str) -> tuple[type, ...]:
     return tuple(getattr(found, name) for name in names if hasattr(found, name))
 
 
+def below_numba(value: Any) -> Any:
+    """The function that `numba.njit`, `jit` or `vectorize` was given; None for all else."""
+    held = value
+    if isinstance(value, loaded_classes("numba.np.ufunc.dufunc", "DUFunc")):
+        held = getattr(value, "_dispatcher")  # noqa: B009 -- numba says nothing of its type
+    elif not isinstance(value, loaded_classes("numba.core.dispatcher", "Dispatcher")):
+        return None
+    return getattr(held, "py_func")  # noqa: B009
+
+
 def is_plain_object(value: Any) -> bool:
     """True for an instance of a user's class with attributes of its own: it becomes a record."""
     cls = type(value)
     return (
-        cls.__module__ not in ("builtins", "numpy", "functools")
+        cls.__module__ not in ("builtins", "numpy", "functools", "numba.np.ufunc.dufunc")
         and not hasattr(value, "__pyrelay__")
         and hasattr(value, "__dict__")
         and not isinstance(value, (python_types.ModuleType, python_types.FunctionType, type))

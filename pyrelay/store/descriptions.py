@@ -30,7 +30,7 @@ import numpy as np
 
 from pyrelay.infer.datatypes import Schema, Sort
 from pyrelay.infer.guards import ABSENT
-from pyrelay.infer.objects import is_constant_object, loaded_classes
+from pyrelay.infer.objects import below_numba, is_constant_object, loaded_classes
 from pyrelay.infer.structure import Identity
 from pyrelay.ir.types import DType, TensorType
 
@@ -258,6 +258,9 @@ class Description:
         elif hasattr(value, "cache_parameters") and hasattr(value, "__wrapped__"):
             self.text("cached", sorted(value.cache_parameters().items()))
             self.add(value.__wrapped__)
+        elif (function := below_numba(value)) is not None:
+            self.text("of numba", type(value).__qualname__)
+            self.add(function)
         elif place is not None and is_versioned(place[0]):
             self.text("imported", *place)
         elif isinstance(value, np.ufunc) and (home := _home_of(value)) is not None:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyrelay.infer.datatypes import Schema
+from pyrelay.infer.objects import below_numba
 from pyrelay.infer.structure import Identity
 from pyrelay.store.descriptions import importable, imported, is_versioned
 
@@ -50,6 +51,8 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
     else:
         for name in _ATTRIBUTES.get(type(value), ()):
             yield name, getattr(value, name)
+        if (function := below_numba(value)) is not None:
+            yield "of numba", function
         if type(value).__module__.startswith("pyrelay") and hasattr(value, "__pyrelay__"):
             yield "__pyrelay__", value.__pyrelay__
         if not isinstance(value, (types.ModuleType, dict, types.CellType)):
@@ -86,6 +89,8 @@ def _step(value: Any, step: Any) -> Any:
             return value.__closure__[number]
         case ("base", number):
             return value.__mro__[number]
+        case "of numba":
+            return below_numba(value)
         case ("own", name):
             return vars(value)[name]
         case ("field", name):

@@ -124,6 +124,9 @@ def _names() -> str:
     return (
         f"{NAMES}\n\nFunctions written in Python are compiled like your own. These, which are not, "
         "are known by name:\n\n" + "\n".join(lines)
+        + "\nFunctions that numba compiles (`numba.njit`, `numba.jit`, `numba.vectorize`, without "
+        "declared types) are taken as the Python functions they are made of, and `numba.prange` as "
+        "`range`.\n"
     )
 
 

@@ -1,0 +1,38 @@
+"""What numba made of a Python function, as that function.
+
+In: an object that a program calls. Out: the function that `numba.njit`, `jit` or `vectorize` was
+given, which compiles as any other does and has derivatives; `range` for `numba.prange`. A decorator
+that declares types converts arguments to them: such functions are refused. numba itself is not
+imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.objects import below_numba, loaded_classes
+
+
+def called(it: Interpreter, value: Any) -> V.Value | None:
+    """What is called in place of an object of numba's; None for all else."""
+    if any(value is each for each in loaded_classes("numba.misc.special", "prange")):
+        return V.Known(range)
+    function = below_numba(value)
+    if function is None:
+        return None
+    of_elements = hasattr(value, "_frozen")
+    if value._frozen if of_elements else not value._can_compile:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{function.__name__!r} is compiled by numba for the types that its decorator declares",
+            notes=("numba converts arguments to these types, and pyrelay takes them as they are.",),
+            hints=(f"leave the types out, or call {function.__name__}.py_func",)
+            if not of_elements else ("leave the types out",),
+        )
+    return V.Known(np.vectorize(function) if of_elements else function)
+
