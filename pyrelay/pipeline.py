@@ -27,6 +27,7 @@ from pyrelay.ir import walk
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, KernelCall, Module, Var
 from pyrelay.ir.show import show
+from pyrelay.ir.types import bf16
 from pyrelay.ir.verify import verify
 from pyrelay.lower.instructions import Launch, Plan
 from pyrelay.lower.plan import Condition, Entry, plan
@@ -40,7 +41,7 @@ from pyrelay.opt.dce import dce
 from pyrelay.opt.dots import dots
 from pyrelay.opt.fold import fold
 from pyrelay.opt.fuse import fuse
-from pyrelay.opt.half_attention import half_attention
+from pyrelay.opt.half_attention import half_attention, half_attention_gradient
 from pyrelay.opt.half_products import half_products
 from pyrelay.opt.halves import halves
 from pyrelay.opt.hoist import hoist
@@ -98,8 +99,8 @@ STAGES = (
     Stage(
         "fuse",
         (
-            in_place, attention_gradient, attention_gradient_again, half_attention, attention,
-            systems, dots, scans, stacks, rooms, half_products, fuse,
+            in_place, attention_gradient, attention_gradient_again, half_attention_gradient,
+            half_attention, attention, systems, dots, scans, stacks, rooms, half_products, fuse,
         ),
         "fuse", "fuse",
     ),
@@ -176,6 +177,7 @@ def dump(stage: str, text: Callable[[Any], str], program: Any) -> None:
 _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
     attention_gradient: lambda t: t.attention_gradient is not None and t.keeps_scores,
     attention_gradient_again: lambda t: t.attention_gradient is not None and not t.keeps_scores,
+    half_attention_gradient: lambda t: t.half_attention_gradient(bf16) is not None,
     half_attention: lambda t: t.half_attention is not None,
     half_products: lambda t: t.half_matmul is not None,
     sorting: lambda t: t.sort is None,

@@ -35,6 +35,7 @@ from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import KernelAddress
 from pyrelay.lower.kernel import Kernel
 from pyrelay.lower.target import AttentionGradientKernel
+from pyrelay.records import dataclass
 
 _MOST_OPERANDS = 64  # of each kernel that is called
 _PICOSECONDS = 1000  # nobody shares this work
@@ -172,13 +173,16 @@ struct ByWarps {
 };
 """
 
-_SUM = """\
+_ROWS = """\
 // What is known of the rows of scores, from the first row of an entry on.
 struct Rows {{
     Buffer<const {t}> tops, totals, means;
     i64 start, targets, sources;
     bool guarded;
 }};
+"""
+
+_SUM = """\
 // Lines from `first` on of a result, `turned` or not: sums over tiles of scores, `own` lines down
 // and `other` lines across (rows and columns if `by_rows`, or columns and rows), times `summed`
 // lines; scores become probabilities, or with `slopes` cotangents.
@@ -256,17 +260,15 @@ __device__ void sum_up(
 
 _KERNEL = """\
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> q,
-    Buffer<const {t}> k, Buffer<const {t}> v, Buffer<const {t}> y, Buffer<const {t}> tops,
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {of}> q,
+    Buffer<const {of}> k, Buffer<const {of}> v, Buffer<const {of}> y, Buffer<const {t}> tops,
     Buffer<const {t}> totals, Buffer<const {t}> means{results}, i64 targets, i64 sources,
     i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
     i64 v_line, i64 guarded, i64 precision, i64 axes{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
-    PYRELAY_SHARED({t}, left, 33 * SIDE);
-    PYRELAY_SHARED({t}, right, 33 * SIDE);
-    PYRELAY_SHARED({t}, scores, 33 * SIDE * SIDE / 32);
-    PYRELAY_SHARED(Matrix, sides, 5);
+{shared}    PYRELAY_SHARED(Matrix, sides, 5);
+    PYRELAY_SHARED(Rows, known, 1);
     const i64 down = (targets + SIDE - 1) / SIDE, across = (sources + SIDE - 1) / SIDE;
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
         const i64 entry = item / (down + across), number = item % (down + across);
@@ -275,9 +277,6 @@ extern "C" __global__ void kernel(
         const Matrix keys = {{k, k_start, k_line, sources, depth, k_turned == 0}};
         const Matrix values = {{v, v_start, v_line, sources, width, v_turned != 0}};
         const Matrix given = {{y, entry * targets * width, width, targets, width, false}};
-        const Rows rows = {{
-            tops, totals, means, entry * targets, targets, sources, guarded != 0
-        }};
         auto shape = [&](i64 row, i64 j, {t} &score) {{
 {shaped}        }};
         auto turn = [&](i64 row, i64 j, {t} &weighted) {{
@@ -296,14 +295,23 @@ extern "C" __global__ void kernel(
                 sides[0] = by_rows ? queries : keys, sides[1] = by_rows ? keys : queries;
                 sides[2] = by_rows ? given : values, sides[3] = by_rows ? values : given;
                 sides[4] = which == 0 ? keys : which == 1 ? queries : given;
+                known[0] = {{
+                    tops, totals, means, entry * targets, targets, sources, guarded != 0
+                }};
             }}
             __syncthreads();
-            sum_up<{product}>(
-                sides[0], sides[1], sides[2], sides[3], sides[4], rows, out, start, turned, by_rows,
-                which != 2, precision, own, left, right, scores, shape, turn);
+            {sum_up}(
+                sides[0], sides[1], sides[2], sides[3], sides[4], known[0], out, start, turned,
+                by_rows, which != 2, precision, own, {tiles}, shape, turn);
         }}
     }}
 }}
+"""
+
+_SHARED = """\
+    PYRELAY_SHARED({t}, left, 33 * SIDE);
+    PYRELAY_SHARED({t}, right, 33 * SIDE);
+    PYRELAY_SHARED({t}, scores, 33 * SIDE * SIDE / 32);
 """
 
 _CALL = """\
@@ -314,21 +322,45 @@ _CALL = """\
 _RESULTS = "of_q", "of_k", "of_v"
 
 
-def side_of(dtype: DType) -> int:
-    """Lines of a tile."""
-    return 64 if dtype == f32 else 32
+@dataclass(frozen=True, slots=True)
+class Variety:
+    """A kernel by what it does in its own way: the types of results and of elements of operands,
+    lines of a tile, definitions that stand before `Rows` and behind them, shared memory, the
+    function that computes a sum, and the tiles that it is given."""
+
+    t: str
+    of: str
+    side: int
+    before: str
+    behind: str
+    shared: str
+    sum_up: str
+    tiles: str
 
 
 def attention_gradient(dtype: DType) -> AttentionGradientKernel:
-    """The kernel for floats of this type. Its text is one with all results, without batch axes and
-    kernels that are called: `cuda_attention.for_launch` gives what a launch needs."""
-    text = _text(dtype, _RESULTS, 0, None, None)
-    source = cuda_attention.known(text, functools.partial(_launched, dtype))
-    side = side_of(dtype)
+    """The kernel for floats of this type."""
+    t, side = dtype.name, 64 if dtype == f32 else 32
+    before, product = _TILES.format(t=t, side=side), "ByThreads"
+    if dtype == f32:
+        before, product = cuda_attention.TENSOR_PRODUCT + before + _BY_WARPS, "ByWarps"
+    return kernel_of_variety(
+        Variety(
+            t, t, side, before, _SUM.format(t=t), _SHARED.format(t=t), f"sum_up<{product}>",
+            "left, right, scores",
+        )
+    )
+
+
+def kernel_of_variety(variety: Variety) -> AttentionGradientKernel:
+    """The kernel. Its text is one with all results, without batch axes and kernels that are called:
+    `cuda_attention.for_launch` gives what a launch needs."""
+    text, side = _text(variety, _RESULTS, 0, None, None), variety.side
+    source = cuda_attention.known(text, functools.partial(_launched, variety))
     return AttentionGradientKernel(source, side, side, _PICOSECONDS, _MOST_OPERANDS, wholes=False)
 
 
-def _launched(dtype: DType, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
+def _launched(variety: Variety, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
     shaping, turning = (
         kernel_of(o) if isinstance(o, KernelAddress) else None
         for o in (operands[_SHAPING], operands[_TURNING])
@@ -336,7 +368,7 @@ def _launched(dtype: DType, operands: Sequence[Any], kernel_of: KernelOf) -> Lau
     results = operands[_WANTED:_KEPT]
     wanted = tuple(name for name, o in zip(_RESULTS, results, strict=True) if o != ZERO)
     axes = operands[_AXES].word
-    text = _text(dtype, wanted, axes, shaping, turning)
+    text = _text(variety, wanted, axes, shaping, turning)
     arrays = [*operands[:_WANTED], *(o for o in results if o != ZERO)]
     sizes = operands[_SIZES:_SHAPING]
     kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 2 + 4 * axes)
@@ -349,9 +381,10 @@ def _launched(dtype: DType, operands: Sequence[Any], kernel_of: KernelOf) -> Lau
 
 
 def _text(
-    dtype: DType, wanted: Sequence[str], axes: int, shaping: Kernel | None, turning: Kernel | None
+    variety: Variety, wanted: Sequence[str], axes: int, shaping: Kernel | None,
+    turning: Kernel | None,
 ) -> str:
-    t, tensors = dtype.name, dtype == f32
+    t = variety.t
     own = of_launch(axes, shaping)
     back = own_parameters(turning).values()
     parameters = own.parameters + "".join(f",\n    {kind} back{k}" for k, kind in enumerate(back))
@@ -362,12 +395,10 @@ def _text(
     )
     return (
         own.function + ("" if turning is None else emit_item(turning, "turned"))
-        + (cuda_attention.TENSOR_PRODUCT if tensors else "")
-        + _TILES.format(t=t, side=side_of(dtype)) + (_BY_WARPS if tensors else "")
-        + _SUM.format(t=t) + _KERNEL.format(
-            t=t, results="".join(f", Buffer<{t}> {name}" for name in wanted),
+        + variety.before + _ROWS.format(t=t) + variety.behind + _KERNEL.format(
+            t=t, of=variety.of, shared=variety.shared, sum_up=variety.sum_up, tiles=variety.tiles,
+            results="".join(f", Buffer<{t}> {name}" for name in wanted),
             parameters=parameters, batch=own.batch, some=wanted[0], chosen=chosen,
-            product="ByWarps" if tensors else "ByThreads",
             shaped="" if shaping is None else _CALL.format(
                 name="shaped", cell="score", t=t, given=own.given
             ),

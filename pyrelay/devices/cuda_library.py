@@ -19,6 +19,7 @@ from pyrelay.devices import (
     cuda_attention_gradient,
     cuda_convolution,
     cuda_half_attention,
+    cuda_half_attention_gradient,
     cuda_scans,
     cuda_scatters,
     cuda_sorts,
@@ -296,6 +297,7 @@ TARGET = Target(
     emit, _matmul, cuda_convolution.convolution, cuda_attention.attention, cuda_scans.scan,
     cuda_scatters.scatter, sort=cuda_sorts.sort, half_attention=cuda_half_attention.attention,
     attention_gradient=cuda_attention_gradient.attention_gradient, keeps_scores=False,
+    half_attention_gradient=cuda_half_attention_gradient.half_attention_gradient,
     half_matmul=_half_matmul, half_convolution=cuda_convolution.half_convolution,
     splits=True,
 )

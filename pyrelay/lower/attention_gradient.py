@@ -17,6 +17,7 @@ from pyrelay.ir.nodes import Atom, Block, Function, Let, OpCall, Var
 from pyrelay.lower.finishing import in_place
 from pyrelay.lower.kernel import AttendedGradient, Lowering
 from pyrelay.opt.attention_gradient import Gradient
+from pyrelay.opt.half_attention import cast_from
 
 
 def attended_gradient(function: Function, gradient: Gradient) -> Lowering:
@@ -30,6 +31,10 @@ def attended_gradient(function: Function, gradient: Gradient) -> Lowering:
         _args(gradient.centred)[1],
     )  # fmt: skip
     places = {param: k for k, param in enumerate(function.params)}
+    halves = cast_from(function.body, gradient)
+    if halves is not None:
+        casts = {let.outs[0]: _args(let)[0] for let in function.body.lets if len(_args(let)) == 1}
+        given = (*(casts[a] for a in given[:4]), *given[4:])  # type: ignore[index]
     kernels = []
     if gradient.shaping:
         lets = (gradient.scores, *gradient.shaping)
@@ -45,6 +50,7 @@ def attended_gradient(function: Function, gradient: Gradient) -> Lowering:
             tuple(places[a] for a in given if isinstance(a, Var)), gradient.guarded,
             bool(gradient.shaping), bool(gradient.turning),
             None if gradient.kept is None else function.params.index(_shown(gradient.kept)),
+            halves,
         ),
     )
 

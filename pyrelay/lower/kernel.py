@@ -303,7 +303,8 @@ class AttendedGradient:
     result's cotangent, the rows' maxima, their sums and the means of the slopes; whether a row
     without a finite score gives zeros. The first kernel makes scores of products, if `shaped`; the
     last makes cotangents of products of those of scores, if `turned_back`. `kept`: the position of
-    the scores that are kept, if any are."""
+    the scores that are kept, if any are. `halves`: the type of 16-bit floats that q, k, v and the
+    cotangent have, if they have one."""
 
     scores: Let
     slopes: Let
@@ -315,6 +316,7 @@ class AttendedGradient:
     shaped: bool
     turned_back: bool
     kept: int | None
+    halves: DType | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

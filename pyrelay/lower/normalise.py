@@ -30,10 +30,10 @@ from pyrelay.lower.library import expanded
 from pyrelay.lower.plan_ops import PLAN_OPS
 from pyrelay.lower.target import FORWARD, AttentionGradientKernel, AttentionKernel, Target
 from pyrelay.opt.attention import attention_of
-from pyrelay.opt.attention_gradient import gradient_of
+from pyrelay.opt.attention_gradient import Gradient, gradient_of
 from pyrelay.opt.finishing import gates, product_of
 from pyrelay.opt.grouping import Grouping
-from pyrelay.opt.half_attention import HalfAttention, half_attention_of
+from pyrelay.opt.half_attention import HalfAttention, cast_from, half_attention_of
 from pyrelay.opt.half_products import half_product_of
 from pyrelay.opt.shapes import shape_of
 
@@ -60,9 +60,10 @@ def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Le
             return (let,) if _attends(_over_halves(target, over_halves), let, rhs) else tuple(
                 new for each in _regrouped(let, rhs) for new in _lets(each, target, block)
             )
-        gradient = gradient_of(rhs.function.body) is not None
-        if gradient or attention_of(rhs.function.body) is not None:
-            if _attends(target.attention_gradient if gradient else target.attention, let, rhs):
+        gradient = gradient_of(rhs.function.body)
+        if gradient is not None or attention_of(rhs.function.body) is not None:
+            kernel = target.attention if gradient is None else _of_gradient(target, gradient, rhs)
+            if _attends(kernel, let, rhs):
                 return (let,)
             return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
         if half_product_of(rhs.function.body) is not None:
@@ -129,6 +130,17 @@ def _is_wider(product: Let, call: KernelCall) -> bool:
     """Whether a product is several matrices of the shape of the group's other results."""
     others = [r for r in call.function.body.results if r not in product.outs]
     return bool(others) and gates(product, call.function.body.lets, shape_of(others[0])) > 1
+
+
+def _of_gradient(
+    target: Target, gradient: Gradient, call: KernelCall
+) -> Callable[[DType], AttentionGradientKernel] | None:
+    """The device's kernel for a derivative of attention, if it has one."""
+    halves = cast_from(call.function.body, gradient)
+    if halves is None or target.attention_gradient is None:
+        return target.attention_gradient
+    found = target.half_attention_gradient(halves)
+    return None if found is None else lambda made: found
 
 
 _STATISTICS = 3

@@ -102,9 +102,9 @@ _ENOUGH = 4  # entries of a batch, so that they are shared as a whole
 def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> None:
     """Plan a group that computes the derivative of attention: parameters as
     `target.AttentionGradientKernel` says."""
-    found, target = group.lowering.attention_gradient, p.program.target.attention_gradient
+    found, target = group.lowering.attention_gradient, p.program.target
     assert found is not None
-    assert target is not None
+    assert target.attention_gradient is not None
     extents = dict(zip(group.dims, call.dims, strict=True))
     type_of = functools.partial(_type, extents)
     scores, slopes = found.scores.rhs, found.slopes.rhs
@@ -118,7 +118,11 @@ def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> No
     targets, sources = made.shape[-2:]
     width, depth = out.shape[-1], q.shape[-2] if turned[0] else q.shape[-1]
     batch = made.shape[:-2]
-    kernel = target(out.dtype)
+    kernel = (
+        target.attention_gradient(out.dtype) if found.halves is None
+        else target.half_attention_gradient(found.halves)
+    )
+    assert kernel is not None
     operands: list[Value] = [Slot(p.buffer(call.args[place]).slot) for place in found.operands]
     addresses = [p.allocate(each.type) for each in let.outs]
     left = iter(addresses)

@@ -210,6 +210,8 @@ class Target:
     keeps_scores  whether attention keeps small matrices of scores for its derivative.
     half_attention  type of 16-bit floats of the operands, that or float32 for the result, whether
                  probabilities are rounded to the former -> the kernel; None as above.
+    half_attention_gradient  type of 16-bit floats of the operands -> the kernel, whose results are
+                 float32; None where there is none for such floats.
     half_matmul  type of 16-bit floats, that or float32 for the result, number of batch axes -> the
                  kernel of their products, added up in float32; None where they are cast before.
     half_convolution  the same types, which product, whether channels come last -> the kernel, where
@@ -228,6 +230,7 @@ class Target:
     sort: Callable[[DType], SortKernels] | None = None
     keeps_scores: bool = True
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
+    half_attention_gradient: Callable[[DType], AttentionGradientKernel | None] = lambda of: None
     half_matmul: Callable[[DType, DType, int], MatmulKernel] | None = None
     half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None
     splits: bool = False

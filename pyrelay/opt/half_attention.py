@@ -19,9 +19,10 @@ from dataclasses import replace
 
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
-from pyrelay.ir.nodes import Atom, Attrs, Block, Let, Module, OpCall, Var
-from pyrelay.ir.types import DType, TensorType, f32
+from pyrelay.ir.nodes import Atom, Attrs, Block, KernelCall, Let, Module, OpCall, Var
+from pyrelay.ir.types import DType, TensorType, bf16, f32
 from pyrelay.opt.attention import Attention, Finder
+from pyrelay.opt.attention_gradient import Gradient, gradient_of
 from pyrelay.opt.dce import dce
 from pyrelay.opt.half_products import turned
 from pyrelay.opt.halves import is_half
@@ -61,6 +62,70 @@ def half_attention(module: Module) -> Module:
     """The module with each attention over 16-bit floats in a kernel call of its own."""
     found = module.with_bodies(lambda body: _grouped(body, {}))
     return module if found is module else dce(found)
+
+
+def half_attention_gradient(module: Module) -> Module:
+    """The module with casts in each derivative of attention that is one of casts of bfloat16."""
+    found = module.with_bodies(lambda body: _casting(body, {}))
+    return module if found is module else dce(found)
+
+
+def operands_of(gradient: Gradient) -> tuple[Atom, ...]:
+    """Queries, keys, values and the result's cotangent."""
+    given, v = _call(gradient.slopes).args
+    return (*_call(gradient.scores).args, v, given)
+
+
+def cast_from(body: Block, gradient: Gradient) -> DType | None:
+    """The type of 16-bit floats that the operands of a group are casts of inside of it."""
+    makers: _Makers = {out: let for let in body.lets for out in let.outs}
+    sources = [_source(atom, makers) for atom in operands_of(gradient)]
+    return None if None in sources else _dtype(sources[0])  # type: ignore[arg-type]
+
+
+def _casting(body: Block, outer: _Makers) -> Block:
+    makers: dict[Atom, Let] = {**outer}
+    makers.update((out, let) for let in body.lets for out in let.outs)
+    lets = tuple(_casting_in(let, makers) for let in body.lets)
+    if all(old is new for old, new in zip(body.lets, lets, strict=True)):
+        return body
+    return replace(body, lets=lets)
+
+
+def _casting_in(let: Let, makers: _Makers) -> Let:
+    if walk.blocks(let.rhs):
+        rhs = walk.replace_blocks(let.rhs, lambda inner: _casting(inner, makers))
+        return let if rhs is let.rhs else replace(let, rhs=rhs)
+    if not isinstance(let.rhs, KernelCall):
+        return let
+    function = let.rhs.function
+    gradient = gradient_of(function.body)
+    if gradient is None:
+        return let
+    given: dict[Atom, Atom] = dict(zip(function.params, let.rhs.args, strict=True))
+    operands = operands_of(gradient)
+    if not all(atom in given for atom in operands):
+        return let
+    sources = {atom: _source(given[atom], makers) for atom in operands}
+    if {None if x is None else _dtype(x) for x in sources.values()} != {bf16}:
+        return let
+    names, casts = walk.Renaming(), []
+    names.atoms.update(zip(function.params, let.rhs.args, strict=True))
+    names.dims.update(zip(function.dims, let.rhs.dims, strict=True))
+    for atom, source in sources.items():
+        assert source is not None
+        builder = Builder()
+        with builder.at(let.span):
+            builder.cast(source, f32)
+        casts += builder.lets
+        assert isinstance(atom, Var)
+        names.atoms[atom] = builder.lets[-1].outs[0]
+    body = walk.copy_block(function.body, names)
+    made = dict(zip(body.results, let.outs, strict=True))
+    members = [
+        replace(each, outs=tuple(made.get(out, out) for out in each.outs)) for each in body.lets
+    ]
+    return kernel_call((*casts, *members), let.outs, {})
 
 
 def half_attention_of(body: Block) -> HalfAttention | None:

@@ -210,6 +210,9 @@ def test_attention_and_convolutions_over_halves_compile(tmp_path: Path) -> None:
 @needs_nvidia
 def test_derivatives_of_attention_compile(tmp_path: Path) -> None:
     kernels = [TARGET.attention_gradient(dtype).source for dtype in (f32, f64)]  # type: ignore[misc]
+    over_halves = TARGET.half_attention_gradient(DTYPES["bf16"])
+    assert over_halves is not None
+    kernels.append(over_halves.source)
 
     def loss(q: Any, k: Any, v: Any) -> Any:
         return (causal(q, k, v) ** 2).sum()
