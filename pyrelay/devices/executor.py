@@ -86,7 +86,8 @@ class Executor:
             "loop_up": lambda: self._loop(lambda counter, limit: counter < limit),
             "loop_down": lambda: self._loop(lambda counter, limit: counter > limit),
             "poll": self._poll_here,
-            "alloc": self._alloc,
+            "alloc": lambda: self._alloc(self.memory.alloc),
+            "alloc_passing": lambda: self._alloc(self.memory.alloc_passing),
             "free": self._free,
             "copy": self._copy,
             "zero": self._zero,
@@ -258,8 +259,8 @@ class Executor:
 
     # -- memory
 
-    def _alloc(self) -> None:
-        address = self.f.call(self.memory.alloc, self.state, self._value(2))
+    def _alloc(self, alloc: Function) -> None:
+        address = self.f.call(alloc, self.state, self._value(2))
         self._leave_if(address.equals(0), Status.MEMORY)
         self._set(1, address)
         self._next(3)

@@ -4,6 +4,8 @@ In: an llvmlite module. Out: in it, the functions that allocate and release.
 
 * A block is a 64-byte header and its bytes. Sizes come in classes, four per doubling, so at most
   a quarter is wasted and a freed block fits the next request of about its size.
+* What is soon given back may have an idle block of up to four times its size: so that a program
+  whose arrays differ in size goes through few blocks, which stay in the cache.
 * A call's state holds lists of idle blocks, one per class, so that memory stays mapped from call
   to call (fresh pages cost more than most kernels), and one list of the blocks now in use, so
   that a run that stops half-way gives everything back.
@@ -32,6 +34,9 @@ HUGE = 1 << 22
 HUGE_PAGE = 1 << 21
 MADV_HUGEPAGE = 14
 
+PASSING_CLASSES = 8
+"""So many classes larger may a block be that is soon given back: four times as large."""
+
 KEEP_AT_LEAST = 1 << 20
 """Idle bytes that a state may always keep."""
 
@@ -47,7 +52,8 @@ class Memory:
         self.give_shared = self._give_shared()
         self.take_shared = self._take_shared()
         self.unlink = self._unlink()
-        self.alloc = self._alloc()
+        self.alloc = self._alloc("alloc", 0)
+        self.alloc_passing = self._alloc("alloc_passing", PASSING_CLASSES)
         self.free = self._free()
         self.adopt = self._adopt()
         self.release_all = self._release_all()
@@ -124,9 +130,10 @@ class Memory:
         f.ret()
         return f
 
-    def _alloc(self) -> Function:
-        """(state, nbytes): the address of that many bytes, 0 where there is no memory."""
-        f = self._function("alloc", 2)
+    def _alloc(self, name: str, more: int) -> Function:
+        """(state, nbytes): the address of that many bytes, 0 where there is no memory; an idle
+        block may be `more` size classes larger."""
+        f = self._function(name, 2)
         state, nbytes = f.parameters
         too_large = f.b.icmp_unsigned(">", nbytes.raw, WORD_TYPE(LARGEST))
         with f.b.if_then(too_large, likely=False):
@@ -136,13 +143,22 @@ class Memory:
         quarter = (last >> (exponent - 2)) & 3
         size_class = (exponent - 5) * 4 + quarter
         size = (quarter + 5) << (exponent - 2)
-        head = state + State.FREE + size_class * WORD
+        place = f.variable(size_class)
+        lists = state + State.FREE
+        if more:
+            last_class = f.smaller(size_class + more, SIZE_CLASSES - 1)
+            with f.while_(
+                lambda: f.load(lists + place.now * WORD).equals(0) & (place.now < last_class)
+            ):
+                place.set(place.now + 1)
+        head = lists + place.now * WORD
         kept = f.load(head)
         found = f.variable(kept)
         with f.either(kept.differs(0)) as (reuse, fetch):
             with reuse:
                 f.store(head, 0, f.load(kept, Block.NEXT))
-                f.store(state, State.KEPT_BYTES, f.load(state, State.KEPT_BYTES) - size)
+                idle = f.load(state, State.KEPT_BYTES) - f.load(kept, Block.SIZE)
+                f.store(state, State.KEPT_BYTES, idle)
             with fetch:
                 process = f.load(f.load(state, State.CONTROL), Control.PROCESS)
                 found.set(f.call(self.take_shared, process, size_class, size))
@@ -155,7 +171,7 @@ class Memory:
         f.store(state, State.LIVE, block)
         with f.when(following.differs(0)):
             f.store(following, Block.PREVIOUS, block)
-        live = f.load(state, State.LIVE_BYTES) + size
+        live = f.load(state, State.LIVE_BYTES) + f.load(block, Block.SIZE)
         f.store(state, State.LIVE_BYTES, live)
         peak = f.load(state, State.PEAK_BYTES)
         f.store(state, State.PEAK_BYTES, (live > peak).choose(live, peak))

@@ -111,7 +111,9 @@ class _Encoder:
             plan_ir.Binary: lambda i: [i.op, i.target, i.a, i.b],
             plan_ir.Select: lambda i: ["select", i.target, i.condition, i.a, i.b],
             plan_ir.Poll: lambda i: ["poll"],
-            plan_ir.Alloc: lambda i: ["alloc", i.target, i.nbytes],
+            plan_ir.Alloc: lambda i: [
+                "alloc_passing" if i.passing else "alloc", i.target, i.nbytes
+            ],
             plan_ir.Free: lambda i: ["free", i.address],
             plan_ir.Copy: lambda i: ["copy", i.target, i.source, i.nbytes],
             plan_ir.Zero: lambda i: ["zero", i.target, i.nbytes],

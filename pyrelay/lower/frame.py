@@ -75,9 +75,9 @@ class Frame:
         """Append an instruction."""
         self._code.append(instruction)
 
-    def allocate(self, slot: int, nbytes: Value) -> None:
+    def allocate(self, slot: int, nbytes: Value, passing: bool = False) -> None:
         """Fresh memory, its address in a slot."""
-        self.emit(Alloc(slot, nbytes, self.array))
+        self.emit(Alloc(slot, nbytes, self.array, passing))
 
     def place(self, label: str) -> None:
         """Put a label here."""

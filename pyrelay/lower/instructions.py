@@ -221,11 +221,13 @@ class Alloc:
 
     Belongs to the call until `Free`d or returned as an `ArrayResult`. MemoryError where there is
     none, or `nbytes` is negative. array: what it is to the user, as "x @ w, line 3"; "" if nothing.
+    passing: it is given back soon, so that an idle block of up to four times the size will do.
     """
 
     target: int
     nbytes: Value
     array: str = field(default="", compare=False)
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

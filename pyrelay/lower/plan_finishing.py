@@ -15,7 +15,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
-from pyrelay.lower import plan_kernels, plan_panels
+from pyrelay.lower import plan_kernels, plan_panels, plan_passing
 from pyrelay.lower.finishing import without_product
 from pyrelay.lower.instructions import AddressOf, Free, Slot, Value
 from pyrelay.lower.kernel import Product
@@ -82,6 +82,7 @@ def _buffers(
         allowed = [
             k for k in group.lowering.shares[j]
             if k < len(call.args) and p.buffer(call.args[k]) not in read
+            and plan_passing.may_take(p, out, call.args[k])
         ]  # fmt: skip
         outputs.append(
             p.make(out) if j == home

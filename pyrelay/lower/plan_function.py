@@ -34,6 +34,7 @@ from pyrelay.lower import (
     plan_kernels,
     plan_ops,
     plan_panels,
+    plan_passing,
     plan_rows,
 )
 from pyrelay.lower.frame import Frame, Words, constant_words, word_count
@@ -82,6 +83,7 @@ class FunctionPlanner:
         self.panels: dict[plan_panels.Key, plan_panels.Panels] = {}  # laid for loops around here
         self.rows: dict[Var, plan_rows.Row] = {}  # where results lie in rows of arrays
         self.kept: set[Let] = set()  # copies into such rows
+        self.passing: set[Var] = set()  # results that are soon given back
         self.commits: dict[Var, plan_commits.Commit] = {}  # of values that are to lie in an array
         self.gone: set[Buffer] = set()  # freed or handed over on the way to here
         self._journal: list[Buffer] = []  # what entered `gone`, in order
@@ -138,10 +140,10 @@ class FunctionPlanner:
         assert isinstance(ty, TensorType)
         return self.sizes.value(dims.multiply(ty.size, ty.dtype.size))
 
-    def allocate(self, ty: Type | None) -> int:
+    def allocate(self, ty: Type | None, passing: bool = False) -> int:
         """The slot of a fresh buffer for an array."""
         slot = self.frame.slot()
-        self.frame.allocate(slot, self.bytes_of(ty))
+        self.frame.allocate(slot, self.bytes_of(ty), passing)
         return slot
 
     def make(self, out: Var) -> int:
@@ -149,7 +151,10 @@ class FunctionPlanner:
         that it is kept in."""
         in_row = out in self.rows
         self.frame.array = _told(out, out.span) or self.frame.array
-        slot = plan_rows.address(self, out) if in_row else self.allocate(out.type)
+        slot = (
+            plan_rows.address(self, out) if in_row
+            else self.allocate(out.type, out in self.passing)
+        )  # fmt: skip
         self.define(out, (slot,), owned=not in_row)
         return slot
 
@@ -169,6 +174,7 @@ class FunctionPlanner:
         scope = self.scope
         plan_rows.find(self, block)
         plan_commits.find(self, block)
+        plan_passing.find(self, block)
         for k, let in enumerate(block.lets):
             scope.at = k
             self.let(let)

@@ -15,6 +15,7 @@ from pyrelay.lower.boundary import ArrayResult, ScalarParameter
 from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import (
     Alloc,
+    Binary,
     Free,
     JumpUnless,
     Label,
@@ -96,6 +97,24 @@ def test_what_a_call_frees_serves_its_next_request_and_its_next_call(scalar_prog
     assert call(1000) == call(1)
     assert _field(call, State.LIVE_BYTES) == 0
     assert 1 << 16 <= _field(call, State.KEPT_BYTES) <= 1.25 * (1 << 16)
+
+
+@pytest.mark.parametrize(("nbytes", "shared"), [
+    (40_000, True), (16_000, True), (13_000, False), (70_000, False),
+])  # fmt: skip
+def test_what_passes_may_have_an_idle_block_of_up_to_four_times_its_size(
+    scalar_program: Any, nbytes: int, shared: bool
+) -> None:
+    for passing in (True, False):
+        code = [
+            Alloc(1, immediate(1 << 16)), Free(Slot(1)), Alloc(2, Slot(0), passing=passing),
+            Zero(Slot(2), Slot(0)), Binary("eq.i64", 3, Slot(1), Slot(2)), Return((Slot(3),)),
+        ]  # fmt: skip
+        call = scalar_program(code, "int", "int")
+        assert call(nbytes) == (shared and passing)
+        assert _field(call, State.LIVE_BYTES) == 0
+        with pytest.raises(MemoryError):
+            call(1 << 52)
 
 
 def test_an_aborted_call_gives_everything_back(scalar_program: Any) -> None:
