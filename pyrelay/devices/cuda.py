@@ -35,4 +35,7 @@ def driver() -> CupyDriver:
         raise cuda_diagnosis.unusable(error) from error
     if not count:
         raise cuda_diagnosis.no_gpu()
+    capability = str(cupy.cuda.Device().compute_capability)
+    if int(capability) < cuda_diagnosis.LEAST_CAPABILITY:
+        raise cuda_diagnosis.too_old(capability)
     return CupyDriver(cupy)

@@ -17,6 +17,9 @@ from pyrelay.errors import DeviceError
 
 OTHERWISE = "use device='cpu'"
 
+LEAST_CAPABILITY = 80
+"""The compute capability that all kernels can be compiled for, times 10."""
+
 _WHEELS = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 _NEWEST, _OLDEST = 13, 12  # of the extras
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -59,6 +62,18 @@ def no_gpu() -> DeviceError:
     return DeviceError(
         "device 'cuda' cannot be used: there is no GPU.", notes=notes,
         hints=("nvidia-smi lists the GPUs that the driver sees", OTHERWISE),
+    )
+
+
+def too_old(capability: str) -> DeviceError:
+    """A GPU that has not all instructions that kernels are made of."""
+    return DeviceError(
+        f"device 'cuda' cannot be used: the GPU has compute capability {_dotted(capability)}.",
+        notes=(
+            f"kernels need {_dotted(str(LEAST_CAPABILITY))} (Ampere): before it there is no "
+            "bfloat16, and no TF32.",
+        ),
+        hints=(OTHERWISE,),
     )
 
 

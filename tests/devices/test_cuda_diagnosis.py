@@ -38,6 +38,7 @@ CASES: dict[str, tuple[int, tuple[str, ...], Any]] = {
     "import": (13010, ("cupy-cuda13x",), FRAMED),
     "no_gpu": (13010, ("cupy-cuda13x",), RuntimeError("cudaErrorNoDevice: no CUDA-capable device")),
     "none_visible": (13010, ("cupy-cuda13x",), 0),
+    "too_old": (13010, ("cupy-cuda13x",), 1),
 }  # fmt: skip
 
 
@@ -58,7 +59,10 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 raise metadata.PackageNotFoundError(name)
             return None
 
-        made = SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=count)))
+        made = SimpleNamespace(cuda=SimpleNamespace(
+            runtime=SimpleNamespace(getDeviceCount=count),
+            Device=lambda: SimpleNamespace(compute_capability="75"),
+        ))  # fmt: skip
         find = importlib.util.find_spec
         monkeypatch.setattr(
             importlib.util, "find_spec",
