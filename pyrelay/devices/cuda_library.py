@@ -146,6 +146,11 @@ def is_phase(text: str) -> bool:
     return product_of(text) is not None or cuda_scans.kinds_of(text) is not None
 
 
+def is_told(text: str, operands: Sequence[Any]) -> bool:
+    """Whether a launch gives a text its parameters one by one; attention is given others."""
+    return len(_parameters(text)[4:]) == len(operands)
+
+
 def typed(text: str, operands: Sequence[Any]) -> list[tuple[str | None, Any]]:
     """The operands of a text that `is_phase`, with the types of elements of those that are buffers,
     None for numbers."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pyrelay.devices import cuda_library
 from pyrelay.devices.device_words import loop_regions
 from pyrelay.devices.persistent import address_slots
 from pyrelay.devices.stretches import flow, runs_on_host, tape_slots
@@ -173,12 +174,21 @@ def _note(known: dict[int, int], step: Any) -> None:
         known[step.target] = value
 
 
+def _is_told(plan: Plan, instruction: ins.Instruction) -> bool:
+    """Whether it is known which operands are addresses of buffers."""
+    if not isinstance(instruction, Launch) or plan.kernels[instruction.kernel].code is not None:
+        return True
+    return cuda_library.is_told(plan.kernels[instruction.kernel].source, instruction.operands)
+
+
 def _straight(
     plan: Plan, function: PlanFunction, steps: Sequence[Step], on_device: frozenset[int],
     guessed: dict[int, int | None],
 ) -> Straight | None:
     code, places = function.code, {step.place for step in steps}
     part = [step.code for step in steps]
+    if not all(_is_told(plan, each) for each in part):
+        return None
     given, written = flow(plan, part)
     if tape_slots(code) & {*given, *written}:
         return None

@@ -70,7 +70,8 @@ def test_attention_gives_what_numpy_gives() -> None:
         assert got.dtype == wanted.dtype
         tolerance = 1e-5 if got.dtype == np.float32 else 1e-12
         np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
-    assert compiled.code(calls).count("PYRELAY_SHARED(f64, left") == 1
+    # Another text for scores that the program shapes; that of float32 is shaped as well.
+    assert compiled.code(calls).count("PYRELAY_SHARED(f64, left") == 2
 
 
 @needs_compiler

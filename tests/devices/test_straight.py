@@ -21,7 +21,7 @@ X = np.ones(40)
 
 
 def ways(function: Callable[..., Any], *args: Any) -> list[Straight]:
-    made = plan(lowered(inferred(function, args).module, "fuse"), TARGET)
+    made = plan(lowered(inferred(function, args).module, "fuse", on="cuda_emulator"), TARGET)
     slots = device_slots(
         made, lambda launch, on: runs_on_host(made, launch, on), [set() for _ in made.functions]
     )
@@ -99,3 +99,17 @@ def test_loops_inside_are_gone_through_by_the_plan() -> None:
     assert not any(a.first < b < a.last for a in found for b in heads if b in {
         step.place for step in a.steps
     })
+
+
+def test_a_loop_with_a_kernel_whose_parameters_are_not_told_has_none() -> None:
+    """That of attention over 16 bits gets a description of its operands."""
+    def attended(q: Any, k: Any, n: int) -> Any:
+        for _ in range(n):
+            scores = q @ k.T
+            e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            q = e / e.sum(axis=-1, keepdims=True) @ k
+        return q
+
+    x = np.ones((6, 16))
+    assert ways(attended, x, x, 5) == []
+    assert ways(attended, x.astype(np.float16), x.astype(np.float16), 5) == []
