@@ -141,9 +141,9 @@ def multiplied(text: str) -> tuple[DType, DType] | None:
 
 def is_phase(text: str) -> bool:
     """Whether a kernel of a loop may have a text of the library among its phases."""
-    if cuda_scatters.is_phase(text):
+    if cuda_scatters.is_phase(text) or product_of(text) is not None:
         return True
-    return product_of(text) is not None or cuda_scans.kinds_of(text) is not None
+    return any(each.kinds_of(text) is not None for each in (cuda_scans, cuda_sorts))
 
 
 def is_told(text: str, operands: Sequence[Any]) -> bool:
@@ -162,10 +162,10 @@ def typed(text: str, operands: Sequence[Any]) -> list[tuple[str | None, Any]]:
 
 
 def for_blocks(text: str, threads: int) -> str:
-    """The text of a scan or scatter for blocks of so many threads."""
+    """The text of a scan, scatter or sort for blocks of so many threads."""
     if cuda_scatters.kinds_of(text) is not None:
         return cuda_scatters.for_blocks(text, threads)
-    assert threads == cuda_scans.THREADS
+    assert threads == cuda_scans.THREADS == cuda_sorts.THREADS
     return text
 
 

@@ -21,7 +21,7 @@ UNARY = {
     "i64_to_f64": "pyrelay_word(f64({a}))", "u64_to_f64": "pyrelay_word(f64(u64({a})))",
     "i64_to_f32": "pyrelay_word(f32({a}))", "f64_to_f32": "pyrelay_word(f32(f64_of({a})))",
     "f32_to_f64": "pyrelay_word(f64(f32_of({a})))", "f64_to_bool": "i64(f64_of({a}) != 0.0)",
-    "i64_to_bool": "i64({a} != 0)",
+    "i64_to_bool": "i64({a} != 0)", "f64_to_i64": "pyrelay_truncated(f64_of({a}))",
     **{f"wrap.{k}{bits}": f"i64({k}{bits}({{a}}))" for k in "iu" for bits in (8, 16, 32)},
 }  # fmt: skip
 _SIGNS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
@@ -35,9 +35,12 @@ BINARY = {
     **{f"{n}.i64": f"i64({{a}} {s} {{b}})" for n, s in _SIGNS.items()},
     **{f"{n}.f64": f"i64(f64_of({{a}}) {s} f64_of({{b}}))" for n, s in _SIGNS.items()},
     **{f"{n}.f32": f"i64(f32_of({{a}}) {s} f32_of({{b}}))" for n, s in _SIGNS.items()},
+    **{f"{n}.f32": f"i64(f32_of({{a}}) {s} f32_of({{b}}))" for n, s in _SIGNS.items()},
     **{f"{n}.i64": f"({{a}} {s} {{b}})" for n, s in {"and": "&", "or": "|", "xor": "^"}.items()},
     "floordiv.i64": "pyrelay_floor_divide({a}, {b})", "mod.i64": "pyrelay_remainder({a}, {b})",
     "min.i64": "({a} < {b} ? {a} : {b})", "max.i64": "({a} > {b} ? {a} : {b})",
+    "shl.i64": "(u64({b}) > 63 ? 0 : i64(u64({a}) << {b}))",
+    "shr.i64": "({a} >> (u64({b}) > 63 ? 63 : {b}))",
     "lt.u64": "i64(u64({a}) < u64({b}))", "le.u64": "i64(u64({a}) <= u64({b}))",
 }  # fmt: skip
 CHECKED = {
@@ -46,6 +49,25 @@ CHECKED = {
     "mul.i64": ("{r} = i64(u64({a}) * u64({b}))", "__mul64hi({a}, {b}) != ({r} >> 63)"),
     "index": ("{r} = {a} < 0 ? {a} + {b} : {a}", "{r} < 0 || {r} >= {b}"),
     "div.f64": ("{r} = pyrelay_word(f64_of({a}) / f64_of({b}))", "f64_of({b}) == 0.0"),
+    "floordiv.f64": (
+        "{r} = pyrelay_word(pyrelay_floor_divide(f64_of({a}), f64_of({b})))", "f64_of({b}) == 0.0"
+    ),
+    "mod.f64": (
+        "{r} = pyrelay_word(pyrelay_remainder(f64_of({a}), f64_of({b})))", "f64_of({b}) == 0.0"
+    ),
+    "floordiv.i64": (
+        "{r} = pyrelay_floor_divide({a}, {b})", "{b} == 0 || ({b} == -1 && {a} == {r} && {a} != 0)"
+    ),
+    "mod.i64": ("{r} = pyrelay_remainder({a}, {b})", "{b} == 0"),
+    "shl.i64": (
+        "{r} = u64({b}) > 63 ? 0 : i64(u64({a}) << {b})",
+        "{b} < 0 || ({b} > 63 ? {a} != 0 : ({r} >> {b}) != {a})"
+    ),
+    "shr.i64": ("{r} = {a} >> (u64({b}) > 63 ? 63 : {b})", "{b} < 0"),
+    "f64_to_i64": (
+        "{r} = pyrelay_truncated(f64_of({a}))",
+        "!(f64_of({a}) >= -9223372036854775808.0 && f64_of({a}) < 9223372036854775808.0)"
+    ),
 }
 
 #: Instructions that have a spelling here.

@@ -54,6 +54,10 @@ template <class T> __device__ T pyrelay_remainder(T a, T b) {
     T rest = a % b;
     return (rest != 0 && ((rest < 0) != (b < 0))) ? (T)(rest + b) : rest;
 }
+__device__ i64 pyrelay_truncated(f64 a) {
+    if (a >= -9223372036854775808.0 && a < 9223372036854775808.0) return (i64)a;
+    return a != a ? 0 : (i64)(a > 0 ? ~0ull >> 1 : 1ull << 63);
+}
 template <class T> __device__ T pyrelay_power(T a, T b) {
     if (b < 0) return a == 1 ? T(1) : a == T(-1) ? (b % 2 ? T(-1) : T(1)) : T(0);
     u64 result = 1, factor = (u64)a;

@@ -388,6 +388,27 @@ def test_every_spelling_is_of_an_instruction() -> None:
 
 
 @pytest.mark.slow
+def test_rounds_that_sort(driver: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ranked(x: Any, rounds: int) -> Any:
+        total = 0.0
+        for k in range(rounds):
+            order = np.argsort(x, kind="stable")
+            x = np.sort(x * 0.9 + x[order[::-1]] * 0.3) + np.sin(7.0 * x[order]) * (k + 1)
+            total += np.median(x)
+        return x, total
+
+    x = np.random.default_rng(0).normal(size=2500)  # tiles, and two merges
+    one, grid, many, plain = all_ways(ranked, x, 4, monkeypatch=monkeypatch)
+    for found in (one, grid, many):
+        np.testing.assert_allclose(found[0], plain[0], rtol=1e-12)
+        assert found[1] == pytest.approx(plain[1])
+    before = driver.launched
+    monkeypatch.setattr(gpu, "blocks_of", lambda *_: 1)
+    pyrelay.jit(ranked, device=ON)(x, 4)
+    assert driver.launched - before <= 5
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_loops_without_end_are_stopped(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(x: Any) -> Any:
