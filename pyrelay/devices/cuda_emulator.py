@@ -48,7 +48,7 @@ _OPTIONS = (
     "-x", "c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fwrapv", "-ffp-contract=off",
     "-fno-math-errno", "-fvisibility=hidden", "-U_FORTIFY_SOURCE",
 )  # fmt: skip
-_LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
+_LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 _functions: dict[str, Any] = {}
 _lock = threading.RLock()
 
@@ -93,7 +93,8 @@ def load(sources: Sequence[str]) -> list[Any]:
 
 def unit(sources: Sequence[str]) -> str:
     """The translation unit of some kernels and, for each, a host function that runs a grid of it:
-    (words, bytes of the buffers at such addresses, blocks, threads of each) -> 0 or a fault."""
+    (words, bytes of the buffers at such addresses, blocks, threads of each, the order in which
+    blocks that meet take turns) -> 0 or a fault."""
     parts = [BEFORE, PRELUDE, BLOCKS, AFTER]
     for number, source in enumerate(sources):
         together = "GRID" if meets(source) else "BLOCK" if block_threads(source) else "THREAD"
@@ -101,10 +102,10 @@ def unit(sources: Sequence[str]) -> str:
         parts.append(
             f"namespace kernel{number} {{\n{text}\n}}\n{UNDEFINED}"
             f"PYRELAY_ENTRY i64 pyrelay_launch{number}(\n"
-            f"    i64 *words, i64 *bytes, i64 blocks, i64 threads\n) {{\n"
+            f"    i64 *words, i64 *bytes, i64 blocks, i64 threads, i64 turns\n) {{\n"
             f"    return pyrelay_emulator::launch(\n"
             f"        kernel{number}::kernel, pyrelay_emulator::{together}, words, bytes, blocks, "
-            f"threads);\n}}\n"
+            f"threads, turns);\n}}\n"
         )
     return "\n".join(parts)
 
@@ -144,6 +145,10 @@ def _compiled(path: str, text: str) -> bytes:
 # -- the driver ------------------------------------------------------------------------------------
 
 THREADS, MOST_BLOCKS, MEETING = 32, 4, 3
+
+ORDERS = range(4)
+"""Last to first or first to last; side by side, or each as far as it gets before the next one."""
+
 _ALIGNED = 64
 _FRESH, _FREED = 0xA5, 0xEE
 _MOST_IDLE = 8  # blocks of one size
@@ -187,13 +192,17 @@ class _Pool:
 
 
 class EmulatorDriver(Driver):
-    """The host as a GPU. Work is done at once; what is captured is done when it is replayed."""
+    """The host as a GPU. Work is done at once; what is captured is done when it is replayed.
+
+    turns: the order in which blocks that meet take turns (`ORDERS`).
+    """
 
     name = "the emulated GPU"
 
     def __init__(self) -> None:
         self.pool = _Pool()
         self.sizes = self.pool.sizes
+        self.turns = 0
         self.recorded: list[Callable[[], None]] | None = None
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
@@ -238,7 +247,7 @@ class EmulatorDriver(Driver):
         size = self.sizes.get
         sizes = np.array([size(word, _ANY_SIZE) for word in words], np.int64)
         threads = together or THREADS
-        fault = function(block.ctypes.data, sizes.ctypes.data, blocks, threads)
+        fault = function(block.ctypes.data, sizes.ctypes.data, blocks, threads, self.turns)
         if fault:
             raise InvariantError(f"{_FAULTS.get(fault, fault)}.")
 

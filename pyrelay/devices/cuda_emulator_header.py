@@ -8,8 +8,9 @@ so that a result that depends on their order shows. Otherwise each thread of a b
 a stack of its own (`ucontext`): barriers and shuffles pass control on until all have arrived, and a
 barrier that a thread can no longer reach is an error, as is an index outside of a buffer whose size
 is known. Blocks run one after another, the last one first, but where they meet: then their threads
-are fibers side by side, and that none of them gets on is an error too. Shared memory is filled with
-garbage before each block.
+are fibers side by side, and that none of them gets on is an error too. The order of these blocks
+and threads may be turned round, and a block may go on as far as it gets before the next one does,
+so that a meeting which is missing shows. Shared memory is filled with garbage before each block.
 """
 
 from __future__ import annotations
@@ -164,6 +165,8 @@ static void ended(Block *made) {
     free(made->stacks);
     free(made);
 }
+// How blocks that run side by side take turns: 1 is first to last, 2 each as far as it gets alone.
+static int order;
 // Runs `body` in every thread of some blocks, side by side, until all have ended.
 static void run(int first, int blocks, int count, void (*body)(void *), void *argument) {
     Block **made = (Block **)malloc(sizeof(Block *) * blocks);
@@ -171,14 +174,20 @@ static void run(int first, int blocks, int count, void (*body)(void *), void *ar
     for (bool over = false; !over && fault != BARRIER;) {
         bool still = true;
         over = true;
-        for (int b = blocks - 1; b >= 0; b--) {
+        for (int turn = 0; turn < blocks; turn++) {
+            const int b = order & 1 ? turn : blocks - 1 - turn;
             block = made[b];
             blockIdx.x = first + b;
-            const long long before = progress(block);
-            for (int k = count - 1; k >= 0; k--) {
-                if (!block->done[k]) go_on(k);
+            for (bool stands = false; !stands;) {
+                const long long before = progress(block);
+                for (int k = 0; k < count; k++) {
+                    const int thread = order & 1 ? k : count - 1 - k;
+                    if (!block->done[thread]) go_on(thread);
+                }
+                stands = before == progress(block);
+                still = still && stands;
+                if (!(order & 2)) break;
             }
-            still = still && before == progress(block);
             over = over && block->finished == count;
         }
         if (still && !over) fault = BARRIER;
@@ -513,9 +522,10 @@ enum Together { THREAD, BLOCK, GRID };
 // Runs a grid of blocks.
 template <class... Ps> static long long launch(
     void (*kernel)(Ps...), Together together, const long long *words, const long long *bytes,
-    long long blocks, long long threads
+    long long blocks, long long threads, long long turns
 ) {
     fault = NONE;
+    order = together == GRID ? (int)turns : 0;
     Launch<Ps...> made = {kernel, words, bytes};
     blockDim.x = threads, gridDim.x = blocks;
     noted_count = 0;

@@ -26,7 +26,8 @@ from pyrelay.devices.persistent_leaving import (
     once_a_round,
     tape_of,
 )
-from pyrelay.devices.persistent_text import MOST_SHARED, Writer, shared_bytes
+from pyrelay.devices.persistent_phases import MOST_SHARED, shared_bytes
+from pyrelay.devices.persistent_text import Writer
 from pyrelay.devices.stretches import connected, flow
 from pyrelay.devices.word_texts import SPELLED
 from pyrelay.lower import instructions as ins
@@ -294,8 +295,12 @@ def written(
     goes, if it hands over to the host; where arrays are to be copied to, with their bytes; where
     scalars are to be left.
     """
-    writer = Writer(plan, function, loop, on_device)
-    text = writer.text()
+    packed = Writer(plan, function, loop, on_device, alike=False)
+    single = Writer(plan, function, loop, on_device, alike=True)
+    texts = [packed.text(), single.text()]
+    # Neighbours are worth less than a meeting.
+    fewer = single.meets < packed.meets
+    writer, text = (packed, single)[fewer], texts[fewer]
     if shared_bytes(text) > MOST_SHARED:
         return None
     kinds = tuple(ADDRESS if slot in on_device else "i64" for slot in loop.given)

@@ -77,10 +77,11 @@ _LARGEST_EXPRESSION = 8  # operations in one statement
 
 def emit(
     kernel: Kernel, on_device: frozenset[Parameter] = frozenset(),
-    small: frozenset[Local] = frozenset(),
+    small: frozenset[Local] = frozenset(), packed: bool = True,
 ) -> str:
     """The kernel's source text. It finds the scalars of `on_device` by their addresses, where an
-    earlier kernel left them. Those of `small` have 32 bits (`narrow`)."""
+    earlier kernel left them. Those of `small` have 32 bits (`narrow`). Where it is not `packed`, no
+    thread does neighbouring items at once."""
     names = parameter_names(kernel)
     printers = [_Printer(kernel, names, routine) for routine in kernel.routines]
     parts = [f"{routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
@@ -95,7 +96,7 @@ def emit(
     columns = column_blocks(kernel) if shared is None else None
     if columns is not None:
         parts.append(f"#define BLOCK_THREADS {COLUMN_THREADS}")
-    found = packs(kernel) if shared is None and columns is None else None
+    found = packs(kernel) if packed and shared is None and columns is None else None
     if found is not None:
         parts.append(f"#define PACK {found.count}")
     printer = _Printer(kernel, names, None, shared, taken, found, small, columns)

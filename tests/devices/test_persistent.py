@@ -13,7 +13,9 @@ import pyrelay
 from pyrelay.devices import cuda_emulator, gpu, persistent_prelude, word_texts
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.driver import Text
+from pyrelay.devices.hazards import Pending
 from pyrelay.devices.persistent import loops
+from pyrelay.devices.plan_python import plan_code
 from pyrelay.errors import InvariantError
 from pyrelay.lower.opcodes import BINARY, CHECKED, UNARY
 from pyrelay.lower.plan import plan
@@ -36,13 +38,21 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
 def all_ways(
     function: Callable[..., Any], *args: Any, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, ...]:
-    """The results in one kernel of one block, of a grid, round by round; and of plain Python."""
+    """The results in one kernel of one block, of a grid, round by round; and of plain Python.
+    Blocks take turns in all orders: a meeting that is missing shows as another result."""
     found = []
+    compiled = pyrelay.jit(function, device=ON)
     for blocks in (1, cuda_emulator.MEETING, 0):
         with monkeypatch.context() as patch:
             patch.setattr(gpu, "blocks_of", lambda work, meets, most, b=blocks: b)
-            copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-            found.append(pyrelay.jit(function, device=ON)(*copies))
+            results = []
+            for turns in cuda_emulator.ORDERS if blocks > 1 else (0,):
+                patch.setattr(cuda_emulator.DRIVER, "turns", turns)
+                copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+                results.append(compiled(*copies))
+            for other in results[1:]:
+                np.testing.assert_equal(other, results[0])
+            found.append(results[0])
     return (*found, function(*args))
 
 
@@ -385,6 +395,85 @@ def test_every_spelling_is_of_an_instruction() -> None:
     known = (set(UNARY), set(BINARY), set(CHECKED))
     for spelled, names in zip(word_texts.SPELLED.values(), known, strict=True):
         assert spelled <= names
+
+
+def parts(z: Any, n: int) -> Any:
+    m = z.shape[0] // 4
+    for k in range(n):
+        a, b, c = z[:m], z[m : 2 * m], z[2 * m : 3 * m]
+        z[3 * m :] = a * 0.5 + b
+        z[:m] = np.tanh(c + k)
+        z[m : 2 * m] = z[3 * m :] * 0.1
+        z[2 * m : 3 * m] = z[2 * m : 3 * m] + 1
+    return z
+
+
+def shifted(z: Any, n: int) -> Any:
+    m = z.shape[0] // 2
+    for _ in range(n):
+        z[:m] = z[m : 2 * m] * 0.9
+        z[m : 2 * m] = z[:m] + np.arange(m) * 0.01
+        z[1:m] = z[: m - 1] * 0.5
+    return z
+
+
+Z = np.random.default_rng(0).normal(size=2600)  # smaller ones are elements of one kernel
+
+
+class Planned(Exception):
+    """What a program was planned as, which is not compiled."""
+
+
+def meetings(
+    function: Callable[..., Any], *args: Any, monkeypatch: pytest.MonkeyPatch
+) -> list[int]:
+    """At how many places the kernels of a program's loops meet."""
+    planned: list[int] = []
+
+    def stopped(made: Any) -> Any:
+        planned.extend(each.meets for each in plan_code(made).persistent)
+        raise Planned
+
+    monkeypatch.setattr(gpu, "plan_code", stopped)
+    with pytest.raises(Planned):
+        function(*args)
+    return planned
+
+
+def test_items_that_go_on_with_their_own_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(function: Callable[..., Any]) -> list[int]:
+        return meetings(pyrelay.jit(function, device=ON), Z, 4, monkeypatch=monkeypatch)
+
+    assert found(parts) == [3]  # where all wait for all they are 7
+    assert found(shifted) == [5]
+
+
+def test_an_lstm_meets_twice_a_step_and_its_derivative_three_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loss(x: Any, wx: Any, wh: Any, b: Any) -> Any:
+        return (lstm(x, wx, wh, b)[0] ** 2).sum()
+
+    args = weights(6)
+    assert meetings(pyrelay.jit(lstm, device=ON), *args, monkeypatch=monkeypatch) == [2]
+    gradient = pyrelay.grad(loss, argnums=(1, 2, 3), device=ON)
+    assert meetings(gradient, *args, monkeypatch=monkeypatch) == [2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [parts, shifted])
+def test_orders_of_blocks_make_no_difference(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    *found, plain = all_ways(function, Z, 4, monkeypatch=monkeypatch)
+    for each in found:
+        np.testing.assert_allclose(each, plain, rtol=1e-12)
+    # What is missing shows in one of the orders.
+    monkeypatch.setattr(Pending, "waits", lambda *_: False)
+    monkeypatch.setattr(Pending, "__bool__", lambda _: False)
+    with pytest.raises(AssertionError):
+        all_ways(function, Z, 4, monkeypatch=monkeypatch)
 
 
 @pytest.mark.slow
