@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from pyrelay import config, errors
 from pyrelay.autoreload import follow_autoreload
+from pyrelay.collecting import few_collections
 from pyrelay.deep_stack import deep, on_deep_stack
 from pyrelay.infer.datatypes import EVERYWHERE, Families
 from pyrelay.infer.objects import below_numba
@@ -276,7 +277,8 @@ class Compiled:
             entry = self._on_disk(args, keywords)
         if entry is not None:
             return entry
-        entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
+        with few_collections():
+            entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
         if crowded:
             self._warn(entry.program.binding)
         return entry

@@ -1,0 +1,51 @@
+"""Compiling changes how often Python collects garbage, and nothing after it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.collecting import few_collections
+
+
+@pytest.fixture(autouse=True)
+def _thresholds() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("threshold", [(700, 10, 10), (0, 10, 10), (10**6, 3, 4), (5, 1, 1)])
+def test_the_collector_is_afterwards_as_it_was_before(threshold: tuple[int, int, int]) -> None:
+    gc.set_threshold(*threshold)
+    with few_collections():
+        assert (gc.get_threshold()[0] >= 50_000) is (threshold[0] > 0)
+        with contextlib.suppress(ZeroDivisionError), few_collections():
+            raise ZeroDivisionError
+        assert (gc.get_threshold()[0] >= 50_000) is (threshold[0] > 0)
+    assert gc.get_threshold() == threshold
+
+
+def test_a_first_call_collects_a_few_times_only() -> None:
+    gc.set_threshold(50, 10, 10)
+    seen: list[int] = []
+
+    def note(phase: str, told: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(told["generation"])
+
+    f = pyrelay.jit(lambda x: np.tanh(x * 1.0625) @ x + np.sum(np.exp(x)))
+    f(np.ones(3))
+    g = pyrelay.jit(lambda x: np.tanh(x * 1.03125) @ x + np.sum(np.exp(x)))
+    gc.callbacks.append(note)
+    try:
+        g(np.ones(3))
+    finally:
+        gc.callbacks.remove(note)
+    assert len(seen) < 20
+    assert gc.get_threshold() == (50, 10, 10)
