@@ -19,6 +19,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pyrelay import config, errors
 from pyrelay.autoreload import follow_autoreload
 from pyrelay.collecting import few_collections
@@ -95,7 +97,7 @@ class Compiled:
         self._needs: dict[Key, tuple[int, Families]] = {}
         self._needed_last: tuple[int, Families] | None = None  # by the call before
         self._compilations, self._loaded, self._seconds = 0, 0, 0.0
-        self._hits = [0]
+        self._hits = np.zeros(1, np.int64)
         self._warned = False
         self._enter_by(None)
         self._function = _function_of(self.py)
@@ -458,7 +460,7 @@ class Compiled:
         """Structures of arguments seen, programs compiled, calls served by one compiled before, the
         seconds that compiling took, and how many programs were found on disk."""
         return CacheInfo(
-            len(self._table), self._compilations, self._hits[0], self._seconds, self._loaded
+            len(self._table), self._compilations, int(self._hits[0]), self._seconds, self._loaded
         )
 
     # -- being a function --------------------------------------------------------------------------

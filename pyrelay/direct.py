@@ -3,9 +3,10 @@
 In: a compiled program, and the key of the arguments that it was compiled for (`infer.structure`).
 Out: a function that puts arguments given by name in order, takes all apart as the key says, hands
 their leaves to the program's native entry, which checks types and extents itself, and that what is
-written shares no memory, and puts the result together. What is left to check are the shapes of the
-structures, the names that the program read, compared by identity, and the settings it was compiled
-under. Whatever does not fit goes the long way.
+written shares no memory, and puts the result together. The entry also looks at most names that the
+program read, which must mean the very same objects. What is left to check are the shapes of the
+structures, the other names, and the settings the program was compiled under. Whatever does not fit
+goes the long way.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from types import BuiltinMethodType
+from types import BuiltinMethodType, CellType, FunctionType, ModuleType
 from typing import Any
 
 from numpy import array_equal, ascontiguousarray, ndarray
@@ -91,7 +92,7 @@ class _Text:
 
 def direct_call(
     program: Program, key: Key, order: Sequence[object], otherwise: Callable[..., Any],
-    failed: Callable[..., Exception], hits: list[int],
+    failed: Callable[..., Exception], hits: ndarray[Any, Any],
 ) -> Callable[..., Any] | None:
     """The function, None if the arguments or the result need more.
 
@@ -107,7 +108,7 @@ def direct_call(
 
 def _written(
     program: Program, key: Key, order: Sequence[object], otherwise: Callable[..., Any],
-    failed: Callable[..., Exception], hits: list[int],
+    failed: Callable[..., Exception], hits: ndarray[Any, Any],
 ) -> Callable[..., Any]:
     binding = program.binding
     positional, named, pools = key[:3]
@@ -116,13 +117,17 @@ def _written(
         raise _NeedsMore
     if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
         raise _NeedsMore
-    from pyrelay.devices.entry import MISMATCH
+    from pyrelay.devices.entry import MISMATCH, guarded
 
+    seen = [_native_guard(g) for g in binding.names]
+    native = guarded(program.build.run, [n for n in seen if n is not None], hits)
+    if native is None:
+        raise _NeedsMore
     settings, leading = config.overriding(), [*order[: len(positional)]]
     leading += [None] * (len(positional) - len(leading))
     text = _Text({
-        "_native": program.build.run, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
-        "_hits": hits, "_failed": failed, "_taken": _taken, "_missing": _MISSING,
+        "_native": native, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
+        "_failed": failed, "_taken": _taken, "_missing": _MISSING,
         "_as_given": _as_given, "_by_name": _by_name, "_overrides": config.overrides,
         "_overriding": config.overriding, "_settings": settings,
         "_names": (*leading, *names),
@@ -135,7 +140,9 @@ def _written(
         text.line(filled if names else f"if _others: {filled}")
     tests = ["not _more", *["not _others"] * (not given)]
     tests.append(f"({'not _overrides or ' * (settings is None)}_overriding() is _settings)")
-    tests += [_identity_test(text, g) for g in binding.names]
+    tests += [
+        _identity_test(text, g) for g, n in zip(binding.names, seen, strict=True) if n is None
+    ]
     text.test(" and ".join(tests))
     everything = (*positional, *keys)
     plain = all(k[0] in _LEAVES for k in everything) and not (binding.hidden or binding.static)
@@ -165,7 +172,6 @@ def _written(
         f"            _result = _native({', '.join(handed)})",
         *_with_others(_tuple(handed), bool(binding.mutated)),
         "            if _result is not _MISMATCH:",
-        "                _hits[0] += 1",
         f"                return {shape}",
         f"        _args, _keywords = {again}",
         "        return _otherwise(*_args, **_keywords)",
@@ -380,6 +386,27 @@ def _reading(text: _Text, guard: NameGuard) -> str:
         case "attribute" if guard.value is not ABSENT:
             return f"{place}.{guard.name}"
     raise _NeedsMore
+
+
+def _native_guard(guard: NameGuard) -> tuple[str, Any, Any, Any] | None:
+    """A guard as the native entry looks at it, by identity; None if that cannot."""
+    from pyrelay.devices.entry import NOTHING
+
+    place, value = guard.container, guard.value
+    match guard.kind:
+        case "item" if type(place) is dict:
+            return "item", place, guard.name, value
+        case "absent" if type(place) is dict:
+            return "item", place, guard.name, NOTHING
+        case "cell" if type(place) is CellType:
+            return "cell", place, None, value
+        case "attribute" if type(place) is FunctionType and guard.name == "__code__":
+            return "code", place, None, value
+        case "attribute" if type(place) is FunctionType and guard.name == "__defaults__":
+            return "defaults", place, None, NOTHING if value is None else value
+        case "attribute" if type(place) is ModuleType and vars(place).get(guard.name) is value:
+            return "item", vars(place), guard.name, value
+    return None
 
 
 def _identity_test(text: _Text, guard: NameGuard) -> str:

@@ -318,6 +318,59 @@ def test_what_is_read_outside_is_read_at_each_call() -> None:
         settings.update(given)
 
 
+gain: Any = None
+
+
+def twice_as_much(x: Any) -> Any:
+    return x * 2.0
+
+
+def with_names(x: Any, shift: float = 1.0) -> Any:
+    return abs(twice_as_much(x)) + (shift if gain is None else gain)
+
+
+def test_names_are_looked_at_in_each_call_and_such_calls_are_counted() -> None:
+    global gain, twice_as_much, abs
+    compiled, whole = pyrelay.jit(with_names), twice_as_much
+    given: Any = None
+
+    def closing(x: Any) -> Any:
+        return x if given is None else x + given
+
+    closed = pyrelay.jit(closing)
+
+    def same_as_python() -> None:
+        for _ in range(2):
+            assert compiled(-1.5) == with_names(-1.5)
+            assert closed(2.0) == closing(2.0)
+
+    same_as_python()
+    before = compiled.cache_info().hits
+    for _ in range(5):
+        compiled(-1.5)
+    assert compiled.cache_info().hits == before + 5
+    try:
+        gain = given = 4.0
+        same_as_python()
+        gain = given = None
+        same_as_python()
+        twice_as_much = lambda x: x * 3.0  # noqa: E731
+        same_as_python()
+        twice_as_much = whole
+        abs = lambda x: x  # noqa: E731
+        same_as_python()
+        del abs
+        same_as_python()
+        with_names.__defaults__ = (7.0,)
+        same_as_python()
+        whole.__code__, code = (lambda x: x * 5.0).__code__, whole.__code__
+        same_as_python()
+        whole.__code__ = code
+        same_as_python()
+    finally:
+        gain, twice_as_much, with_names.__defaults__ = None, whole, (1.0,)
+
+
 def test_known_numbers_are_compared_with_their_kind() -> None:
     compiled = pyrelay.jit(lambda x, n: np.concatenate([x] * n if n else [x * n]))
     for n in (2, 3, 2, 0, 2):

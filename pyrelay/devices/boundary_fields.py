@@ -22,8 +22,16 @@ RESULT_KINDS = (
     "array", "view", "int", "float", "bool", "complex", "numpy", "parameter", "same", "object",
 )  # fmt: skip
 
+GUARD_WORDS = 4
+"""Words of a guard's entry: kind, the object looked at, a key of it, and the object found there, 0
+where there is none."""
+
+GUARD_KINDS = ("item", "code", "defaults", "cell")
+"""What is looked at: an item of a dict, the code or the defaults of a function, what a cell has."""
+
 OBJECT_CLASS = 8
 SCALAR_VALUE = 16
+CELL_CONTENT = 16
 ARRAY_DATA = 16
 ARRAY_NDIM = 24
 ARRAY_EXTENTS = 32

@@ -6,7 +6,8 @@ record, and `pyrelay_release`, the destructor of the capsules that own result ar
 
 Arguments are checked against the parameter table by reading the objects' fields: class, descr,
 number of dimensions, flags; an array that the plan may write shares no memory with another one.
-What does not fit returns the control's MISMATCH object, and Python decides. The fields' places are
+Names that the control lists must mean what they meant. What does not fit returns the control's
+MISMATCH object, and Python decides. The fields' places are
 those of NumPy's and CPython's public headers (`PyArrayObject_fields`, `PyFloatObject`,
 `PyComplexObject`, the array scalars); `runtime.check_object_layout` compares them with the running
 interpreter before first use.
@@ -24,7 +25,10 @@ from pyrelay.devices.boundary_fields import (
     ARRAY_EXTENTS,
     ARRAY_FLAGS,
     ARRAY_NDIM,
+    CELL_CONTENT,
     F_CONTIGUOUS,
+    GUARD_KINDS,
+    GUARD_WORDS,
     OBJECT_CLASS,
     PARAMETER_KINDS,
     PARAMETER_WORDS,
@@ -57,6 +61,7 @@ class Boundary:
         self.new_stack = self._new_stack()
         self.new_state = self._new_state()
         self.finish = self._finish()
+        self.guards = self._guards()
         self.bind = self._bind()
         self.bytes = self._bytes()
         self.apart = self._apart()
@@ -126,6 +131,30 @@ class Boundary:
         f.store(state, State.NEXT, f.load(control, Control.IDLE))
         f.store(control, Control.IDLE, state)
         f.ret()
+        return f
+
+    # -- names
+
+    def _guards(self) -> Function:
+        """(control): 1 where the names in the table still mean what they meant, else 0."""
+        f = self._function("guards", 1)
+        (control,) = f.parameters
+        table = f.load(control, Control.GUARDS)
+        lookers: dict[str, Callable[[Word, Word], Word]] = {
+            "item": lambda place, key: f.c("PyDict_GetItem", place, key),
+            "code": lambda place, key: f.c("PyFunction_GetCode", place),
+            "defaults": lambda place, key: f.c("PyFunction_GetDefaults", place),
+            "cell": lambda place, key: f.load(place, CELL_CONTENT),
+        }
+        with f.counting(f.load(control, Control.GUARD_COUNT)) as index:
+            entry = table + index * (GUARD_WORDS * WORD)
+            place, key = f.load(entry, WORD), f.load(entry, 2 * WORD)
+            found = f.variable(0)
+            for number, kind in enumerate(GUARD_KINDS):
+                with f.when(f.load(entry).equals(number)):
+                    found.set(lookers[kind](place, key))
+            self._refuse(f, found.now.differs(f.load(entry, 3 * WORD)))
+        f.ret(1)
         return f
 
     # -- arguments
@@ -421,6 +450,11 @@ class Boundary:
         mismatch = f.load(control, Control.MISMATCH)
         with f.when(count.differs(f.load(control, Control.PARAMETER_COUNT)), likely=False):
             f.ret(self._shared(f, mismatch))
+        with (
+            f.when(f.load(control, Control.GUARD_COUNT).differs(0)),
+            f.when(f.call(self.guards, control).equals(0), likely=False),
+        ):
+            f.ret(self._shared(f, mismatch))
         found = f.variable(f.load(control, Control.IDLE))
         with f.either(found.now.differs(0)) as (idle, none):
             with idle:
@@ -446,6 +480,9 @@ class Boundary:
         with f.either(status.equals(Status.OK)) as (fine, failed):
             with fine:
                 value.set(f.call(self.results, state, arguments))
+                served = f.load(control, Control.SERVED)
+                with f.when(served.differs(0)):
+                    f.store(served, 0, f.load(served) + 1)
             with failed, f.either(status.equals(Status.MISMATCH)) as (refused, raised):
                 with refused:
                     value.set(self._shared(f, mismatch))

@@ -42,6 +42,13 @@ MISMATCH = _Mismatch()
 """What a call returns where its arguments do not fit."""
 
 
+NOTHING = object()
+"""What a guard finds where there is nothing."""
+
+Guard = tuple[str, Any, Any, Any]
+"""A kind of `GUARD_KINDS`, the object looked at, a key of it, and what is found there."""
+
+
 class _Record(np.ndarray[Any, Any]):
     """An executable's control record, as the object that owns all it refers to."""
 
@@ -109,9 +116,38 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record
     control.owners = (
         code, constants, arrays, raiser, gate, parameters, kept, results, lent, plan, machine,
     )  # fmt: skip
+    _disposed_of(control, machine)
+    return control
+
+
+def guarded(
+    call: Callable[..., Any], guards: Sequence[Guard], served: np.ndarray[Any, Any]
+) -> Callable[..., Any] | None:
+    """A C function like an executable's that looks at names first, and gives MISMATCH where one
+    means something else; None if `call` is none. Counts the calls it serves in `served`, an int64.
+    """
+    control = getattr(call, "__self__", None)
+    if not isinstance(control, _Record):
+        return None
+    table = np.zeros((len(guards), fields.GUARD_WORDS), np.int64)
+    for row, (kind, place, key, found) in zip(table, guards, strict=True):
+        number = fields.GUARD_KINDS.index(kind)
+        row[:] = number, id(place), id(key), 0 if found is NOTHING else id(found)
+    own = control.copy()
+    for field, value in (
+        (Control.IDLE, 0), (Control.GUARD_COUNT, len(guards)), (Control.GUARDS, table.ctypes.data),
+        (Control.SERVED, served.ctypes.data),
+    ):
+        own[field // WORD] = value
+    own.owners = (control, table, tuple(guards), served)
+    _disposed_of(own, runtime())
+    return _c_function(own)
+
+
+def _disposed_of(control: _Record, machine: Runtime) -> None:
+    """Give back what calls have left to a control record when nobody has it any more."""
     dispose = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine.symbols["pyrelay_dispose"])
     weakref.finalize(control, dispose, control.ctypes.data).atexit = False
-    return control
 
 
 # ------------------------------------------------------------------------------------ tables

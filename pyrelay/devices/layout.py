@@ -83,7 +83,10 @@ class Control:
     LENT = 168  # address of the numbers of the entry's slots that hold lent arrays
     LENT_COUNT = 176
     NONE = 184
-    BYTES = 192
+    GUARD_COUNT = 192
+    GUARDS = 200  # address of the table of names that are looked at first
+    SERVED = 208  # address of a count of the calls that were served, or 0
+    BYTES = 216
 
 
 class State:

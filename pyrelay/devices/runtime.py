@@ -13,6 +13,7 @@ import ctypes
 import functools
 import os
 import threading
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,9 @@ def _check_object_layout() -> None:
     """Compare the fields that the entry reads with what Python itself says about some objects."""
     array = np.arange(6.0).reshape(2, 3)
     read = ctypes.c_int64.from_address
+    cell = CellType(array)
     expected = (
+        (read(id(cell) + boundary_fields.CELL_CONTENT).value, id(array)),
         (read(id(array) + boundary_fields.OBJECT_CLASS).value, id(np.ndarray)),
         (read(id(array) + boundary_fields.ARRAY_DATA).value, array.ctypes.data),
         (ctypes.c_int32.from_address(id(array) + boundary_fields.ARRAY_NDIM).value, 2),
