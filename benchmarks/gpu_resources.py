@@ -74,6 +74,15 @@ def recursion(x: Any) -> Any:
     return y
 
 
+def f16(*shape: int) -> Any:
+    return np.zeros(shape, np.float16)
+
+
+def image_loss(x: Any, w: Any) -> Any:
+    y = pyrelay.nn.conv2d(x, w, padding=1).astype(np.float32)
+    return (y * y).sum()
+
+
 _GATES = f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024)
 _WHICH = np.zeros(1 << 12, np.int64)
 
@@ -93,8 +102,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sort": (gpu.ordered, (f32(1 << 12),)),
     "attention": (gpu.attention, (f32(2, 64, 64),) * 3),
     "gradient of attention": (
-        pyrelay.grad(lambda q, k, v: gpu.attention(q, k, v).sum(), argnums=(0, 1, 2)),
+        pyrelay.grad(lambda q, k, v: (gpu.attention(q, k, v) ** 2).sum(), argnums=(0, 1, 2)),
         (f32(2, 64, 64),) * 3,
+    ),
+    "attention in float16": (gpu.attention, (f16(2, 64, 64),) * 3),
+    "convolution and its gradients in float16": (
+        pyrelay.value_and_grad(image_loss, argnums=(0, 1)), (f16(2, 8, 9, 9), f16(8, 8, 3, 3)),
     ),
     "LSTM": (gpu.lstm, _GATES),
     "gradient of the LSTM": (pyrelay.grad(gpu.lstm_loss, argnums=(1, 2, 3)), _GATES),

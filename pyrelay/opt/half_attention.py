@@ -20,6 +20,7 @@ from dataclasses import replace
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Atom, Attrs, Block, KernelCall, Let, Module, OpCall, Var
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DType, TensorType, bf16, f32
 from pyrelay.opt.attention import Attention, Finder
 from pyrelay.opt.attention_gradient import Gradient, gradient_of
@@ -150,7 +151,7 @@ def _grouped(body: Block, outer: _Makers) -> Block:
     products = [let for let in body.lets if _is(let, "matmul")]
     if len(products) < 2:
         return body
-    finder, calls, gone = _Finder(body), dict[Let, Let](), set[Let]()
+    finder, calls, gone = _Finder(body), dict[Let, tuple[Let, ...]](), set[Let]()
     for product in products:
         found = _found(finder, product, outer)
         if found is None:
@@ -159,14 +160,52 @@ def _grouped(body: Block, outer: _Makers) -> Block:
             *found.attention.members(), found.back
         )
         statistics = finder.results(found.attention)[1:]
-        calls[product] = _call_of(found, members, (*members[-1].outs, *statistics))
+        found, copies = _in_lines(finder, found)
+        call = _call_of(found, members, (*members[-1].outs, *statistics))
+        calls[product] = (*copies, call)
         gone.update(members)
     if not calls:
         return body
-    kept = tuple(
-        calls.get(let, let) for let in body.lets if let in calls or let not in gone
+    kept = (
+        calls.get(let, (let,)) for let in body.lets if let in calls or let not in gone
     )
-    return replace(body, lets=kept)
+    return replace(body, lets=tuple(new for each in kept for new in each))
+
+
+def _in_lines(finder: _Finder, found: HalfAttention) -> tuple[HalfAttention, tuple[Let, ...]]:
+    """The same, with Lets for those operands that are made by moving axes: copies whose lines are
+    lines of what is copied, and transposed by the product rather than by the copy."""
+    operands, flags, copies = list(found.operands), list(found.turned), list[Let]()
+    for k, atom in enumerate(operands):
+        let = finder.makers.get(atom)
+        if flags[k] or let is None or not _is(let, "transpose"):
+            continue
+        call = _call(let)
+        axes = call.attrs["axes"]
+        last = len(axes) - 1
+        if axes[-1] == last or axes[-2] != last or not _serves_once(finder, atom):
+            continue
+        builder = Builder()
+        with builder.at(let.span):
+            moved = (*axes[:-2], axes[-1], axes[-2])
+            operands[k] = builder.call(OPS["transpose"], call.args[0], axes=moved).atom
+        flags[k] = True
+        copies += builder.lets
+    changed = replace(
+        found, operands=(operands[0], operands[1], operands[2]),
+        turned=(flags[0], flags[1], flags[2]),
+    )
+    return changed, tuple(copies)
+
+
+def _serves_once(finder: _Finder, atom: Atom) -> bool:
+    """Whether one cast reads an atom, and one operand of a product that cast."""
+    casts = finder.read_by.get(atom, [])
+    if finder.readers[atom] != 1 or len(casts) != 1:
+        return False
+    (wide,) = casts[0].outs
+    users = finder.read_by.get(wide, [])
+    return len(users) == finder.readers[wide] == 1 and walk.operands(users[0].rhs).count(wide) == 1
 
 
 def _found(finder: _Finder, product: Let, outer: _Makers) -> HalfAttention | None:

@@ -18,6 +18,7 @@ from tests.infer.running import inferred
 from tests.opt.test_half_attention import (
     all_turned,
     causal,
+    heads,
     in_a_loop,
     rounded,
     rounded_once,
@@ -115,6 +116,9 @@ def test_loops_shared_heads_and_large_scores() -> None:
     compiled = pyrelay.jit(in_a_loop, device=ON)
     assert error(compiled(q, k[0], v[0, 0]), in_a_loop(*(
         x.astype(float) for x in (q, k[0], v[0, 0])))) < 4e-3
+    beside = numbers(np.float16, ((2, 33, 32), (2, 70, 32), (2, 70, 48)))
+    found = pyrelay.jit(heads, device=ON)(*beside)
+    assert error(found, heads(*(x.astype(float) for x in beside))) < 4e-3
     one = pyrelay.jit(rounded, device=ON)
     assert error(one(q * 30, k, v), of_doubles(rounded, (q * 30, k, v))) < 0.02
 

@@ -10,7 +10,7 @@ import pytest
 import pyrelay
 from pyrelay import nn
 from pyrelay.ir import walk
-from pyrelay.ir.nodes import KernelCall, Module
+from pyrelay.ir.nodes import KernelCall, Module, OpCall
 from pyrelay.opt.half_attention import HalfAttention, half_attention, half_attention_of
 from pyrelay.pipeline import lowered
 from tests.infer.running import inferred
@@ -88,6 +88,26 @@ def test_attention_is_one_group_of_matrices_as_they_lie(
             if hasattr(let.rhs, "op")
         ]
         assert not {"transpose", "exp", "matmul"} & set(left)
+
+
+def heads(q: Any, k: Any, v: Any) -> Any:
+    """Heads beside each other in a row, whose axes are moved."""
+    q, k, v = (x.reshape(*x.shape[:2], 2, -1).swapaxes(1, 2) for x in (q, k, v))
+    return (softmax(q @ k.swapaxes(-1, -2)) @ v).swapaxes(1, 2)
+
+
+def test_copies_of_heads_keep_their_lines() -> None:
+    """So that a kernel reads 16 bytes of each at once, and the copy does."""
+    module = half_attention(optimised(heads, np.float16))
+    (found,) = groups(module)
+    assert dict(found.attention.scores.rhs.attrs.items()) == {  # type: ignore[union-attr]
+        "transpose_a": False, "transpose_b": True
+    }
+    moved = [
+        let.rhs.attrs["axes"] for f in module.functions.values() for let in f.body.lets
+        if isinstance(let.rhs, OpCall) and let.rhs.op.name == "transpose"
+    ]
+    assert moved == [(0, 2, 1, 3)] * 4
 
 
 def reads_probabilities(q: Any, k: Any, v: Any) -> Any:
