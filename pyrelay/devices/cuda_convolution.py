@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from pyrelay.devices.cuda_half_convolution import ACROSS, DOWN, HALF_TILES
 from pyrelay.devices.driver import ADDRESS
-from pyrelay.ir.types import DType
-from pyrelay.lower.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel
+from pyrelay.ir.types import DType, f32
+from pyrelay.lower.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel, SumParts
 
 TILE = 64
 THREADS = 256
@@ -144,12 +144,12 @@ template <class T, class Side> struct Slice {
 template <class T, int MODE, class Memory, class Left, class Right, class Put>
 __device__ void multiply(
     Memory a, Memory b, const Left &left, const Right &right, const Put &out,
-    i64 i0, i64 j0
+    i64 i0, i64 j0, i64 begin, i64 end
 ) {
     Tile<T, MODE> tile;
     const Slice<T, Left> down(left, i0);
     const Slice<T, Right> across(right, j0);
-    for (i64 k0 = 0; k0 < left.places; k0 += 16) {
+    for (i64 k0 = begin; k0 < end; k0 += 16) {
         down.take(left, a, i0, k0);
         across.take(right, b, j0, k0);
         __syncthreads();
@@ -314,7 +314,8 @@ extern "C" __global__ void kernel(
     Buffer<const {t}> b, Buffer<{made}> c, i64 entries, i64 groups, i64 channels, i64 outputs,
     i64 extent0, i64 taps0, i64 out0, i64 stride0, i64 step0, i64 before0,
     i64 extent1, i64 taps1, i64 out1, i64 stride1, i64 step1, i64 before1,
-    i64 extent2, i64 taps2, i64 out2, i64 stride2, i64 step2, i64 before2, i64 precision
+    i64 extent2, i64 taps2, i64 out2, i64 stride2, i64 step2, i64 before2, i64 chunk,
+    i64 precision
 ) {{
     if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED({t}, left, {rooms[0]});
@@ -329,19 +330,25 @@ extern "C" __global__ void kernel(
     const i64 m = {m}, n = {n}, k = {k};
     const Left down = {{shapes, a, m, k}};
     const Right across = {{shapes, b, n, k}};
+    i64 offset = 0;
     auto out = [&](i64 i, i64 j, {sum} value) {{
-        {place}        c[{result}] = {made}(value);
+        {place}        c[offset + {result}] = {made}(value);
     }};
     const i64 tiles_down = (m + {down} - 1) / {down}, tiles_across = (n + 63) / 64;
-    for (i64 item = blockIdx.x; item < tiles_down * tiles_across * groups; item += gridDim.x) {{
-        const i64 j0 = item % tiles_across * 64, rest = item / tiles_across;
+    const i64 tiles = tiles_down * tiles_across * groups;
+    const i64 parts = chunk > 0 ? (k + chunk - 1) / chunk : 1;
+    for (i64 item = blockIdx.x; item < tiles * parts; item += gridDim.x) {{
+        const i64 part = item / tiles, tile = item - part * tiles;
+        const i64 j0 = tile % tiles_across * 64, rest = tile / tiles_across;
         const i64 i0 = rest % tiles_down * {down};
         shapes.group = rest / tiles_down;
+        const i64 begin = part * chunk, end = chunk > 0 && begin + chunk < k ? begin + chunk : k;
+        offset = part * m * n * groups;
 {multiplied}    }}
 }}
 """
-_CALL = "multiply<{t}, {mode}>(left, right, down, across, out, i0, j0);"
-_HALF_CALL = "multiply<{of}>(left, right, down, across, out, i0, j0);"
+_CALL = "multiply<{t}, {mode}>(left, right, down, across, out, i0, j0, begin, end);"
+_HALF_CALL = "multiply<{of}>(left, right, down, across, out, i0, j0, begin, end);"
 
 # Where elements are, for channels first and last.
 _X = (
@@ -358,10 +365,39 @@ _Y = (
 )
 _WEIGHT = ("parted(index, size(taps), channel, tap)", "parted(index, channels, tap, channel)")
 
-KINDS = (ADDRESS,) * 3 + ("i64",) * 23
-"""What the parameters are: those of the plan, then 0, 1 or 2 for how float32 is rounded."""
+_TOTALS = """\
+#define BLOCK_THREADS 256
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{made}> c,
+    Buffer<const {sum}> partial, i64 elements, i64 parts
+) {{
+    if (pyrelay_over(record, launch)) return;
+    PYRELAY_SHARED({sum}, held, 256);
+    const int lane = threadIdx.x / 32, column = threadIdx.x % 32;
+    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
+        const i64 e = item * 32 + column;
+        {sum} total = 0;
+        for (i64 part = lane; e < elements && part < parts; part += 8) {{
+            total = total + partial[part * elements + e];
+        }}
+        held[threadIdx.x] = total;
+        __syncthreads();
+        if (lane == 0 && e < elements) {{
+            for (int k = 1; k < 8; k++) total = total + held[k * 32 + column];
+            c[e] = {made}(total);
+        }}
+        __syncthreads();
+    }}
+}}
+"""
+
+KINDS = (ADDRESS,) * 3 + ("i64",) * 24
+"""What the parameters are: those of the plan; how many places of a line a part of the sum has, 0
+for all of them; 0, 1 or 2 for how float32 is rounded. Parts of a sum are results of their own, one
+behind the other."""
 
 _made: set[str] = set()
+_totals: set[str] = set()
 
 MODES = ("highest", "tf32", "bf16")
 
@@ -399,10 +435,30 @@ def is_convolution(text: str) -> bool:
     return text in _made
 
 
+def kinds_of(text: str) -> tuple[str, ...] | None:
+    """What the parameters are of a text that this module made."""
+    if text in _totals:
+        return (ADDRESS,) * 2 + ("i64",) * 2
+    return KINDS if text in _made else None
+
+
+def _parts(dtype: DType, of: DType | None, what: str, channels_last: bool) -> SumParts | None:
+    """How a long sum is cut; only those of weights are."""
+    if what != WEIGHTS:
+        return None
+    wide = dtype if of is None else f32
+    totals = _TOTALS.format(made=dtype.name, sum=wide.name)
+    _totals.add(totals)
+    return SumParts(text_of(wide, what, channels_last, of), wide, totals)
+
+
 def convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:
     """The kernel of one of the products."""
     made = text_of(dtype, what, channels_last)
-    return ConvolutionKernel(made, TILE, TILE, TILE, _PICOSECONDS, back_pixels=TILE)
+    return ConvolutionKernel(
+        made, TILE, TILE, TILE, _PICOSECONDS, back_pixels=TILE,
+        parts=_parts(dtype, None, what, channels_last),
+    )
 
 
 def half_convolution(
@@ -410,4 +466,7 @@ def half_convolution(
 ) -> ConvolutionKernel:
     """The kernel of one of the products of 16-bit floats `of` a type."""
     made = text_of(dtype, what, channels_last, of)
-    return ConvolutionKernel(made, DOWN, DOWN, ACROSS, _PICOSECONDS, back_pixels=DOWN)
+    return ConvolutionKernel(
+        made, DOWN, DOWN, ACROSS, _PICOSECONDS, back_pixels=DOWN,
+        parts=_parts(dtype, of, what, channels_last),
+    )

@@ -95,7 +95,7 @@ template <class Side, int LINES> struct Slice {
 template <class H, class Left, class Right, class Put>
 __device__ void multiply(
     Buffer<u16> a, Buffer<u16> b, const Left &left, const Right &right, const Put &out,
-    i64 i0, i64 j0
+    i64 i0, i64 j0, i64 begin, i64 end
 ) {
     typedef Slice<Left, 128> Down;
     typedef Slice<Right, 64> Across;
@@ -103,13 +103,13 @@ __device__ void multiply(
     f32 sums[2][4][4] = {};
     Down down(left, i0);
     Across across(right, j0);
-    down.take(left, i0, 0);
-    across.take(right, j0, 0);
-    for (i64 k0 = 0; k0 < left.places; k0 += 32) {
+    down.take(left, i0, begin);
+    across.take(right, j0, begin);
+    for (i64 k0 = begin; k0 < end; k0 += 32) {
         down.put(a);
         across.put(b);
         __syncthreads();
-        if (k0 + 32 < left.places) {
+        if (k0 + 32 < end) {
             down.take(left, i0, k0 + 32);
             across.take(right, j0, k0 + 32);
         }

@@ -110,9 +110,7 @@ def matmul(dtype: DType, axes: int, of: DType | None = None) -> str:
 
 def kinds_of(text: str) -> tuple[str, ...]:
     """What the parameters are of a text of the library."""
-    if cuda_convolution.is_convolution(text):
-        return cuda_convolution.KINDS
-    for each in (cuda_scans, cuda_scatters, cuda_sorts):
+    for each in (cuda_convolution, cuda_scans, cuda_scatters, cuda_sorts):
         kinds = each.kinds_of(text)
         if kinds is not None:
             return kinds

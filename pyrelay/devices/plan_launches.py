@@ -137,8 +137,9 @@ class LaunchWriter:
                 Launched(kept, launch.kernel, launch.first_site, product)
             )
             if cuda_convolution.is_convolution(kernel.source):
-                # In the place of a kernel that finishes the product stands how it is rounded.
-                words = [*words[:-2], "run.precision"]
+                # In the place of a kernel that finishes the product stands how long a part of the
+                # sum is, and how operands are rounded.
+                words = [*words[:-1], "run.precision"]
             how = "launch" if product is None else "multiply"
             self._issue(how, number, launch, words)
         else:

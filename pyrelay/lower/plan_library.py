@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 _PICOSECONDS_PER_BYTE = 12  # of a matrix that lies in the second-level cache, on one core
 _PICOSECONDS_PER_STEP = 1000  # of a scan
+_SPLIT_BLOCKS = 512
+"""Blocks that sums of a product are cut for, where its result alone has fewer."""
+_LEAST_PART = 512  # places of a sum that is cut
 _AXES = 3  # of the images that convolutions take
 _PRODUCTS = {"convolve": FORWARD, "convolve_weights": WEIGHTS, "convolve_back": BACK}
 
@@ -209,14 +212,54 @@ def _launch_convolution(
     spent = dims.multiply(work, kernel.picoseconds)
     if finish is not None:
         spent = dims.add(spent, dims.multiply(dims.minimum(pixels, kernel.pixels), finish.cost))
+    tiles = dims.product((blocks, groups, _blocks(columns, kernel.columns)))
+    cost = p.sizes.value(dims.multiply(width, spent))
+    parts: Extent = 0
+    if kernel.parts is not None:
+        parts = _convolution_parts(
+            p, call, kernel, operands, tiles, dims.multiply(entries, pixels), result
+        )
+    if parts == 1:
+        return
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, call.op.name), tuple(operands),
-            p.sizes.value(dims.product((blocks, groups, _blocks(columns, kernel.columns)))),
-            p.sizes.value(dims.multiply(width, spent)),
+            p.sizes.value(dims.multiply(tiles, dims.add(1, dims.multiply(-1, parts)))), cost,
             evenly=kernel.evenly,
         )
     )
+
+
+def _convolution_parts(
+    p: FunctionPlanner, call: OpCall, whole: ConvolutionKernel, operands: Sequence[Value],
+    tiles: Extent, length: Extent, result: TensorType,
+) -> Extent:
+    """A convolution with long sums, in parts, where its result has too few blocks to fill a device;
+    1 if the extents of a call are such, else 0, and then nothing is launched."""
+    kernel = whole.parts
+    assert kernel is not None
+    few = dims.quotient(_SPLIT_BLOCKS, dims.maximum(tiles, 1))
+    parts = dims.maximum(dims.minimum(few, dims.quotient(length, _LEAST_PART)), 1)
+    when = dims.minimum(dims.quotient(parts, 2), 1)
+    if when == 0:
+        return 0
+    chunk = dims.multiply(_blocks(_blocks(length, parts), 32), 32)
+    parts = dims.multiply(_blocks(length, dims.maximum(chunk, 1)), when)
+    elements = dims.product(result.shape)
+    room = p.frame.slot()
+    p.frame.allocate(room, p.sizes.value(dims.product((parts, elements, kernel.sums.size))))
+    p.frame.emit(Launch(
+        p.program.source(kernel.source, call.op.name),
+        (*operands[:2], Slot(room), *operands[3:-2], p.sizes.value(chunk), operands[-1]),
+        p.sizes.value(dims.multiply(tiles, parts)), ZERO, rare=kernel.source != whole.source,
+    ))
+    p.frame.emit(Launch(
+        p.program.source(kernel.totals, call.op.name),
+        (operands[2], Slot(room), *p.sizes.values((elements, parts))),
+        p.sizes.value(dims.multiply(_blocks(elements, 32), when)), ZERO, rare=True,
+    ))
+    p.frame.emit(Free(Slot(room)))
+    return when
 
 
 def _convolution_of(
@@ -235,8 +278,8 @@ def _image(ty: TensorType, last: bool) -> tuple[Extent, Extent, tuple[Extent, ..
     return ty.shape[0], ty.shape[1], ty.shape[2:]
 
 
-def _blocks(extent: Extent, unit: int) -> Extent:
-    return dims.quotient(dims.add(extent, unit - 1), unit)
+def _blocks(extent: Extent, unit: Extent) -> Extent:
+    return dims.quotient(dims.add(dims.add(extent, unit), -1), unit)
 
 
 def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:

@@ -59,6 +59,19 @@ FORWARD, WEIGHTS, BACK = "forward", "weights", "back"
 
 
 @dataclass(frozen=True, slots=True)
+class SumParts:
+    """Sums of a product in parts, which are added up by a kernel of their own. `source` takes the
+    parameters of the product, but results of type `sums`, one behind the other for each part, in
+    the place of the result, and the length of a part, a multiple of 32, in the place of the address
+    of a kernel that finishes the product. Parameters of `totals`: addresses of the result and of
+    the parts, elements of the result, parts; its parallel axis counts 32 elements."""
+
+    source: str
+    sums: DType
+    totals: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConvolutionKernel:
     """One of the three products of a convolution.
 
@@ -71,7 +84,8 @@ class ConvolutionKernel:
     of `pixels` positions of each entry, or of all of them with the channels last (in `WEIGHTS`: of
     `rows` channels and taps; in `BACK`: by entries, or by blocks of `back_pixels` positions of all
     images where that is not 0). One multiplication takes about `picoseconds` on a core. `evenly`:
-    neighbouring blocks of outputs share the patches of an image.
+    neighbouring blocks of outputs share the patches of an image. `parts`: how long sums are cut, if
+    they are; such a product is finished by no other kernel.
     """
 
     source: str
@@ -82,6 +96,7 @@ class ConvolutionKernel:
     finishes: int = 0
     back_pixels: int = 0
     evenly: bool = False
+    parts: SumParts | None = None
 
 
 @dataclass(frozen=True, slots=True)

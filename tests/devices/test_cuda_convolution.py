@@ -9,7 +9,9 @@ import pytest
 
 import pyrelay
 from pyrelay import config, nn
+from pyrelay.devices import cuda_emulator
 from tests.devices.running_kernels import emulate, needs_compiler
+from tests.devices.test_graphs import Sized
 
 ON = "cuda_emulator"
 pytestmark = needs_compiler
@@ -101,3 +103,33 @@ extern "C" __global__ void kernel(
     c = np.zeros((16, 8), np.float32)
     emulate([text], (a, b, c), items=[1])
     np.testing.assert_array_equal(c, a @ b)
+
+
+def strided(x: Any, w: Any) -> Any:
+    y = nn.conv2d(x, w, stride=2, padding=1, groups=2)
+    return (y * np.sin(y)).sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+def test_long_sums_of_few_weights_are_cut_into_parts(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Sized()
+    monkeypatch.setattr(cuda_emulator, "DRIVER", driver)
+    rng = np.random.default_rng(5)
+    gradient = pyrelay.grad(strided, argnums=1, device=ON)
+    tolerance = {"f8": 1e-12, "f4": 1e-5, "f2": 2e-3}[dtype]
+    w = (rng.normal(size=(6, 2, 3, 3)) * 0.2).astype(dtype)
+    seen = []
+    for size in (7, 45):
+        x = rng.normal(size=(3, 4, size, size)).astype(dtype)
+        driver.items.clear()
+        mine, theirs = gradient(x, w), pyrelay.grad(strided, argnums=1)(x, w)
+        most = tolerance * np.abs(theirs).max()
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=most)
+        np.testing.assert_array_equal(mine, gradient(x, w))
+        seen.append(driver.items[: len(driver.items) // 2][-2:])
+    # Two groups of a tile each; in three parts, whose 108 sums four blocks add up.
+    assert seen[0][-1] == 2
+    assert seen[1] == [6, 4]
