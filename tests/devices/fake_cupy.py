@@ -181,7 +181,7 @@ class Function:
             size = self.machine.memory.sizes.get
             sizes = np.array([size(w, 2**62) for w in words], np.int64)
             fault = self.function(
-                array.ctypes.data, sizes.ctypes.data, blocks, threads
+                array.ctypes.data, sizes.ctypes.data, blocks, threads, 0,
             )
             assert fault == 0
 

@@ -199,3 +199,25 @@ def test_trees_are_launched_level_by_level(driver: Counted) -> None:
     # Sixteen times as many nodes and three levels more; a sum for each tree.
     assert large - wide <= 3 * level
     assert wide - first <= 3 * 3
+
+
+@pytest.mark.slow
+def test_a_program_of_many_small_kernels_is_one_graph(driver: Counted) -> None:
+    def small(x: Any) -> Any:
+        x = x * 1.1 + x.max()
+        x = np.sin(x) / (1.0 + x.std())
+        x = x - x.mean() + np.abs(x[::-1])
+        x = np.cumsum(x) * 1e-3
+        x = np.sqrt(np.abs(x)) + x.min()
+        x = np.where(x > x.mean(), x * 0.5, np.cos(x))
+        x = np.tanh(x) * np.exp(-x.max()) + x.var()
+        x = np.cumsum(x) * 1e-3 + np.arctan(x) * x.sum() * 1e-4
+        x = np.floor(x * 10.0) * 0.1 + x[::-1] / (1.0 + x.std())
+        return np.log(1.0 + x * x) / (1.0 + x.var())
+
+    x = np.linspace(-1.0, 1.0, 10_000)
+    function = pyrelay.jit(small, device=ON)
+    for _ in range(8):
+        before = driver.launched, driver.replayed
+        np.testing.assert_allclose(function(x), small(x), rtol=1e-9, atol=1e-12)
+    assert (driver.launched - before[0], driver.replayed - before[1]) == (0, 1)
