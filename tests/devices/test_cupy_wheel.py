@@ -18,7 +18,11 @@ import numpy as np
 import pytest
 
 import pyrelay
+from benchmarks.gpu_resources import PROGRAMS, texts_of
 from pyrelay.devices import cublas, cuda_diagnosis, gpu
+from pyrelay.devices.cuda_compiler import Compiler
+from pyrelay.devices.cupy_driver import unit
+from pyrelay.errors import DeviceError
 from tests.devices import fake_cupy
 from tests.devices.fake_cupy import Cublas, Machine, installed
 from tests.devices.running_kernels import needs_compiler
@@ -187,6 +191,26 @@ def test_errors_of_cuda_are_what_captures_are_given_up_for(cupy: Any) -> None:
         assert issubclass(kind, RuntimeError)
     assert issubclass(cublas.CublasError, RuntimeError)
     assert issubclass(cupy.cuda.memory.OutOfMemoryError, MemoryError)
+
+
+def test_its_compiler_makes_machine_code_of_kernels(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the options that CuPy adds of its own."""
+    def for_hopper(arch: Any = None) -> tuple[str, str]:
+        return "-arch=sm_90", "cubin"
+
+    monkeypatch.setattr(cupy.cuda.compiler, "_get_arch_for_options_for_nvrtc", for_hopper)
+    made = Compiler.__new__(Compiler)
+    made.cupy = cupy
+    for name in ("LSTM", "native recursion"):
+        texts = texts_of(*PROGRAMS[name])
+        code = made._compiled(unit(texts))
+        assert code.startswith(b"\x7fELF")
+        assert all(f"kernel{k}".encode() in code for k in range(len(texts)))
+    with pytest.raises(DeviceError, match="NVRTC does not compile the kernels") as caught:
+        made._compiled("no kernel")
+    assert "error" in caught.value.notes[0]
 
 
 def test_the_library_of_products_has_the_functions(cupy: Any) -> None:
