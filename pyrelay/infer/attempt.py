@@ -25,16 +25,17 @@ from pyrelay.infer import values as V
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.asked import Asked, NeedsWrites
 from pyrelay.infer.closing import Close
-from pyrelay.infer.datatypes import Array, Child, Families, Number, Schema
+from pyrelay.infer.datatypes import Child, Families, Grows, Number, Schema
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.handling import with_raised
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import counting, tables
 from pyrelay.infer.interpreter import Interpreter, Program
 from pyrelay.infer.objects import generator_classes
-from pyrelay.infer.pools import schema_columns
+from pyrelay.infer.pools import Column, schema_columns
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Flattened, Identity, Key, flatten
+from pyrelay.infer.trees import ARGUMENT
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
@@ -199,7 +200,8 @@ class Attempt:
         pool = it.pools[plan.family] = V.Ref(V.Root("pool", None), plan.schema(schema))
         return pool
 
-    def _column(self, it: Interpreter, sort: Number | Array, leaf: int) -> V.Value:
+    def _column(self, it: Interpreter, sort: Column, leaf: int) -> V.Value:
+        assert not isinstance(sort, Grows)  # no list of an argument does
         if isinstance(sort, Number):
             return self._new_array(it, sort.type.dtype.name, (None,), leaf)
         return self._new_array(it, sort.dtype, (None, *sort.ones), leaf)
@@ -225,7 +227,7 @@ class Attempt:
         if pool in it.pools.values():
             return self._places(it, root, number, (first, next(leaves)))
         it.heap.new(root, ())  # nothing changes it
-        path = f"list {first}"
+        path = f"{ARGUMENT}{first}"
         for part, leaf in (("kind", first), ("row", next(leaves))):
             column = self._new_array(it, types.i64.name, (None,), leaf)
             self.sequences[pool.root][f"{path}.{part}"] = column

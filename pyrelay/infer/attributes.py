@@ -157,6 +157,10 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     found = methods.attribute(it, obj, name)
     if found is not None:
         return found
+    if isinstance(obj, V.Items) and obj.cls is list and hasattr(list, name):
+        from pyrelay.infer.lists_in_nodes import let_grow
+
+        let_grow(it, obj)
     if name == "__class__":
         from pyrelay.infer.names_builtins import type_
 

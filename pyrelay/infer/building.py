@@ -30,6 +30,7 @@ from pyrelay.infer.datatypes import (
     Choice,
     Constant,
     Family,
+    Grows,
     Incompatible,
     Items,
     Nothing,
@@ -40,11 +41,11 @@ from pyrelay.infer.datatypes import (
     merged,
 )
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.pools import column_sorts, schema_columns
+from pyrelay.infer.pools import Column, column_sorts, schema_columns
 from pyrelay.ir import types
 from pyrelay.ir.build import constant
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom
+from pyrelay.ir.nodes import UNREAD, Atom
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
@@ -103,16 +104,19 @@ def _joined(a: Fields, b: Fields) -> Fields:
 
 
 @functools.cache
-def tables_of(schema: Schema) -> dict[str, dict[str, Number | Array]]:
-    """The columns of each table: by kind, and by list field."""
-    found: dict[str, dict[str, Number | Array]] = {}
+def tables_of(schema: Schema) -> dict[str, dict[str, Column]]:
+    """The columns of each table: by kind, and by list field; lists that grow are the last ones."""
+    found: dict[str, dict[str, Column]] = {}
     for kind in schema.known():
         found[str(kind)] = {}
         for name, sort in schema.of(kind).items():
             for column, own in column_sorts(sort, f"{kind}.{name}"):
                 table, bracket, _ = column.rpartition("[]")
                 found.setdefault(table + bracket or str(kind), {})[column] = own
-    return found
+    return {
+        table: dict(sorted(own.items(), key=lambda column: isinstance(column[1], Grows)))
+        for table, own in found.items()
+    }
 
 
 @functools.cache
@@ -146,7 +150,9 @@ def column_rows(it: Interpreter, pool: V.Ref, column: str) -> Atom | None:
     table, position = table_of(pool.cls, column)
     rows = it.content(content[table].root)
     assert isinstance(rows, V.Growing)
-    if len(rows.rows) != len(tables_of(pool.cls)[table]):
+    columns = tables_of(pool.cls)[table].values()
+    single = sum(not isinstance(own, Grows) for own in columns)
+    if L.is_ragged(rows.template) or (single == len(columns) != len(rows.rows)):
         raise it.failure(
             errors.UnsupportedOperationError,
             "the arrays in a field of these nodes differ in shape",
@@ -169,7 +175,7 @@ def new_pool(it: Interpreter, schema: Schema) -> V.Ref:
     return it.new_ref("pool", content, schema)
 
 
-def _empty(it: Interpreter, columns: Mapping[str, Number | Array]) -> V.Growing:
+def _empty(it: Interpreter, columns: Mapping[str, Column]) -> V.Growing:
     rows = []
     for sort in columns.values():
         shape: list[Extent] = [0]
@@ -185,27 +191,38 @@ def _unknown(it: Interpreter) -> Extent:
     return extent  # type: ignore[no-any-return]
 
 
-def _dtype(sort: Number | Array) -> types.DType:
+def _dtype(sort: Column) -> types.DType:
+    if isinstance(sort, Grows):
+        return types.i64  # how many items there are
     return sort.type.dtype if isinstance(sort, Number) else types.DTYPES[sort.dtype]
 
 
 def _content(
-    columns: Mapping[str, Number | Array], count: V.Value, rows: tuple[Atom, ...]
+    columns: Mapping[str, Column], count: V.Value, rows: tuple[Atom, ...]
 ) -> V.Growing:
     leaves: list[L.Layout] = []
     for k, sort in enumerate(columns.values()):
         if isinstance(sort, Number):
             leaves.append(L.LScalar(sort.type))
+        elif isinstance(sort, Grows):
+            leaves.append(L.LPlace(k, "list", None, L.LGrown(L.LKnown(UNREAD), 0)))
         else:
             leaves.append(L.LPlace(k, "array", None, TensorType(_dtype(sort))))
     template = L.LNode(("tuple", None, len(leaves)), tuple(leaves))
-    return V.Growing(count, rows, typed_by_rows(template, rows))
+    return V.Growing(count, rows, typed_by_rows(template, rows), slots=object())
 
 
 def opened(it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Schema) -> Any:
     """The content of an argument's pool, as one that nodes can be added to."""
     content = {}
     for table, sorts in tables_of(new).items():
+        if any(isinstance(sort, Grows) for sort in sorts.values()):
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "a list in a field of a new node is changed, and new nodes hold nodes of the "
+                "caller's trees",
+                hints=("assign a new list: node.items = node.items + [x]",),
+            )
         rows: list[Atom] = []
         count = _count(it, columns, table, old)
         for column, sort in sorts.items():
@@ -266,6 +283,11 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
         if lists.stands_at(it, value, it.content(node.pool.root)[table].root, node.row, leaf):
             return
     builder = _Node(it, family, node.pool, node.cls)
+    if isinstance(known[name], Grows):
+        from pyrelay.infer.lists_in_nodes import replace_list
+
+        replace_list(it, node, name, value)
+        return
     own = builder.sort_of(value, expected_fields(node.cls).get(name), name)
     joined = builder.joined(((name, known[name]),), ((name, own),))[0][1]
     if joined != known[name]:
@@ -308,6 +330,10 @@ def contents(it: Interpreter, value: V.Value) -> Sequence[V.Value]:
     return ()
 
 
+def _is_list(value: V.Value) -> bool:
+    return isinstance(value, V.Ref) and value.root.kind == "list"
+
+
 def build(it: Interpreter, cls: type, values: dict[str, V.Value]) -> V.Value:
     """A new node. Raises NeedsPool if the pool cannot hold it yet."""
     family = it.program.families.of(cls)
@@ -319,7 +345,11 @@ def build(it: Interpreter, cls: type, values: dict[str, V.Value]) -> V.Value:
     known = pool.cls.of(kind) if kind < len(pool.cls.fields) else {}
     expected = expected_fields(cls)
     builder = _Node(it, family, pool, cls)
-    sorts = tuple((n, builder.sort_of(v, expected.get(n), n)) for n, v in values.items())
+    sorts = tuple(
+        (n, Grows() if isinstance(known.get(n), Grows) and _is_list(v)
+         else builder.sort_of(v, expected.get(n), n))
+        for n, v in values.items()
+    )
     met = kind < len(pool.cls.fields) and pool.cls.fields[kind] is not None
     if pool.cls.classes != tuple(family.classes) or not met or list(known) != list(values):
         before = tuple(known.items()) if list(known) == list(values) else sorts
@@ -384,6 +414,7 @@ class _Node:
                     return Items(list, self._common(content, self._item(expected, list), name))
                 if V.node_of(self._first(content)) is not None:
                     return Items(list, self.sort_of(self._first(content), None, name))
+                return Grows()
             case V.Ref(_, cls) if is_record_class(cls):
                 self.family.add(cls)
                 raise NeedsPool(self.family)
@@ -490,11 +521,35 @@ class _Node:
         assert isinstance(target, V.Ref)
         content = it.content(target.root)
         assert isinstance(content, V.Growing)
+        if growing.inner_lists(content.template):
+            self._overwrite_leaves(target, content, it.atom(row), leaves)
+            return
         before = growing.read_row(it.builder, it.heap, content, it.atom(row))
         assert isinstance(before, V.Tuple)
         columns = tables_of(self.pool.cls)[table]
         items = (leaves.get(c, old) for c, old in zip(columns, before.items, strict=True))
         lists.set_item(it, target, row, V.Tuple(tuple(items)))
+
+    def _overwrite_leaves(
+        self, target: V.Ref, content: V.Growing, row: Atom, leaves: Mapping[str, V.Value]
+    ) -> None:
+        """Write columns of a row beside lists, which stay where they are."""
+        it = self.it
+        for column, value in leaves.items():
+            _, position = table_of(self.pool.cls, column)
+            there, atom = content.rows[position].type, it.atom(value)
+            assert isinstance(there, TensorType)
+            assert isinstance(atom.type, TensorType)
+            if atom.type.shape != there.shape[1:]:
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    "an array is assigned to a field of an object that has a list that grows, and "
+                    "their shapes are known only at run time",
+                    hints=("write into the array that is there: node.field[:] = value",),
+                )
+            atom = it.builder.cast(atom, there.dtype)
+            content = growing.write_leaf(it.builder, content, row, position, atom)
+        lists.write_content(it, target.root, content)
 
     def write(self, sort: Sort, path: str, value: V.Value, into: dict[str, V.Value]) -> None:
         """The values of a field's columns; items of lists are appended to their table."""
@@ -503,7 +558,7 @@ class _Node:
             case Number(ty):
                 atom = it.builder.cast(it.atom(value), ty.dtype, weak=ty.weak)
                 into[path] = V.Scalar(ty, atom)
-            case Array():
+            case Array() | Grows():
                 into[path] = value
             case Child():
                 parts = V.node_of(value)
@@ -576,7 +631,7 @@ class _Node:
             for column, sort in column_sorts(case, f"{path}|{k}"):
                 into[column] = self._nothing(column, sort)
 
-    def _nothing(self, column: str, sort: Number | Array) -> V.Value:
+    def _nothing(self, column: str, sort: Column) -> V.Value:
         """What a column holds in a row that holds another case."""
         if isinstance(sort, Number):
             return V.Scalar(sort.type, constant(0, sort.type))
@@ -608,6 +663,8 @@ def _shown(sort: Sort) -> str:
             return f"{dtype}[{', '.join('1' if n == 1 else 'n' for n in ones)}]"
         case Constant(value):
             return repr(value)
+        case Grows():
+            return "a list"
         case Items(cls):
             return f"a {cls.__name__}"
         case Struct():

@@ -29,6 +29,7 @@ from pyrelay.infer.in_python.counting import Counts, Defaults
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.layout import content_children
+from pyrelay.infer.lists_in_nodes import closed
 from pyrelay.infer.names_containers import given_back
 from pyrelay.infer.result_trees import (
     ArgumentResult,
@@ -77,6 +78,7 @@ class Close:
     atoms: list[Atom] = field(default_factory=list)
     keys: dict[V.Root, int] = field(default_factory=dict)
     columns: dict[V.Root, Any] = field(default_factory=dict)  # of pools of new nodes
+    schemas: dict[V.Root, Any] = field(default_factory=dict)
     arrays: dict[Any, LeafResult] = field(default_factory=dict)
     certain: set[V.Root] = field(default_factory=set)  # containers that the result surely has
     mentions: Counter[V.Root] = field(default_factory=Counter)
@@ -301,11 +303,10 @@ class Close:
         known = self.attempt.pools.index(root) if root in self.attempt.pools else None
         if root not in self.keys:
             self.keys[root] = len(self.keys)
-            self.columns[root] = tuple(
-                (name, self._array(column))
-                for name, column in building.columns(self.it, pool).items()
-            )
-        return PoolResult(self.keys[root], known, pool.cls, self.columns[root])
+            schema, columns = closed(self.it, pool)
+            self.columns[root] = tuple((n, self._array(c)) for n, c in columns.items())
+            self.schemas[root] = schema
+        return PoolResult(self.keys[root], known, self.schemas[root], self.columns[root])
 
     def _step(self, step: V.ViewStep) -> ViewStepResult:
         def number(extent: Extent) -> int | LeafResult:

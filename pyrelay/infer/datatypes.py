@@ -75,6 +75,11 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class Grows:
+    """A list that the program changes in place; of nodes that it makes itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Struct:
     """A tuple of known length."""
 
@@ -88,7 +93,7 @@ class Choice:
     cases: tuple[Sort, ...]
 
 
-Sort = Nothing | Constant | Number | Array | Child | Items | Struct | Choice
+Sort = Nothing | Constant | Number | Array | Child | Items | Grows | Struct | Choice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,6 +181,10 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
             return Child(tuple(sorted({*k, *m})))
         case (Child(k), Constant(None)) | (Constant(None), Child(k)):
             return Child(tuple(sorted({NO_NODE, *k})))
+        case (Grows(), Items(cls)) | (Items(cls), Grows()) if cls is list:
+            return Grows()
+        case (Grows(), _) | (_, Grows()):
+            raise Incompatible
         case Items(c, x), Items(d, y) if c is d:
             return Items(c, merged(x, y, promote=promote))
         case Struct(xs), Struct(ys) if len(xs) == len(ys):

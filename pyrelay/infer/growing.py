@@ -286,8 +286,10 @@ def cast_rows(
                 for x, y in zip(xs, ys, strict=True):
                     convert(x, y, around)
             case L.LScalar(ty, kinds=before), L.LScalar(common, kinds=kinds) if kinds:
-                rows.append(builder.cast(next(own), common.dtype))
-                same = builder.full(code(ty), around, types.i64).atom if not before else next(own)
+                row = next(own)
+                rows.append(builder.cast(row, common.dtype))
+                shape = row.type.shape  # type: ignore[union-attr]
+                same = next(own) if before else builder.full(code(ty), shape, types.i64).atom
                 rows.append(same)
             case _:
                 for leaf in L.template_types(new):

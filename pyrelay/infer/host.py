@@ -145,11 +145,12 @@ class Operands:
 
     def pool(self, pool: V.Ref) -> result_trees.PoolResult:
         """The columns of a pool that nodes lie in."""
-        from pyrelay.infer.building import columns
+        from pyrelay.infer.lists_in_nodes import closed
 
         key = self.keys.setdefault(pool.root, len(self.keys))
-        leaves = tuple((name, self.tree(column)) for name, column in columns(self.it, pool).items())
-        return result_trees.PoolResult(key, None, pool.cls, leaves)
+        schema, columns = closed(self.it, pool)
+        leaves = tuple((name, self.tree(column)) for name, column in columns.items())
+        return result_trees.PoolResult(key, None, schema, leaves)
 
     def case(self, case: V.Value) -> ResultTree:
         """One case of a union: what only this case has may have to be made by others too."""

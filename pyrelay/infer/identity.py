@@ -117,6 +117,17 @@ def same_object(it: Interpreter, one: V.Root, other: V.Root) -> V.Value:
     return V.Scalar(types.PY_BOOL, it.builder.call(OPS["equal"], a, b).atom)
 
 
+def same_place(it: Interpreter, one: V.Root, other: V.Root) -> V.Value | None:
+    """Whether two lists are one, if both are items of one list; None for others."""
+    x, y = it.heap.contents[one], it.heap.contents[other]
+    if not isinstance(x, V.Part) or not isinstance(y, V.Part) or one is other:
+        return None
+    if x.owner is not y.owner or x.path != y.path or x.slots is not y.slots:
+        return None
+    places = it.atom(x.position), it.atom(y.position)
+    return V.Scalar(types.PY_BOOL, it.builder.call(OPS["equal"], *places).atom)
+
+
 def settle(it: Interpreter, root: V.Root) -> None:
     """Take what was written to an object under other names into its content, latest write last.
 

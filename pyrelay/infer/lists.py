@@ -401,7 +401,7 @@ def get_item(
     place = position(it, content, key, "list index out of range", checked=checked)
     span = it.let.span if it.let else None
     item = growing.read_row(it.builder, it.heap, content, place, span, ref.root)
-    if isinstance(item, V.ArrayRef) and content is it.heap.contents[ref.root]:
+    if isinstance(item, (V.ArrayRef, V.Ref)) and content is it.heap.contents[ref.root]:
         item.root.item = V.Item(ref.root, it.atom(key), place, content)
     return item
 
@@ -426,7 +426,15 @@ def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
 def stands_at(
     it: Interpreter, value: V.Value, owner: V.Root, key: V.Value, leaf: int = 0
 ) -> bool:
-    """Whether an array is what a list has at `key`: `items[key] += x` has written it already."""
+    """Whether an array or a list is what a list has at `key`: `items[key] += x` has changed it
+    already."""
+    if isinstance(value, V.Ref):
+        held, content = it.heap.contents[value.root], it.heap.contents.get(owner)
+        there = value.root.item
+        if there is None or not isinstance(held, V.Part) or not isinstance(content, V.Growing):
+            return False
+        places = (held.owner, held.slots, there.owner, there.key)
+        return places == (owner, content.slots, owner, it.atom(key))
     item = value.root.item if isinstance(value, V.ArrayRef) and not value.view else None
     return item is not None and (item.owner, item.content, item.key, item.leaf) == (
         owner, it.heap.contents.get(owner), it.atom(key), leaf
@@ -582,7 +590,11 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
         raise it.failure(
             errors.TypeMismatchError, f"the items of the two lists differ: {error.what}",
         ) from None
-    own = growing.cast_rows(it.builder, own, joined)
+    if isinstance(it.heap.contents[ref.root], V.Part):
+        own = _with_template(it, ref.root, it.content(ref.root), joined)
+        own = growing.plain(it.builder, own)
+    else:
+        own = growing.cast_rows(it.builder, own, joined)
     content = growing.cast_rows(it.builder, content, joined)
     count, more = count_of(it, own), count_of(it, content)
     own = growing.with_room(it.builder, own, count, more)

@@ -415,6 +415,9 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     if isinstance(x, (V.ArrayRef, V.Ref)) and isinstance(y, (V.ArrayRef, V.Ref)):
         views = getattr(x, "view", ()), getattr(y, "view", ())
         it.program.guards.identity = True
+        in_one = identity.same_place(it, x.root, y.root)
+        if in_one is not None:
+            return in_one
         if x.root is not y.root and x.root.may_alias(y.root):
             if views == ((), ()) and identity.told_apart(x.root, (y.root,)):
                 return identity.same_object(it, x.root, y.root)

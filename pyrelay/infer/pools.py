@@ -24,6 +24,7 @@ from pyrelay.infer.datatypes import (
     Child,
     Choice,
     Constant,
+    Grows,
     Items,
     Nothing,
     Number,
@@ -96,11 +97,15 @@ class Packed:
                 array[...] = row
 
 
-def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Number | Array]]:
+Column = Number | Array | Grows
+"""What a column may hold."""
+
+
+def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
     """Names and sorts of the columns of a field; ids, counts and cases are Python ints."""
     whole = Number(types.PY_INT)
     match sort:
-        case Number() | Array():
+        case Number() | Array() | Grows():
             yield path, sort
         case Child():
             yield f"{path}.kind", whole
@@ -118,7 +123,7 @@ def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Number | Array]]:
                 yield from column_sorts(case, f"{path}|{k}")
 
 
-def schema_columns(schema: Schema) -> dict[str, Number | Array]:
+def schema_columns(schema: Schema) -> dict[str, Column]:
     """All columns of a pool."""
     return {
         column: sort

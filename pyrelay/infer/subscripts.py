@@ -341,6 +341,10 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
 
             call(it, V.Known(of_class(it, cls, "__setitem__")), (obj, key, value), {})
             return
+        case V.Items(cls=cls) if cls is list:
+            from pyrelay.infer.lists_in_nodes import let_grow
+
+            let_grow(it, obj)
         case V.Tuple():
             raise it.failure(
                 errors.TypeMismatchError, "a tuple cannot be changed: its items are fixed",

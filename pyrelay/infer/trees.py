@@ -18,6 +18,7 @@ from pyrelay.infer.datatypes import (
     Child,
     Choice,
     Constant,
+    Grows,
     Items,
     Number,
     Sort,
@@ -31,6 +32,9 @@ from pyrelay.ir import types
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
 
+ARGUMENT = "list "
+"""What the path of the items of a list of trees that is an argument begins with."""
+
 _AT_ROW = (("axes", (0,)),)
 
 
@@ -42,6 +46,10 @@ def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
     from pyrelay.infer.attributes import class_attribute
 
     sort = node.schema.of(node.kind).get(name)
+    if isinstance(sort, Grows):
+        from pyrelay.infer.lists_in_nodes import list_of
+
+        return list_of(it, node.pool, f"{node.kind}.{name}", node.row)
     if sort is not None:
         return read(it, node.pool, sort, f"{node.kind}.{name}", it.atom(node.row))
     found = inspect.getattr_static(node.cls, name, None)

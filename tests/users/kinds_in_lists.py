@@ -57,15 +57,23 @@ def table_of_best(x, n):
 
 @use((X, 6), (X, 0), wrt=(0,), long=True)
 def rows_of_two_kinds(x, n):
-    rows, table = [], [[0] * 3 for _ in range(n)]
+    rows = []
     for i in range(n):
         row = []
         for j in range(3):
             row.append(x[i % 5] if x[(i + j) % 5] > 0 else j)
+        rows.append(row)
+    return rows, sum(sum(row) for row in rows)
+
+
+@use((X, 6), (X, 0), wrt=(0,), long=True)
+def cells_of_two_kinds(x, n):
+    table = [[0] * 3 for _ in range(n)]
+    for i in range(n):
+        for j in range(3):
             if x[(i + j) % 5] > 0:
                 table[i][j] = x[i % 5]
-        rows.append(row)
-    return rows, table, sum(sum(row) for row in rows)
+    return table
 
 
 @use((X,), wrt=(0,), long=True)

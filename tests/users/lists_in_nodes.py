@@ -1,0 +1,193 @@
+"""Objects of which the running program decides the number, with lists that it changes."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.users.corpus import refuse, use
+
+X = np.array([0.4, -0.2, 0.9, 0.7, -0.5])
+EDGES = np.array([(0, 1), (1, 2), (0, 3), (3, 4), (2, 4)])
+PARENTS = np.array([-1, 0, 0, 1, 1, 3])
+
+
+class Stack:
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def push(self, x):
+        self.items.append(x)
+
+    def pop(self):
+        return self.items.pop()
+
+
+def stacks_of(x, n):
+    return [Stack([]) for k in range(n) if x[k % 5] > -1.0]
+
+
+@dataclass
+class Account:
+    total: float = 0.0
+    entries: list = field(default_factory=list)
+
+    def add(self, k, x):
+        self.entries.append((k, x))
+        self.total += x
+
+
+@use((X, 3), wrt=(0,))
+def entries_by_account(x, n):
+    accounts = []
+    for k in range(n):
+        if x[k % 5] > -1.0:
+            accounts.append(Account(x[k % 5]))
+    for k in range(4 * n):
+        accounts[(k * 7) % n].add(k, x[k % 5])
+    return [a.total for a in accounts], [sum(y for _, y in a.entries) for a in accounts]
+
+
+@use((X, 3), long=True)
+def accounts_come_back(x, n):
+    accounts = [Account(x[k % 5]) for k in range(n) if x[k % 5] > -1.0]
+    for k in range(2 * n):
+        accounts[k % len(accounts)].add(k, x[k % 5])
+    return accounts
+
+
+@use((X,), (X[:1],), wrt=(0,), long=True)
+def accounts_by_sign(x):
+    accounts = {}
+    for k, v in enumerate(x):
+        sign = "plus" if v > 0 else "minus"
+        if sign not in accounts:
+            accounts[sign] = Account(v)
+        accounts[sign].add(k, v)
+    return {sign: a.total for sign, a in accounts.items()}
+
+
+@use((X, 4), wrt=(0,), long=True)
+def every_change_of_a_list(x, n):
+    stacks = stacks_of(x, n)
+    for k in range(3 * n):
+        s = stacks[k % len(stacks)]
+        s.push(x[k % 5])
+        if k % 3 == 2:
+            s.items = [s.pop() * 2.0]
+        if k % 5 == 4:
+            s.items.sort()
+        if k % 7 == 6:
+            s.items += [1.0]
+    first = stacks[0].items
+    first.insert(0, 7.0)
+    first.extend([1.0, 2.0])
+    del first[1]
+    first[0] = 5.0
+    first.reverse()
+    return [sum(s.items) for s in stacks], list(first), 5.0 in first, first[1:3], len(stacks[0])
+
+
+@use((X, 3), wrt=(0,), long=True)
+def lists_that_are_assigned(x, n):
+    stacks = stacks_of(x, n)
+    own = [1.0]
+    stacks[0].items = own
+    own.append(2.0)
+    same = stacks[0].items
+    same.append(x[0])
+    alike = same is stacks[0].items, same is stacks[1].items, len(own)
+    for s in stacks[1:]:
+        s.items = [v for v in x if v > 0]
+        s.push(1.0)
+        s.items = [v * 2 for v in s.items if v > 0.5]
+    return [sum(s.items) for s in stacks], alike
+
+
+@use((X, 3), long=True)
+def heaps_of_objects(x, n):
+    queues = stacks_of(x, n)
+    for k in range(4 * n):
+        heapq.heappush(queues[(k * 7) % n].items, float(x[k % 5] * k))
+    return [heapq.heappop(q.items) for q in queues], [len(q) for q in queues]
+
+
+class Vertex:
+    def __init__(self, number):
+        self.number = number
+        self.near = []
+        self.seen = False
+
+    def link(self, other):
+        self.near.append(other)
+        other.near.append(self)
+
+
+@use((EDGES, 5), (EDGES[:2], 5))
+def order_of_visits(edges, n):
+    vertices = [Vertex(k) for k in range(n)]
+    for k in range(len(edges)):
+        vertices[edges[k, 0]].link(vertices[edges[k, 1]])
+    order, waiting = [], [vertices[0]]
+    while waiting:
+        vertex = waiting.pop()
+        if vertex.seen:
+            continue
+        vertex.seen = True
+        order.append(vertex.number)
+        for other in vertex.near:
+            if not other.seen:
+                waiting.append(other)
+    return order, [len(v.near) for v in vertices]
+
+
+class Person:
+    def __init__(self, weight, parent=None):
+        self.weight = weight
+        self.parent = parent
+        self.children = []
+
+
+def weight_below(person):
+    return person.weight + sum(weight_below(child) for child in person.children)
+
+
+def height_of(person):
+    return 1 + max([height_of(child) for child in person.children], default=0)
+
+
+@use((PARENTS, X), wrt=(1,), long=True)
+def family_tree(parents, x):
+    people = []
+    for k in range(len(parents)):
+        if parents[k] < 0:
+            people.append(Person(x[k % 5]))
+        else:
+            child = Person(x[k % 5], people[parents[k]])
+            people[parents[k]].children.append(child)
+            people.append(child)
+    return weight_below(people[0]), height_of(people[0]), math.fsum(p.weight for p in people)
+
+
+@use((X, 3))
+def list_that_grows_while_it_is_gone_through(x, n):
+    stacks = stacks_of(x, n)
+    stacks[0].push(1.0)
+    for v in stacks[0].items:
+        if len(stacks[0]) < 4:
+            stacks[0].push(v + x[0])
+    return stacks[0].items
+
+
+@refuse((X, 3), "a list in a field")
+def list_of_two_objects(x, n):
+    stacks = stacks_of(x, n)
+    stacks[1].items = stacks[0].items
+    stacks[0].push(x[0])
+    return stacks[1].items
