@@ -4,12 +4,13 @@ In: what the launches of a round cost, how often its phases meet, how many block
 many blocks, 0 for round by round. This is an estimate from extents that are known before the loop;
 all its numbers stand here, and none of them was measured yet.
 
-A launch costs what the host takes for it: it steps through the plan in Python, and the words of a
-round are others in each, so graphs do not help. Inside of a kernel a meeting stands in its place: a
-barrier of a block, or one of the grid, which lasts as long as a few trips to the L2 cache and the
-longer the more blocks count themselves in. What a phase computes is shared by as many blocks as it
-has work for. A grid has one block for each multiprocessor, and so hides less latency than launches
-that fill the machine; products of matrices do without tensor cores there.
+A launch costs what the host takes for it where it steps through the plan in Python; rounds that are
+graphs (`round_graphs`) cost less, which is not counted. Inside of a kernel a meeting stands in its
+place: a barrier of a block, or one of the grid, which lasts as long as a few trips to the L2 cache
+and the longer the more blocks count themselves in. What a phase computes is
+shared by as many blocks as it has work for. A grid has one block for each multiprocessor, and so
+hides less latency than launches that fill the machine; products of matrices do without tensor cores
+there.
 """
 
 from __future__ import annotations
