@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
 
 import pytest
 
@@ -35,7 +36,12 @@ def test_the_most_of_all_kernels_is_told() -> None:
 )
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_spill_no_registers_and_fit_their_shared_memory(name: str) -> None:
-    found = resources(ptx(texts_of(*PROGRAMS[name])))
+    try:
+        found = resources(ptx(texts_of(*PROGRAMS[name])))
+    except subprocess.CalledProcessError as error:
+        if "Unsupported .version" in error.stderr:
+            pytest.skip("ptxas is older than NVRTC")
+        raise
     assert found.kernels == len(texts_of(*PROGRAMS[name]))
     assert found.shared <= 48 << 10
     if name != "native recursion":  # whose calls keep registers on the stack
