@@ -10,7 +10,7 @@ from pyrelay.devices.base import Device, Loaded
 from pyrelay.devices.choices import DEFAULT, Choices
 from pyrelay.devices.entry import Executable
 from pyrelay.ir.types import DType
-from pyrelay.lower.emit_numba import emit
+from pyrelay.lower.emit_kernel import emit
 from pyrelay.lower.encode import encode
 from pyrelay.lower.instructions import Plan
 from pyrelay.lower.target import (

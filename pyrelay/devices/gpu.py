@@ -49,7 +49,7 @@ from pyrelay.devices.plan_python import plan_code
 from pyrelay.devices.round_graphs import RoundGraphs
 from pyrelay.devices.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
 from pyrelay.infer.device_arrays import DeviceArray
-from pyrelay.lower import emit_numba
+from pyrelay.lower import emit_kernel
 from pyrelay.lower.instructions import Plan
 
 DEEPEST = 1 << 20
@@ -88,7 +88,7 @@ class GpuExecutable:
             if launched.text == -1 and launched.kernel not in self.host_kernels:
                 code = plan.kernels[launched.kernel].code
                 assert code is not None
-                address = native.kernel_address(emit_numba.emit(code))
+                address = native.kernel_address(emit_kernel.emit(code))
                 self.host_kernels[launched.kernel] = _KERNEL(address)
         self.stretches = [Stretch() for _ in range(made.stretches)]
         self.rounds = [RoundGraphs(each) for each in made.rounds]

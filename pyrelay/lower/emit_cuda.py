@@ -10,7 +10,7 @@ the same result. Where `packs` finds accesses to do for several elements at once
 many neighbours; single elements are left before the first address that is one of whole packs, and
 at the end. Where `cooperation` finds loops to share, a block of `BLOCK_THREADS` does that
 instead: each thread takes its rounds of those loops, and the first one alone stores what lies
-between them. As in `emit_numba`, scalars that are used once become part of the expression that
+between them. As in `emit_kernel`, scalars that are used once become part of the expression that
 uses them, and the text holds no name of the user's.
 
 Integers have 64 bits, as those of the kernel IR do, but for those that `narrow` tells where they

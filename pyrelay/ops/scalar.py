@@ -5,9 +5,9 @@ that ufunc means on operands of one dtype; a few more names serve reductions and
 ``SCALARS`` maps names to records.  A spelling is a template for ``str.format``: ``{0}``, ``{1}``
 and ``{2}`` stand for operands, which must be atoms or parenthesised.
 
-``numba`` text is in the kernel language of ``devices.kernel_language``; the functions it calls are
-importable from ``devices.vocabulary``.  ``cuda`` text is CUDA C++; dtypes have their
-short names there, and functions that CUDA does not have are in ``ops.cuda_prelude``.
+``kernel`` text is in the kernel language of ``devices.kernel_language``; the functions it calls
+are importable from ``devices.vocabulary``.  ``cuda`` text is CUDA C++; dtypes have their short
+names there, and functions that CUDA does not have are in ``ops.cuda_prelude``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Scalar:
     arity   number of operands.
     kinds   NumPy's kind letters of the operand dtypes it takes, out of "biufc".
     result  SAME, BOOL, WORD, REAL or COMPLEX.
-    numba, cuda   the template for operands of a dtype. `cast` is asked with the target dtype and
+    kernel, cuda  the template for operands of a dtype. `cast` is asked with the target dtype and
             `where` with that of its last two operands (its first is a bool).
     """
 
@@ -45,7 +45,7 @@ class Scalar:
     arity: int
     kinds: str
     result: str
-    numba: Spelling
+    kernel: Spelling
     cuda: Spelling
 
     def takes(self, dtype: DType) -> bool:

@@ -15,7 +15,7 @@ from pyrelay.devices import cpu
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.errors import PyrelayError
-from pyrelay.lower import emit_numba
+from pyrelay.lower import emit_kernel
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
 from tests.infer.running import inferred
@@ -32,7 +32,7 @@ def texts_of(program: Program) -> list[str]:
         near = plan(lowered(module, "fuse", on="cpu"), cpu.DEVICE.target)
     except PyrelayError:  # a program that is refused for these arguments
         return []
-    host = [k.source if k.code is None else emit_numba.emit(k.code) for k in near.kernels]
+    host = [k.source if k.code is None else emit_kernel.emit(k.code) for k in near.kernels]
     device = plan_code(plan(lowered(module, "fuse", on="cuda_emulator"), TARGET))
     return [*host, *(t.source for t in (*device.texts, *device.late)), device.source]
 

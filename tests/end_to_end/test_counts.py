@@ -1,7 +1,7 @@
 """What programs become: kernels, launches, buffers and copies, counted and not timed.
 
 The table is golden: a program that becomes more kernels, or allocates more, shows as a difference.
-A kernel is one run of LLVM, where no other program has the same one.
+A kernel is one run of LLVM, unless another program has made the same one.
 """
 
 from __future__ import annotations

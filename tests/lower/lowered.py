@@ -18,7 +18,7 @@ from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Function, Module, Var
 from pyrelay.ir.types import DType, TensorType
-from pyrelay.lower.emit_numba import emit
+from pyrelay.lower.emit_kernel import emit
 from pyrelay.lower.kernel import Kernel
 from pyrelay.lower.kernelise import kernelise
 

@@ -17,7 +17,7 @@ from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Loop, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import PY_FLOAT, PY_INT, TensorType, f64
-from pyrelay.lower.emit_numba import emit
+from pyrelay.lower.emit_kernel import emit
 from pyrelay.lower.kernelise import kernelise
 
 N = Symbol("n")

@@ -13,7 +13,7 @@ from pyrelay.ir.dims import Symbol
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, f32, f64, i64
 from pyrelay.lower.cleaning import without_unused
-from pyrelay.lower.emit_numba import emit
+from pyrelay.lower.emit_kernel import emit
 from pyrelay.lower.index_ranges import IndexRanges
 from pyrelay.lower.kernel import SLOT, Assign, Compute, For, Literal, Local, Parameter, Store
 from pyrelay.lower.kernelise import kernelise

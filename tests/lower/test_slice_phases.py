@@ -15,7 +15,7 @@ from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Function
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, f32
-from pyrelay.lower.emit_numba import emit
+from pyrelay.lower.emit_kernel import emit
 from pyrelay.lower.kernel import OUTPUT, ROW
 from pyrelay.lower.kernelise import kernelise
 from pyrelay.lower.schedule import Result

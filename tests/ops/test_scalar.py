@@ -141,7 +141,7 @@ def test_kernels_compute_every_primitive_as_numpy_does(dtype: DType) -> None:
             value = f"load_{dtype.name}(param_i64(block, {4 * place + k + 1}), i)"
             condition = scalar.name == "where" and k == 0
             lines.append(f"        {variable} = {f'boolean({value})' if condition else value}")
-        value = scalar.numba(dtype).format(*variables)
+        value = scalar.kernel(dtype).format(*variables)
         short = scalar.result_dtype(dtype).name
         lines.append(f"        store_{short}(param_i64(block, {4 * place + 4}), i, {value})")
     lines += ["    return 0", ""]
@@ -165,7 +165,7 @@ def test_casts_to_every_dtype_are_numpys_astype(dtype: DType) -> None:
     lines.append("    for i in range(begin, end):")
     lines.append(f"        v = load_{dtype.name}(x, i)")
     for place, target in enumerate(targets):
-        text = SCALARS["cast"].numba(target).format("v")
+        text = SCALARS["cast"].kernel(target).format("v")
         lines.append(f"        store_{target.name}(param_i64(block, {place + 2}), i, {text})")
     lines += ["    return 0", ""]
     run("\n".join(lines), values, *results, ranges=[(0, values.size)])
@@ -248,9 +248,9 @@ def test_results_have_the_dtype_the_table_says() -> None:
     assert SCALARS["add"].result_dtype(i64) == i64
 
 
-def test_every_numba_spelling_has_as_many_operands_as_its_arity() -> None:
+def test_every_kernel_spelling_has_as_many_operands_as_its_arity() -> None:
     for scalar in SCALARS.values():
         for dtype in filter(scalar.takes, DTYPES.values()):
-            text = scalar.numba(dtype)
+            text = scalar.kernel(dtype)
             used = {place for place in range(4) if f"{{{place}}}" in text}
             assert used == set(range(scalar.arity)), (scalar.name, text)

@@ -17,7 +17,7 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES, TensorType, c64, f32, f64, i64, u64
-from pyrelay.lower.emit_numba import emit, header
+from pyrelay.lower.emit_kernel import emit, header
 from pyrelay.lower.kernelise import kernelise
 from pyrelay.lower.printing import unparse
 from pyrelay.lower.spelling import literal

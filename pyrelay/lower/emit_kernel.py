@@ -347,7 +347,7 @@ class _Printer:
         scalar = SCALARS[statement.primitive]
         last = statement.args[-1].dtype
         dtype = statement.out.dtype if statement.primitive == "cast" else last
-        return spelled(scalar.numba(dtype), args)
+        return spelled(scalar.kernel(dtype), args)
 
     def _array(self, array: Array) -> ast.expr:
         return named(self.names[array])
