@@ -56,7 +56,7 @@ class Asked:
     tables: frozenset[Let] = frozenset()
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
     remembers: bool = True
-    lends: bool = False
+    lends: int = 0  # see Program
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
     open_keys: frozenset[Let] = frozenset()
@@ -135,8 +135,8 @@ class Asked:
         elif self.keys_wanted and not self.keys_known:
             self.tables = frozenset()
             self.keys_known, self.refusal = True, None
-        elif attempt.lent and not self.lends:
-            self.lends = True
+        elif attempt.lent > self.lends:
+            self.lends += 1
         elif listed:
             for classes in listed:
                 self.families.declare(classes)

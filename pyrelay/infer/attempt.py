@@ -66,7 +66,7 @@ class Attempt:
     tabled: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
     entered: Entered = field(default_factory=lambda: Entered())
     checks_shapes: bool = False
-    lent: bool = False  # see Program
+    lent: int = 0  # see Program
     outermost: Heap | None = None  # of what is outside all branches and loops
     pools: list[V.Root] = field(default_factory=list)
     trees: list[tuple[V.Ref, tuple[int, ...]]] = field(default_factory=list)  # pool of each root

@@ -488,8 +488,11 @@ def fit_inner(
         there = rows[numbers[0]].type.shape[lead + axis]  # type: ignore[union-attr]
         if own == there:
             continue
-        short = builder.extent(own) > builder.extent(there)
-        new = widened(builder, [rows[k] for k in numbers], lead + axis, short, own)
+        more = dims.add(own, dims.multiply(-1, there))
+        new: Sequence[Atom] = [rows[k] for k in numbers]
+        if not (isinstance(more, int) and more < 0):
+            short = builder.extent(own) > builder.extent(there)
+            new = widened(builder, new, lead + axis, short, own)
         for k, row in zip(numbers, new, strict=True):
             rows[k] = row
             shape = list(leaves[k].type.shape)  # type: ignore[union-attr]

@@ -113,8 +113,10 @@ class Program:
     checks_shapes: bool = False  # of items, which may differ: their extents are computed
     memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number
     remembers: bool = True  # False where such tables cannot hold what the functions give
-    lends: bool = False  # lists that others made become items as copies, unchanged from then on
-    lent: bool = False  # or would have, if they could
+    #: Lists become items as copies, and are unchanged from then on: from 1 those that others made,
+    #: from 2 all.
+    lends: int = 0
+    lent: int = 0  # what would have made copies of more lists
 
     def unique(self, name: str) -> str:
         """A name for a Core function."""

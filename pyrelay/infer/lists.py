@@ -285,15 +285,16 @@ def _moved(it: Interpreter, ref: V.Ref, position: V.Value, item: V.Value) -> Non
 
 
 def _lend(it: Interpreter, content: V.Growing, item: V.Value) -> None:
-    """Lists in an item that a caller or an earlier iteration made: the item has copies of them."""
+    """Lists in an item, as far as the program lends them: the item has copies of them."""
     before = it.before.contents if it.before is not None else {}
     for path in growing.inner_lists(content.template):
         inner = growing.value_at(item, path)
         assert isinstance(inner, V.Ref)
-        if inner.root in before or inner.root.stored:
-            it.program.lent = True
-            if it.program.lends:
-                it.heap.lend(inner.root, it.let.span if it.let else None)
+        made_by_others = inner.root in before or inner.root.stored
+        needed = 1 if made_by_others else 2
+        it.program.lent = max(it.program.lent, needed)
+        if it.program.lends >= needed:
+            it.heap.lend(inner.root, it.let.span if it.let else None)
 
 
 def _shaped(
@@ -537,7 +538,7 @@ def copied(it: Interpreter, content: V.Growing, *, deep: bool = False) -> V.Grow
     Raises AliasError for lists of lists that would be shared, unless none of them is written.
     """
     if growing.inner_lists(content.template) and not deep:
-        it.program.lent = True
+        it.program.lent = max(it.program.lent, 1)
         if not it.program.lends:
             raise it.failure(
                 errors.AliasError,

@@ -206,3 +206,36 @@ def written_through_the_chosen_one(x, n):
     kept = rows if n > 0 else others
     kept[0] = 1.0
     return rows, others, kept
+
+
+@use((6,))
+def rows_of_a_triangle(n):
+    row = [1]
+    rows = [row]
+    for _ in range(n):
+        row = [1] + [a + b for a, b in zip(row, row[1:], strict=False)] + [1]
+        rows.append(row)
+    return rows, len(row)
+
+
+@use((np.array([1.0, 0.5, -2.0]),), wrt=(0,))
+def states_that_are_noted(x):
+    state, noted = [0.0, 1.0], []
+    for v in x:
+        noted.append(state)
+        state = [s * v + k for k, s in enumerate(state)]
+    return noted, state
+
+
+@use((4,))
+def rows_that_go_on_where_they_are(n):
+    rows = []
+    for k in range(n):
+        row = [k]
+        rows.append(row)
+        if k % 2:
+            row.append(-k)
+        row.append(7)
+    rows.append([1, 2, 3, 4, 5])
+    rows.append([9])
+    return rows
