@@ -336,7 +336,8 @@ class Lowering:
     scratch  bytes of each buffer to allocate before the first launch and to free after the last.
     aliases  per result, the position of the array argument whose buffer becomes the result, or
              None; such a result has no OUTPUT parameter.
-    written  positions of array arguments that are written: the caller must own their buffers.
+    written  positions of array arguments that are written, or whose buffers become results: the
+             caller must own their buffers.
     shares   per result, array arguments whose buffer may be given as the output as well, if the
              argument dies: every element is read before the one in its place is written.
     product  a product of matrices that the one kernel finishes, part by part.

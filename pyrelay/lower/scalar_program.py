@@ -87,9 +87,10 @@ def scalar_program(function: Function) -> Lowering:
     kernel = replace(kernel, body=without_unused(body), apart=True)
     arrays = program.arrays
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
+    # An argument that is given back as it is becomes the result's buffer as well.
+    written = frozenset(arrays.written).union(a for a in aliases if a is not None)
     return Lowering(
-        kernels, tuple(arrays.scratch), tuple(aliases), frozenset(arrays.written),
-        (frozenset(),) * len(aliases),
+        kernels, tuple(arrays.scratch), tuple(aliases), written, (frozenset(),) * len(aliases)
     )
 
 

@@ -340,7 +340,7 @@ def _invariant_carried(let: Let, loop: Loop, builder: Builder) -> Replacement:
         k for k, (v, n) in enumerate(zip(loop.carried, following, strict=True))
         if n is v and v.type == loop.init[k].type
     ]
-    if not fixed or loop.dims:
+    if not fixed:
         return None
     kept = [k for k in range(len(loop.carried)) if k not in fixed]
     names = {loop.carried[k]: loop.init[k] for k in fixed}
@@ -355,8 +355,8 @@ def _invariant_carried(let: Let, loop: Loop, builder: Builder) -> Replacement:
         body=Block(body.lets, results, body.dims),
     )
     outs = tuple(Var(let.outs[k].name, let.outs[k].type, span=let.outs[k].span) for k in kept)
-    builder.lets.append(Let(outs, new, span=let.span))
+    builder.lets.append(Let(outs, new, let.dims, span=let.span))
     atoms: list[Atom] = [loop.init[k] if k in fixed else None for k in range(len(loop.carried))]  # type: ignore[misc]
     for k, out in zip(kept, outs, strict=True):
         atoms[k] = out
-    return Replaced(atoms)
+    return Replaced(atoms, tuple(map(dims.of, let.dims)))

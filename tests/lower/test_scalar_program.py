@@ -116,6 +116,16 @@ def test_dynamic_programming_updates_its_array_in_place_without_index_checks() -
     np.testing.assert_array_equal(run(function, args)[0], np.cumsum(args[0]))
 
 
+def test_an_array_that_is_given_back_as_it_is_is_owned_like_one_that_is_written() -> None:
+    def body(b: Builder, x: Any, y: Any) -> Any:
+        return loop(
+            b, [x, y], lambda b, i, x, y: [stored(b, x, i, element(b, y, i)), y], count=b.extent(n)
+        )
+
+    ty = TensorType(f64, (n,))
+    assert kernelise(function_of([ty, ty], body, [N])).written == {0, 1}
+
+
 def test_a_branch_updates_an_array_or_leaves_it() -> None:
     def body(b: Builder, x: Any, k: Any) -> Any:
         return b.cond(

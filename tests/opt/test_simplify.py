@@ -183,6 +183,21 @@ def test_carried_values_that_never_change_leave_the_loop() -> None:
     assert_same_runs(core(program, 1.5, 3), module, (1.5, 0))
 
 
+def test_carried_values_that_never_change_leave_loops_whose_arrays_grow() -> None:
+    def program(x: Any, n: Any) -> Any:
+        rows, kept = [], [v * 2.0 for v in x]
+        for i in range(n):
+            rows.append(x[i % 2])
+            kept[i % 3] = x[0]
+        return rows, kept
+
+    module = _simple(program, X, 5)
+    for loop in loops(module):
+        following = loop.body.results[loop.exits :]
+        assert not any(a is b for a, b in zip(loop.carried, following, strict=True))
+    assert_same_runs(core(program, X, 5), module, (X, 7))
+
+
 def test_adding_to_a_place_and_subtracting_from_it_do_not_write_what_stands_there() -> None:
     def program(x: Any, i: Any, v: Any) -> Any:
         x = x.copy()

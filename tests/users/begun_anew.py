@@ -239,3 +239,34 @@ def rows_that_go_on_where_they_are(n):
     rows.append([1, 2, 3, 4, 5])
     rows.append([9])
     return rows
+
+
+@use((X, 6), (X, 8))
+def rows_beside_a_table(x, n):
+    rows, table = [], [[0.0 * x[0]] * 3 for _ in range(n)]
+    for i in range(n):
+        rows.append(x[i % 5])
+        table[i][1] = x[i % 5]
+    return rows, table
+
+
+@use(("3 + 4 * (2 - 1) / 5",))
+def in_postfix_order(text):
+    rank = {"+": 1, "-": 1, "*": 2, "/": 2}
+    found, waiting = [], []
+    for word in text.replace("(", " ( ").replace(")", " ) ").split():
+        if word in rank:
+            while waiting and waiting[-1] != "(" and rank[waiting[-1]] >= rank[word]:
+                found.append(waiting.pop())
+            waiting.append(word)
+        elif word == "(":
+            waiting.append(word)
+        elif word == ")":
+            while waiting[-1] != "(":
+                found.append(waiting.pop())
+            waiting.pop()
+        else:
+            found.append(word)
+    while waiting:
+        found.append(waiting.pop())
+    return found
