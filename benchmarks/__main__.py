@@ -38,14 +38,13 @@ def first_calls(repeats: int, installed: set[str]) -> list[FirstCallRow]:
         for workload, title, cold, warm, peers in FIRST_CALLS
         for framework in (OURS, *peers)
     ]
-    jobs.append(("numba", first_call.NOTHING, "nothing", None, None))
     rows: list[FirstCallRow] = []
     for framework, workload, title, *goals in jobs:
         if framework not in installed:
             continue
         print(f"first call: {title}, {framework}", file=sys.stderr)
         # numba caches only what says so, which the programs, as people write them, do not.
-        warm = framework != "numba" or workload == first_call.NOTHING
+        warm = framework != "numba"
         try:
             figures = first_call.measure(framework, workload, repeats, warm=warm)
         except RuntimeError as reason:

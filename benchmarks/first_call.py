@@ -1,8 +1,8 @@
 """How long the first call takes, in fresh processes, with an empty and with a filled disk cache.
 
 In: a framework and a program's name. Out: seconds from the start of the interpreter to the first
-result, imports counted; how much of that is the call; and what numba did meanwhile, counted by
-numba's own events (`numba.core.event`).
+result, imports counted; how much of that is the call; and, of pyrelay, how many kernels were
+compiled meanwhile.
 
 Every framework finds its modules compiled to byte code, as pip leaves them: byte code is kept in a
 folder of these measurements, which a run that is not measured fills first. (An editable install has
@@ -15,7 +15,6 @@ START on (`time.monotonic`), and prints JSON; `measure` starts such processes.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import os
@@ -32,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.driver import ROOT
+from benchmarks.frameworks import OURS
 from benchmarks.programs import plain
 from benchmarks.worker import load
 from benchmarks.workloads import BY_NAME
@@ -39,21 +39,20 @@ from benchmarks.workloads import BY_NAME
 CHAIN = "chain_"
 """`chain_400` stands for a straight-line program of 400 statements that do not fuse together."""
 
-NOTHING = "nothing"
-"""numba compiles a function that does nothing: what it costs to have it at all."""
-
-
 @dataclass(frozen=True)
 class FirstCall:
-    """Medians over fresh processes: seconds from start to result, and of the call alone."""
+    """Medians over fresh processes: seconds from start to result, and of the call alone.
+
+    kernels_cold, kernels_warm: that were compiled; None for peers.
+    """
 
     cold: float
     cold_call: float
     warm: float | None
     warm_call: float | None
     per_call: float
-    passes_cold: int
-    passes_warm: int | None
+    kernels_cold: int | None
+    kernels_warm: int | None
 
 
 def measure(framework: str, workload: str, repeats: int, *, warm: bool) -> FirstCall:
@@ -75,14 +74,18 @@ def measure(framework: str, workload: str, repeats: int, *, warm: bool) -> First
     def median(of: list[dict[str, Any]], what: str) -> float:
         return statistics.median(run[what] for run in of)
 
+    def most(of: list[dict[str, Any]]) -> int | None:
+        counted = [run["kernels"] for run in of if run["kernels"] is not None]
+        return max(counted, default=None)
+
     return FirstCall(
         cold=median(cold, "whole"),
         cold_call=median(cold, "call"),
         warm=median(second, "whole") if warm else None,
         warm_call=median(second, "call") if warm else None,
         per_call=median(cold, "per_call"),
-        passes_cold=max(run["passes"] for run in cold),
-        passes_warm=max(run["passes"] for run in second) if warm else None,
+        kernels_cold=most(cold),
+        kernels_warm=most(second),
     )
 
 
@@ -92,7 +95,6 @@ def environment(bytecode: str, cache: str) -> dict[str, str]:
         **os.environ,
         "PYTHONPYCACHEPREFIX": bytecode,
         "PYRELAY_CACHE_DIR": f"{cache}/pyrelay",
-        "NUMBA_CACHE_DIR": f"{cache}/numba",
         "JAX_COMPILATION_CACHE_DIR": f"{cache}/jax",
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
@@ -117,34 +119,6 @@ def _fresh_process(framework: str, workload: str, variables: dict[str, str]) -> 
     return dict(json.loads(run.stdout.splitlines()[-1]))
 
 
-class NumbaPasses:
-    """Counts the compiler passes numba runs, from its first import on, without importing it.
-
-    An import hook: numba's pass manager is about to be loaded when `find_spec` is asked for it,
-    and numba's events can be listened to from then on.
-    """
-
-    def __init__(self) -> None:
-        self.recorder: Any = None
-        if "numba" in sys.modules:
-            self._listen()
-        else:
-            sys.meta_path.insert(0, self)
-
-    def find_spec(self, name: str, path: object, target: object = None) -> None:
-        if name == "numba.core.compiler_machinery" and self.recorder is None:
-            self._listen()
-
-    def _listen(self) -> None:
-        event = importlib.import_module("numba.core.event")
-        self.recorder = event.RecordingListener()
-        event.register("numba:run_pass", self.recorder)
-
-    def count(self) -> int:
-        """Passes run so far; each is recorded when it starts and when it ends."""
-        return len(self.recorder.buffer) // 2 if self.recorder is not None else 0
-
-
 def _chain(statements: int) -> Callable[[], Any]:
     """The thunk of a straight-line program: written to a file, since pyrelay reads sources."""
     import pyrelay
@@ -161,24 +135,17 @@ def _chain(statements: int) -> Callable[[], Any]:
     return lambda: compiled(x)
 
 
-def _same(x: float) -> float:
-    return x
+def _kernels() -> int:
+    """The kernels that were compiled so far, by this process or for it."""
+    from pyrelay.devices import native
 
-
-def _nothing() -> Callable[[], Any]:
-    import numba
-
-    compiled = numba.njit(cache=True)(_same)
-    return lambda: compiled(1.0)
+    return native.counts.compiled
 
 
 def main() -> None:
     start, (framework, name) = float(sys.argv[1]), sys.argv[2:4]
-    passes = NumbaPasses()
     run: Callable[[], Any]
-    if name == NOTHING:
-        run = _nothing()
-    elif name.startswith(CHAIN):
+    if name.startswith(CHAIN):
         run = _chain(int(name.removeprefix(CHAIN)))
     else:
         workload = BY_NAME[name]
@@ -195,7 +162,7 @@ def main() -> None:
         "whole": after - start,
         "call": after - before,
         "per_call": statistics.median(samples),
-        "passes": passes.count(),
+        "kernels": _kernels() if framework == OURS else None,
     }
     print(json.dumps(report))
 

@@ -129,9 +129,8 @@ _FIRST_CALL = """
 From the start of a fresh interpreter to the first result, imports of NumPy and the framework
 counted; beside it, the call alone. Cold: nothing is cached; warm: on disk is what the cold run left
 (JAX's persistent compilation cache too). For every framework alike, a run that is not measured
-comes first, so that modules are compiled to byte code, as pip leaves them. numba passes: what
-numba's compiler ran, cold and warm. `nothing` is numba with a function that returns its argument:
-the least that it takes to have numba compile at all.
+comes first, so that modules are compiled to byte code, as pip leaves them. kernels: how many
+pyrelay compiled, cold and warm.
 """
 _MEMORY = """
 Fresh processes: the most that was resident during calls after the first two, beyond what was with

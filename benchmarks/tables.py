@@ -119,7 +119,7 @@ def ratios(measurements: Sequence[Measurement], frameworks: Sequence[str]) -> li
 
 
 def first_calls(found: Sequence[FirstCallRow]) -> list[str]:
-    heading = ["", "", "cold", "the call", "warm", "the call", "numba passes", "then", "goal"]
+    heading = ["", "", "cold", "the call", "warm", "the call", "kernels", "then", "goal"]
     return table([heading, *map(_first_call, found)])
 
 
@@ -135,9 +135,7 @@ def _first_call(row: FirstCallRow) -> list[str]:
         )
         if value is not None and goal is not None
     ]
-    passes = str(figures.passes_cold)
-    if figures.passes_warm is not None:
-        passes += f", {figures.passes_warm}"
+    kernels = (figures.kernels_cold, figures.kernels_warm)
     return [
         row.title,
         row.framework,
@@ -145,7 +143,7 @@ def _first_call(row: FirstCallRow) -> list[str]:
         duration(figures.cold_call),
         duration(figures.warm),
         duration(figures.warm_call),
-        passes,
+        ", ".join(str(number) for number in kernels if number is not None),
         duration(figures.per_call),
         ", ".join(goals),
     ]

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import report, tables
 from benchmarks.driver import Measurement, difference, measure, workers
+from benchmarks.first_call import FirstCall
 from benchmarks.inputs import small_arrays
 from benchmarks.report import Run
 from benchmarks.roofline import Roofline
@@ -116,7 +117,12 @@ def whole_run() -> Run:
         rounds=1,
         measurements=[TIMED, Measurement(sized, {"numpy": [2e-6], "pyrelay": [1e-6]})],
         roofline=Roofline({"f32": 8e9, "f64": 4e9}, {1 << 16: 1e11, 1 << 28: 1e10}, threads=2),
-        first_calls=[FirstCallRow("pyrelay", "its first call", None, "it crashed", 1.5, 0.7)],
+        first_calls=[
+            FirstCallRow("pyrelay", "its first call", None, "it crashed", 1.5, 0.7),
+            FirstCallRow("pyrelay", "one", FirstCall(2, 1, 0.5, 0.25, 1e-6, 3, 0), None, 1.5, 0.7),
+            FirstCallRow("numba", "one", FirstCall(2, 1, None, None, 1e-6, None, None), None, None,
+                         None),
+        ],
         memory=[MemoryRow("held", {"jax": 20_000_000, "torch": "failed", "pyrelay": 5_000_000})],
         variants=[
             Variant("Threads", "a note", ("1 thread", "2 threads"), [
@@ -132,6 +138,11 @@ def test_the_page_has_times_ratios_verdicts_and_failures() -> None:
         "| a workload | 4 ms | 2 ms | failed | 1 ms | 50% | 0.50 x jax (at most 1.00: met) |"
     ) in lines
     assert "| a workload | 0.25 | 0.50 | |" in lines
+    assert (
+        "| one | pyrelay | 2 s | 1 s | 500 ms | 250 ms | 3, 0 | 1 µs |"
+        " cold under 1.5 s: missed, warm under 700 ms: met |"
+    ) in lines
+    assert "| one | numba | 2 s | 1 s | | | | 1 µs | |" in lines
     assert "| held | 20 MB | failed | 5.0 MB | 0.25 |" in lines
     assert f"| {CALL.title} | 3 s | 2 s | 1.50 |" in lines
     assert "* w, torch: RuntimeError: no" in lines
