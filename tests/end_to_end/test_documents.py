@@ -56,6 +56,18 @@ def test_files_that_the_architecture_names_exist() -> None:
         assert (ROOT / "pyrelay" / name).exists() or (ROOT / name).exists(), name
 
 
+def test_every_decision_has_a_number_of_its_own_and_a_line_in_the_list_of_all() -> None:
+    folder = ROOT / "docs" / "decisions"
+    files = sorted(folder.glob("[0-9]*.md"))
+    assert [file.name[:5] for file in files] == [f"{n:04}-" for n in range(1, len(files) + 1)]
+    titles = [file.read_text(encoding="utf-8").splitlines()[0] for file in files]
+    listed = re.findall(r"^\* \[(\d+)\]\((.+?)\): (.+)$", (folder / "README.md").read_text(
+        encoding="utf-8"), re.MULTILINE)
+    assert [(file, f"# {n}: {title}") for n, file, title in listed] == [
+        (file.name, title) for file, title in zip(files, titles, strict=True)
+    ]
+
+
 def test_the_grammar_of_the_architecture_is_that_of_the_nodes() -> None:
     (text,) = blocks("ARCHITECTURE.md", "grammar")
     written = {name.strip(): fields.split() for name, fields in re.findall(r"(.+?)=(.+)", text)}
