@@ -52,7 +52,9 @@ def test_links_of_the_documents_lead_to_files() -> None:
 
 def test_files_that_the_architecture_names_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    for name in re.findall(r"`([a-z_/]+\.py)`", text):
+    names = re.findall(r"`([a-z_/]+\.py)`", text)
+    names += [f"{name}.py" for name in re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)+)`", text)]
+    for name in names:
         assert (ROOT / "pyrelay" / name).exists() or (ROOT / name).exists(), name
 
 
