@@ -141,7 +141,7 @@ class GpuExecutable:
         for number, made in enumerate(self.code.persistent):
             blocks = self.forms.get(number)
             form = "did not run" if blocks is None else form_of(blocks)
-            found.append(f"the loop at line {made.line} {form}")
+            found.append(f"{made.name} {form}")
         return found
 
     def call(self, *arguments: Any) -> Any:

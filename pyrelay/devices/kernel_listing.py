@@ -21,7 +21,7 @@ def listing(plan: Plan) -> str:
             kernel = plan.kernels[launched.kernel]
             told[launched.text] = [f"# {names[launched.kernel]}", *heading(kernel.spans)]
     for loop in code.persistent:
-        told[code.launches[loop.launch].text] = [f"# the loop at line {loop.line} as one kernel"]
+        told[code.launches[loop.launch].text] = [f"# {loop.name} as one kernel"]
     own = ["# of pyrelay's library"]
     parts = [
         "\n".join([*told.get(number, own), text.source.strip()])

@@ -31,12 +31,18 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 @dataclass(frozen=True, slots=True)
 class Persistent:
     """A loop that may run as one kernel, the number of that launch, at how many places of a round
-    its blocks meet, the first line of the program that it computes."""
+    its blocks meet, the first line of the program that it computes (0 for a loop of a library
+    function, as sorting is)."""
 
     loop: Loop
     launch: int
     meets: int
     line: int
+
+    @property
+    def name(self) -> str:
+        """What the user knows it by."""
+        return f"the loop at line {self.line}" if self.line else "a loop of a library function"
 
 
 @dataclass(frozen=True, slots=True)

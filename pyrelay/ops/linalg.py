@@ -15,7 +15,6 @@ differentiation of linear algebra functions" (2013), for qr; Golub and Pereyra (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -171,10 +170,13 @@ _COMPLEX = Sample((_general() + 1j * spread((3, 3), -0.5, 0.5, 7),))
 
 def _sized(*samples: Sample) -> tuple[Sample, ...]:
     """Samples for an op that says whether its matrices are small."""
+    def small(sample: Sample) -> bool:
+        return 0 < np.shape(sample.args[0])[-1] <= SMALL
+
     return tuple(
-        replace(s, attrs={**s.attrs, "small": 0 < np.shape(s.args[0])[-1] <= SMALL})
-        for s in samples
+        Sample(s.args, {**s.attrs, "small": small(s)}, s.differentiable) for s in samples
     )
+
 
 # -- linear systems --------------------------------------------------------------------------------
 
