@@ -291,3 +291,23 @@ def test_the_exact_gelu_and_units_with_slopes() -> None:
     np.testing.assert_allclose(nn.gelu(X, approximate=False), exact, 1e-12)
     np.testing.assert_allclose(nn.leaky_relu(X, 0.1), np.maximum(X, 0.1 * X))
     np.testing.assert_allclose(nn.elu(X, 2.0), np.where(X > 0, X, 2 * np.expm1(X)))
+
+
+@pytest.mark.parametrize("options", [{"stride": 2, "padding": 1}, {"stride": (1, 2)}])
+def test_derivatives_of_convolutions_with_options_from_a_closure(options: dict[str, Any]) -> None:
+    settings = {"first": options, "rounds": 2, "scale": 1.5}
+
+    def loss(w: Any, x: Any) -> Any:
+        total = (nn.conv2d(x, w, **options) ** 2).sum()
+        for _ in range(settings["rounds"]):
+            total = settings["scale"] * total + (nn.conv2d(x, w, **settings["first"]) ** 3).sum()
+        return total
+
+    w, x = RANDOM.standard_normal((2, 2, 3, 3)), RANDOM.standard_normal((1, 2, 6, 5))
+    value, found = pyrelay.value_and_grad(loss)(w, x)
+    assert value == pytest.approx(loss(w, x), rel=1e-12)
+    along = RANDOM.standard_normal(w.shape)
+    step = (loss(w + 1e-6 * along, x) - loss(w - 1e-6 * along, x)) / 2e-6
+    assert (found * along).sum() == pytest.approx(step, rel=1e-6)
+    settings["rounds"] = 1
+    assert pyrelay.value_and_grad(loss)(w, x)[0] == pytest.approx(loss(w, x), rel=1e-12)

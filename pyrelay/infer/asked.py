@@ -6,6 +6,7 @@ that it starts with: numbers taken as known, objects as captured, what becomes a
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from pyrelay.infer.anonymous import Groups, NeedsNodes
 from pyrelay.infer.datatypes import EVERYWHERE, Families
 from pyrelay.infer.joining import UNNUMBERED
 from pyrelay.infer.memoising import Memo, NeedsMemo
+from pyrelay.infer.named_arrays import named_arrays
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
@@ -38,12 +40,23 @@ class NeedsWrites(Exception):
         self.made, self.raises = made, raises
 
 
+class NeedsFewer(Exception):
+    """The program does not read some of the arrays that it was expected to read, by id."""
+
+    def __init__(self, unread: Set[int]) -> None:
+        super().__init__()
+        self.unread = unread
+
+
 @dataclass
 class Asked:
     """What one specialisation needs, as far as its attempts have told; see `Program` for most."""
 
     known: dict[int, Any] = field(default_factory=dict)  # leaves that are taken as known
     captured: list[V.NeedsCapture] = field(default_factory=list)
+    #: those of them, by id, that the program should read by what its code says
+    expected: dict[int, V.NeedsCapture] = field(default_factory=dict)
+    unread: dict[int, Any] = field(default_factory=dict)  # arrays, by id, that it does not read
     exact: int = 0
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
     unrolled: frozenset[Let] = frozenset()
@@ -68,7 +81,7 @@ class Asked:
     @property
     def is_endless(self) -> bool:
         """True if more was asked for than any program should need."""
-        counted = len(self.known) + len(self.captured) + len(self.unrolled) + self.needs
+        counted = len(self.known) + len(self.unrolled) + self.needs
         return counted >= _MOST_RESTARTS
 
     def note_keys(self, attempt: Attempt) -> None:
@@ -86,10 +99,13 @@ class Asked:
                 return errors.StaticValueError(
                     f"{why} must be known when the function is compiled."
                 )
-            case V.NeedsCapture(value=value):
-                if any(value is other.value for other in self.captured):
-                    raise errors.InvariantError("a captured object is not handed on") from error
-                self.captured.append(error)
+            case V.NeedsCapture():
+                self._capture(error)
+                self.needs += 1
+            case NeedsFewer(unread=unread):
+                self.unread |= {n: self.expected.pop(n).value for n in unread}
+                self.captured = [c for c in self.captured if id(c.value) not in unread]
+                self.needs += 1
             case V.NeedsListing(made=made):
                 self.ahead |= {made}
                 self.needs += 1
@@ -119,6 +135,23 @@ class Asked:
             case _:
                 return error
         return None
+
+    def _capture(self, need: V.NeedsCapture) -> None:
+        """Begin with an object, and with all arrays that the code that read it names.
+
+        So one attempt more is enough for any number of them. What turns out not to be read is
+        taken back: a program does not depend on it.
+        """
+        present = {id(other.value) for other in self.captured}
+        if id(need.value) in present:
+            raise errors.InvariantError("a captured object is not handed on") from need
+        self.captured.append(need)
+        present |= {id(need.value), *self.unread}
+        for other in named_arrays(need.readers):
+            if id(other.value) not in present:
+                present.add(id(other.value))
+                self.captured.append(other)
+                self.expected[id(other.value)] = other
 
     def fall_back(self, attempt: Attempt, failure: Exception) -> Specialised | None:
         """Take what may help an attempt that failed; a program that loses writes if nothing may.

@@ -23,7 +23,7 @@ from pyrelay.infer import (
 )
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import is_record_class
-from pyrelay.infer.asked import Asked, NeedsWrites
+from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
 from pyrelay.infer.closing import Close
 from pyrelay.infer.datatypes import Child, Families, Grows, Number, Schema
 from pyrelay.infer.guards import Guards, NameGuard
@@ -58,6 +58,8 @@ class Attempt:
     parameters: list[int] = field(default_factory=list)
     objects: list[V.Value] = field(default_factory=list)  # value of each mutable object, by number
     hidden: list[HiddenArgument] = field(default_factory=list)
+    places: set[tuple[str, int, str]] = field(default_factory=set)  # where those were found
+    read: set[int] = field(default_factory=set)  # ids of the objects that the program read
     roots: dict[int, V.Root] = field(default_factory=dict)
     containers: list[V.Root] = field(default_factory=list)
     #: of lists that entered as arrays: what tells whether their items moved
@@ -136,15 +138,17 @@ class Attempt:
         for need in self.asked.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
+        self.read.clear()
         for memo in self.asked.memos:
             program.memos[memo] = number = self._enter(memo, names_containers.table(it))
             program.captured.append(number)
         before = it.heap.copy()
+        asked = self.asked
         callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)
         value: V.Value = V.NONE
         raised: V.Value = V.NONE
         try:
-            if self.asked.raises:
+            if asked.raises:
                 value, raised = with_raised(
                     it, lambda: calls.call(it, callee, values, named), "caller"
                 ).items
@@ -152,11 +156,14 @@ class Attempt:
                 value = calls.call(it, callee, values, named)
         except V.Diverges:
             pass  # every path raises
+        unread = asked.expected.keys() - self.read
+        if unread:
+            raise NeedsFewer(unread)
         made = Close(self, it, before).finish(value, raised)
         late = program.raises_late or (program.raises_again and made.binding.writes)
         fails = program.fails_late or (program.fails_again and made.binding.changes)
         wanted = 2 if fails else 1 if late else 0
-        if wanted > self.asked.raises:
+        if wanted > asked.raises:
             raise NeedsWrites(made, wanted)
         return made
 
@@ -252,23 +259,42 @@ class Attempt:
         return value
 
     def _new_leaf(self, it: Interpreter, value: Any, source: NameGuard | None = None) -> V.Value:
+        """The value of an object that the program reads; all names that it has are guarded."""
         number = self.flat.seen.get(id(value))
         if it.captured is not None:
             if number is None or number not in it.captured:
-                raise V.NeedsCapture(source, value)
-            return it.captured[number]
-        if number is not None:
+                raise self._wanted(it, value, source)
+            known = it.captured[number]
+        elif number is not None:
             known = self.objects[number]
             if isinstance(known, (V.ArrayRef, V.Ref)) and known.root not in it.heap.contents:
-                raise V.NeedsCapture(source, value)  # first read by a call that was started over
-            return known
-        if it.heap is not self.outermost:
-            raise V.NeedsCapture(source, value)  # other paths of the program have it as well
-        name = source.name if source is not None else "a captured object"
-        count = len(self.flat.leaves)
-        key = flatten([(value, name)], self.flat, captured=True)
-        self.hidden.append(HiddenArgument(source, value, key, name))
-        return self._imported(it, key, count)[0]
+                # first read by a call that was started over
+                raise self._wanted(it, value, source)
+        elif it.heap is not self.outermost:  # other paths of the program have it as well
+            raise self._wanted(it, value, source)
+        else:
+            count = len(self.flat.leaves)
+            key = flatten([(value, _name_of(source))], self.flat, captured=True)
+            self._note_read(value, source, key)
+            return self._imported(it, key, count)[0]
+        memos = sum(n < number for n in it.program.memos.values())  # which calls do not count
+        self._note_read(value, source, ((("again", number - memos),), ()))
+        return known
+
+    def _wanted(self, it: Interpreter, value: Any, source: NameGuard | None) -> V.NeedsCapture:
+        """The request for an object that the next attempt begins with."""
+        return V.NeedsCapture(source, value, tuple(frame.owner for frame in it.frames))
+
+    def _note_read(self, value: Any, source: NameGuard | None, key: Key) -> None:
+        """Note that the program found an object where `source` says, each place once."""
+        self.read.add(id(value))
+        place = (
+            ("object", id(value), "") if source is None
+            else (source.kind, id(source.container), source.name)
+        )
+        if place not in self.places:
+            self.places.add(place)
+            self.hidden.append(HiddenArgument(source, value, key, _name_of(source)))
 
     def _build(self, it: Interpreter, key: Key, leaves: Iterator[int]) -> V.Value:
         match key:
@@ -439,6 +465,10 @@ class Entered:
     dicts: bool = False  # whether any dict entered as a table
     ragged: bool = False  # whether arrays in one list may differ in shape
     open: bool = False  # whether a dict that did not is given keys that only the program knows
+
+
+def _name_of(source: NameGuard | None) -> str:
+    return "a captured object" if source is None else source.name
 
 
 def _argument_names(callee: Any, count: int) -> list[str]:

@@ -59,6 +59,7 @@ class Describer:
     exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
     local: frozenset[Atom] = frozenset()  # variables of the path, which nobody sees behind it
     renamed: dict[Extent, Extent] = field(default_factory=dict)
+    alone: bool = False  # for one call alone: ints stay known, numbers say where they come from
     kinds: bool = False  # numbers of several kinds say which one they are
     counts: bool = False  # lists that grow somewhere say how many items they have
 
@@ -66,13 +67,13 @@ class Describer:
         match value:
             case V.Known(v):
                 ty = types.of_scalar(v)
-                if ty is not None and self.loosen:
+                if ty is not None and self.loosen and not (self.alone and type(v) is int):
                     return LScalar(ty)
                 return LKnown(v)
             case V.Scalar(ty, _, extent, origin):
                 keep = extent is not None and not self.loosen and self._visible(extent)
                 return LScalar(
-                    ty, extent if keep else None, None if self.loosen else origin,
+                    ty, extent if keep else None, origin if self.alone or not self.loosen else None,
                     value.kinds if self.kinds else (),
                 )
             case V.ArrayRef(root, view, ty):

@@ -124,7 +124,9 @@ def describe_arguments(
     mark = _everything_visible() if extents else -1
     whole: set[V.Root] = set()
     while True:
-        describer = kind(it.heap, lambda root: False, mark, loosen=True, exact=exact)
+        describer = kind(
+            it.heap, lambda root: False, mark, loosen=True, exact=exact, alone=transparent
+        )
         if isinstance(describer, _ArgumentDescriber):
             describer.whole = whole
         layouts: list[L.Layout] = []

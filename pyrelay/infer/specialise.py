@@ -18,7 +18,7 @@ from pyrelay.infer import building, columns
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.anonymous import NeedsNodes
-from pyrelay.infer.asked import Asked, NeedsWrites
+from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
 from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
 from pyrelay.infer.datatypes import EVERYWHERE
@@ -31,7 +31,7 @@ _PYTHON_FRAMES = 8000
 
 _ASKING = (
     V.NeedsStatic, V.NeedsListing, V.NeedsCapture, V.NeedsIdentity, V.NeedsUnrolling, NeedsMemo,
-    NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
+    NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

@@ -430,11 +430,13 @@ class NeedsStatic(Exception):
 class NeedsCapture(Exception):
     """A function of its own reads an object that the program captures: it has to be passed along.
 
-    `source` says where the object was read, `value` is the object.
+    `source` says where the object was read, `value` is the object, `readers` are the functions that
+    were being interpreted, outermost first.
     """
 
     source: Any
     value: Any
+    readers: tuple[Any, ...] = ()
 
 
 @dataclass(eq=False)

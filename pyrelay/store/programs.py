@@ -62,16 +62,20 @@ class Called:
     key: Key
 
 
+_Hidden = tuple[int, str, Key | None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """Something that was read under a name, or (without one) found among what others led to.
 
-    hidden: number and name of the argument that it became, None for a guard.
+    hidden: number and name of the argument that it became, and its key if it is one of the objects
+    before it; None for a guard.
     """
 
     guard: NameGuard | None
     value: Any
-    hidden: tuple[int, str] | None = None
+    hidden: _Hidden | None = None
 
 
 def keep(called: Called, program: Program, key: Key) -> None:
@@ -215,7 +219,8 @@ def _entry(called: Called, program: Program, first: Key) -> _Entry:
     places = _start(called)
     order = _in_order(places, flattened, [
         *(_Read(guard, guard.value) for guard in binding.names),
-        *(_Read(h.source, h.read(), (k, h.name)) for k, h in enumerate(binding.hidden)),
+        *(_Read(h.source, h.read(), (k, h.name, _again(h.key)))
+          for k, h in enumerate(binding.hidden)),
     ])  # fmt: skip
     made = Description()
     _describe_call(made, called)
@@ -274,6 +279,12 @@ def _captured(apart: int, families: Families, value: Any, name: str) -> Key:
     return flatten([(value, name)], Flattened(apart=apart, families=families), captured=True)
 
 
+def _again(key: Key) -> Key | None:
+    """The key of an object that is one of those before it."""
+    (own,), _ = key
+    return key if own[0] == "again" else None
+
+
 def _start(called: Called) -> Places:
     places = Places()
     places.enter("callee", called.transform[1])
@@ -308,7 +319,7 @@ def _in_order(
 
 def _enter(
     places: Places, flattened: Callable[[Any, str], Key], number: int, value: Any,
-    hidden: tuple[int, str] | None,
+    hidden: _Hidden | None,
 ) -> None:
     """Let paths begin at what a read gave."""
     if not constant(value):
@@ -319,7 +330,7 @@ def _enter(
 
 def _describe(
     made: Description, places: Places, number: int, guard: NameGuard | None, value: Any,
-    hidden: tuple[int, str] | None,
+    hidden: _Hidden | None,
 ) -> None:
     if hidden is not None:
         made.text("hidden")
@@ -357,8 +368,8 @@ def _loaded(
         _enter(places, flattened, number, value, hidden)
         _describe(made, places, number, guard, value, hidden)
         if hidden is not None:
-            key = places.at((("key", number),))
-            which, named = hidden
+            which, named, seen = hidden
+            key = places.at((("key", number),)) if seen is None else seen
             captured[which] = HiddenArgument(guard, value, key, named)
         elif guard is not None:
             names.append(guard)

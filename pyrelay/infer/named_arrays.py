@@ -1,0 +1,99 @@
+"""The arrays that the code of functions names: what a program that runs it is likely to read.
+
+In: Python functions. Out: a request for each array that they, or functions that they name, find
+under a global name, in a cell, as an attribute of a module or a class, or in a tuple there. Which
+of these reads happen is not known here: an attempt that did not read one asks for fewer.
+"""
+
+from __future__ import annotations
+
+import dis
+import types as python_types
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyrelay.infer import values as V
+from pyrelay.infer.attributes import of_pyrelay
+from pyrelay.infer.guards import NameGuard
+from pyrelay.ir import types
+
+_MOST = 64
+"""Arrays, and functions to look through: beyond, code names more than one program reads."""
+
+
+def named_arrays(functions: Sequence[Any]) -> list[V.NeedsCapture]:
+    """Requests for the arrays that functions name, in the order of the code, each array once."""
+    found: dict[int, V.NeedsCapture] = {}
+    pending = [f for f in functions if isinstance(f, python_types.FunctionType)]
+    met: set[Any] = set()
+    while pending and len(met) < _MOST:
+        function = pending.pop(0)
+        if function in met or _is_of_a_library(function):
+            continue
+        met.add(function)
+        own = of_pyrelay(function)
+        for guard in _reads(function):
+            for value, source in _arrays(guard):
+                if len(found) < _MOST:
+                    found.setdefault(id(value), V.NeedsCapture(None if own else source, value))
+            callee = _function(guard.value)
+            if callee is not None:
+                pending.append(callee)
+    return list(found.values())
+
+
+def _is_of_a_library(function: Any) -> bool:
+    """True for NumPy's functions, in place of which programs have others."""
+    return str(function.__globals__.get("__name__")).split(".")[0] == "numpy"
+
+
+def _function(value: Any) -> python_types.FunctionType | None:
+    """The function that is interpreted where a value is called."""
+    spec = getattr(value, "__pyrelay__", None)
+    if isinstance(spec, tuple) and spec[0] == "jit":
+        value = spec[1]
+    return value if isinstance(value, python_types.FunctionType) else None
+
+
+def _arrays(guard: NameGuard) -> Iterator[tuple[Any, NameGuard | None]]:
+    """The arrays that a read gives, with what guards them: an item of a tuple stays."""
+    pending: list[tuple[Any, NameGuard | None]] = [(guard.value, guard)]
+    while pending:
+        value, source = pending.pop(0)
+        if type(value) is tuple and len(value) <= _MOST:
+            pending += [(item, None) for item in value]
+        elif type(value) is np.ndarray and value.ndim and types.from_numpy(value.dtype) is not None:
+            yield value, source
+
+
+def _reads(function: python_types.FunctionType) -> Iterator[NameGuard]:
+    """What a function and those defined in it find outside of it, by the code's loads of names."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for name, cell in cells.items():
+        try:
+            yield NameGuard("cell", cell, name, cell.cell_contents, False)
+        except ValueError:
+            continue  # the enclosing function has not set it
+    namespace = function.__globals__
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop(0)
+        codes += [c for c in code.co_consts if isinstance(c, python_types.CodeType)]
+        owner: Any = None  # the module or class that was loaded last
+        for load in dis.get_instructions(code):
+            value: Any = None
+            if load.opname in ("LOAD_GLOBAL", "LOAD_NAME") and load.argval in namespace:
+                value = namespace[load.argval]
+                yield NameGuard("item", namespace, load.argval, value, False)
+            elif owner is not None and load.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                value = _attribute(owner, load.argval)
+                yield NameGuard("attribute", owner, load.argval, value, False)
+            owner = value if isinstance(value, (python_types.ModuleType, type)) else None
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """An attribute that is there without any code that is run to find it."""
+    owners = owner.__mro__ if isinstance(owner, type) else (owner,)
+    return next((vars(o)[name] for o in owners if name in vars(o)), None)
