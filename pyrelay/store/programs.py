@@ -216,6 +216,9 @@ def _entry(called: Called, program: Program, first: Key) -> _Entry:
     binding, build = program.binding, program.build
     types = _classes_of(binding.families, first)
     flattened = functools.partial(_captured, binding.apart, binding.families or EVERYWHERE)
+    for hidden in binding.hidden:
+        if _again(hidden.key) is None and flattened(hidden.read(), hidden.name) != hidden.key:
+            raise NotStorableError(f"{hidden.name} contains an object that is found elsewhere, too")
     places = _start(called)
     order = _in_order(places, flattened, [
         *(_Read(guard, guard.value) for guard in binding.names),

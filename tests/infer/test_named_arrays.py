@@ -139,6 +139,24 @@ def test_two_names_of_one_array_are_guarded_each(monkeypatch, loads):
     assert compiled(np.ones(4)) == 12.0
 
 
+LISTED = [B, A]
+
+
+def test_an_array_that_also_lies_in_a_list_is_not_taken_for_it(monkeypatch):
+    def both(x):
+        total = 0.0
+        for i in range(4):
+            total += A[i] * x[i] + LISTED[1][i]
+        return total
+
+    compiled = pyrelay.jit(both)
+    assert compiled(np.ones(4)) == 12.0
+    monkeypatch.setitem(globals(), "A", np.full(4, 10.0))
+    assert compiled(np.ones(4)) == 46.0  # what is kept on disk does not know the list's array
+    monkeypatch.setitem(globals(), "LISTED", [A, A])
+    assert compiled(np.ones(4)) == 80.0
+
+
 def test_an_argument_that_is_also_a_global_is_not_taken_for_it():
     def scaled(x, y=B):
         return (x * A + y).sum()
