@@ -406,3 +406,29 @@ def test_a_class_of_nodes_that_changed_has_a_program_of_its_own(store: Path) -> 
         found = pyrelay.jit(weighed).again()
         assert found(given) == weighed(given)
         assert (first.cache_info().loaded, found.cache_info().loaded) == (0, 1)
+
+
+WEIGHTS = np.arange(4.0)
+SAME, LISTED = WEIGHTS, [np.ones(4), WEIGHTS]
+
+
+def two_names(x: Any) -> Any:
+    return (x * WEIGHTS + SAME).sum()
+
+
+def name_and_item(x: Any) -> Any:
+    return (x * WEIGHTS + LISTED[1]).sum()
+
+
+@pytest.mark.parametrize(("function", "loads"), [(two_names, 1), (name_and_item, 0)])
+def test_programs_of_one_array_under_two_names_are_not_found_for_two_arrays(
+    store: Path, monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], loads: int
+) -> None:
+    x = np.ones(4)
+    assert pyrelay.jit(function)(x) == 12.0
+    again = pyrelay.jit(function)
+    assert again(x) == 12.0
+    assert again.cache_info().loaded == loads
+    monkeypatch.setitem(globals(), "WEIGHTS", np.full(4, 10.0))
+    for compiled in (again, pyrelay.jit(function)):
+        assert compiled(x) == 46.0
