@@ -23,7 +23,7 @@ from pyrelay.ir.nodes import Atom, Function, Let
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
-_outside = itertools.count()
+_outside = itertools.count(1)
 _serials: ContextVar[Iterator[int]] = ContextVar("serials")
 
 
@@ -34,9 +34,10 @@ def next_serial() -> int:
 
 @contextmanager
 def own_serials() -> Iterator[None]:
-    """Inside, numbers begin at 0: they become constants of a program, whose kernels are found on
-    disk by their texts, whatever the process compiled before."""
-    token = _serials.set(itertools.count())
+    """Inside, numbers begin anew: they become constants of a program, whose kernels are found on
+    disk by their texts, whatever the process compiled before. 0 is the number of no object: a
+    number that is not read on a path is 0 there."""
+    token = _serials.set(itertools.count(1))
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import pyrelay
+from pyrelay.infer import values
 from tests.infer.running import inferred, run
 
 
@@ -88,3 +89,8 @@ def test_loops_in_loops_write_an_argument_that_lost_its_name():
     ):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(ours, plain)
+
+
+def test_no_object_has_the_number_of_what_is_not_read() -> None:
+    with values.own_serials():
+        assert values.next_serial() == 1  # 0 is what a number holds on a path that does not read it

@@ -136,6 +136,11 @@ def test_programs_that_went_wrong_once_do_what_python_does(name: str) -> None:
         check(found.PROGRAMS[name], interpret)
 
 
+@pytest.mark.slow
+def test_large_programs_that_went_wrong_once_do_what_python_does() -> None:
+    check_seeds(990041, 1, 12, False)  # the number of no object was that of the first one
+
+
 @pytest.mark.parametrize("batch", range(20))
 def test_small_random_programs_interpreted_do_what_python_does(batch: int) -> None:
     """2,000 programs; 40 of the larger ones are compared after every stage."""
