@@ -285,6 +285,9 @@ def _c_function(control: _Record) -> Callable[..., Any]:
 # ------------------------------------------------------------------------- leaving native code
 
 
+_STATUSES = frozenset(Status)
+
+
 class _Outside:
     """Where native code turns to Python: host calls and errors."""
 
@@ -316,6 +319,10 @@ class _Outside:
             raise RecursionError("maximum recursion depth exceeded in compiled code")
         if status == Status.MEMORY:
             raise MemoryError("no memory for an array of the program")
+        if status not in _STATUSES:
+            # Python raised before the first line of `host_call`, and ctypes has no result then: a
+            # signal came just there, or there was no room for one more frame.
+            raise KeyboardInterrupt
         words = (ctypes.c_int64 * RECORD_WORDS).from_address(record)[:]
         if status != Status.RAISED or not 0 <= words[0] < len(self.sites):
             raise errors.InvariantError(f"Compiled code ended with status {status}.")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyrelay
 from pyrelay.devices.entry import MISMATCH, Executable
 from pyrelay.errors import InvariantError
 from pyrelay.lower.boundary import (
@@ -282,3 +283,22 @@ def test_address_0_is_nothing_to_free_to_copy_or_to_return() -> None:
     for _ in range(3):
         assert call(array) == (None, 4)
     assert np.array_equal(array, np.arange(4.0))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_before_the_first_line_of_a_call_of_python_is_not_lost() -> None:
+    compiled = pyrelay.jit(lambda: np.random.default_rng().random())
+    compiled()
+
+    def interrupt(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_name == "host_call":
+            raise KeyboardInterrupt  # as a handler does where a frame begins
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compiled()
+    finally:
+        sys.settrace(before)
+    assert 0.0 <= compiled() < 1.0
