@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyrelay import api, errors
+from pyrelay.compiled import Compiled
 from pyrelay.infer import columns
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.records import dataclass
@@ -178,7 +179,7 @@ def check_grads(
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     numbers = tuple(n % len(args) for n in numbers)
     direction = _Direction(args, numbers, seed)
-    slope: Callable[..., Any] = function if isinstance(function, api.Compiled) else (
+    slope: Callable[..., Any] = function if isinstance(function, Compiled) else (
         api.jit(function)
     )
     for step in range(1, order + 1):

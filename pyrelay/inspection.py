@@ -192,3 +192,25 @@ def _hardly_changes(guard: NameGuard) -> bool:
     library = isinstance(guard.container, ModuleType) and guard.container.__name__ in _LIBRARIES
     own = isinstance(guard.container, FunctionType) and guard.name.startswith("__")
     return library or own or lookup(guard.value) is not None
+
+
+class Lowered:
+    """A program compiled for certain arguments, to look at."""
+
+    def __init__(self, name: str, program: Any, spec: Any, device: str | None) -> None:
+        self._name, self._program, self._spec, self._device = name, program, spec, device
+
+    def ir(self, stage: str = "fuse") -> Any:
+        """The program as text at the end of a stage, `infer` or a later one."""
+        return program_text(self._spec, stage, self._device)
+
+    def code(self) -> Any:
+        """The source of the kernels, and the plan that launches them."""
+        return program_code(self._spec, self._device)
+
+    def explain(self) -> Any:
+        """Where the time of the compilation went, and what the program depends on."""
+        return explanation(self._name, [self._program])
+
+    def __repr__(self) -> str:
+        return f"<pyrelay program {self._program.signature}>"

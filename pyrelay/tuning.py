@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.api import Compiled
+from pyrelay.compiled import Compiled
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:

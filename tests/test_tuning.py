@@ -10,7 +10,7 @@ import pytest
 
 import pyrelay
 from pyrelay import tuning
-from pyrelay.api import Compiled
+from pyrelay.compiled import Compiled
 from pyrelay.devices import choices, matmul
 from pyrelay.devices import chosen as programs_choices
 from pyrelay.devices.choices import DEFAULT, VALUES, Choices, from_text

@@ -16,6 +16,7 @@ import pyrelay
 from benchmarks import inputs
 from benchmarks.programs import gradients, plain
 from pyrelay import nn, pipeline
+from pyrelay.compiled import Compiled
 from pyrelay.lower.instructions import Alloc, Copy, HostCall, Launch
 
 
@@ -131,7 +132,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 def counted(function: Callable[..., Any], args: tuple[Any, ...]) -> list[int]:
     """Kernels, launches, allocations, copies and calls of Python in the plan of a program."""
-    compiled = function if isinstance(function, pyrelay.api.Compiled) else pyrelay.jit(function)
+    compiled = function if isinstance(function, Compiled) else pyrelay.jit(function)
     spec = compiled._specialised(args, {})
     plan = pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))
     code = [instruction for f in plan.functions for instruction in f.code]

@@ -1,0 +1,590 @@
+"""A function that compiles itself: programs by the structure and types of arguments.
+
+In: a Python function, or a transform of one, and the arguments of calls. Out: results, by the
+program for arguments of their kind: one that was made before, by this process or by another that
+left it on disk, or a new one; and what can be seen of the programs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import pickle
+import sys
+import threading
+import time
+import types as python_types
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyrelay import config, errors
+from pyrelay.autoreload import follow_autoreload
+from pyrelay.bound_method import BoundMethod
+from pyrelay.callables import (
+    function_of,
+    keep_source,
+    name_of,
+    pickled_by_value,
+    plain,
+    positional,
+)
+from pyrelay.collecting import few_collections
+from pyrelay.deep_stack import deep, on_deep_stack
+from pyrelay.infer.datatypes import EVERYWHERE, Families
+from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
+from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
+
+if TYPE_CHECKING:
+    from pyrelay.inspection import Lowered
+
+_MOST_PROGRAMS = 64
+"""Programs kept for one structure of arguments; the one made first goes."""
+
+_MOST_STRUCTURES = 256
+"""Structures of arguments that programs are kept for."""
+
+_MOST_CHAINED = 8
+"""Programs that calls try the short way, before they go through the table."""
+
+_compiling = threading.RLock()
+"""One thread compiles at a time: the others find what it made."""
+
+
+def _after_fork() -> None:
+    """In a child: a thread that is gone may have held the lock."""
+    global _compiling
+    _compiling = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class CacheInfo(NamedTuple):
+    """How often a function was called and compiled, and for how many structures of arguments.
+
+    compilations: programs made, `loaded` of them from disk, as an earlier process had compiled
+    them. seconds: what that took in all; `f.explain()` says where it went.
+    """
+
+    signatures: int
+    compilations: int
+    hits: int
+    seconds: float
+    loaded: int = 0
+
+
+class _Entry(NamedTuple):
+    """A program of a function's table, and what runs it."""
+
+    program: Any
+    call: Callable[[Flattened], Any]
+
+
+class Compiled:
+    """A callable that compiles itself per structure of arguments: the base of `jit` and `grad`.
+
+    Each object has a `__call__` of its own, in a slot: calling the object enters the function that
+    was written for its latest program, with no frame of Python between.
+    """
+
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
+    __pyrelay__: tuple[str, Any, dict[str, Any]]
+    __name__: str
+    __qualname__: str
+    py: Callable[..., Any]
+    _short: Callable[..., Any] | None
+    _chained: int
+
+    def __init__(
+        self, kind: str, function: Any, options: dict[str, Any], device: str | None = None
+    ) -> None:
+        self.py = plain(function)
+        functools.update_wrapper(self, self.py)
+        self.device = device
+        self.__qualname__ = getattr(self.py, "__qualname__", None) or name_of(self.py)
+        self.__name__ = getattr(self.py, "__name__", self.__qualname__)
+        self.__pyrelay__ = (kind, function, options)
+        self._table: dict[Any, tuple[_Entry, ...]] = {}
+        #: for structures whose lists the program needs as structures of their items, or their
+        #: objects as nodes: up to where, and of which data types
+        self._needs: dict[Key, tuple[int, Families]] = {}
+        self._needed_last: tuple[int, Families] | None = None  # by the call before
+        self._compilations, self._loaded, self._seconds = 0, 0, 0.0
+        self._hits = np.zeros(1, np.int64)
+        self._warned = False
+        self._enter_by(None)
+        self._function = function_of(self.py)
+        self._read: tuple[Any, tuple[str, ...], frozenset[str]] | None = None
+        keep_source(self._function)
+        follow_autoreload(Compiled)
+
+    def _enter_by(self, short: Callable[..., Any] | None) -> None:
+        """Let calls begin with a short way into a program; None: with the table of programs."""
+        self.__call__ = short or self._by_table
+        self._short = short
+        self._chained = 0 if short is None else self._chained + 1  # ways tried one after the other
+
+    def _by_table(self, *args: Any, **keywords: Any) -> Any:
+        try:
+            return self._dispatch(*args, **keywords)
+        except Exception as error:
+            raise self._failed(error, args, keywords)  # noqa: B904 -- the same exception
+
+    def _dispatch(self, *args: Any, **keywords: Any) -> Any:
+        args, keywords = self._in_order(args, keywords)
+        flat = Flattened(pack=_packed, unpack=_unpacker)
+        key = self._key(args, keywords, flat)
+        entry = self._found(key, flat)
+        if entry is None:
+            entry = self._compiled(key, args, keywords)
+            flat = Flattened()
+            self._key(args, keywords, flat)
+            for hidden in entry.program.binding.hidden:
+                flatten([(hidden.read(), hidden.name)], flat, captured=True)
+        else:
+            self._hits[0] += 1
+        return entry.call(flat)
+
+    def again(self) -> Compiled:
+        """The same function with nothing compiled."""
+        return Compiled(*self.__pyrelay__, device=self.device)
+
+    def forget(self) -> None:
+        """Drop the programs, so that calls compile them again."""
+        self._table.clear()
+        self._enter_by(None)
+
+    # -- finding a program -------------------------------------------------------------------------
+
+    def _in_order(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments given by name put at their positions, as far as that leaves no gap."""
+        if not keywords:
+            return args, keywords
+        rest, found = dict(keywords), list(args)
+        for name in self._names[len(args):]:
+            if name not in rest or name in self._positional_only:
+                break
+            found.append(rest.pop(name))
+        ordered = {name: rest.pop(name) for name in self._names[len(args):] if name in rest}
+        return tuple(found), {**ordered, **rest}
+
+    def _key(
+        self, args: Sequence[Any], keywords: Mapping[str, Any], flat: Flattened, *,
+        first: bool = False,
+    ) -> Key:
+        """The key of some arguments; `first`, whatever is known of how far lists are taken apart.
+        """
+        names = self._argument_names(len(args))
+        pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
+        settings = config.current()
+
+        def flattened() -> Key:
+            found, pools = flatten(pairs, flat)
+            return (
+                found[: len(args)], (*keywords, *found[len(args):]), pools, settings.interpret,
+                settings.unroll_limit, self._place(settings, flat),
+            )
+
+        if first or not self._needs:
+            return flattened()
+        start = flat.apart, flat.families
+        if self._needed_last is not None:
+            # to flatten many objects as records, only to learn that they are nodes, takes long
+            flat.apart, flat.families = self._needed_last
+            try:
+                key = flattened()
+            except errors.PyrelayError:
+                key = ()
+            if key in self._table:
+                return key
+            forget(flat, (0, 0, 0, 0))
+            flat.apart, flat.families = start
+        while True:
+            key = flattened()
+            apart, families = self._needs.get(key, (0, flat.families))
+            if apart <= flat.apart and families is flat.families:
+                found = flat.apart, flat.families
+                self._needed_last = None if found == start else found
+                return key
+            forget(flat, (0, 0, 0, 0))
+            flat.apart, flat.families = max(apart, flat.apart), families
+
+    def _place(self, settings: config.Config, flat: Flattened) -> str:
+        """The device: arrays of a GPU are worked on there, unless another one is asked for."""
+        chosen = self.device or settings.device
+        return "cuda" if flat.on_device and self.device is None and chosen == "cpu" else chosen
+
+    def _argument_names(self, count: int) -> Sequence[str]:
+        names = self._names
+        return names[:count] + tuple(f"argument {k + 1}" for k in range(len(names), count))
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The parameters that may be given by position."""
+        return self._parameters()[1]
+
+    @property
+    def _positional_only(self) -> frozenset[str]:
+        return self._parameters()[2]
+
+    def _parameters(self) -> tuple[Any, tuple[str, ...], frozenset[str]]:
+        """The function's code now, its positional parameters, those without a name to callers."""
+        code = getattr(self._function, "__code__", None)
+        known = self._read
+        if known is None or known[0] is not code:
+            found = positional(self.py)
+            only = inspect.Parameter.POSITIONAL_ONLY
+            known = self._read = (
+                code, tuple(p.name for p in found),
+                frozenset(p.name for p in found if p.kind is only),
+            )
+        return known
+
+    def _found(self, key: Key, flat: Flattened) -> _Entry | None:
+        before = mark(flat)
+        for entry in self._table.get(key, ()):
+            if entry.program.accepts(flat):
+                return entry
+            forget(flat, before)
+        return None
+
+    # -- compiling ---------------------------------------------------------------------------------
+
+    def _specialised(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """The typed program for these arguments."""
+        from pyrelay import ops
+        from pyrelay.frontend.parse import parse
+        from pyrelay.infer import values
+        from pyrelay.infer.specialise import specialise
+        from pyrelay.ir.show import show
+        from pyrelay.pipeline import dump
+
+        del ops  # its records registered themselves
+
+        def parsed(fn: python_types.FunctionType) -> Any:
+            made = parse(fn)
+            dump("parse", lambda program: show(program.module), made)
+            return made
+
+        kind, function, options = self.__pyrelay__
+        callee: Any = values.Known(function)
+        if kind != "jit":
+            callee = values.Derivative(callee, kind, **options)
+
+        def specialised() -> Any:
+            with _compiling:
+                return specialise(callee, args, keywords, parsed)
+
+        made = on_deep_stack(specialised)
+        if kind == "jit" and options.get("pure") and made.binding.writes:
+            raise _impure(made.binding.writes)
+        return made
+
+    def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
+        """The program for these arguments, by another thread, from disk, or now."""
+        from pyrelay.devices import runtime
+
+        if key[-1] == "cpu" and not config.current().interpret:
+            runtime.expect_first_program()
+        with _compiling:
+            entry = self._on_disk(args, keywords)
+        if entry is not None:
+            return entry
+        with few_collections():
+            entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
+        if crowded:
+            self._warn(entry.program.binding)
+        return entry
+
+    def _on_disk(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry | None:
+        """The program for these arguments as another process left it."""
+        from pyrelay import store
+
+        flat = Flattened()
+        first = self._key(args, keywords, flat, first=True)
+        if self._found(self._key(args, keywords, again := Flattened()), again) is not None:
+            return None  # another thread was faster
+
+        def as_needed(apart: int, families: Families) -> tuple[Key, Flattened]:
+            flat = Flattened(apart=apart, families=families)
+            return self._key(args, keywords, flat, first=True), flat
+
+        found = store.find(store.Called(self.__pyrelay__, first), flat, as_needed)
+        if found is None:
+            return None
+        program, key, _ = found
+        return self._entered(first, key, program)[0]
+
+    def _found_or_made(
+        self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[_Entry, bool]:
+        """The program, and whether it is one of too many."""
+        from pyrelay.devices.runtime import expect_program
+
+        with _compiling:
+            again = Flattened()
+            found = self._found(self._key(args, keywords, again), again)
+            if found is not None:
+                return found, False
+            if key[-1] == "cpu" and not config.current().interpret:
+                expect_program()  # before what follows is imported
+            from pyrelay import boundary, pipeline, store
+
+            started = time.perf_counter()
+            spec = self._specialised(args, keywords)
+            spent = time.perf_counter() - started
+            binding = spec.binding
+            first = self._key(args, keywords, Flattened(), first=True)
+            if binding.apart > again.apart or binding.families is not None:
+                needed = Flattened(apart=binding.apart, families=binding.families or EVERYWHERE)
+                key = self._key(args, keywords, needed, first=True)
+            signature = self._call_text(args, keywords)
+            build = pipeline.compiled(spec, key[-1])
+            program = boundary.Program(binding, build, signature, spec, spent)
+            entry, crowded = self._entered(first, key, program)
+            store.keep(store.Called(self.__pyrelay__, first), program, key)
+        return entry, crowded
+
+    def _entered(self, first: Key, key: Key, program: Any) -> tuple[_Entry, bool]:
+        """A program entered into the table, and whether it is one of too many."""
+        from pyrelay import direct
+
+        if key != first:
+            binding = program.binding
+            self._needs[first] = binding.apart, binding.families or EVERYWHERE
+        entry = _Entry(program, program.caller())
+        crowded = self._keep(key, entry)
+        order = [n if n not in self._positional_only else None for n in self._names]
+        if self._chained == _MOST_CHAINED:
+            self._enter_by(None)
+        # What does not fit the latest program is tried with those before it.
+        otherwise = self._short or self._dispatch
+        short = direct.direct_call(program, key, order, otherwise, self._failed, self._hits)
+        if short is not None:
+            self._enter_by(short)
+        return entry, crowded
+
+    def _keep(self, key: Key, entry: _Entry) -> bool:
+        """Enter a program, in front of those for the same structure; drop the oldest ones.
+
+        True if any had to go.
+        """
+        known = self._table.pop(key, ())
+        while len(self._table) >= _MOST_STRUCTURES:
+            del self._table[next(iter(self._table))]
+        self._table[key] = (entry, *known[: _MOST_PROGRAMS - 1])
+        self._compilations += 1
+        self._loaded += entry.program.spec is None
+        self._seconds += sum(entry.program.seconds.values())
+        return len(known) >= _MOST_PROGRAMS
+
+    def _warn(self, binding: Any) -> None:
+        """Say, once, why a function is compiled again and again."""
+        if self._warned:
+            return
+        self._warned = True
+        static = ", ".join(dict.fromkeys(binding.leaf_names[leaf] for leaf in binding.static))
+        why = f"the value of {static} has to be known" if static else "what it reads keeps changing"
+        warnings.warn(
+            f"pyrelay compiled {self.__qualname__} {_MOST_PROGRAMS} times for arguments of the "
+            f"same types, because {why}; f.explain() says more.",
+            RuntimeWarning, stacklevel=_frames_to_the_user(),
+        )
+
+    # -- looking inside ----------------------------------------------------------------------------
+
+    @user_facing
+    @deep
+    def ir(self, *args: Any, stage: str = "infer", **keywords: Any) -> Any:
+        """The program for these arguments as text, at the end of a stage.
+
+        stage: parse, infer, grad, optimise, fuse, kernelise, plan or emit. Raises ValueError for
+        another.
+        """
+        from pyrelay.inspection import Text, program_text
+
+        if stage == "parse":
+            from pyrelay.frontend.parse import parse
+            from pyrelay.ir.show import show
+
+            return Text(show(parse(self._function).module))
+        return program_text(
+            self._specialised(*self._in_order(args, keywords)), stage, self.device
+        )
+
+    @user_facing
+    @deep
+    def code(self, *args: Any, **keywords: Any) -> Any:
+        """The source of the kernels that run these arguments, and the plan that launches them."""
+        from pyrelay.inspection import program_code
+
+        return program_code(self._specialised(*self._in_order(args, keywords)), self.device)
+
+    @user_facing
+    def lower(self, *args: Any, **keywords: Any) -> Lowered:
+        """Compile for these arguments without running anything; a later call finds the program."""
+        args, keywords = self._in_order(args, keywords)
+        key, entry = self._entry_for(args, keywords)
+        from pyrelay.inspection import Lowered
+
+        spec = entry.program.spec or self._specialised(args, keywords)
+        return Lowered(self.__qualname__, entry.program, spec, key[-1])
+
+    def _entry_for(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Key, _Entry]:
+        """The program for these arguments, known or made now, and their key."""
+        flat = Flattened()
+        key = self._key(args, keywords, flat)
+        return key, self._found(key, flat) or self._compiled(key, args, keywords)
+
+    @user_facing
+    def explain(self, *args: Any, **keywords: Any) -> Any:
+        """What was compiled, where the time went, and what a program depends on.
+
+        With arguments: for the program of these arguments, compiled if it is new.
+        """
+        from pyrelay.inspection import explanation
+
+        if args or keywords:
+            _, entry = self._entry_for(*self._in_order(args, keywords))
+            return explanation(self.__qualname__, [entry.program])
+        entries = [entry for found in tuple(self._table.values()) for entry in found]
+        return explanation(self.__qualname__, [entry.program for entry in entries])
+
+    @user_facing
+    def compare(self, *args: Any, **keywords: Any) -> Any:
+        """Run the plain function and the compiled one on copies of the arguments.
+
+        The result is true if both gave the same (floats up to rounding), wrote the same into their
+        arguments, or raised the same, and prints what differs, and the first line that shows it.
+        For `jit` only.
+        """
+        from pyrelay.comparison import compare
+
+        if self.__pyrelay__[0] != "jit":
+            raise errors.InvalidValueError(
+                f"there is no plain Python {self.__pyrelay__[0]} to compare with.",
+                hints=("check_grads compares derivatives with finite differences",),
+            )
+        return compare(self.py, self, args, keywords)
+
+    def cache_info(self) -> CacheInfo:
+        """Structures of arguments seen, programs compiled, calls served by one compiled before, the
+        seconds that compiling took, and how many programs were found on disk."""
+        return CacheInfo(
+            len(self._table), self._compilations, int(self._hits[0]), self._seconds, self._loaded
+        )
+
+    # -- being a function --------------------------------------------------------------------------
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else BoundMethod(self, instance)
+
+    def __repr__(self) -> str:
+        kind = self.__pyrelay__[0]
+        return f"<pyrelay.{kind}{' ' if kind == 'jit' else ' of '}{self.__qualname__}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        from pyrelay.inspection import highlighted
+
+        text = f"{self!r}\n{self.explain()}"
+        return {"text/plain": repr(self), "text/html": f"<pre>{highlighted(text)}</pre>"}
+
+    def __copy__(self) -> Compiled:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Compiled:
+        return self
+
+    def __reduce__(self) -> Any:
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is self and not (self.__module__ == "__main__" and pickled_by_value()):
+            return self.__qualname__
+        kind, function, options = self.__pyrelay__
+        if pickled_by_value() and isinstance(function, python_types.FunctionType):
+            from pyrelay.frontend import source
+
+            texts = source.texts_without_files(function)
+            return Compiled.__new__, (Compiled,), (kind, function, options, self.device, texts)
+        if isinstance(function, python_types.FunctionType) and found is not function:
+            raise pickle.PicklingError(
+                f"{self!r} cannot be pickled: {self.__qualname__} is not found by that name in "
+                f"{self.__module__}; define it at the top level of a module"
+            )
+        from pyrelay.api import rebuilt
+
+        return rebuilt, (kind, function, options, self.device)
+
+    def __setstate__(self, state: Any) -> None:
+        from pyrelay.frontend import source
+
+        kind, function, options, device, texts = state
+        for name, lines in texts.items():
+            source.keep_text(name, lines)
+        self.__init__(kind, function, options, device)  # type: ignore[misc]
+
+    def _call_text(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+        from pyrelay.inspection import call_text
+
+        names = self._argument_names(len(args))
+        return call_text(self.__name__, names, args, keywords)
+
+    def _failed(
+        self, error: Exception, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Exception:
+        """The error as it leaves the call, which is the frame that calls this."""
+        return trimmed(self._called(error, args, keywords))
+
+    def _called(
+        self, error: Exception, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Exception:
+        """The error with the call that led to it, if it is about the program."""
+        if isinstance(error, errors.PyrelayError) and not isinstance(error, errors.InvariantError):
+            frame = sys._getframe(3)
+            here = frame.f_code.co_filename
+            if not here.startswith(PACKAGE_DIRECTORY):
+                source = errors.SourceText(here, ())
+                span = errors.Span(source, frame.f_lineno, 0, frame.f_lineno, 0)
+                error.calls = (*error.calls, (span, self._call_text(args, keywords)))
+        return error
+
+
+def _packed(family: Any, trees: Sequence[Any]) -> Any:
+    """Trees of a data type that was met before, packed by native code, or None."""
+    from pyrelay.devices.packing import packed
+
+    return packed(family, trees)
+
+
+def _unpacker(schema: Any, columns: Any, given: Any) -> Any:
+    """What makes the nodes of results in native code, or None."""
+    from pyrelay.devices.unpacking import unpacker
+
+    return unpacker(schema, columns, given)
+
+
+def _frames_to_the_user() -> int:
+    """The stack level, for `warnings`, of the frame that called into pyrelay."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE_DIRECTORY):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _impure(writes: Sequence[tuple[str, Any]]) -> errors.PyrelayError:
+    (name, span), *others = writes
+    return errors.UnsupportedOperationError(
+        f"this function writes into {name}, and jit(pure=True) does not allow it.", span=span,
+        related=[(s, f"and into {n}") for n, s in others if s is not None],
+        hints=("work on a copy: x = x.copy(), or use jit without pure=True",),
+    )
