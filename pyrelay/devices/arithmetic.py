@@ -26,30 +26,24 @@ from pyrelay.devices.kernel_language import (
     NUMBERS,
     Intrinsic,
     alike,
-    define,
 )
 from pyrelay.devices.kernel_operators import (
-    add,
-    divide,
     emit_add,
+    emit_div,
     emit_floordiv,
     emit_mod,
     emit_mul,
     emit_truth,
     make_complex,
-    multiply,
-    negative,
     parts,
-    subtract,
 )
 from pyrelay.devices.lanes import Lane
 
 __all__ = [
-    "absolute", "add", "add_reassociated", "ceil", "conj", "copysign", "divide", "floor",
-    "floor_divide", "fma", "fmax", "fmin", "hypot", "imag", "isfinite", "isinf", "isnan",
-    "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
-    "multiply_reassociated", "negative", "real", "reciprocal", "remainder", "rint", "sign",
-    "square", "subtract", "trunc", "where",
+    "absolute", "add_reassociated", "ceil", "conj", "copysign", "floor", "floor_divide", "fma",
+    "fmax", "fmin", "hypot", "imag", "isfinite", "isinf", "isnan", "logical_and", "logical_or",
+    "logical_xor", "maximum", "minimum", "multiply_reassociated", "real", "reciprocal",
+    "remainder", "rint", "sign", "square", "trunc", "where",
 ]  # fmt: skip
 
 _REALS = INTEGERS + FLOATS
@@ -85,8 +79,8 @@ def _emit_multiply_reassociated(b: llvm.IRBuilder, ty: types.Type, x: Any, y: An
     return b.fmul(x, y, flags=("reassoc",)) if ty in FLOATS else emit_mul(b, ty, x, y)
 
 
-add_reassociated = define("add_reassociated", alike(2, NUMBERS), _emit_add_reassociated)
-multiply_reassociated = define(
+add_reassociated = Intrinsic("add_reassociated", alike(2, NUMBERS), _emit_add_reassociated)
+multiply_reassociated = Intrinsic(
     "multiply_reassociated", alike(2, NUMBERS), _emit_multiply_reassociated
 )
 
@@ -110,10 +104,10 @@ def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
     return emit
 
 
-minimum = define("minimum", alike(2, _ORDERED), _extreme(smaller=True, skips_nan=False))
-maximum = define("maximum", alike(2, _ORDERED), _extreme(smaller=False, skips_nan=False))
-fmin = define("fmin", alike(2, _ORDERED), _extreme(smaller=True, skips_nan=True))
-fmax = define("fmax", alike(2, _ORDERED), _extreme(smaller=False, skips_nan=True))
+minimum = Intrinsic("minimum", alike(2, _ORDERED), _extreme(smaller=True, skips_nan=False))
+maximum = Intrinsic("maximum", alike(2, _ORDERED), _extreme(smaller=False, skips_nan=False))
+fmin = Intrinsic("fmin", alike(2, _ORDERED), _extreme(smaller=True, skips_nan=True))
+fmax = Intrinsic("fmax", alike(2, _ORDERED), _extreme(smaller=False, skips_nan=True))
 
 
 def _where_rule(given: tuple[types.Type, ...]) -> types.Type | None:
@@ -128,7 +122,7 @@ def _emit_where(b: llvm.IRBuilder, _: types.Type, condition: Any, x: Any, y: Any
     return make_complex(b, *(b.select(condition, p, q) for p, q in pairs))
 
 
-where = define("where", _where_rule, _emit_where)
+where = Intrinsic("where", _where_rule, _emit_where)
 
 # -- logic ---------------------------------------------------------------------------------------
 
@@ -140,9 +134,9 @@ def _logical(operation: str) -> Callable[..., Any]:
     return emit
 
 
-logical_and = define("logical_and", alike(2, EVERYTHING, BOOL), _logical("and_"))
-logical_or = define("logical_or", alike(2, EVERYTHING, BOOL), _logical("or_"))
-logical_xor = define("logical_xor", alike(2, EVERYTHING, BOOL), _logical("xor"))
+logical_and = Intrinsic("logical_and", alike(2, EVERYTHING, BOOL), _logical("and_"))
+logical_or = Intrinsic("logical_or", alike(2, EVERYTHING, BOOL), _logical("or_"))
+logical_xor = Intrinsic("logical_xor", alike(2, EVERYTHING, BOOL), _logical("xor"))
 
 _Test = Callable[[Lane], Lane]
 
@@ -157,7 +151,7 @@ def _float_test(name: str, test: _Test, combine: str, on_integers: int) -> Intri
             return getattr(b, combine)(*(test(Lane(b, part)).v for part in parts(b, x)))
         return llvm.Constant(BIT, on_integers)
 
-    return define(name, alike(1, EVERYTHING, BOOL), emit)
+    return Intrinsic(name, alike(1, EVERYTHING, BOOL), emit)
 
 
 _INFINITY = float("inf")
@@ -172,7 +166,7 @@ def _lane_function(name: str, function: Callable[..., Lane], arity: int = 1) -> 
     def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
         return function(*(Lane(b, each) for each in args)).v
 
-    return define(name, alike(arity, FLOATS), emit)
+    return Intrinsic(name, alike(arity, FLOATS), emit)
 
 
 floor = _lane_function("floor", Lane.floor)
@@ -249,22 +243,22 @@ def _emit_imag(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
     return b.extract_value(x, 1) if ty in COMPLEX else llvm.Constant(x.type, None)
 
 
-absolute = define("absolute", _real_rule, _emit_absolute)
-sign = define("sign", alike(1, NUMBERS), _emit_sign)
-conj = define("conj", alike(1, EVERYTHING), _emit_conj)
-real = define("real", _real_rule, _emit_real)
-imag = define("imag", _real_rule, _emit_imag)
-square = define("square", alike(1, NUMBERS), lambda b, ty, x: emit_mul(b, ty, x, x))
+absolute = Intrinsic("absolute", _real_rule, _emit_absolute)
+sign = Intrinsic("sign", alike(1, NUMBERS), _emit_sign)
+conj = Intrinsic("conj", alike(1, EVERYTHING), _emit_conj)
+real = Intrinsic("real", _real_rule, _emit_real)
+imag = Intrinsic("imag", _real_rule, _emit_imag)
+square = Intrinsic("square", alike(1, NUMBERS), lambda b, ty, x: emit_mul(b, ty, x, x))
 
 
 def _emit_reciprocal(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
     if ty in FLOATS:
         return (1.0 / Lane(b, x)).v
     one = llvm.Constant(LLVM_TYPES[ty.underlying_float], 1.0)
-    return divide.emit(b, ty, make_complex(b, one, llvm.Constant(one.type, 0.0)), x)
+    return emit_div(b, ty, make_complex(b, one, llvm.Constant(one.type, 0.0)), x)
 
 
-reciprocal = define("reciprocal", alike(1, FLOATS + COMPLEX), _emit_reciprocal)
+reciprocal = Intrinsic("reciprocal", alike(1, FLOATS + COMPLEX), _emit_reciprocal)
 
 # -- floor division ------------------------------------------------------------------------------
 
@@ -299,8 +293,8 @@ def _emit_remainder(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return c.equals(0.0).choose(a.constant(float("nan")), rest).v
 
 
-floor_divide = define("floor_divide", alike(2, _REALS), _emit_floor_divide)
-remainder = define("remainder", alike(2, _REALS), _emit_remainder)
+floor_divide = Intrinsic("floor_divide", alike(2, _REALS), _emit_floor_divide)
+remainder = Intrinsic("remainder", alike(2, _REALS), _emit_remainder)
 
 
 # -- integer powers ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ call.  Kernels are Python functions, of which ``kernel_lowering`` makes LLVM.  A
   ``for i in range(...)``, ``break``, ``continue``, ``return``, ``and``, ``or``, ``a if c else b``;
   a name is assigned above where it is used, and has one type;
 * numbers that the text has under a name outside of its functions;
-* intrinsics: functions made by ``define``, each emitting LLVM instructions in place.
+* intrinsics: functions that emit LLVM instructions in place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from llvmlite.ir import values as llvm_values
 
 from pyrelay.devices import kernel_types as types
 
-Rule = Callable[[tuple[types.Type, ...]], "types.Type | None"]
+Rule = Callable[[tuple[types.Type, ...]], types.Type | None]
 Emit = Callable[..., Any]
 
 SIGNED = (types.int8, types.int16, types.int32, types.int64)
@@ -74,6 +74,9 @@ class KernelError(TypeError):
 class Intrinsic:
     """A function of the kernel language: a rule that types it and a function that emits it.
 
+    ``rule(argument types) -> result type or None``; ``emit(builder, type of the first argument,
+    *llvm values) -> llvm value`` (``None`` where the result is ``void``).
+
     `apart`: it gives the address of memory that nothing else of the kernel gives an address of.
     `chained`: its instructions wait for each other, so loops over it take several elements at a
     time.
@@ -93,17 +96,6 @@ class Intrinsic:
         if found is None:
             raise KernelError(f"{self.spelling} does not take ({', '.join(map(str, given))})")
         return found
-
-
-def define(
-    name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False
-) -> Intrinsic:
-    """A new intrinsic called ``name``.
-
-    ``rule(argument types) -> result type or None``; ``emit(builder, type of the first argument,
-    *llvm values) -> llvm value`` (``None`` where the result is ``void``).
-    """
-    return Intrinsic(name, rule, emit, apart, chained)
 
 
 def fixed(result: types.Type, *arguments: types.Type) -> Rule:

@@ -24,7 +24,6 @@ from pyrelay.devices.kernel_language import (
     Emit,
     Intrinsic,
     alike,
-    define,
 )
 
 
@@ -221,19 +220,6 @@ def _complex_comparison(b: llvm.IRBuilder, sign: str, x: Any, y: Any) -> Any:
     return b.or_(strict, b.and_(same, b.fcmp_ordered(sign, c, e)))
 
 
-COMPARISONS = {
-    name: Intrinsic(name, alike(2, EVERYTHING, BOOL), _comparison(sign))
-    for name, sign in {
-        "equal": "==",
-        "not_equal": "!=",
-        "less": "<",
-        "less_equal": "<=",
-        "greater": ">",
-        "greater_equal": ">=",
-    }.items()
-}
-
-
 def emit_truth(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
     """Whether ``x`` is not zero."""
     if ty == BOOL:
@@ -243,36 +229,34 @@ def emit_truth(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
 
 
 _BITS = (BOOL, *INTEGERS)
-add = define("add", alike(2, NUMBERS), emit_add)
-subtract = define("subtract", alike(2, NUMBERS), emit_sub)
-multiply = define("multiply", alike(2, NUMBERS), emit_mul)
-divide = define("divide", alike(2, FLOATS + COMPLEX), emit_div)
-negative = define("negative", alike(1, NUMBERS), emit_neg)
-int_floor_divide = define("int_floor_divide", alike(2, INTEGERS), emit_floordiv)
-int_remainder = define("int_remainder", alike(2, INTEGERS), emit_mod)
-bitwise_and = define("bitwise_and", alike(2, _BITS), lambda b, ty, x, y: b.and_(x, y))
-bitwise_or = define("bitwise_or", alike(2, _BITS), lambda b, ty, x, y: b.or_(x, y))
-bitwise_xor = define("bitwise_xor", alike(2, _BITS), lambda b, ty, x, y: b.xor(x, y))
-invert = define("invert", alike(1, _BITS), lambda b, ty, x: b.not_(x))
-left_shift = define("left_shift", alike(2, INTEGERS), emit_shift_left)
-right_shift = define("right_shift", alike(2, INTEGERS), emit_shift_right)
-truth = define("truth", alike(1, EVERYTHING, BOOL), emit_truth)
-logical_not = define(
-    "logical_not", alike(1, EVERYTHING, BOOL), lambda b, ty, x: b.not_(emit_truth(b, ty, x))
-)
 
+truth = Intrinsic("truth", alike(1, EVERYTHING, BOOL), emit_truth)
 
 BINARY: dict[type[ast.operator], Intrinsic] = {
-    ast.Add: add, ast.Sub: subtract, ast.Mult: multiply, ast.Div: divide,
-    ast.FloorDiv: int_floor_divide, ast.Mod: int_remainder, ast.BitAnd: bitwise_and,
-    ast.BitOr: bitwise_or, ast.BitXor: bitwise_xor, ast.LShift: left_shift,
-    ast.RShift: right_shift,
-}  # fmt: skip
+    ast.Add: Intrinsic("add", alike(2, NUMBERS), emit_add),
+    ast.Sub: Intrinsic("subtract", alike(2, NUMBERS), emit_sub),
+    ast.Mult: Intrinsic("multiply", alike(2, NUMBERS), emit_mul),
+    ast.Div: Intrinsic("divide", alike(2, FLOATS + COMPLEX), emit_div),
+    ast.FloorDiv: Intrinsic("int_floor_divide", alike(2, INTEGERS), emit_floordiv),
+    ast.Mod: Intrinsic("int_remainder", alike(2, INTEGERS), emit_mod),
+    ast.BitAnd: Intrinsic("bitwise_and", alike(2, _BITS), lambda b, ty, x, y: b.and_(x, y)),
+    ast.BitOr: Intrinsic("bitwise_or", alike(2, _BITS), lambda b, ty, x, y: b.or_(x, y)),
+    ast.BitXor: Intrinsic("bitwise_xor", alike(2, _BITS), lambda b, ty, x, y: b.xor(x, y)),
+    ast.LShift: Intrinsic("left_shift", alike(2, INTEGERS), emit_shift_left),
+    ast.RShift: Intrinsic("right_shift", alike(2, INTEGERS), emit_shift_right),
+}
 UNARY: dict[type[ast.unaryop], Intrinsic] = {
-    ast.USub: negative, ast.Invert: invert, ast.Not: logical_not,
-}  # fmt: skip
+    ast.USub: Intrinsic("negative", alike(1, NUMBERS), emit_neg),
+    ast.Invert: Intrinsic("invert", alike(1, _BITS), lambda b, ty, x: b.not_(x)),
+    ast.Not: Intrinsic(
+        "logical_not", alike(1, EVERYTHING, BOOL), lambda b, ty, x: b.not_(emit_truth(b, ty, x))
+    ),
+}
 COMPARED: dict[type[ast.cmpop], Intrinsic] = {
-    ast.Eq: COMPARISONS["equal"], ast.NotEq: COMPARISONS["not_equal"],
-    ast.Lt: COMPARISONS["less"], ast.LtE: COMPARISONS["less_equal"],
-    ast.Gt: COMPARISONS["greater"], ast.GtE: COMPARISONS["greater_equal"],
+    op: Intrinsic(name, alike(2, EVERYTHING, BOOL), _comparison(sign))
+    for op, name, sign in (
+        (ast.Eq, "equal", "=="), (ast.NotEq, "not_equal", "!="),
+        (ast.Lt, "less", "<"), (ast.LtE, "less_equal", "<="),
+        (ast.Gt, "greater", ">"), (ast.GtE, "greater_equal", ">="),
+    )
 }  # fmt: skip

@@ -27,7 +27,7 @@ from llvmlite import ir as llvm
 
 from pyrelay.devices import kernel_types as types
 from pyrelay.devices.choices import DEFAULT
-from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
+from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.llvm_writer import WORD, Flag, Function, Variable, Word
 from pyrelay.devices.matmul import COLUMN_UNIT, FINISHING_OPERANDS, ROW_UNIT
 from pyrelay.devices.matmul_lines import bytes_of_panel, lines, single, sweep, unload
@@ -479,7 +479,7 @@ def _emit_next_part(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
     return b.call(b.module.globals.get("next_part") or _next_part(b.module).native, args)
 
 
-next_part = define("next_part", fixed(types.int64, *(types.int64,) * 5), _emit_next_part)
+next_part = Intrinsic("next_part", fixed(types.int64, *(types.int64,) * 5), _emit_next_part)
 
 
 @functools.cache
@@ -490,7 +490,7 @@ def _product(symbol: str, dtype: str, lanes: int, sizes: Sizes) -> Intrinsic:
         b.call(known or Product(b.module, symbol, dtype, lanes, sizes).f.native, args)
 
     words = (types.int64,) * 3
-    return define(symbol, fixed(types.void, *words), emit)
+    return Intrinsic(symbol, fixed(types.void, *words), emit)
 
 
 def __getattr__(name: str) -> Intrinsic:

@@ -30,7 +30,7 @@ from llvmlite import ir as llvm
 
 from pyrelay.devices import kernel_types as types
 from pyrelay.devices.choices import DEFAULT
-from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
+from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.llvm_writer import Function, Variable, Word
 from pyrelay.devices.matmul_blocks import LOW, Product, Sizes
 from pyrelay.devices.matmul_lines import bytes_of_panel
@@ -147,7 +147,7 @@ def _intrinsic(symbol: str, what: str, dtype: str, lanes: int, sizes: Sizes) -> 
             known = _PanelProduct(module, symbol, dtype, lanes, sizes).f.native
         b.call(known, args)
 
-    return define(symbol, fixed(types.void, *(types.int64,) * 3), emit)
+    return Intrinsic(symbol, fixed(types.void, *(types.int64,) * 3), emit)
 
 
 def __getattr__(name: str) -> Intrinsic:

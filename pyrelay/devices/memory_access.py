@@ -60,7 +60,6 @@ from pyrelay.devices.kernel_language import (
     WORD,
     Intrinsic,
     access_group,
-    define,
     fixed,
 )
 from pyrelay.devices.kernel_operators import emit_truth, make_complex, parts
@@ -136,7 +135,7 @@ def _load(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
             return b.icmp_unsigned("!=", values[0], llvm.Constant(_BYTE, 0))
         return _widened(b, ty, values[0]) if ty in HALVES else values[0]
 
-    return define(name, fixed(ty, _I64, _I64), emit)
+    return Intrinsic(name, fixed(ty, _I64, _I64), emit)
 
 
 def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
@@ -151,7 +150,7 @@ def _store(name: str, ty: types.Type, loops: str | None) -> Intrinsic:
         for place, part in zip(_places(b, ty, address, index), values, strict=True):
             _mark(b, b.store(part, place), loops)
 
-    return define(name, fixed(types.void, _I64, _I64, ty), emit)
+    return Intrinsic(name, fixed(types.void, _I64, _I64, ty), emit)
 
 
 def _parameter(b: llvm.IRBuilder, block: Any, k: Any) -> Any:
@@ -170,7 +169,7 @@ def _param(name: str, ty: types.Type) -> Intrinsic:
             return make_complex(b, *(b.bitcast(word(p), llvm.DoubleType()) for p in (k, second)))
         return _from_word(b, ty, word(k))
 
-    return define(name, fixed(ty, _I64, _I64), emit)
+    return Intrinsic(name, fixed(ty, _I64, _I64), emit)
 
 
 def _emit_extent(b: llvm.IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
@@ -180,8 +179,8 @@ def _emit_extent(b: llvm.IRBuilder, _: types.Type, block: Any, k: Any) -> Any:
     return access
 
 
-param_extent = define("param_extent", fixed(_I64, _I64, _I64), _emit_extent)
-param_apart = define(
+param_extent = Intrinsic("param_extent", fixed(_I64, _I64, _I64), _emit_extent)
+param_apart = Intrinsic(
     "param_apart", fixed(_I64, _I64, _I64), lambda b, _, block, k: _parameter(b, block, k),
     apart=True,
 )
@@ -233,7 +232,7 @@ def _store_slot(name: str, ty: types.Type) -> Intrinsic:
             place = b.add(k, llvm.Constant(WORD, offset))
             b.store(word, _pointer(b, WORD, address, place))
 
-    return define(name, fixed(types.void, _I64, _I64, ty), emit)
+    return Intrinsic(name, fixed(types.void, _I64, _I64, ty), emit)
 
 
 def _local(name: str, ty: types.Type) -> Intrinsic:
@@ -247,7 +246,7 @@ def _local(name: str, ty: types.Type) -> Intrinsic:
             array.align = 64
         return b.ptrtoint(array, WORD)
 
-    return define(name, fixed(_I64, _I64), emit, apart=True)
+    return Intrinsic(name, fixed(_I64, _I64), emit, apart=True)
 
 
 # -- casts ---------------------------------------------------------------------------------------
@@ -292,7 +291,7 @@ def _emit_truncated(b: llvm.IRBuilder, source: types.Type, x: Any) -> Any:
     return b.call(native, [b.insert_element(llvm.Constant(kind, llvm.Undefined), x, first)])
 
 
-truncated = define(
+truncated = Intrinsic(
     "truncated", lambda given: _I64 if len(given) == 1 and given[0] in FLOATS else None,
     _emit_truncated,
 )
@@ -414,7 +413,7 @@ def _cast(name: str, target: types.Type) -> Intrinsic:
             return make_complex(b, *values)
         return emit_cast(b, source, target, values[0])
 
-    return define(name, rule, emit)
+    return Intrinsic(name, rule, emit)
 
 
 # -- checks and calls ----------------------------------------------------------------------------
@@ -424,7 +423,7 @@ def _overflows(name: str, operation: str) -> Intrinsic:
     def emit(b: llvm.IRBuilder, _: types.Type, x: Any, y: Any) -> Any:
         return b.extract_value(getattr(b, f"{operation}_with_overflow")(x, y), 1)
 
-    return define(name, fixed(BOOL, _I64, _I64), emit)
+    return Intrinsic(name, fixed(BOOL, _I64, _I64), emit)
 
 
 add_overflows = _overflows("add_overflows", "sadd")
@@ -432,7 +431,7 @@ subtract_overflows = _overflows("subtract_overflows", "ssub")
 multiply_overflows = _overflows("multiply_overflows", "smul")
 
 
-outside = define(
+outside = Intrinsic(
     "outside", fixed(BOOL, _I64, _I64), lambda b, _, k, n: b.icmp_unsigned(">=", k, n)
 )
 
@@ -442,7 +441,7 @@ def _emit_call(b: llvm.IRBuilder, _: types.Type, function: Any, *args: Any) -> A
     return b.call(b.inttoptr(function, signature.as_pointer()), args)
 
 
-call_address = define("call_address", fixed(_I64, *(_I64,) * 4), _emit_call)
+call_address = Intrinsic("call_address", fixed(_I64, *(_I64,) * 4), _emit_call)
 
 
 def _emit_poll(b: llvm.IRBuilder, _: types.Type, block: Any) -> Any:
@@ -461,9 +460,9 @@ def _emit_unlikely(b: llvm.IRBuilder, _: types.Type, condition: Any) -> Any:
     return b.call(expect, [condition, llvm.Constant(BIT, 0)])
 
 
-unlikely = define("unlikely", fixed(BOOL, BOOL), _emit_unlikely)
+unlikely = Intrinsic("unlikely", fixed(BOOL, BOOL), _emit_unlikely)
 
-poll = define("poll", fixed(_I64, _I64), _emit_poll)
+poll = Intrinsic("poll", fixed(_I64, _I64), _emit_poll)
 
 _MAKERS: dict[str, Callable[[str, types.Type], Intrinsic]] = {
     "load_{}": lambda name, ty: _load(name, ty, EVERY_LOOP),

@@ -70,7 +70,7 @@ from typing import Any
 from llvmlite import ir as llvm
 
 from pyrelay.devices import kernel_types as types
-from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, define, fixed
+from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.line_sums import LineSums, every_second, in_order
 from pyrelay.devices.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape
@@ -409,7 +409,7 @@ def _intrinsic(name: str, writer: str, dtype: str, lanes: int) -> Intrinsic:
         native = b.module.globals.get(name) or write(b.module, name, dtype, lanes).f.native
         b.call(native, args)
 
-    return define(name, fixed(types.void, *(types.int64,) * parameters), emit)
+    return Intrinsic(name, fixed(types.void, *(types.int64,) * parameters), emit)
 
 
 def __getattr__(name: str) -> Intrinsic:

@@ -19,7 +19,6 @@ from pyrelay.devices.kernel_language import (
     SHORT_NAMES,
     WORD,
     Intrinsic,
-    define,
     fixed,
 )
 
@@ -55,7 +54,7 @@ def _emit_call_kernel(b: llvm.IRBuilder, _: types.Type, address: Any, *args: Any
     return b.call(b.inttoptr(address, kind.as_pointer()), args)
 
 
-call_kernel = define(
+call_kernel = Intrinsic(
     "call_kernel", fixed(types.int64, *(types.int64,) * 4), _emit_call_kernel
 )
-stack_address = define("stack_address", fixed(types.int64), _emit_stack_address)
+stack_address = Intrinsic("stack_address", fixed(types.int64), _emit_stack_address)

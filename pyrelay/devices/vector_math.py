@@ -17,7 +17,7 @@ from pyrelay.devices import exponentials as e
 from pyrelay.devices import kernel_types as types
 from pyrelay.devices import trigonometry as t
 from pyrelay.devices.arithmetic import emit_integer_power, lane_hypot
-from pyrelay.devices.kernel_language import COMPLEX, FLOATS, INTEGERS, Intrinsic, alike, define
+from pyrelay.devices.kernel_language import COMPLEX, FLOATS, INTEGERS, Intrinsic, alike
 from pyrelay.devices.kernel_operators import emit_mul, make_complex, parts
 from pyrelay.devices.lanes import Lane
 
@@ -36,7 +36,7 @@ def _function(
             return on_complex(b, *args)
         return lane(*(Lane(b, each) for each in args)).v
 
-    return define(name, alike(arity, allowed), emit, chained=True)
+    return Intrinsic(name, alike(arity, allowed), emit, chained=True)
 
 
 # -- complex numbers -----------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _emit_power(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
     return e.lane_power(Lane(b, x), Lane(b, y)).v
 
 
-power = define("power", alike(2, INTEGERS + FLOATS + COMPLEX), _emit_power, chained=True)
+power = Intrinsic("power", alike(2, INTEGERS + FLOATS + COMPLEX), _emit_power, chained=True)
 
 # Largest error in units in the last place, for f32 and f64, where the result is finite.
 ERROR_BOUNDS: Mapping[str, float] = MappingProxyType(

@@ -32,7 +32,7 @@ from llvmlite import ir as llvm
 
 from pyrelay.devices import kernel_types as types
 from pyrelay.devices.convolution_first import MOST_TILES
-from pyrelay.devices.kernel_language import Intrinsic, define, fixed
+from pyrelay.devices.kernel_language import Intrinsic, fixed
 from pyrelay.devices.llvm_writer import WORD, Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape, transposed
 
@@ -233,7 +233,7 @@ def _intrinsic(name: str, what: str, lanes: int) -> Intrinsic:
         known = b.module.globals.get(name)
         b.call(known or writer(b.module, name, parameters, lanes).f.native, args)
 
-    return define(name, fixed(types.void, *(types.int64,) * parameters), emit)
+    return Intrinsic(name, fixed(types.void, *(types.int64,) * parameters), emit)
 
 
 def __getattr__(name: str) -> Intrinsic:
