@@ -117,7 +117,7 @@ def slice_bounds(
         stop = _clip(it, item.stop, extent, -1, low=-1, high=last)
         span = dims.add(start, dims.multiply(-1, stop))
     width = abs(step)
-    size = dims.quotient(dims.add(span, width - 1), width) if width > 1 else span
+    size = dims.quotient_up(span, width)
     positive = it.program.guards.compare(">=", size, 0) if not isinstance(size, int) else size >= 0
     if positive is False:
         size = 0

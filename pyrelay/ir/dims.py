@@ -230,6 +230,11 @@ def quotient(left: Extent, right: Extent) -> Extent:
     return _make({((Quotient(left, right), 1),): 1})
 
 
+def quotient_up(left: Extent, right: Extent) -> Extent:
+    """Division rounded up. Raises ZeroDivisionError for a constant zero divisor."""
+    return quotient(add(add(left, right), -1), right)
+
+
 def remainder(left: Extent, right: Extent) -> Extent:
     """Python's modulo. Raises ZeroDivisionError for a constant zero divisor."""
     if isinstance(left, int) and isinstance(right, int):

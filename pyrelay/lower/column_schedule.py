@@ -29,7 +29,7 @@ WIDTH = 32
 
 def blocks_of(columns: Shape) -> Extent:
     """How many blocks columns make."""
-    return dims.quotient(dims.add(dims.product(columns), WIDTH - 1), WIDTH)
+    return dims.quotient_up(dims.product(columns), WIDTH)
 
 
 class ColumnSchedule(SliceSchedule):

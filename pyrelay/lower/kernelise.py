@@ -340,7 +340,7 @@ class _Group:
         rows = dims.product(form.reduced)
         if isinstance(rows, int) and rows <= ROWS:
             return [self._write(lambda k: k.columns(let, results, form, "all"))]
-        chunks = dims.quotient(dims.add(rows, ROWS - 1), ROWS)
+        chunks = dims.quotient_up(rows, ROWS)
         ty = let.outs[0].type
         assert isinstance(ty, TensorType)
         kept = dims.product((*form.outer, *form.inner))

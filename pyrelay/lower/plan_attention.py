@@ -74,7 +74,7 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)
     operands += shaping[1:]
-    blocks = dims.quotient(dims.add(targets, kernel.rows - 1), kernel.rows)
+    blocks = dims.quotient_up(targets, kernel.rows)
     each = dims.add(
         dims.multiply(kernel.picoseconds, dims.add(depth, width)),
         dims.add(_PICOSECONDS_PER_SCORE, dims.substitute(shape_cost, extents)),
@@ -153,8 +153,7 @@ def gradient(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> No
         operands += p.sizes.values(along)
     operands += beside
     blocks = dims.add(
-        dims.quotient(dims.add(targets, kernel.rows - 1), kernel.rows),
-        dims.quotient(dims.add(sources, kernel.columns - 1), kernel.columns),
+        dims.quotient_up(targets, kernel.rows), dims.quotient_up(sources, kernel.columns)
     )
     # 1 where entries are shared as a whole, else the blocks of rows and of columns of each.
     items = dims.add(blocks, dims.multiply(whole, dims.add(1, dims.multiply(-1, blocks))))

@@ -137,8 +137,8 @@ def _launch_matmul(
         operands += p.sizes.values(along)
     if finish is not None:
         operands += finish.operands
-    rows = dims.quotient(dims.add(m, kernel.row_unit - 1), kernel.row_unit)
-    columns = dims.quotient(dims.add(n, kernel.column_unit - 1), kernel.column_unit)
+    rows = dims.quotient_up(m, kernel.row_unit)
+    columns = dims.quotient_up(n, kernel.column_unit)
     height, width = dims.minimum(m, kernel.row_unit), dims.minimum(n, kernel.column_unit)
     # Each element of b is read once and serves `height` products: few rows wait for memory.
     reading = c.dtype.size * _PICOSECONDS_PER_BYTE
@@ -198,21 +198,22 @@ def _launch_convolution(
         blocks, work = entries, dims.product((own, pixels, *taps))
         columns = share
         if kernel.back_pixels:
-            blocks = _blocks(dims.product((entries, *extents)), kernel.back_pixels)
+            blocks = dims.quotient_up(dims.product((entries, *extents)), kernel.back_pixels)
             work = dims.product((own, kernel.back_pixels, *taps))
     elif what == WEIGHTS:
-        blocks, work = _blocks(values, kernel.rows), dims.product((entries, pixels, kernel.rows))
+        blocks = dims.quotient_up(values, kernel.rows)
+        work = dims.product((entries, pixels, kernel.rows))
     elif last:
-        blocks = _blocks(dims.multiply(entries, pixels), kernel.pixels)
+        blocks = dims.quotient_up(dims.multiply(entries, pixels), kernel.pixels)
         work = dims.multiply(values, kernel.pixels)
     else:
-        blocks = dims.multiply(entries, _blocks(pixels, kernel.pixels))
+        blocks = dims.multiply(entries, dims.quotient_up(pixels, kernel.pixels))
         work = dims.multiply(values, dims.minimum(pixels, kernel.pixels))
     width = dims.minimum(columns, kernel.columns)
     spent = dims.multiply(work, kernel.picoseconds)
     if finish is not None:
         spent = dims.add(spent, dims.multiply(dims.minimum(pixels, kernel.pixels), finish.cost))
-    tiles = dims.product((blocks, groups, _blocks(columns, kernel.columns)))
+    tiles = dims.product((blocks, groups, dims.quotient_up(columns, kernel.columns)))
     cost = p.sizes.value(dims.multiply(width, spent))
     parts: Extent = 0
     if kernel.parts is not None:
@@ -243,8 +244,8 @@ def _convolution_parts(
     when = dims.minimum(dims.quotient(parts, 2), 1)
     if when == 0:
         return 0
-    chunk = dims.multiply(_blocks(_blocks(length, parts), 32), 32)
-    parts = dims.multiply(_blocks(length, dims.maximum(chunk, 1)), when)
+    chunk = dims.multiply(dims.quotient_up(dims.quotient_up(length, parts), 32), 32)
+    parts = dims.multiply(dims.quotient_up(length, dims.maximum(chunk, 1)), when)
     elements = dims.product(result.shape)
     room = p.frame.slot()
     p.frame.allocate(room, p.sizes.value(dims.product((parts, elements, kernel.sums.size))))
@@ -256,7 +257,7 @@ def _convolution_parts(
     p.frame.emit(Launch(
         p.program.source(kernel.totals, call.op.name),
         (operands[2], Slot(room), *p.sizes.values((elements, parts))),
-        p.sizes.value(dims.multiply(_blocks(elements, 32), when)), ZERO, rare=True,
+        p.sizes.value(dims.multiply(dims.quotient_up(elements, 32), when)), ZERO, rare=True,
     ))
     p.frame.emit(Free(Slot(room)))
     return when
@@ -278,10 +279,6 @@ def _image(ty: TensorType, last: bool) -> tuple[Extent, Extent, tuple[Extent, ..
     return ty.shape[0], ty.shape[1], ty.shape[2:]
 
 
-def _blocks(extent: Extent, unit: Extent) -> Extent:
-    return dims.quotient(dims.add(dims.add(extent, unit), -1), unit)
-
-
 def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     """Plan a scan along an axis: parameters as `target.ScanKernels` says."""
     ty = let.outs[0].type
@@ -294,9 +291,9 @@ def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     chunk: Extent = dims.maximum(length, 1)
     if kernels.most > 1:
         whole = dims.multiply(length, dims.minimum(dims.quotient(lines, kernels.enough), 1))
-        shortest = dims.maximum(_blocks(length, kernels.most), kernels.shortest)
+        shortest = dims.maximum(dims.quotient_up(length, kernels.most), kernels.shortest)
         chunk = dims.maximum(whole, shortest)
-    chunks = dims.quotient(dims.add(length, dims.add(chunk, -1)), chunk)
+    chunks = dims.quotient_up(length, chunk)
     before = dims.multiply(lines, dims.maximum(dims.add(chunks, -1), 0))
     address, totals = p.allocate(ty), p.frame.slot()
     p.frame.allocate(totals, p.sizes.value(dims.multiply(before, ty.dtype.size)))

@@ -190,8 +190,8 @@ def _launch(p: FunctionPlanner, key: Key, kernel: PanelKernel, pays: Value) -> P
     assert isinstance(ty, TensorType)
     k, n = reversed(ty.shape) if turned else ty.shape
     n = dims.quotient(n, max(gates, 1))
-    count = dims.multiply(max(gates, 1), _whole(n, kernel.columns))
-    deep = dims.multiply(_whole(k, kernel.rows), kernel.rows)
+    count = dims.multiply(max(gates, 1), dims.quotient_up(n, kernel.columns))
+    deep = dims.multiply(dims.quotient_up(k, kernel.rows), kernel.rows)
     panel = dims.multiply(deep, kernel.columns)
     size, slot = dims.product((count, panel, ty.dtype.size)), p.frame.slot()
     p.frame.allocate(slot, _if_it_pays(p, pays, size))
@@ -220,7 +220,3 @@ def _if_it_pays(p: FunctionPlanner, pays: Value, extent: Extent) -> Value:
     found = p.frame.slot()
     p.frame.emit(Binary("mul.i64", found, pays, value))
     return Slot(found)
-
-
-def _whole(extent: Extent, unit: int) -> Extent:
-    return dims.quotient(dims.add(extent, unit - 1), unit)

@@ -61,11 +61,11 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         many = _adds(count, rows) if call.op.name == "scatter_add" else _at_least(count, _MANY)
     each = dims.maximum(width, 1)
     if many != 1:
-        share = dims.maximum(_blocks(rows, kernel.most), 1)
+        share = dims.maximum(dims.quotient_up(rows, kernel.most), 1)
         alone = dims.add(1, dims.multiply(-1, many))
         operands = [address, *given, *p.sizes.values((count, rows, width, share, *extents))]
         launch(
-            kernel.source, operands, dims.multiply(_blocks(rows, share), alone),
+            kernel.source, operands, dims.multiply(dims.quotient_up(rows, share), alone),
             dims.multiply(count, each),
         )
     if many == 0:
@@ -75,10 +75,10 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     if call.op.name == "scatter_add":
         parts = _parts(count, rows)
         ranges = dims.maximum(dims.quotient(_BLOCKS, parts), 1)
-        share = dims.maximum(_blocks(rows, dims.minimum(ranges, kernel.most)), 1)
-        chunk = _blocks(count, parts)
+        share = dims.maximum(dims.quotient_up(rows, dims.minimum(ranges, kernel.most)), 1)
+        chunk = dims.quotient_up(count, parts)
         # Some parts may be left without indices: what they would be is counted again.
-        parts = dims.multiply(_blocks(count, dims.maximum(chunk, 1)), many)
+        parts = dims.multiply(dims.quotient_up(count, dims.maximum(chunk, 1)), many)
         elements = dims.multiply(rows, width)
         nbytes = dims.product((parts, elements, ty.dtype.size))
         p.frame.allocate(room, p.sizes.value(nbytes))
@@ -86,11 +86,12 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         operands = [Slot(room), *given]
         operands += p.sizes.values((count, rows, width, share, dims.maximum(chunk, 1), *extents))
         launch(
-            adding, operands, dims.multiply(_blocks(rows, share), parts),
+            adding, operands, dims.multiply(dims.quotient_up(rows, share), parts),
             dims.multiply(chunk, each),
         )
         operands = [address, Slot(room), *p.sizes.values((elements, parts))]
-        launch(totals, operands, dims.multiply(_blocks(elements, _NEIGHBOURS), many), parts)
+        adders = dims.quotient_up(elements, _NEIGHBOURS)
+        launch(totals, operands, dims.multiply(adders, many), parts)
     else:
         cleared, claimed, written = kernel.many
         p.frame.allocate(room, p.sizes.value(dims.product((rows, many, _PLACE_BYTES))))
@@ -119,7 +120,3 @@ def _parts(count: Extent, rows: Extent) -> Extent:
 def _at_least(extent: Extent, least: int) -> Extent:
     """1 if an extent is no less than that, else 0."""
     return dims.minimum(dims.quotient(extent, least), 1)
-
-
-def _blocks(extent: Extent, unit: Extent) -> Extent:
-    return dims.quotient(dims.add(dims.add(extent, unit), -1), unit)

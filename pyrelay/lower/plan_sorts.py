@@ -39,8 +39,8 @@ def sort(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     kernels = p.program.target.sort(x.dtype)
     lines, length = ty.shape
     emit = p.frame.emit
-    tiles = dims.quotient(dims.add(length, kernels.tile - 1), kernels.tile)
-    parts = dims.quotient(dims.add(length, kernels.part - 1), kernels.part)
+    tiles = dims.quotient_up(length, kernels.tile)
+    parts = dims.quotient_up(length, kernels.part)
     # One tile is sorted when it is: then nothing is kept of the keys.
     merges = dims.minimum(dims.maximum(dims.add(tiles, -1), 0), 1)
     count = dims.product((lines, length, merges))

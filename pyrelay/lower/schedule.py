@@ -239,7 +239,7 @@ class Schedule:
             chunk = dims.quotient(CHUNK, dims.maximum(inner_size, 1))
             chunk = dims.maximum(chunk, 1)
             size = outer_size
-        count = dims.quotient(dims.add(dims.add(size, chunk), -1), chunk)
+        count = dims.quotient_up(size, chunk)
 
         def one(p: Value) -> None:
             start = p * s.extent(chunk)
@@ -327,8 +327,8 @@ class Schedule:
         s = self.s
         column_size = dims.product(form.inner)
         row_size = dims.product(form.reduced)
-        chunks = dims.quotient(dims.add(row_size, ROWS - 1), ROWS)
-        column_blocks = dims.quotient(dims.add(column_size, COLUMNS - 1), COLUMNS)
+        chunks = dims.quotient_up(row_size, ROWS)
+        column_blocks = dims.quotient_up(column_size, COLUMNS)
         outer_size = dims.product(form.outer)
         sizes = (outer_size, chunks if stage == "partials" else 1, column_blocks)
 

@@ -56,10 +56,6 @@ def is_long(plan: SlicePlan) -> Extent:
     return dims.multiply(few, dims.minimum(dims.quotient(longest, 4 * _LEAST_PART), 1))
 
 
-def _blocks(size: Extent, unit: Extent) -> Extent:
-    return dims.quotient(dims.add(dims.add(size, unit), -1), unit)
-
-
 class WholeSchedule(SliceSchedule):
     """Writes the kernel of one phase, or of what is left to do after the last one.
 
@@ -116,7 +112,7 @@ class WholeSchedule(SliceSchedule):
         by_lines = lines != 1
         size = lines if by_lines else length
         chunk = self._chunk(lines, length, by_lines)
-        count = _blocks(size, chunk)
+        count = dims.quotient_up(size, chunk)
 
         def share(part: Value, place: Value, kept: Index) -> None:
             start = part * s.extent(chunk)
@@ -151,9 +147,9 @@ class WholeSchedule(SliceSchedule):
         if self.plan.kept.axes:
             parts = dims.quotient(_PARTS, dims.maximum(self.rows, 1))
             parts = dims.minimum(parts, dims.quotient(size, _LEAST_PART))
-            wanted = _blocks(size, dims.maximum(dims.minimum(parts, _MOST_PARTS), 1))
+            wanted = dims.quotient_up(size, dims.maximum(dims.minimum(parts, _MOST_PARTS), 1))
         else:
-            wanted = dims.maximum(CHUNK, _blocks(size, _MOST_CHUNKS))
+            wanted = dims.maximum(CHUNK, dims.quotient_up(size, _MOST_CHUNKS))
         if by_lines:
             wanted = dims.quotient(wanted, dims.maximum(length, 1))
         return dims.maximum(wanted, 1)
