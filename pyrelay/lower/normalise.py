@@ -55,22 +55,10 @@ def kernels_only(module: Module, target: Target) -> Module:
 def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Let, ...]:
     rhs = let.rhs
     if isinstance(rhs, KernelCall):
-        over_halves = half_attention_of(rhs.function.body)
-        if over_halves is not None:
-            return (let,) if _attends(_over_halves(target, over_halves), let, rhs) else tuple(
-                new for each in _regrouped(let, rhs) for new in _lets(each, target, block)
-            )
-        gradient = gradient_of(rhs.function.body)
-        if gradient is not None or attention_of(rhs.function.body) is not None:
-            kernel = target.attention if gradient is None else _of_gradient(target, gradient, rhs)
-            if _attends(kernel, let, rhs):
-                return (let,)
+        fits = _fits(target, let, rhs)
+        if fits is False:
             return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
-        if half_product_of(rhs.function.body) is not None:
-            if target.half_matmul is not None:
-                return (let,)
-            return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
-        product = product_of(rhs.function.body)
+        product = product_of(rhs.function.body) if fits is None else None
         if product is not None and not _takes(target, product, rhs, len(let.outs)):
             return _apart(let, rhs, product)
         return (let,)
@@ -130,6 +118,21 @@ def _is_wider(product: Let, call: KernelCall) -> bool:
     """Whether a product is several matrices of the shape of the group's other results."""
     others = [r for r in call.function.body.results if r not in product.outs]
     return bool(others) and gates(product, call.function.body.lets, shape_of(others[0])) > 1
+
+
+def _fits(target: Target, let: Let, call: KernelCall) -> bool | None:
+    """Whether the device has a kernel for attention, its derivative or a product of 16-bit floats;
+    None for another group."""
+    body = call.function.body
+    over_halves = half_attention_of(body)
+    if over_halves is not None:
+        return _attends(_over_halves(target, over_halves), let, call)
+    gradient = gradient_of(body)
+    if gradient is not None:
+        return _attends(_of_gradient(target, gradient, call), let, call)
+    if attention_of(body) is not None:
+        return _attends(target.attention, let, call)
+    return None if half_product_of(body) is None else target.half_matmul is not None
 
 
 def _of_gradient(
