@@ -7,10 +7,9 @@ record, and `pyrelay_release`, the destructor of the capsules that own result ar
 Arguments are checked against the parameter table by reading the objects' fields: class, descr,
 number of dimensions, flags; an array that the plan may write shares no memory with another one.
 Names that the control lists must mean what they meant. What does not fit returns the control's
-MISMATCH object, and Python decides. The fields' places are
-those of NumPy's and CPython's public headers (`PyArrayObject_fields`, `PyFloatObject`,
-`PyComplexObject`, the array scalars); `runtime.check_object_layout` compares them with the running
-interpreter before first use.
+MISMATCH object, and Python decides. The fields' places are those of NumPy's and CPython's public
+headers (`PyArrayObject_fields`, `PyFloatObject`, `PyComplexObject`, the array scalars), which
+`runtime` compares with the running interpreter before first use.
 """
 
 from __future__ import annotations

@@ -158,6 +158,7 @@ def _after_fork() -> None:
         compiler.forget()
     _compilers, _guard = [], threading.Lock()
     _making.clear()
+    _made.clear()
 
 
 atexit.register(_stop)

@@ -123,7 +123,7 @@ def kernel(block, begin, end):
             p_count = in_place if in_place > 0 else p_end - p0
             first_q2, q_rest = p0 % out2, p0 // out2
             first_q1, first_q0 = q_rest % out1, q_rest // out1
-            # Short rows of positions are copied as a in_place, from the first one's beginning on.
+            # Short rows of positions are copied as a whole, from the first one's beginning on.
             by_rows = flat and out2 <= {short}
             skipped = first_q2 if by_rows else 0
             around = 32 + 2 * out2 if by_rows else 32

@@ -35,7 +35,6 @@ BINARY = {
     **{f"{n}.i64": f"i64({{a}} {s} {{b}})" for n, s in _SIGNS.items()},
     **{f"{n}.f64": f"i64(f64_of({{a}}) {s} f64_of({{b}}))" for n, s in _SIGNS.items()},
     **{f"{n}.f32": f"i64(f32_of({{a}}) {s} f32_of({{b}}))" for n, s in _SIGNS.items()},
-    **{f"{n}.f32": f"i64(f32_of({{a}}) {s} f32_of({{b}}))" for n, s in _SIGNS.items()},
     **{f"{n}.i64": f"({{a}} {s} {{b}})" for n, s in {"and": "&", "or": "|", "xor": "^"}.items()},
     "floordiv.i64": "pyrelay_floor_divide({a}, {b})", "mod.i64": "pyrelay_remainder({a}, {b})",
     "min.i64": "({a} < {b} ? {a} : {b})", "max.i64": "({a} > {b} ? {a} : {b})",
