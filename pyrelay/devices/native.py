@@ -68,12 +68,20 @@ def fingerprint() -> str:
         np.__version__,
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
     ]
-    parts.append(llvm.get_host_cpu_features().flatten())
     digest = hashlib.sha256("\n".join(parts).encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in generators():
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def generators() -> list[Path]:
+    """The files that decide what machine code is made: all that a process which only compiles
+    reads, the numbers of a plan's operations and the places of fields among them."""
+    package = Path(__file__).parent.parent
+    beside = (package / "lower" / "opcodes.py", package / "infer" / "instances.py")
+    return [*sorted(Path(__file__).parent.glob("*.py")), *beside, package / "records.py"]
 
 
 def kernel_digest(source: str) -> str:

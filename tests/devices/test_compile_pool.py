@@ -16,7 +16,7 @@ import pytest
 from kernel_texts import ADD, SCALE
 
 from pyrelay import config
-from pyrelay.devices import compile_pool, kernel_compiler, matmul, runtime_parts
+from pyrelay.devices import compile_pool, kernel_compiler, matmul, native, runtime_parts
 from pyrelay.devices.compile_pool import Task, objects
 from pyrelay.devices.compile_worker import KERNEL
 from pyrelay.devices.kernel_language import KernelError
@@ -116,17 +116,24 @@ def test_a_process_that_compiles_imports_nothing_of_numpy(tmp_path: Path) -> Non
     asked = [("runtime", MAIN), ("kernel", matmul.matmul_kernel(f32), "<product>"),
              ("kernel", ADD, "<add>"), ("runtime", TREES)]  # fmt: skip
     start = compile_pool.process_start()
-    listed = "import sys; open(sys.argv[1], 'w').write(' '.join(sys.modules))"
+    listed = (
+        "import sys; open(sys.argv[1], 'w').write('\\n'.join("
+        "f'{k} {getattr(m, \"__file__\", None)}' for k, m in sys.modules.items()))"
+    )
     done = subprocess.run(
         [sys.executable, "-S", "-c", f"{start}; {listed}", str(tmp_path / "modules")],
         input=b"".join(map(pickle.dumps, asked)), capture_output=True, check=True,
     )  # fmt: skip
     replies = io.BytesIO(done.stdout)
     assert all(pickle.load(replies) for _ in asked)
-    known = set((tmp_path / "modules").read_text().split())
+    known = dict(line.split(" ", 1) for line in (tmp_path / "modules").read_text().splitlines())
     late = ("numpy", "numba", "site", "pyrelay.api", "pyrelay.config", "pyrelay.ir.types",
             "pyrelay.lower.kernel")  # fmt: skip
-    assert not known.intersection(late)
+    assert not known.keys() & set(late)
+    own = {Path(file) for name, file in known.items() if name.startswith("pyrelay.")}
+    read = {path for path in own if path.name != "__init__.py"}
+    assert read <= set(native.generators())  # object code on disk is made again when one changes
+    assert len(read) > 20
 
 
 def test_a_process_without_requests_ends() -> None:
