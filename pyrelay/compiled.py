@@ -297,8 +297,7 @@ class Compiled:
             entry = self._on_disk(args, keywords)
         if entry is not None:
             return entry
-        with few_collections():
-            entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
+        entry, crowded = on_deep_stack(self._found_or_made, key, args, keywords)
         if crowded:
             self._warn(entry.program.binding)
         return entry
@@ -328,7 +327,7 @@ class Compiled:
         """The program, and whether it is one of too many."""
         from pyrelay.devices.runtime import expect_program
 
-        with _compiling:
+        with _compiling, few_collections():
             again = Flattened()
             found = self._found(self._key(args, keywords, again), again)
             if found is not None:

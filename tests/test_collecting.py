@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import compiled
 from pyrelay.collecting import few_collections
 
 
@@ -49,3 +52,35 @@ def test_a_first_call_collects_a_few_times_only() -> None:
         gc.callbacks.remove(note)
     assert len(seen) < 20
     assert gc.get_threshold() == (50, 10, 10)
+
+
+def test_threads_change_the_collector_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the last one would leave it as the first one had changed it."""
+    gc.set_threshold(700, 10, 10)
+    ready, inside = threading.Barrier(2), []
+    most = 0
+
+    @contextlib.contextmanager
+    def slowly() -> Iterator[None]:
+        nonlocal most
+        with few_collections():
+            inside.append(None)
+            most = max(most, len(inside))
+            time.sleep(0.1)
+            yield
+            inside.pop()
+
+    monkeypatch.setattr(compiled, "few_collections", slowly)
+
+    def first_call(number: float) -> None:
+        f = pyrelay.jit(lambda x: x + number)
+        ready.wait()
+        f(2.0)
+
+    threads = [threading.Thread(target=first_call, args=(k,)) for k in (0.5, 1.5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+    assert gc.get_threshold() == (700, 10, 10)
