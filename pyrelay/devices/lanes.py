@@ -17,7 +17,6 @@ from pyrelay.records import dataclass
 Number = Union["Lane", int, float]
 
 _F32, _F64 = llvm.FloatType(), llvm.DoubleType()
-_BIT = llvm.IntType(1)
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,6 @@ class FloatFormat:
     @property
     def bias(self) -> int:
         return int(2 ** (self.bits - self.mantissa - 2)) - 1
-
-    @property
-    def sign_mask(self) -> int:
-        return int(-(2 ** (self.bits - 1)))
 
     @property
     def smallest_normal(self) -> float:

@@ -16,7 +16,6 @@ from llvmlite import ir
 
 WORD = ir.IntType(64)
 INT32 = ir.IntType(32)
-BYTE = ir.IntType(8)
 FLAG = ir.IntType(1)
 DOUBLE = ir.DoubleType()
 FLOAT = ir.FloatType()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import pipeline
 from pyrelay.devices import cuda_emulator
 from tests.devices.running_kernels import needs_compiler
 from tests.devices.test_graphs import Sized
@@ -72,4 +73,7 @@ def test_a_search_in_a_loop_of_numbers_is_part_of_the_loop() -> None:
         return total
 
     sums, u = np.cumsum([0.2, 0.3, 0.5]), np.random.default_rng(1).uniform(size=50)
-    assert pyrelay.jit(draws)(sums, u) == draws(sums, u)
+    function = pyrelay.jit(draws)
+    assert function(sums, u) == draws(sums, u)
+    spec = function._specialised((sums, u), {})
+    assert pipeline.launches(pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))) == 1
