@@ -141,3 +141,20 @@ def test_products_in_other_blocks(sizes: tuple[int, int, int]) -> None:
         run(source, a, b, c, m, n, k, 0, 0, 0, k, n, n, 0, 0, 0,
             ranges=[(0, matmul.units(m, n))])  # fmt: skip
         np.testing.assert_allclose(c, a @ b, rtol=1e-3, atol=1e-3)
+
+
+def test_programs_are_not_looked_up_where_none_was_ever_tuned(
+    monkeypatch: pytest.MonkeyPatch, costs: Any
+) -> None:
+    x, w = np.ones((3, 4)), np.ones((4, 5))
+    pyrelay.jit(layer)(x, w)  # the cache's folder exists now
+    asked: list[Any] = []
+    real = programs_choices._key
+    monkeypatch.setattr(programs_choices, "_key", lambda m: asked.append(m) or real(m))
+    pyrelay.jit(lambda x: x * 3.0)(x)
+    assert not asked
+    costs(lambda c: 1.0)
+    pyrelay.tune(pyrelay.jit(layer), x, w, progress=False)
+    asked.clear()
+    pyrelay.jit(lambda x: x * 4.0)(x)
+    assert asked

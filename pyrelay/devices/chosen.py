@@ -48,8 +48,8 @@ def choosing(choices: Choices) -> Iterator[Trial]:
 
 def chosen(module: Module) -> Choices:
     """The choices for a program: those of a trial, those that are kept, else the defaults."""
-    trial, directory = _trial.get(), cache.current().path(_KIND, "")
-    if trial is None and not _kept and not (directory is not None and directory.parent.exists()):
+    trial = _trial.get()
+    if trial is None and not _kept and cache.current().is_empty(_KIND):
         return DEFAULT
     key = _key(module)
     if trial is not None:
