@@ -7,7 +7,7 @@ the loops).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.build import Builder
@@ -26,8 +26,7 @@ def expanded(let: Let) -> tuple[Let, ...] | None:
     args: tuple[Atom, ...] = call.args
     if call.op.schedule == "scan":
         args = (*args, build.undef(_tensor(let.outs[0].type)).atom)
-    (out,) = let.outs
-    symbols = tuple(dict.fromkeys(_symbols(out, args, call)))
+    symbols = symbols_of(call, (*args, *let.outs))
     names = walk.Renaming()
     inner = tuple(map(names.symbol, symbols))
     params = tuple(Var("x", types.substitute(_tensor(a.type), names.dims)) for a in args)
@@ -44,8 +43,9 @@ def _tensor(ty: Type | None) -> TensorType:
     return ty
 
 
-def _symbols(out: Var, args: Sequence[Atom], call: OpCall) -> list[Symbol]:
-    found = [s for a in (*args, out) for s in types.type_symbols(_tensor(a.type))]
+def symbols_of(call: OpCall, atoms: Iterable[Atom]) -> tuple[Symbol, ...]:
+    """The symbols in the shapes of an op's operands and results, and in its attributes."""
+    found = [s for a in atoms for s in types.type_symbols(_tensor(a.type))]
     for value in call.attrs.values():
         found += walk.attr_symbols(value)
-    return found
+    return tuple(dict.fromkeys(found))

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyrelay.ir import dims, types, walk
+from pyrelay.ir import dims, walk
 from pyrelay.ir.contents import Contents
-from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import (
     Block,
     Function,
@@ -26,7 +25,7 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.types import DType, TensorType, i64
 from pyrelay.lower.finishing import without_product
 from pyrelay.lower.frame import word_count
-from pyrelay.lower.library import expanded
+from pyrelay.lower.library import expanded, symbols_of
 from pyrelay.lower.plan_ops import PLAN_OPS
 from pyrelay.lower.target import FORWARD, AttentionGradientKernel, AttentionKernel, Target
 from pyrelay.opt.attention import attention_of
@@ -215,20 +214,9 @@ def group(let: Let) -> KernelCall:
     assert isinstance(call, OpCall)
     args = tuple(dict.fromkeys(a for a in call.args if isinstance(a, Var)))
     names = walk.Renaming()
-    symbols = tuple(dict.fromkeys(_symbols(let, args)))
+    symbols = symbols_of(call, (*args, *let.outs))
     inner = tuple(map(names.symbol, symbols))
     params = tuple(map(names.var, args))
     body = walk.copy_block(Block((let,), let.outs), names)
     function = Function(call.op.name, params, body, inner, span=let.span)
     return KernelCall(function, args, tuple(map(dims.of, symbols)))
-
-
-def _symbols(let: Let, args: tuple[Var, ...]) -> list[Symbol]:
-    assert isinstance(let.rhs, OpCall)
-    found: list[Symbol] = []
-    for var in (*args, *let.outs):
-        assert isinstance(var.type, TensorType)
-        found += types.type_symbols(var.type)
-    for value in let.rhs.attrs.values():
-        found += walk.attr_symbols(value)
-    return found
