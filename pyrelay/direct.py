@@ -152,12 +152,7 @@ def _written(
         _arguments(text, program, given, everything)
     handed = [text.leaves[k] for k in binding.parameters]
     text.line("_same = True")
-    try:
-        shape = _result(text, binding.result, binding.kept)
-    except _NeedsMore:
-        shape = None
-    if shape is None or binding.changes:
-        shape = _assembled(text, binding)
+    shape = _outcome(text, binding)
     again = f"_as_given({_tuple(by_position)}, _named, _more, _others)"
     source = [
         f"def make({', '.join(text.known)}):",
@@ -410,15 +405,14 @@ def _native_guard(guard: NameGuard) -> tuple[str, Any, Any, Any] | None:
 
 
 def _identity_test(text: _Text, guard: NameGuard) -> str:
-    """Python text that is true if a name still means the very same object."""
+    """Python text that is true if a name still means the very same object; not for cells, at which
+    the native entry looks."""
     place, value = text.name(guard.container), text.name(guard.value)
     match guard.kind:
         case "item":
             return f"{place}[{guard.name!r}] is {value}"
         case "absent":
             return f"{guard.name!r} not in {place}"
-        case "cell":
-            return f"{place}.cell_contents is {value}"
         case "function":
             return f"{place}.{guard.name}.__func__ is {value}"
         case "attribute" if guard.value is ABSENT:
@@ -438,6 +432,16 @@ def _identity_test(text: _Text, guard: NameGuard) -> str:
 
 
 # -- results ---------------------------------------------------------------------------------------
+
+
+def _outcome(text: _Text, binding: Binding) -> str:
+    """How the result is made, and what the program changed with it, as Python text."""
+    if not binding.changes:
+        try:
+            return _result(text, binding.result, binding.kept)
+        except _NeedsMore:
+            pass  # no text of its own
+    return _assembled(text, binding)
 
 
 def _assembled(text: _Text, binding: Binding) -> str:
