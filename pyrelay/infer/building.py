@@ -282,12 +282,12 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
         table, leaf = table_of(node.pool.cls, f"{node.kind}.{name}")
         if lists.stands_at(it, value, it.content(node.pool.root)[table].root, node.row, leaf):
             return
-    builder = _Node(it, family, node.pool, node.cls)
     if isinstance(known[name], Grows):
         from pyrelay.infer.lists_in_nodes import replace_list
 
         replace_list(it, node, name, value)
         return
+    builder = _Node(it, family, node.pool, node.cls)
     own = builder.sort_of(value, expected_fields(node.cls).get(name), name)
     joined = builder.joined(((name, known[name]),), ((name, own),))[0][1]
     if joined != known[name]:

@@ -122,7 +122,7 @@ def same_place(it: Interpreter, one: V.Root, other: V.Root) -> V.Value | None:
     x, y = it.heap.contents[one], it.heap.contents[other]
     if not isinstance(x, V.Part) or not isinstance(y, V.Part) or one is other:
         return None
-    if x.owner is not y.owner or x.path != y.path or x.slots is not y.slots:
+    if not x.is_beside(y):
         return None
     places = it.atom(x.position), it.atom(y.position)
     return V.Scalar(types.PY_BOOL, it.builder.call(OPS["equal"], *places).atom)

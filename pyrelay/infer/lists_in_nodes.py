@@ -83,9 +83,8 @@ def replace_list(it: Interpreter, node: V.Data, name: str, value: V.Value) -> No
     own = it.heap.contents[target.root]
     assert isinstance(own, V.Part)
     held = it.heap.contents[value.root] if isinstance(value, V.Ref) else None
-    if isinstance(held, V.Part) and (held.owner, held.path) == (own.owner, own.path) and (
-        it.atom(held.position) is it.atom(own.position) and held.slots is own.slots
-    ):
+    same_row = isinstance(held, V.Part) and it.atom(held.position) is it.atom(own.position)
+    if isinstance(held, V.Part) and held.is_beside(own) and same_row:
         return  # node.items += more
     before = it.before.contents if it.before is not None else {}
     if not isinstance(value, V.Ref) or not isinstance(held, (tuple, V.Growing)) or (

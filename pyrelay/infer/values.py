@@ -321,6 +321,11 @@ class Part:
     path: tuple[int, ...]
     slots: Any
 
+    def is_beside(self, other: Part) -> bool:
+        """True if both are in one list, at one place of its items: they are one if their positions
+        are."""
+        return (self.owner, self.path, self.slots) == (other.owner, other.path, other.slots)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lost:
