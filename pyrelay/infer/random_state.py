@@ -24,8 +24,9 @@ _LOW = 2**64 - 1
 _KINDS: tuple[Any, ...] = (
     np.random.PCG64, np.random.MT19937, np.random.PCG64DXSM, np.random.SFC64, np.random.Philox,
 )
-_LEGACY = len(_KINDS)
-_PYTHON = _LEGACY + 1
+#: The kinds of `np.random.RandomState` and of `random.Random`, behind those of bit generators.
+LEGACY = len(_KINDS)
+PYTHON = LEGACY + 1
 _local = threading.local()
 
 PCG64_WORDS = 7
@@ -39,11 +40,11 @@ def state_of(generator: Any) -> State:
     if isinstance(generator, np.random.RandomState):
         legacy: Any = generator.get_state(legacy=True)
         _, key, place, has_gauss, gauss = legacy
-        words = np.array([_LEGACY, *key.tolist(), place, has_gauss], np.uint64)
+        words = np.array([LEGACY, *key.tolist(), place, has_gauss], np.uint64)
         return words, np.array([gauss])
     if isinstance(generator, random.Random):
         _, numbers, following = generator.getstate()
-        words = np.array([_PYTHON, *numbers, following is not None], np.uint64)
+        words = np.array([PYTHON, *numbers, following is not None], np.uint64)
         return words, np.array([following or 0.0])
     return (_words_of(generator),)
 
@@ -75,12 +76,12 @@ def _words_of(generator: np.random.Generator) -> np.ndarray[Any, Any]:
 def store(generator: Any, given: Sequence[Any]) -> None:
     """Give a generator this state."""
     kind, *numbers = given[0].tolist()
-    if kind == _LEGACY:
+    if kind == LEGACY:
         *key, place, has_gauss = numbers
         gauss = float(given[1][0])
         generator.set_state(("MT19937", np.array(key, np.uint32), place, has_gauss, gauss))
         return
-    if kind == _PYTHON:
+    if kind == PYTHON:
         *numbers, has_gauss = numbers
         following = float(given[1][0]) if has_gauss else None
         generator.setstate((3, tuple(numbers), following))
@@ -109,9 +110,9 @@ def made(state: Sequence[Any]) -> Any:
     """A new generator with this state."""
     kind = int(state[0][0])
     generator: Any
-    if kind == _LEGACY:
+    if kind == LEGACY:
         generator = np.random.RandomState(0)
-    elif kind == _PYTHON:
+    elif kind == PYTHON:
         generator = random.Random(0)
     else:
         generator = np.random.Generator(_KINDS[kind](0))

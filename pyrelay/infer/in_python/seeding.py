@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer import random_state as state
 from pyrelay.infer.in_python import pcg64
 
 Array = Any
@@ -69,7 +70,7 @@ def default_rng(seed: Any) -> Array:
     state_high, state_low = _whole(halves, 0), _whole(halves, 2)
     step_high, step_low = _whole(halves, 4), _whole(halves, 6)
     one = np.uint64(1)
-    words = np.zeros(7, np.uint64)
+    words = np.zeros(state.PCG64_WORDS, np.uint64)
     words[3] = (step_low << one) | one
     words[4] = (step_high << one) | (step_low >> np.uint64(63))
     pcg64.word(words)
@@ -86,7 +87,7 @@ def _whole(halves: Array, place: int) -> Word:
 
 def _twister(kind: int, seed: Word) -> Array:
     """The state of a Mersenne Twister that the seed's lower 32 bits give."""
-    words = np.zeros(_SIZE + 3, np.uint64)
+    words = np.zeros(state.MT19937_WORDS, np.uint64)
     words[0] = np.uint64(kind)
     bits = seed & _HALF
     for k in range(_SIZE):
@@ -101,14 +102,14 @@ def random_state(seed: Any) -> Array:
     """The state of `np.random.RandomState`."""
     if seed < 0 or seed > 4294967295:
         raise ValueError("Seed must be between 0 and 2**32 - 1")
-    return _twister(5, np.uint64(seed))
+    return _twister(state.LEGACY, np.uint64(seed))
 
 
 def python_random(seed: Any) -> Array:
     """The state of `random.Random`, for which a number and its negative are one."""
     bits = np.uint64(abs(seed))
     count = 2 if bits > _HALF else 1
-    words = _twister(6, np.uint64(19650218))
+    words = _twister(state.PYTHON, np.uint64(19650218))
     at = 1
     for k in range(_SIZE):
         part = bits & _HALF if k % count == 0 else bits >> _HALF_SIZE
