@@ -174,9 +174,9 @@ def _missing(
     import difflib
 
     from pyrelay.infer.handling import catches, raise_to_handler
-    from pyrelay.infer.names_builtins import class_of
+    from pyrelay.infer.names_builtins import class_of, is_of_builtin_class
 
-    if catches(it, AttributeError):
+    if catches(it, AttributeError) and not is_of_builtin_class(obj, name):
         cls = getattr(class_of(obj), "__name__", "object")
         message = f"{cls!r} object has no attribute {name!r}"
         raise_to_handler(it, AttributeError, (V.Known(message),))

@@ -13,6 +13,7 @@ from pyrelay.infer.calls import call
 from pyrelay.infer.in_python import getters
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
+from pyrelay.infer.names_builtins import is_of_builtin_class
 from pyrelay.infer.protocols import is_object
 
 
@@ -27,7 +28,7 @@ def getattr_(
     try:
         return get_attribute(it, obj, known)
     except errors.AttributeMissingError:
-        if default is None:
+        if default is None or is_of_builtin_class(obj, known):
             raise
         return default
 
@@ -38,6 +39,8 @@ def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
     known = it.static(name, "the name of an attribute")
     if _asks_its_class(it, obj):
         return call(it, V.Known(getters.has_attribute), (obj, V.Known(known)), {})
+    if is_of_builtin_class(obj, known):
+        return V.Known(True)
     try:
         get_attribute(it, obj, known)
     except errors.AttributeMissingError:

@@ -492,6 +492,15 @@ def class_of(value: V.Value) -> type | None:
     return None
 
 
+def is_of_builtin_class(obj: V.Value, name: str) -> bool:
+    """True for an attribute that a class of Python or NumPy gives to all its objects, whether a
+    program can read it or not."""
+    cls = class_of(obj)
+    if cls is None or cls.__module__ not in ("builtins", "collections", "numpy"):
+        return False
+    return any(name in vars(each) for each in cls.__mro__)
+
+
 @handles(callable)
 def callable_(it: Interpreter, obj: V.Value) -> V.Value:
     """callable(obj)."""

@@ -67,6 +67,16 @@ def attributes_that_a_class_makes(v):
     )
 
 
+def what_it_has(value):
+    names = ("__len__", "__iter__", "__float__", "append", "shape", "__call__", "nothing")
+    return [hasattr(value, name) for name in names]
+
+
+@use((2.0,), (np.float32(2.0),), ([1.0, 2.0],), (np.ones(2),), ("text",), ((1, 2),))
+def attributes_that_builtin_classes_give(value):
+    return what_it_has(value), what_it_has([value]), what_it_has(lambda: value)
+
+
 class Pair(NamedTuple):
     """Two numbers."""
 

@@ -23,6 +23,19 @@ def group_of_exceptions(x, y):
     return x
 
 
+@refuse((X,), "has no attribute 'flags'")
+def default_in_place_of_an_attribute_that_is_there(x):
+    return getattr(x, "flags", None) is None
+
+
+@refuse((X,), "has no attribute 'flags'")
+def handler_of_an_attribute_that_is_there(x):
+    try:
+        return x.flags.writeable
+    except AttributeError:
+        return x
+
+
 @refuse((2.0,), "np.errstate", "np.isfinite")
 def strict_arithmetic(x):
     with np.errstate(divide="raise"):
