@@ -7,6 +7,7 @@ the order is; else `in_python.lists` sorts, with numbers in place of strings.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import characters, lists
@@ -58,13 +59,17 @@ def sorted_(
     return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
 
 
+def _as_written(it: Interpreter, function: Any, *args: V.Value) -> V.Value:
+    """A call of a function that this file stands in for, where its text is what is meant."""
+    return call_closure(it, function_value(it, function), args, {})
+
+
 @handles(in_sorting.order_of)
 def order_of(it: Interpreter, x: V.Value) -> V.Value:
     """The places that sort lines of numbers, by the op for it."""
     ty = V.tensor_type(x)
     if ty is None or ty.dtype.kind == "c":
-        plain = function_value(it, in_sorting.order_of)  # type: ignore[arg-type]
-        return call_closure(it, plain, (x,), {})
+        return _as_written(it, in_sorting.order_of, x)
     return it.result(it.emit("argsort", x))
 
 
@@ -76,8 +81,7 @@ def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.V
     """
     types = V.tensor_type(a), V.tensor_type(v)
     if any(ty is None or not ty.rank or ty.dtype.kind == "c" for ty in types):
-        plain = function_value(it, in_sorting.places_among)  # type: ignore[arg-type]
-        return call_closure(it, plain, (a, v, right), {})
+        return _as_written(it, in_sorting.places_among, a, v, right)
     return it.result(it.emit("search", a, v, right=bool(it.static(right, "side"))))
 
 
@@ -86,8 +90,7 @@ def picked(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
     """The items at these places, in a new list."""
     content = lists.growing_content(it, items)
     if content is None:
-        plain = function_value(it, in_lists.picked)  # type: ignore[arg-type]
-        return call_closure(it, plain, (items, places), {})
+        return _as_written(it, in_lists.picked, items, places)
     return lists.new(it, lists.in_order(it, lists.copied(it, content), places))
 
 

@@ -52,7 +52,7 @@ def _merged_order(x: Array) -> Array:
                 left = i < middle
                 if left and j < end:
                     a, b = x[order[i]], x[order[j]]
-                    left = not (b < a or (np.isnan(a) and not np.isnan(b)))
+                    left = not _is_less(b, a)
                 if left:
                     merged[k] = order[i]
                     i += 1
