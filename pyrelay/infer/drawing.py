@@ -79,7 +79,6 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "order": python_random.order,
 }
 _OF_INDICES = ("permutation", "order")
-_WORDS = {np.random.Generator: random_state.PCG64_WORDS}
 
 Own = tuple[Callable[..., Any], tuple[V.Value, ...]]
 
@@ -91,7 +90,7 @@ def _own_draw(
     """The function that draws one number, and its arguments behind the state."""
     words = it.tensor(it.content(rng.root)[random_state.FIELDS[0]])
     count = it.program.guards.resolve(words.shape[0])
-    if count != _WORDS.get(rng.cls, random_state.MT19937_WORDS):
+    if count != random_state.WORDS[rng.cls]:
         return None
     if rng.cls is random.Random:
         return _own_python_draw(method, args)

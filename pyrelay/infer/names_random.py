@@ -35,12 +35,6 @@ ZERO_F, ONE_F = V.Known(0.0), V.Known(1.0)
 # -- making ----------------------------------------------------------------------------------------
 
 
-_WORDS = {
-    np.random.Generator: random_state.PCG64_WORDS,
-    np.random.RandomState: random_state.MT19937_WORDS, random.Random: random_state.MT19937_WORDS,
-}
-
-
 _SEEDED = {
     np.random.Generator: seeding.default_rng, np.random.RandomState: seeding.random_state,
     random.Random: seeding.python_random,
@@ -51,7 +45,7 @@ def _made(it: Interpreter, cls: Any, seed: V.Value) -> V.Value:
     if _is_whole(seed, of_python=cls is random.Random):
         parts = [call(it, V.Known(_SEEDED[cls]), (seed,), {})]
     else:
-        ty = TensorType(types.u64, (_WORDS[cls],))
+        ty = TensorType(types.u64, (random_state.WORDS[cls],))
         # without a seed, another one every time
         op = "host_call" if seed == V.NONE else "host_value"
         made = emitted(it, op, random_state.seeded, (V.Known(cls), seed), {}, (ty,))

@@ -31,6 +31,11 @@ _local = threading.local()
 
 PCG64_WORDS = 7
 MT19937_WORDS = 627
+#: Words of the state that a new generator of each class begins with.
+WORDS = {
+    np.random.Generator: PCG64_WORDS, np.random.RandomState: MT19937_WORDS,
+    random.Random: MT19937_WORDS,
+}
 FIELDS = ("words", "kept")
 _UNUSED = {2: 1, 3: 2}  # kind -> words that only make its state longer than that of PCG64
 
