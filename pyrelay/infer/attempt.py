@@ -124,7 +124,7 @@ class Attempt:
     def _run(
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Specialised:
-        it = Interpreter(program, Builder(), Heap())
+        it, asked = Interpreter(program, Builder(), Heap()), self.asked
         program.new_leaf, self.outermost = self._new_leaf, it.heap
         names = _argument_names(make_callee, len(args))
         pairs = [*zip(args, names, strict=True), *((v, k) for k, v in keywords.items())]
@@ -132,18 +132,17 @@ class Attempt:
         values, named = everything[: len(args)], dict(
             zip(keywords, everything[len(args):], strict=True)
         )
-        for plan in self.asked.plans.values():
+        for plan in asked.plans.values():
             if plan.family not in it.pools:
                 it.pools[plan.family] = building.new_pool(it, plan.schema())
-        for need in self.asked.captured:
+        for need in asked.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
         self.read.clear()
-        for memo in self.asked.memos:
+        for memo in asked.memos:
             program.memos[memo] = number = self._enter(memo, names_containers.table(it))
             program.captured.append(number)
         before = it.heap.copy()
-        asked = self.asked
         callee = make_callee if isinstance(make_callee, V.Value.__args__) else V.Known(make_callee)
         value: V.Value = V.NONE
         raised: V.Value = V.NONE
