@@ -30,7 +30,7 @@ from pyrelay.infer.datatypes import (
     Sort,
     Struct,
 )
-from pyrelay.infer.instances import CLASS_KEYS, MANAGED_DICT, class_keys
+from pyrelay.infer.instances import CLASS_KEYS, MANAGED_DICT, class_keys, word_at
 from pyrelay.infer.packing import stacked
 from pyrelay.infer.pools import Packed, schema_columns
 from pyrelay.infer.structure import Places
@@ -199,7 +199,7 @@ class _Tables:
             self.sorts.append([])
             self._sort(sort, f"{kind}.{name}", at)
             self.fields.append([at, place, id(sys.intern(name))])
-        keys = _word(id(cls) + CLASS_KEYS) if reading == "attributes" else 0
+        keys = word_at(id(cls) + CLASS_KEYS) if reading == "attributes" else 0
         return [id(cls), F.READINGS.index(reading), group, first, len(fields), keys]
 
     # -- calls
@@ -340,15 +340,11 @@ def _slot(cls: type, name: str) -> int:
     found = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
     if not isinstance(found, python_types.MemberDescriptorType):
         raise _UnsupportedError
-    member = _word(id(found) + F.MEMBER)
+    member = word_at(id(found) + F.MEMBER)
     kind = ctypes.c_int32.from_address(member + F.MEMBER_KIND).value
     if kind != F.MEMBER_OBJECT:
         raise _UnsupportedError
-    return _word(member + F.MEMBER_PLACE)
-
-
-def _word(address: int) -> int:
-    return int(ctypes.c_int64.from_address(address).value)
+    return word_at(member + F.MEMBER_PLACE)
 
 
 @functools.cache
@@ -375,16 +371,16 @@ def is_layout_known() -> bool:
 
     pair = Pair(1.5, [2.5])
     reading, (first, second) = _reading(Pair, ["first", "second"])
-    values = _word(id(pair) - F.INSTANCE_VALUES)
-    if reading != "attributes" or not values or _word(id(pair) - F.INSTANCE_DICT):
+    values = word_at(id(pair) - F.INSTANCE_VALUES)
+    if reading != "attributes" or not values or word_at(id(pair) - F.INSTANCE_DICT):
         return False
     count = ctypes.c_uint8.from_address(values - F.VALUES_COUNT)
-    found = _word(values + first), _word(values + second), count.value
+    found = word_at(values + first), word_at(values + second), count.value
     expected = id(pair.first), id(pair.second), 2
     del pair.first
     fewer = count.value
     attributes = vars(pair)
-    after = _word(id(pair) - F.INSTANCE_VALUES), _word(id(pair) - F.INSTANCE_DICT)
+    after = word_at(id(pair) - F.INSTANCE_VALUES), word_at(id(pair) - F.INSTANCE_DICT)
     return found == expected and fewer == 1 and after == (0, id(attributes))
 
 

@@ -87,16 +87,17 @@ def _from_dicts(cls: Any, objects: Sequence[Any]) -> dict[str, list[Any]] | None
 
 def class_keys(cls: type) -> list[str]:
     """The names of the values of the instances of a class, in order; for 3.11 only."""
-    keys = _word(id(cls) + CLASS_KEYS)
+    keys = word_at(id(cls) + CLASS_KEYS)
     if not keys:
         return []
     indices = 1 << ctypes.c_uint8.from_address(keys + _INDEX_BYTES).value
     first = keys + _INDICES + indices
-    names = [_word(first + 2 * _WORD * k) for k in range(_word(keys + _COUNT))]
+    names = [word_at(first + 2 * _WORD * k) for k in range(word_at(keys + _COUNT))]
     return [ctypes.cast(name, ctypes.py_object).value for name in names]
 
 
-def _word(address: int) -> int:
+def word_at(address: int) -> int:
+    """The 64 bits at an address, with a sign."""
     return int(ctypes.c_int64.from_address(address).value)
 
 
