@@ -22,6 +22,7 @@ from numpy import array_equal, ascontiguousarray, ndarray
 
 from pyrelay import config
 from pyrelay.boundary import Program, outcome
+from pyrelay.infer.datatypes import ones_of
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.result_trees import (
@@ -295,10 +296,7 @@ def _is_like(array: Any, key: Key) -> bool:
     """Whether an array is of a dtype, by name, and has the extents of 1 that a key says."""
     name, ones = key
     dtype = types.from_numpy(array.dtype)
-    same = array.ndim == len(ones) and all(
-        (n == 1) == (one == 1) for n, one in zip(array.shape, ones, strict=True)
-    )
-    return same and dtype is not None and dtype.name == name
+    return dtype is not None and dtype.name == name and ones_of(array.shape) == ones
 
 
 def _known_number(text: _Text, name: str, key: Key, value: Any) -> None:

@@ -39,6 +39,7 @@ from pyrelay.infer.datatypes import (
     Sort,
     Struct,
     merged,
+    ones_of,
 )
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.pools import Column, column_sorts, schema_columns
@@ -405,7 +406,7 @@ class _Node:
                 named = self._named(expected) if v is None else ()
                 return Child(named) if NO_NODE in named else Constant(v, type(v))
             case V.ArrayRef(type=array):
-                return Array(array.dtype.name, tuple(1 if n == 1 else None for n in array.shape))
+                return Array(array.dtype.name, ones_of(array.shape))
             case V.Tuple(items, None):
                 return self._tuple(items, expected, name)
             case V.Ref(root) if root.kind == "list":

@@ -21,6 +21,7 @@ import numpy as np
 from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.annotations import Expected, expected_fields, is_record_class, recursive_group
 from pyrelay.ir import types
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
@@ -57,6 +58,11 @@ class Array:
 
     dtype: str
     ones: tuple[int | None, ...]
+
+
+def ones_of(shape: Sequence[Extent]) -> tuple[int | None, ...]:
+    """1 for each axis of extent 1, which broadcasts; None for each other one."""
+    return tuple(1 if n == 1 else None for n in shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,7 +532,7 @@ class Observer:
                 notes=("the arrays of a field are stored as rows of one array",),
                 hints=("pad them to one shape",),
             )
-        return Array(known.name, tuple(1 if n == 1 else None for n in shapes.pop()))
+        return Array(known.name, ones_of(shapes.pop()))
 
     def _sequence(
         self, cls: type, length: int | None, members: list[Any], expected: Expected | None,

@@ -26,6 +26,7 @@ from pyrelay.infer.datatypes import (
     Schema,
     Sort,
     Struct,
+    ones_of,
 )
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import code
@@ -169,7 +170,7 @@ class _Rows:
                 return Number(ty)
             case L.LPlace(_, "array", _, TensorType() as ty):
                 self.found[path] = self.it.new_array(self._flat())
-                return Array(ty.dtype.name, tuple(1 if n == 1 else None for n in ty.shape))
+                return Array(ty.dtype.name, ones_of(ty.shape))
             case L.LNode(("data", _, kinds)):
                 self.found[f"{path}.kind"] = self.it.new_array(self._flat())
                 self.found[f"{path}.row"] = self.it.new_array(self._flat())

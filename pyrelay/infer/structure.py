@@ -23,7 +23,7 @@ from pyrelay.errors import TypeMismatchError
 from pyrelay.infer import columns
 from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.code_points import MOST_KNOWN, codes_of
-from pyrelay.infer.datatypes import EVERYWHERE, Families
+from pyrelay.infer.datatypes import EVERYWHERE, Families, ones_of
 from pyrelay.infer.device_arrays import device_array, is_device_array
 from pyrelay.infer.objects import is_constant_object, is_generator
 from pyrelay.infer.packing import Packer
@@ -324,7 +324,7 @@ def _array(value: np.ndarray[Any, Any], into: Flattened, name: str) -> Key:
         return ("again", again)
     into.leaves.append(value)
     into.names.append(name)
-    return ("array", dtype.name, tuple(1 if n == 1 else None for n in value.shape))
+    return ("array", dtype.name, ones_of(value.shape))
 
 
 def _device_array(value: Any, into: Flattened, name: str) -> Key:
@@ -335,8 +335,7 @@ def _device_array(value: Any, into: Flattened, name: str) -> Key:
     leaf = device_array(value)
     into.leaves.append(leaf)
     into.names.append(name)
-    ones = tuple(1 if n == 1 else None for n in leaf.shape)
-    return ("array", _dtype(leaf.dtype, name).name, ones)
+    return ("array", _dtype(leaf.dtype, name).name, ones_of(leaf.shape))
 
 
 def _dtype(dtype: Any, name: str) -> types.DType:
