@@ -142,7 +142,7 @@ def _primitive(op: str, attributes: Sequence[str]) -> Callable[..., V.Value]:
         given = (it.static(v, f"the argument {k!r}")
                  for k, v in zip(attributes, args[count:], strict=True))
         attrs = dict(zip(attributes, given, strict=True))
-        if op in linear_algebra.BY_SIZE:
+        if op in linalg.SIZED:
             attrs["small"] = _is_small(it, args[0])
         found = it.emit(op, *args[:count], **attrs)
         if isinstance(found, tuple):
@@ -154,8 +154,10 @@ def _primitive(op: str, attributes: Sequence[str]) -> Callable[..., V.Value]:
 
 def _is_small(it: Interpreter, matrix: V.Value) -> bool:
     """Whether a square matrix is so small that elimination by element pays."""
-    shape = it.tensor(matrix).shape
-    return len(shape) == 2 and it.program.guards.is_small(shape[0], linalg.SMALL)
+    ty = it.tensor(matrix)
+    if ty.rank != 2 or ty.dtype.kind == "c":
+        return False
+    return it.program.guards.is_small(ty.shape[0], linalg.SMALL)
 
 
 for _function, (_op, _attributes) in linear_algebra.PRIMITIVES.items():

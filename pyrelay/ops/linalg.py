@@ -44,8 +44,9 @@ from pyrelay.ops.shape import concatenate, expand_dims, slice_, transpose
 Attributes = Mapping[str, Any]
 
 #: Rows of a matrix for which elimination by element costs less than a call of the library. The
-#: attribute `small` says that a matrix is known to have 1 to this many.
+#: attribute `small`, of the ops in `SIZED`, says that a matrix is known to have 1 to this many.
 SMALL = 32
+SIZED = frozenset(["solve", "inv", "det", "slogdet", "cofactors", "cholesky"])
 
 
 # -- types -----------------------------------------------------------------------------------------

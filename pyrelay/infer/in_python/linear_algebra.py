@@ -79,8 +79,6 @@ PRIMITIVES: Any = {
     _pinv: ("pinv", ("rcond",)), _cholesky: ("cholesky", ("upper",)), _qr: ("qr", ()),
     _eigh: ("eigh", ("upper",)), _svd: ("svd", ("full",)), _eig: ("eig", ()),
 }
-#: ops that also say whether their matrices are small
-BY_SIZE = frozenset(["solve", "inv", "det", "slogdet", "cholesky"])
 
 
 def _float(a: Array) -> Array:
