@@ -617,6 +617,3 @@ def leaves_of(values: tuple[Value, ...]) -> Iterator[Value]:
                 pending.extend(sources)
                 if extra is not None:
                     pending.append(extra)
-
-
-Handler = Callable[..., Value]
