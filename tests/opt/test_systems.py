@@ -130,3 +130,11 @@ def test_a_filter_with_an_inverse_in_each_round_is_a_kernel() -> None:
     assert not loops(module)
     compiled = pyrelay.jit(filtered)
     np.testing.assert_allclose(compiled(z, 0.1, 0.2), filtered(z, 0.1, 0.2), rtol=1e-12)
+
+
+def test_complex_matrices_of_several_sizes_have_one_program() -> None:
+    compiled = pyrelay.jit(np.linalg.det)
+    for n in (2, 3, 5, 40):
+        matrix = np.eye(n) * (1.0 + 2.0j)
+        np.testing.assert_allclose(compiled(matrix), np.linalg.det(matrix), rtol=1e-12)
+    assert compiled.cache_info().compilations == 1
