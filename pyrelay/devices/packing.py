@@ -30,7 +30,7 @@ from pyrelay.infer.datatypes import (
     Sort,
     Struct,
 )
-from pyrelay.infer.instances import CLASS_KEYS, MANAGED_DICT, class_keys, word_at
+from pyrelay.infer.instances import CLASS_KEYS, MANAGED_DICT, class_keys, slots_of, word_at
 from pyrelay.infer.packing import stacked
 from pyrelay.infer.pools import Packed, schema_columns
 from pyrelay.infer.structure import Places
@@ -329,8 +329,7 @@ def _reading(cls: type, names: list[str]) -> tuple[str, list[int]]:
         if not all(sys.intern(name) in keys for name in names):
             return "dict", [0] * len(names)
         return "attributes", [F.WORD * keys.index(name) for name in names]
-    slots = [s for each in cls.__mro__ for s in vars(each).get("__slots__", ())]
-    if cls.__dictoffset__ or sorted(slots) != sorted(names):
+    if cls.__dictoffset__ or sorted(slots_of(cls)) != sorted(names):
         raise _UnsupportedError
     return "slots", [_slot(cls, name) for name in names]
 

@@ -96,6 +96,15 @@ def class_keys(cls: type) -> list[str]:
     return [ctypes.cast(name, ctypes.py_object).value for name in names]
 
 
+def slots_of(cls: Any) -> list[str]:
+    """The names of the slots of a class and its bases; a single one may be a text alone."""
+    found: list[str] = []
+    for each in cls.__mro__:
+        names = vars(each).get("__slots__", ())
+        found += (names,) if isinstance(names, str) else names
+    return [name for name in found if name not in ("__dict__", "__weakref__")]
+
+
 def word_at(address: int) -> int:
     """The 64 bits at an address, with a sign."""
     return int(ctypes.c_int64.from_address(address).value)

@@ -30,7 +30,7 @@ from pyrelay.infer.datatypes import (
     Sort,
     Struct,
 )
-from pyrelay.infer.instances import columns_of
+from pyrelay.infer.instances import columns_of, slots_of
 from pyrelay.infer.pools import Packed, Place
 from pyrelay.ir import types
 from pyrelay.records import dataclass
@@ -248,16 +248,15 @@ def _values(cls: Any, nodes: list[Any]) -> dict[str, list[Any]]:
         found = columns_of(cls, nodes)
         if found is not None:
             return found
-    rows = [vars(n) if cls.__dictoffset__ else _slots(n) for n in nodes]
+    slots = slots_of(cls)
+    rows = [
+        vars(n) if cls.__dictoffset__ else {s: getattr(n, s) for s in slots if hasattr(n, s)}
+        for n in nodes
+    ]
     names = set(rows[0])
     if all(names == row.keys() for row in rows):
         return {name: list(map(operator.itemgetter(name), rows)) for name in rows[0]}
     raise _not_alike(cls, names.union(*rows) - names.intersection(*rows))
-
-
-def _slots(node: Any) -> dict[str, Any]:
-    names = (s for cls in type(node).__mro__ for s in getattr(cls, "__slots__", ()))
-    return {name: getattr(node, name) for name in names if hasattr(node, name)}
 
 
 def _not_alike(cls: Any, names: set[str]) -> TypeMismatchError:

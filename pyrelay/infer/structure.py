@@ -25,6 +25,7 @@ from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.code_points import MOST_KNOWN, codes_of
 from pyrelay.infer.datatypes import EVERYWHERE, Families, ones_of
 from pyrelay.infer.device_arrays import device_array, is_device_array
+from pyrelay.infer.instances import slots_of
 from pyrelay.infer.objects import is_constant_object, is_generator
 from pyrelay.infer.packing import Packer
 from pyrelay.infer.pools import Packed, PackedTree
@@ -438,5 +439,4 @@ def fields_of(value: Any) -> dict[str, Any]:
         return dict(zip(random_state.FIELDS, state, strict=False))
     if hasattr(value, "__dict__"):
         return dict(vars(value))
-    slots = [s for cls in type(value).__mro__ for s in getattr(cls, "__slots__", ())]
-    return {s: getattr(value, s) for s in slots if hasattr(value, s)}
+    return {s: getattr(value, s) for s in slots_of(type(value)) if hasattr(value, s)}

@@ -193,3 +193,41 @@ def test_slots_beside_a_dict() -> None:
     objects = [Both(a=1), Both(a=2)]
     objects[0].inner = 5
     assert columns_of(Both, objects) == {"a": [1, 2]}
+
+
+class Alone:
+    __slots__ = "value"
+
+    def __init__(self, value):  # type: ignore[no-untyped-def]
+        self.value = value
+
+
+class Chained:
+    __slots__ = ("__weakref__", "after", "value")
+
+    def __init__(self, value, after):  # type: ignore[no-untyped-def]
+        self.value = value
+        self.after = after
+
+
+def double(item: Any) -> Any:
+    item.value *= 2.0
+    return item.value
+
+
+def sum_of(items: Any) -> float:
+    return sum(item.value for item in items)  # type: ignore[no-any-return]
+
+
+def test_a_slot_may_be_named_by_a_text_alone() -> None:
+    one = Alone(3.0)
+    assert pyrelay.jit(double)(one) == one.value == 6.0
+    items = [Alone(float(k)) for k in range(50)]
+    assert pyrelay.jit(sum_of)(items) == sum_of(items)
+
+
+def test_a_slot_for_weak_references_is_no_attribute() -> None:
+    head = None
+    for k in range(50):
+        head = Chained(k, head)
+    assert pyrelay.jit(length)(head) == length(head)
