@@ -231,7 +231,8 @@ def quotient(left: Extent, right: Extent) -> Extent:
 
 
 def quotient_up(left: Extent, right: Extent) -> Extent:
-    """Division rounded up. Raises ZeroDivisionError for a constant zero divisor."""
+    """Division that rounds up: how many parts of `right` hold `left`, for a positive `right`.
+    Raises ZeroDivisionError for a constant zero divisor."""
     return quotient(add(add(left, right), -1), right)
 
 
