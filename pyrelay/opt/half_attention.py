@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
@@ -28,9 +29,10 @@ from pyrelay.opt.dce import dce
 from pyrelay.opt.half_products import turned
 from pyrelay.opt.halves import is_half
 from pyrelay.opt.kernel_calls import kernel_call
+from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 from pyrelay.records import dataclass
 
-_Makers = Mapping[Atom, Let]
+_Makers = Mapping[Any, Let]  # by atom
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def half_attention(module: Module) -> Module:
 
 def half_attention_gradient(module: Module) -> Module:
     """The module with casts in each derivative of attention that is one of casts of bfloat16."""
-    found = module.with_bodies(lambda body: _casting(body, {}))
+    found = rewrite_module(module, _casting)
     return module if found is module else dce(found)
 
 
@@ -84,49 +86,35 @@ def cast_from(body: Block, gradient: Gradient) -> DType | None:
     return None if None in sources else _dtype(sources[0])  # type: ignore[arg-type]
 
 
-def _casting(body: Block, outer: _Makers) -> Block:
-    makers: dict[Atom, Let] = {**outer}
-    makers.update((out, let) for let in body.lets for out in let.outs)
-    lets = tuple(_casting_in(let, makers) for let in body.lets)
-    if all(old is new for old, new in zip(body.lets, lets, strict=True)):
-        return body
-    return replace(body, lets=lets)
-
-
-def _casting_in(let: Let, makers: _Makers) -> Let:
-    if walk.blocks(let.rhs):
-        rhs = walk.replace_blocks(let.rhs, lambda inner: _casting(inner, makers))
-        return let if rhs is let.rhs else replace(let, rhs=rhs)
+def _casting(let: Let, builder: Builder, scope: Scope) -> Replacement:
     if not isinstance(let.rhs, KernelCall):
-        return let
+        return None
     function = let.rhs.function
     gradient = gradient_of(function.body)
     if gradient is None:
-        return let
+        return None
     given: dict[Atom, Atom] = dict(zip(function.params, let.rhs.args, strict=True))
     operands = operands_of(gradient)
     if not all(atom in given for atom in operands):
-        return let
-    sources = {atom: _source(given[atom], makers) for atom in operands}
+        return None
+    sources = {atom: _source(given[atom], scope.definitions) for atom in operands}
     if {None if x is None else _dtype(x) for x in sources.values()} != {bf16}:
-        return let
-    names, casts = walk.Renaming(), []
+        return None
+    names, casts = walk.Renaming(), Builder()
     names.atoms.update(zip(function.params, let.rhs.args, strict=True))
     names.dims.update(zip(function.dims, let.rhs.dims, strict=True))
     for atom, source in sources.items():
         assert source is not None
-        builder = Builder()
-        with builder.at(let.span):
-            builder.cast(source, f32)
-        casts += builder.lets
         assert isinstance(atom, Var)
-        names.atoms[atom] = builder.lets[-1].outs[0]
+        with casts.at(let.span):
+            names.atoms[atom] = casts.cast(source, f32)
     body = walk.copy_block(function.body, names)
     made = dict(zip(body.results, let.outs, strict=True))
     members = [
         replace(each, outs=tuple(made.get(out, out) for out in each.outs)) for each in body.lets
     ]
-    return kernel_call((*casts, *members), let.outs, {})
+    builder.lets.append(kernel_call((*casts.lets, *members), let.outs, {}))
+    return let.outs
 
 
 def half_attention_of(body: Block) -> HalfAttention | None:
