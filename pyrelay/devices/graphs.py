@@ -281,7 +281,7 @@ class Preparing(Pass):
 
     def __init__(self, run: Run, made: dict[int, Any]) -> None:
         super().__init__(run)
-        self.made = made
+        self.made, self.guessing = made, run.is_guessing
         self.idle: dict[int, list[int]] = {}  # by bytes
         self.sizes: dict[int, int] = {}  # a scalar has a size of its own, below 0
         self.owners: list[Any] = []
@@ -320,7 +320,7 @@ class Preparing(Pass):
         return address
 
     def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
-        if self.run.is_guessing:
+        if self.guessing:
             self.aside(self.run.product_bytes(number, words))
 
     def cell(self) -> Mark:

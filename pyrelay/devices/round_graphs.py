@@ -446,7 +446,6 @@ class _Preparing(_Rounds, Preparing):
     def __init__(self, run: Run, table: _Table) -> None:
         super().__init__(run, {})
         self.table = table
-        self.guessing = run.is_guessing
         self.addresses: dict[int, int] = {}
 
     def guess(
@@ -454,10 +453,6 @@ class _Preparing(_Rounds, Preparing):
     ) -> None:
         """From here on products go aside."""
         self.guessing = self.guessing or type(condition) is not int
-
-    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
-        if self.guessing:
-            self.aside(self.run.product_bytes(number, words))
 
     def allocate(self, nbytes: int, told: int = 0) -> int:
         address = super().allocate(nbytes, told)
