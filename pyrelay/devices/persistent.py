@@ -28,7 +28,7 @@ from pyrelay.devices.persistent_leaving import (
 )
 from pyrelay.devices.persistent_phases import MOST_SHARED, shared_bytes
 from pyrelay.devices.persistent_text import Writer
-from pyrelay.devices.stretches import connected, flow
+from pyrelay.devices.stretches import connected, flow, read_outside
 from pyrelay.devices.word_texts import SPELLED
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
@@ -165,8 +165,7 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
     cells = sum(isinstance(o, AddressOf) for launch in launches for o in launch.operands)
     data = dict.fromkeys(o.index for i in own for o in _operands(i) if isinstance(o, Data))
     if not left and tape is True:
-        outside = [i for k, i in enumerate(code) if not first <= k < last]
-        later = {slot for i in outside for slot in flow(plan, (i,))[0]}
+        later = read_outside(plan, function, part)
         results = [slot for slot in written if slot in later or slot in given]
         arrays = [slot for slot in results if slot in addresses]
         if any(slot not in given for slot in arrays):

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyrelay.devices import cuda_library, guesses, plan_rounds
+from pyrelay.devices import cuda_library, guesses
 from pyrelay.devices.device_words import device_slots
 from pyrelay.devices.driver import Text
 from pyrelay.devices.persistent import Loop, first_line, loops, operands_of, written
 from pyrelay.devices.plan_instructions import InstructionWriter, PlanLaunches
 from pyrelay.devices.plan_launches import Launched
-from pyrelay.devices.plan_rounds import Rounds, RoundWriter, Straight
-from pyrelay.devices.stretches import flow, runs_on_host, stretches, tape_slots
+from pyrelay.devices.plan_rounds import Rounds, RoundWriter
+from pyrelay.devices.straight import Straight, straight_loops
+from pyrelay.devices.stretches import flow, read_outside, runs_on_host, stretches, tape_slots
 from pyrelay.lower import instructions as ins
 from pyrelay.lower.instructions import Plan, Slot
 from pyrelay.records import dataclass
@@ -142,9 +143,7 @@ class _Function(InstructionWriter):
         inside = guesses.inside(self.function, found)
         self.changed = sorted(flow(self.plan, inside)[1])  # what rounds of such a loop change
         self.kept = "".join(f"s{k}, " for k in self.changed)
-        self.straight = plan_rounds.straight_loops(
-            self.plan, self.function, self.on_device, found
-        )
+        self.straight = straight_loops(self.plan, self.function, self.on_device, found)
 
     def text(self) -> str:
         """The definition."""
@@ -288,9 +287,8 @@ class _Function(InstructionWriter):
 
     def _stretch(self, part: Sequence[ins.Instruction]) -> None:
         """A function of its own, which `graphs` may replace by what it did before."""
-        outside = [i for i in self.function.code if not any(i is own for own in part)]
         given, written = flow(self.plan, part)
-        later = {slot for i in outside for slot in flow(self.plan, (i,))[0]} | set(given)
+        later = read_outside(self.plan, self.function, part) | set(given)
         results = [slot for slot in written if slot in later]
         number = self.shared.stretches
         self.shared.stretches += 1

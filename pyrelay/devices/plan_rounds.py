@@ -15,14 +15,12 @@ from pyrelay.devices import cuda_library
 from pyrelay.devices.driver import Text
 from pyrelay.devices.plan_instructions import InstructionWriter, PlanLaunches
 from pyrelay.devices.plan_launches import Launched, Launches
-from pyrelay.devices.straight import Straight, straight_loops
+from pyrelay.devices.straight import Straight
 from pyrelay.devices.stretches import flow
 from pyrelay.devices.word_texts import computing, operands_of
 from pyrelay.lower import instructions as ins
 from pyrelay.lower.instructions import Launch, Plan, Slot
 from pyrelay.records import dataclass
-
-__all__ = ["RoundWriter", "Rounds", "Straight", "straight_loops"]
 
 
 @dataclass(frozen=True, slots=True)

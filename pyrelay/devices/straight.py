@@ -17,7 +17,7 @@ from typing import Any
 from pyrelay.devices import cuda_library
 from pyrelay.devices.device_words import loop_regions
 from pyrelay.devices.persistent import address_slots
-from pyrelay.devices.stretches import flow, runs_on_host, tape_slots
+from pyrelay.devices.stretches import flow, read_outside, runs_on_host, tape_slots
 from pyrelay.devices.word_texts import is_spelled
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
@@ -25,7 +25,6 @@ from pyrelay.lower.instructions import AddressOf, Immediate, Launch, Plan, PlanF
 from pyrelay.records import dataclass
 
 _SCALARS = (ins.Unary, ins.Binary, ins.Checked, ins.Select)
-
 
 MOST_WAYS = 2
 """Of a loop."""
@@ -93,14 +92,14 @@ def straight_loops(
     """The ways through loops of a function."""
     found = []
     for first, _ in loop_regions(function):
-        for steps in _ways(function.code, first):
+        for steps in _ways(plan, function.code, first):
             made = _straight(plan, function, steps, on_device, guessed)
             if made is not None:
                 found.append(made)
     return found
 
 
-def _ways(code: Sequence[ins.Instruction], first: int) -> list[list[Step]]:
+def _ways(plan: Plan, code: Sequence[ins.Instruction], first: int) -> list[list[Step]]:
     """The ways from the head of a loop back to it, some of them."""
     labels = {i.name: k for k, i in enumerate(code) if isinstance(i, ins.Label)}
     found: list[list[Step]] = []
@@ -108,14 +107,14 @@ def _ways(code: Sequence[ins.Instruction], first: int) -> list[list[Step]]:
     tried = 0
     while waiting and len(found) < MOST_WAYS and tried < _MOST_TRIED:
         tried += 1
-        way = _followed(code, labels, first, *waiting.pop(), waiting)
+        way = _followed(plan, code, labels, first, *waiting.pop(), waiting)
         if way is not None:
             found.append(way)
     return found
 
 
 def _followed(
-    code: Sequence[ins.Instruction], labels: Mapping[str, int], first: int, place: int,
+    plan: Plan, code: Sequence[ins.Instruction], labels: Mapping[str, int], first: int, place: int,
     steps: list[Step], known: dict[int, int], waiting: list[tuple[int, list[Step], dict[int, int]]],
 ) -> list[Step] | None:
     """A way on from a place, the first one at each branch, while the others are left waiting; None
@@ -150,7 +149,7 @@ def _followed(
             case ins.LoopNext() | ins.Return() | ins.Raise():
                 return None
             case _:
-                _note(known, step)
+                _note(plan, known, step)
                 steps.append(Step(place, step))
         place += 1
     return None
@@ -162,16 +161,13 @@ def _value(known: Mapping[int, int], operand: Any) -> int | None:
     return known.get(operand.index) if isinstance(operand, Slot) else None
 
 
-def _note(known: dict[int, int], step: Any) -> None:
+def _note(plan: Plan, known: dict[int, int], step: ins.Instruction) -> None:
     """What is known after an instruction."""
-    value = _value(known, step.a) if isinstance(step, ins.Unary) and step.op == "move" else None
-    gone = [getattr(step, "target", None), *getattr(step, "targets", ())]
-    gone += getattr(step, "results", ())
-    gone += [o.index for o in getattr(step, "operands", ()) if isinstance(o, AddressOf)]
-    for slot in gone:
+    moved = _value(known, step.a) if isinstance(step, ins.Unary) and step.op == "move" else None
+    for slot in flow(plan, (step,))[1]:
         known.pop(slot, None)
-    if value is not None:
-        known[step.target] = value
+        if moved is not None:
+            known[slot] = moved
 
 
 def _is_told(plan: Plan, instruction: ins.Instruction) -> bool:
@@ -185,15 +181,13 @@ def _straight(
     plan: Plan, function: PlanFunction, steps: Sequence[Step], on_device: frozenset[int],
     guessed: dict[int, int | None],
 ) -> Straight | None:
-    code, places = function.code, {step.place for step in steps}
     part = [step.code for step in steps]
     if not all(_is_told(plan, each) for each in part):
         return None
     given, written = flow(plan, part)
-    if tape_slots(code) & {*given, *written}:
+    if tape_slots(function.code) & {*given, *written}:
         return None
-    outside = [i for k, i in enumerate(code) if k not in places]
-    later = {slot for i in outside for slot in flow(plan, (i,))[0]} | set(given)
+    later = read_outside(plan, function, part) | set(given)
     device = _device_slots(plan, part, {s for s in given if s in on_device and s not in written})
     addresses = address_slots(plan, part)
     host = frozenset(

@@ -13,7 +13,7 @@ from pyrelay.devices.graphs import FEWEST_LAUNCHES
 from pyrelay.devices.word_texts import is_spelled, operands_of
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
-from pyrelay.lower.instructions import AddressOf, Launch, Plan, Slot
+from pyrelay.lower.instructions import AddressOf, Launch, Plan, PlanFunction, Slot
 
 #: Python's integers have no end, so that these fail in no program that Python can run.
 _ENDLESS = frozenset(["add.i64", "sub.i64", "mul.i64"])
@@ -169,6 +169,15 @@ def flow(plan: Plan, part: Sequence[ins.Instruction]) -> tuple[list[int], list[i
                 given[slot] = None
         written.update(dict.fromkeys(_written(plan, instruction)))
     return list(given), list(written)
+
+
+def read_outside(
+    plan: Plan, function: PlanFunction, part: Sequence[ins.Instruction]
+) -> set[int]:
+    """The slots that a function reads in instructions that are not of a part of it."""
+    own = set(map(id, part))
+    outside = (i for i in function.code if id(i) not in own)
+    return {slot for instruction in outside for slot in flow(plan, (instruction,))[0]}
 
 
 def _read(instruction: Any) -> Iterator[int]:
