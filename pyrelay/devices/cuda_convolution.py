@@ -19,7 +19,7 @@ from pyrelay.ir.types import DType, f32
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel, SumParts
 
 TILE = 64
-THREADS = 256
+_ROOM = 16 * 68  # elements of a slice in shared memory
 _PICOSECONDS = 1000  # for a multiplication: nobody shares this work, so it matters to nobody
 
 _TILES = """\
@@ -413,18 +413,18 @@ def text_of(dtype: DType, what: str, channels_last: bool, of: DType | None = Non
             where=where, packs=packs[last],
         )
     shapes = _SHAPES.format(x=_X[last], w=_W[last], y=_Y[last], weight=_WEIGHT[last])
-    modes = range(3) if t == "f32" else (0,)
-    calls = [f"        if (precision == {mode}) {_CALL.format(t=t, mode=mode)}\n" for mode in modes]
-    rooms = ("1088", "1088") if of is None else (
-        "(Slice<Left, 128>::room)", "(Slice<Right, 64>::room)"
-    )
+    rooms: tuple[object, ...] = (_ROOM, _ROOM)
     if of is not None:
-        calls = [f"        {_HALF_CALL.format(of=of.name)}\n"]
-    elif len(calls) == 1:
-        calls = [f"        {_CALL.format(t=t, mode=0)}\n"]
+        rooms = f"(Slice<Left, {DOWN}>::room)", f"(Slice<Right, {ACROSS}>::room)"
+        calls = [_HALF_CALL.format(of=of.name)]
+    elif dtype == f32:
+        calls = [f"if (precision == {mode}) {_CALL.format(t=t, mode=mode)}" for mode in range(3)]
+    else:
+        calls = [_CALL.format(t=t, mode=0)]
     made = (HALF_TILES if of else _TILES) + shapes + sides + _KERNEL.format(
         t=t, made=dtype.name, sum="f32" if of else t, m=m, n=n, k=k, result=result, place=place,
-        multiplied="".join(calls), rooms=rooms, down=DOWN if of else TILE,
+        multiplied="".join(f"        {call}\n" for call in calls), rooms=rooms,
+        down=DOWN if of else TILE,
     )
     _made.add(made)
     return made

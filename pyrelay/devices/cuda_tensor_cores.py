@@ -88,8 +88,7 @@ static inline void pyrelay_mma(f32 (&sums)[4], const u32 (&x)[4], const u32 (&y)
 LINE = 136
 """Elements from one line of a tile to the next: 8 lines lie in different banks."""
 
-TILES = r"""
-const int LINE = 136;
+TILES = f"\nconst int LINE = {LINE};" + r"""
 // A matrix of which tiles are taken: element d of a line is at start + i * step + d, or, turned, at
 // start + d * step + i.
 struct Matrix {
