@@ -29,7 +29,7 @@ def listing(plan: Plan) -> str:
     ]
     if code.late:
         parts.append(
-            f"# {len(code.late)} more with indices of 64 bits are compiled for arrays that need "
-            "them."
+            f"# {len(code.late)} more with indices of 64 bits, for few long rows, many indices or "
+            "several rounds at once are compiled when they are first needed."
         )
     return "\n\n\n".join(parts)

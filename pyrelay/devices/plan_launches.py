@@ -35,10 +35,10 @@ class Launched:
 
     text: its number among the texts, -1 for a kernel that the host runs, -2 - k for number k of
     those that are compiled when they are first needed: kernels with indices of 64 bits, for arrays
-    that are too large for the version before, and kernels for few long rows. base: the first of its
-    sites. product: for products of matrices the dtypes of operands and result. outs: for a kernel
-    that the host runs, where among its words the addresses of results stand, and of how many words
-    each is.
+    that are too large for the version before, kernels for few long rows or many indices
+    (`Launch.rare`), and those of `plan_rounds`. base: the first of its sites. product: for products
+    of matrices the dtypes of operands and result. outs: for a kernel that the host runs, where
+    among its words the addresses of results stand, and of how many words each is.
     """
 
     text: int
