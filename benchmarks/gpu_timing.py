@@ -55,15 +55,6 @@ class Timing:
     rate: float = 0.0
 
 
-@dataclass(frozen=True)
-class Job:
-    """A program to be timed with one library: `make` gives the call, which waits for nothing;
-    `wait` waits for what it gave."""
-
-    make: Callable[[], Callable[[], Any]]
-    wait: Callable[[Any], None]
-
-
 def least(call: Callable[[], Any], wait: Callable[[Any], None]) -> float:
     """Microseconds of a call: the least of some runs."""
     for _ in range(WARM):

@@ -35,7 +35,7 @@ ROWS = KEYS = 32
 
 _MOST_OPERANDS = 64  # of the kernel that makes scores
 _PICOSECONDS = 1000  # nobody shares this work
-_STATISTICS, _SIZES, _SHAPING, _AXES, _BATCH = 4, 8, 19, 21, 22  # places among the operands
+_STATISTICS, _SIZES, _SHAPING, _AXES = 4, 8, 19, 21  # places among the operands
 
 _TENSOR = """\
 // Adds the product of 16 by 32 elements, in lines of 33, and 32 by 8 elements to sums, by tensor

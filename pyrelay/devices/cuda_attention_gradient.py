@@ -40,7 +40,7 @@ from pyrelay.records import dataclass
 _MOST_OPERANDS = 64  # of each kernel that is called
 _PICOSECONDS = 1000  # nobody shares this work
 # Places among the operands.
-_WANTED, _KEPT, _SIZES, _SHAPING, _TURNING, _WHOLE, _AXES, _BATCH = 7, 10, 12, 23, 25, 27, 28, 29
+_WANTED, _KEPT, _SIZES, _SHAPING, _TURNING, _AXES = 7, 10, 12, 23, 25, 28
 
 _TILES = """\
 #define BLOCK_THREADS 256

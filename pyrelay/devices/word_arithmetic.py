@@ -18,7 +18,7 @@ import numpy as np
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 _MASK = (1 << 64) - 1
 
-_WORD, _DOUBLE, _SINGLE = struct.Struct("<q"), struct.Struct("<d"), struct.Struct("<fxxxx")
+_WORD, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
 
 
 def signed(number: int) -> int:
