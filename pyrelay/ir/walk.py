@@ -283,6 +283,17 @@ def called(function: Function) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_call(let: Let | None, op: str) -> bool:
+    """Whether a Let, if there is one, calls the op of this name."""
+    return let is not None and isinstance(let.rhs, OpCall) and let.rhs.op.name == op
+
+
+def call_of(let: Let) -> OpCall:
+    """The call of an op that a Let is known to be."""
+    assert isinstance(let.rhs, OpCall)
+    return let.rhs
+
+
 def is_number(atom: Atom, value: complex) -> bool:
     """True if the atom is a scalar constant equal to `value`."""
     return isinstance(atom, Const) and atom.type is not None and bool(atom.value == value)

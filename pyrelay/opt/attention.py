@@ -121,7 +121,7 @@ def attention_of(body: Block) -> Attention | None:
 
 
 def _in_block(body: Block) -> list[Attention]:
-    products = [let for let in body.lets if _is(let, "matmul")]
+    products = [let for let in body.lets if walk.is_call(let, "matmul")]
     if len(products) < 2:
         return []
     finder = Finder(body)
@@ -131,10 +131,6 @@ def _in_block(body: Block) -> list[Attention]:
         if each is not None:
             found.append(each)
     return found
-
-
-def _is(let: Let | None, name: str) -> bool:
-    return let is not None and isinstance(let.rhs, OpCall) and let.rhs.op.name == name
 
 
 class Finder:
@@ -171,7 +167,7 @@ class Finder:
         total, guarded = self._total(below, inner)
         if top is None or total is None:
             return None
-        if self.exact(_call(total).args[0], inner) is not self.exact(powers, inner):
+        if self.exact(walk.call_of(total).args[0], inner) is not self.exact(powers, inner):
             return None
         shifted = self._made(top.args[0], "subtract", inner)
         if shifted is None:
@@ -181,9 +177,9 @@ class Finder:
         if largest is None:
             return None
         same = {scored, *self.unrounded(scored)}
-        if self._plain(_call(largest).args[0], inner, same) not in same:
+        if self._plain(walk.call_of(largest).args[0], inner, same) not in same:
             return None
-        if not _of_rows(_call(largest), scored) or not _of_rows(_call(total), powers):
+        if not _of_rows(walk.call_of(largest), scored) or not _of_rows(walk.call_of(total), powers):
             return None
         space = shape_of(scored)
         if any(shape_of(x) != space for x in (powers, probabilities)):
@@ -207,7 +203,7 @@ class Finder:
     def _made(self, atom: Atom, name: str, inner: list[Let]) -> OpCall | None:
         """The call of an op that makes an atom, noted as a part of the attention."""
         let = self.makers.get(self.exact(atom, inner))
-        if let is None or not _is(let, name):
+        if let is None or not walk.is_call(let, name):
             return None
         inner.append(let)
         assert isinstance(let.rhs, OpCall)
@@ -244,12 +240,12 @@ class Finder:
         """The sum that a divisor is, and whether 1 stands in its place where it is 0."""
         atom = self._plain(atom, inner)
         chosen = self.makers.get(atom)
-        if chosen is None or not _is(chosen, "where"):
+        if chosen is None or not walk.is_call(chosen, "where"):
             return self._reduction(atom, "sum", inner), False
         assert isinstance(chosen.rhs, OpCall)
         test, one, other = chosen.rhs.args
         zero = self.makers.get(test)
-        if zero is None or not _is(zero, "equal") or not _number(one, 1):
+        if zero is None or not walk.is_call(zero, "equal") or not _number(one, 1):
             return None, False
         assert isinstance(zero.rhs, OpCall)
         tested = self.exact(zero.rhs.args[0], inner)
@@ -267,11 +263,11 @@ class Finder:
         """The maximum that a shift is, or is where it is finite."""
         atom = self._plain(atom, inner)
         chosen = self.makers.get(atom)
-        if chosen is not None and _is(chosen, "where"):
+        if chosen is not None and walk.is_call(chosen, "where"):
             assert isinstance(chosen.rhs, OpCall)
             test, atom, other = chosen.rhs.args
             finite = self.makers.get(test)
-            if finite is None or not _is(finite, "isfinite") or not _number(other, 0):
+            if finite is None or not walk.is_call(finite, "isfinite") or not _number(other, 0):
                 return None
             assert isinstance(finite.rhs, OpCall)
             if self.exact(finite.rhs.args[0], inner) is not self.exact(atom, inner):
@@ -288,8 +284,8 @@ class Finder:
             return None
         taken.update(kept)
         shaping = self._only_for(scored, taken)
-        scores = [let for let in shaping if _is(let, "matmul")]
-        rest = [let for let in shaping if not _is(let, "matmul")]
+        scores = [let for let in shaping if walk.is_call(let, "matmul")]
+        rest = [let for let in shaping if not walk.is_call(let, "matmul")]
         ordered = sorted(dict.fromkeys(inner), key=self.position.__getitem__)
         taken.update(shaping)
         if len(scores) != 1 or not _floats(scores[0]) or product in shaping:
@@ -313,13 +309,13 @@ class Finder:
     def _kept(self, scored: Atom, taken: set[Let]) -> tuple[Let, ...]:
         """What reads the scores to keep them: a view as a matrix, and a slice of that."""
         views = [let for let in self.read_by.get(scored, ()) if let not in taken]
-        view = next((let for let in views if _is(let, "reshape")), None)
+        view = next((let for let in views if walk.is_call(let, "reshape")), None)
         if view is None:
             return ()
         readers = self.read_by.get(view.outs[0], [])
-        if len(readers) != 1 or not _is(readers[0], "slice"):
+        if len(readers) != 1 or not walk.is_call(readers[0], "slice"):
             return ()
-        wanted, attrs = (kept_rows(scored), shape_of(scored)[-1]), _call(readers[0]).attrs
+        wanted, attrs = (kept_rows(scored), shape_of(scored)[-1]), walk.call_of(readers[0]).attrs
         whole = len(shape_of(view.outs[0])) == 2 and shape_of(view.outs[0])[-1] == wanted[1]
         if not whole or tuple(attrs["sizes"]) != wanted or tuple(attrs["starts"]) != (0, 0):
             return ()
@@ -341,7 +337,7 @@ class Finder:
             if let in found or not self._shapes(let, found | taken):
                 continue
             found.add(let)
-            if not _is(let, "matmul"):
+            if not walk.is_call(let, "matmul"):
                 pending += [self.makers[a] for a in walk.operands(let.rhs) if a in self.makers]
                 # What could not be taken before may have all its readers by now.
         return sorted(found, key=self.position.__getitem__)
@@ -362,11 +358,6 @@ class Finder:
             rhs.op.element is not None and rhs.op.fusion is not Fusion.REDUCTION
             and is_pure(let)
         )
-
-
-def _call(let: Let) -> OpCall:
-    assert isinstance(let.rhs, OpCall)
-    return let.rhs
 
 
 def _of_rows(call: OpCall, operand: Atom) -> bool:

@@ -98,7 +98,7 @@ def attention_gradient_again(module: Module) -> Module:
 
 def gradient_of(body: Block) -> Gradient | None:
     """The derivative of attention that the body of a group is, if it is one."""
-    products = [let for let in body.lets if _is(let, "matmul")]
+    products = [let for let in body.lets if walk.is_call(let, "matmul")]
     if len(products) < 3 or any(not isinstance(let.rhs, OpCall) for let in body.lets):
         return None
     return _Matcher(body).group(products)
@@ -114,7 +114,7 @@ def _grouped(body: Block, keeping: bool) -> Block:
         body = replace(body, lets=lets)
     seen: set[Let] = set()
     while True:
-        products = [let for let in body.lets if _is(let, "matmul") and let not in seen]
+        products = [let for let in body.lets if walk.is_call(let, "matmul") and let not in seen]
         if not products:
             return body
         matcher = _Matcher(body)
@@ -128,18 +128,13 @@ def _grouped(body: Block, keeping: bool) -> Block:
             return body
 
 
-def _is(let: Let | None, name: str) -> bool:
-    return let is not None and isinstance(let.rhs, OpCall) and let.rhs.op.name == name
-
-
 def _flags(let: Let) -> tuple[bool, bool]:
-    assert isinstance(let.rhs, OpCall)
-    return let.rhs.attrs["transpose_a"], let.rhs.attrs["transpose_b"]
+    attrs = walk.call_of(let).attrs
+    return attrs["transpose_a"], attrs["transpose_b"]
 
 
 def _args(let: Let) -> tuple[Atom, ...]:
-    assert isinstance(let.rhs, OpCall)
-    return let.rhs.args
+    return walk.call_of(let).args
 
 
 class _Matcher:
@@ -157,8 +152,8 @@ class _Matcher:
             return None
         p = softmax.probabilities
         readers = [let for let in self._readers(p) if let is not product]
-        products = [let for let in readers if _is(let, "matmul")]
-        scales = [let for let in readers if _is(let, "scale") and _args(let)[1] is p]
+        products = [let for let in readers if walk.is_call(let, "matmul")]
+        scales = [let for let in readers if walk.is_call(let, "scale") and _args(let)[1] is p]
         if len(readers) != len(products) + len(scales) or len(scales) != 2 or len(products) > 1:
             return None
         found = self._slopes(softmax, product, scales) or self._slopes(
@@ -171,7 +166,7 @@ class _Matcher:
         if of_v is not None and not _is_of_v(of_v, p, _args(slopes)[0], _flags(product)[1]):
             return None
         shaping = self._forming(softmax.scored)
-        scores = [let for let in shaping if _is(let, "matmul")]
+        scores = [let for let in shaping if walk.is_call(let, "matmul")]
         if len(scores) != 1:
             return None
         rest = tuple(let for let in shaping if let is not scores[0])
@@ -194,11 +189,13 @@ class _Matcher:
         slope = _args(weighted)[0]
         makers = self.finder.makers
         slopes, centred = makers.get(slope), makers.get(_args(of_scores)[0])
-        if slopes is None or not _is(slopes, "matmul") or not _is(centred, "subtract"):
+        if slopes is None or not walk.is_call(slopes, "matmul"):
+            return None
+        if not walk.is_call(centred, "subtract"):
             return None
         assert centred is not None
         mean = makers.get(_args(centred)[1])
-        if _args(centred)[0] is not slope or not _is(mean, "sum"):
+        if _args(centred)[0] is not slope or not walk.is_call(mean, "sum"):
             return None
         assert mean is not None
         if _args(mean)[0] is not weighted.outs[0] or not _keeps_rows(mean):
@@ -242,7 +239,7 @@ class _Matcher:
             readers = self._readers(atom)
             if self.finder.readers[atom] != len(readers):
                 return None
-            if readers and all(_is(let, "matmul") for let in readers):
+            if readers and all(walk.is_call(let, "matmul") for let in readers):
                 break
             if len(readers) != 1 or not _computes_elements(readers[0]):
                 return None
@@ -301,7 +298,7 @@ class _Matcher:
             let = self.finder.makers.get(pending.pop())
             if let is None or let in found:
                 continue
-            if _is(let, "matmul") and shape_of(let.outs[0]) == shape_of(atom):
+            if walk.is_call(let, "matmul") and shape_of(let.outs[0]) == shape_of(atom):
                 found.add(let)
                 continue
             if not _computes_elements(let) or not _is_matrix(let):
@@ -378,7 +375,7 @@ class _Matcher:
         softmax = self._between({scored}, p)
         return Gradient(
             scores, self._between(scores.outs, scored), scored, softmax, p,
-            any(_is(x, "equal") for x in softmax), slopes, centred, of_scores,
+            any(walk.is_call(x, "equal") for x in softmax), slopes, centred, of_scores,
             self._between({last}, cotangent), cotangent,
             next((x for x in others if _is_of_q(x, cotangent, k, *flags)), None),
             next((x for x in others if _is_of_k(x, cotangent, q, *flags)), None), of_v,
@@ -387,10 +384,10 @@ class _Matcher:
 
     def _weighs(self, let: Let, slopes: Let) -> bool:
         """Whether a Let multiplies slopes, less their means, by the results of a softmax."""
-        if not _is(let, "scale"):
+        if not walk.is_call(let, "scale"):
             return False
         centred, share = (self.finder.makers.get(a) for a in _args(let))
-        if not _is(centred, "subtract") or not _is(share, "divide"):
+        if not walk.is_call(centred, "subtract") or not walk.is_call(share, "divide"):
             return False
         assert centred is not None
         return _args(centred)[0] is slopes.outs[0]

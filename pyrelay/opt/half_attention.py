@@ -54,9 +54,9 @@ class _Finder(Finder):
 
     def unrounded(self, atom: Atom) -> tuple[Atom, ...]:
         let = self.makers.get(atom)
-        if let is None or not _is(let, "cast"):
+        if let is None or not walk.is_call(let, "cast"):
             return ()
-        (source,) = _call(let).args
+        (source,) = walk.call_of(let).args
         types = {_dtype(atom), _dtype(source)}
         return (source,) if types <= {f32, *filter(_is_half, types)} else ()
 
@@ -75,8 +75,8 @@ def half_attention_gradient(module: Module) -> Module:
 
 def operands_of(gradient: Gradient) -> tuple[Atom, ...]:
     """Queries, keys, values and the result's cotangent."""
-    given, v = _call(gradient.slopes).args
-    return (*_call(gradient.scores).args, v, given)
+    given, v = walk.call_of(gradient.slopes).args
+    return (*walk.call_of(gradient.scores).args, v, given)
 
 
 def cast_from(body: Block, gradient: Gradient) -> DType | None:
@@ -119,7 +119,7 @@ def _casting(let: Let, builder: Builder, scope: Scope) -> Replacement:
 
 def half_attention_of(body: Block) -> HalfAttention | None:
     """The attention over 16-bit floats that the body of a group is, if it is one."""
-    products = [let for let in body.lets if _is(let, "matmul")]
+    products = [let for let in body.lets if walk.is_call(let, "matmul")]
     if len(products) != 2 or not isinstance(body.lets[-1].rhs, OpCall):
         return None
     return _found(_Finder(body), products[1], {})
@@ -136,7 +136,7 @@ def _grouped(body: Block, outer: _Makers) -> Block:
         )
         if any(old.rhs is not new.rhs for old, new in zip(body.lets, lets, strict=True)):
             body = replace(body, lets=lets)
-    products = [let for let in body.lets if _is(let, "matmul")]
+    products = [let for let in body.lets if walk.is_call(let, "matmul")]
     if len(products) < 2:
         return body
     finder, calls, gone = _Finder(body), dict[Let, tuple[Let, ...]](), set[Let]()
@@ -166,9 +166,9 @@ def _in_lines(finder: _Finder, found: HalfAttention) -> tuple[HalfAttention, tup
     operands, flags, copies = list(found.operands), list(found.turned), list[Let]()
     for k, atom in enumerate(operands):
         let = finder.makers.get(atom)
-        if flags[k] or let is None or not _is(let, "transpose"):
+        if flags[k] or let is None or not walk.is_call(let, "transpose"):
             continue
-        call = _call(let)
+        call = walk.call_of(let)
         axes = call.attrs["axes"]
         last = len(axes) - 1
         if axes[-1] == last or axes[-2] != last or not _serves_once(finder, atom):
@@ -201,7 +201,7 @@ def _found(finder: _Finder, product: Let, outer: _Makers) -> HalfAttention | Non
     found = finder.attention(product)
     if found is None or found.kept:
         return None
-    atoms = (*_call(found.scores).args, _call(product).args[1])
+    atoms = (*walk.call_of(found.scores).args, walk.call_of(product).args[1])
     q, k, v = (_source(atom, finder.makers, outer) for atom in atoms)
     if q is None or k is None or v is None or len({_dtype(x) for x in (q, k, v)}) != 1:
         return None
@@ -209,8 +209,8 @@ def _found(finder: _Finder, product: Let, outer: _Makers) -> HalfAttention | Non
     assert of is not None
     lying = [_as_it_lies(x, finder.makers, outer) for x in (q, k, v)]
     (q, turned_q), (k, turned_k), (v, turned_v) = lying
-    share = finder.makers[_call(product).args[0]]
-    rounded = _is(share, "cast") and _dtype(_call(share).args[0]) == of
+    share = finder.makers[walk.call_of(product).args[0]]
+    rounded = walk.is_call(share, "cast") and _dtype(walk.call_of(share).args[0]) == of
     back = _back(finder, product, of)
     return HalfAttention(found, (q, k, v), (turned_q, turned_k, turned_v), of, rounded, back)
 
@@ -219,7 +219,7 @@ def _back(finder: _Finder, product: Let, of: DType) -> Let | None:
     """The cast of a product to a type, if nothing else reads it."""
     (made,) = product.outs
     readers = finder.read_by.get(made, [])
-    if len(readers) != 1 or finder.readers[made] != 1 or not _is(readers[0], "cast"):
+    if len(readers) != 1 or finder.readers[made] != 1 or not walk.is_call(readers[0], "cast"):
         return None
     return readers[0] if _dtype(readers[0].outs[0]) == of else None
 
@@ -227,9 +227,9 @@ def _back(finder: _Finder, product: Let, of: DType) -> Let | None:
 def _source(atom: Atom, *makers: _Makers) -> Atom | None:
     """What an atom of float32 is a cast of that has 16 bits."""
     let = _maker(atom, makers)
-    if let is None or not _is(let, "cast"):
+    if let is None or not walk.is_call(let, "cast"):
         return None
-    (source,) = _call(let).args
+    (source,) = walk.call_of(let).args
     return source if _is_half(_dtype(source)) else None
 
 
@@ -258,7 +258,7 @@ def _call_of(
         casts.setdefault(source, builder.lets[-1])
     q, k, v = (casts[source].outs[0] for source in found.operands)
     turned_q, turned_k, turned_v = found.turned
-    scores, product = _call(found.attention.scores), _call(found.attention.product)
+    scores, product = walk.call_of(found.attention.scores), walk.call_of(found.attention.product)
     changed = {
         found.attention.scores: _product(scores, (q, k), turned_q, turned_k),
         found.attention.product: _product(product, (product.args[0], v), False, turned_v),
@@ -284,12 +284,3 @@ def _is_half(dtype: DType | None) -> bool:
 
 def _dtype(atom: Atom) -> DType | None:
     return atom.type.dtype if isinstance(atom.type, TensorType) else None
-
-
-def _is(let: Let, name: str) -> bool:
-    return isinstance(let.rhs, OpCall) and let.rhs.op.name == name
-
-
-def _call(let: Let) -> OpCall:
-    assert isinstance(let.rhs, OpCall)
-    return let.rhs

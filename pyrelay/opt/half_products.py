@@ -50,14 +50,15 @@ def _read(block: Block) -> Iterator[Atom]:
 def half_product_of(body: Block) -> Let | None:
     """The product of the group that a body is, if it is one of 16-bit floats."""
     products = [let for let in body.lets if _is_product(let)]
-    if len(products) != 1 or not all(_is(let, "cast") or let in products for let in body.lets):
+    others = (let for let in body.lets if let not in products)
+    if len(products) != 1 or not all(walk.is_call(let, "cast") for let in others):
         return None
     (product,) = products
     place = body.lets.index(product)
     made = {let.outs[0] for let in body.lets[:place]}
     back = body.lets[place + 1 :]
-    ends = len(back) < 2 and all(_call(let).args == product.outs for let in back)
-    whole = ends and set(_call(product).args) == made and body.results == body.lets[-1].outs
+    ends = len(back) < 2 and all(walk.call_of(let).args == product.outs for let in back)
+    whole = ends and set(walk.call_of(product).args) == made and body.results == body.lets[-1].outs
     return product if whole else None
 
 
@@ -68,32 +69,32 @@ def _rule(
         return None
     if let.rhs.op.name == "cast":
         return _narrow(readers, let, builder, scope)
-    if not _is_product(let) or (_is(let, "matmul") and scope.loops):
+    if not _is_product(let) or (walk.is_call(let, "matmul") and scope.loops):
         return None
-    call = _call(let)
+    call = walk.call_of(let)
     casts = [_cast(atom, scope) for atom in call.args]
     types = {c.rhs.args[0].type.dtype for c in casts if c is not None}  # type: ignore[union-attr]
     if None in casts or len(types) != 1:
         return None
     members: dict[Atom, Let] = {}
     args: list[Atom] = []
-    flags = [_is(let, "matmul") and call.attrs[name] for name in _FLAGS]
+    flags = [walk.is_call(let, "matmul") and call.attrs[name] for name in _FLAGS]
     for k, cast in enumerate(casts):
         assert cast is not None
-        source = _call(cast).args[0]
+        source = walk.call_of(cast).args[0]
         made = scope.op(source, "transpose")
-        before = turned(made) if made is not None and _is(let, "matmul") else None
+        before = turned(made) if made is not None and walk.is_call(let, "matmul") else None
         if before is not None:
             source, flags[k] = before, not flags[k]
         if source not in members:
             ty = source.type
             assert isinstance(ty, TensorType)
             wide = Var("wide", TensorType(f32, ty.shape), span=let.span)
-            rhs = OpCall(_call(cast).op, (source,), _call(cast).attrs)
+            rhs = OpCall(walk.call_of(cast).op, (source,), walk.call_of(cast).attrs)
             members[source] = Let((wide,), rhs, span=let.span)
         args.append(members[source].outs[0])
     attrs = call.attrs
-    if _is(let, "matmul"):
+    if walk.is_call(let, "matmul"):
         attrs = Attrs(**dict(zip(_FLAGS, flags, strict=True)))
     product = Let(let.outs, OpCall(call.op, tuple(args), attrs), span=let.span)
     builder.lets.append(kernel_call((*members.values(), product), let.outs, {}))
@@ -104,7 +105,7 @@ def _narrow(
     readers: Mapping[Atom, int], let: Let, builder: Builder, scope: Scope
 ) -> Replacement:
     """A cast of a product to the type of its operands, as a part of it."""
-    (atom,) = _call(let).args
+    (atom,) = walk.call_of(let).args
     made = scope.definitions.get(atom) if isinstance(atom, Var) else None
     if made is None or readers[atom] != 1 or not isinstance(made.rhs, KernelCall):
         return None
@@ -116,7 +117,7 @@ def _narrow(
         return None
     inner = Let(
         (Var(out.name, replace(body.results[0].type, dtype=out.type.dtype), span=let.span),),  # type: ignore[type-var]
-        OpCall(_call(let).op, body.results, _call(let).attrs), span=let.span,
+        OpCall(walk.call_of(let).op, body.results, walk.call_of(let).attrs), span=let.span,
     )
     function = replace(group.function, body=Block((*body.lets, inner), inner.outs))
     builder.lets.append(Let(let.outs, replace(group, function=function), span=let.span))
@@ -126,9 +127,9 @@ def _narrow(
 def _cast(atom: Atom, scope: Scope) -> Let | None:
     """The cast of a matrix of 16-bit floats to float32 that an atom is."""
     made = scope.definitions.get(atom) if isinstance(atom, Var) else None
-    if made is None or not _is(made, "cast"):
+    if made is None or not walk.is_call(made, "cast"):
         return None
-    source, ty = _call(made).args[0].type, made.outs[0].type
+    source, ty = walk.call_of(made).args[0].type, made.outs[0].type
     assert isinstance(source, TensorType)
     assert isinstance(ty, TensorType)
     return made if ty.dtype == f32 and is_half(source.dtype) else None
@@ -148,12 +149,3 @@ def _is_product(let: Let) -> bool:
     if not isinstance(let.rhs, OpCall) or let.dims:
         return False
     return let.rhs.op.schedule in ("matmul", "convolution")
-
-
-def _is(let: Let, name: str) -> bool:
-    return isinstance(let.rhs, OpCall) and let.rhs.op.name == name
-
-
-def _call(let: Let) -> OpCall:
-    assert isinstance(let.rhs, OpCall)
-    return let.rhs
