@@ -180,6 +180,26 @@ struct Rows {{
     i64 start, targets, sources;
     bool guarded;
 }};
+// The probability of a product of one row and one column.
+template <class Shape> __device__ {t} probability(
+    const Rows &rows, i64 row, i64 column, {t} score, const Shape &shape
+) {{
+    const {t} top = rows.tops[rows.start + row];
+    {t} total = rows.totals[rows.start + row];
+    shape(row, column, score);
+    if (rows.guarded && total == 0) total = 1;
+    const {t} shift = top == -{t}(PYRELAY_INFINITY) ? {t}(0) : top;
+    return exp({t}(score - shift)) / total;
+}}
+// The cotangent of that product, of the probability and that of the result.
+template <class Turn> __device__ {t} cotangent(
+    const Rows &rows, i64 row, i64 column, {t} power, {t} slope, const Turn &turn
+) {{
+    const {t} rest = slope - rows.means[rows.start + row];
+    {t} weighted = rest == 0 ? {t}(0) : rest * power;
+    turn(row, column, weighted);
+    return weighted;
+}}
 """
 
 _SUM = """\
@@ -205,12 +225,7 @@ __device__ void sum_up(
                 const i64 row = by_rows ? first + i : y0 + j, column = by_rows ? y0 + j : first + i;
                 {t} power = 0;
                 if (row < rows.targets && column < rows.sources) {{
-                    const {t} top = rows.tops[rows.start + row];
-                    {t} total = rows.totals[rows.start + row], score = scores[cell(i, j)];
-                    shape(row, column, score);
-                    if (rows.guarded && total == 0) total = 1;
-                    const {t} shift = top == -{t}(PYRELAY_INFINITY) ? {t}(0) : top;
-                    power = exp({t}(score - shift)) / total;
+                    power = probability(rows, row, column, scores[cell(i, j)], shape);
                 }}
                 powers[n] = power;
                 if (!slopes) scores[cell(i, j)] = power;
@@ -227,9 +242,8 @@ __device__ void sum_up(
                     const i64 column = by_rows ? y0 + j : first + i;
                     {t} weighted = 0;
                     if (row < rows.targets && column < rows.sources) {{
-                        const {t} slope = scores[cell(i, j)] - rows.means[rows.start + row];
-                        weighted = slope == 0 ? {t}(0) : slope * powers[n];
-                        turn(row, column, weighted);
+                        weighted = cotangent(
+                            rows, row, column, powers[n], scores[cell(i, j)], turn);
                     }}
                     scores[cell(i, j)] = weighted;
                 }}

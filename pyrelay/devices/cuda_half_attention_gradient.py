@@ -104,16 +104,10 @@ __device__ void sum_up(
                     const i64 row = by_rows ? i : j, column = by_rows ? j : i;
                     f32 weight = 0;
                     if (row < rows.targets && column < rows.sources) {
-                        const f32 top = rows.tops[rows.start + row];
-                        f32 total = rows.totals[rows.start + row], score = weights[n / 4][n % 4];
-                        shape(row, column, score);
-                        if (rows.guarded && total == 0) total = 1;
-                        const f32 shift = top == -f32(PYRELAY_INFINITY) ? 0.0f : top;
-                        weight = exp(f32(score - shift)) / total;
+                        weight = probability(rows, row, column, weights[n / 4][n % 4], shape);
                         if (slopes) {
-                            const f32 rest = slope[n / 4][n % 4] - rows.means[rows.start + row];
-                            weight = rest == 0 ? 0.0f : rest * weight;
-                            turn(row, column, weight);
+                            weight = cotangent(
+                                rows, row, column, weight, slope[n / 4][n % 4], turn);
                         }
                     }
                     weights[n / 4][n % 4] = weight;
