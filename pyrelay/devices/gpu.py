@@ -37,6 +37,7 @@ from pyrelay.devices.gpu_memory import (
     VALUES,
     Cell,
     Scratch,
+    made_with,
     size_text,
 )
 from pyrelay.devices.graphs import Stretch
@@ -205,16 +206,13 @@ def _uploaded(driver: Driver, array: np.ndarray[Any, Any]) -> tuple[int, Any]:
     """A constant of the program. Raises MemoryError."""
     array = np.ascontiguousarray(array)
     nbytes = max(array.nbytes, 1)
+    make = functools.partial(driver.allocate, nbytes)
     try:
-        address, owner = driver.allocate(nbytes)
+        address, owner = made_with(make, functools.partial(forget_graphs, driver))
     except OutOfDeviceMemory:
-        forget_graphs(driver)
-        try:
-            address, owner = driver.allocate(nbytes)
-        except OutOfDeviceMemory:
-            raise MemoryError(
-                f"no memory on {driver.name} for a constant of {size_text(nbytes)}"
-            ) from None
+        raise MemoryError(
+            f"no memory on {driver.name} for a constant of {size_text(nbytes)}"
+        ) from None
     driver.upload(address, array)
     return address, owner
 

@@ -102,13 +102,9 @@ class CallMemory(ABC):
     ) -> tuple[int, Any]:
         """Memory of the device's, and its owner, as `make` gives it; graphs give back theirs if
         there is none else. Raises MemoryError."""
-        taken = make or functools.partial(self.driver.allocate, max(nbytes, 1))
+        make = make or functools.partial(self.driver.allocate, max(nbytes, 1))
         try:
-            return taken()
-        except OutOfDeviceMemory:
-            self.forget_graphs()
-        try:
-            return taken()
+            return made_with(make, self.forget_graphs)
         except OutOfDeviceMemory:
             raise MemoryError(self.out_of_memory(nbytes, told)) from None
 
@@ -166,6 +162,18 @@ class CallMemory(ABC):
         """Bytes back from a tape."""
         self.copy(address, kept, nbytes)
         self.free(kept)
+
+
+def made_with(
+    make: Callable[[], tuple[int, Any]], forget: Callable[[], None]
+) -> tuple[int, Any]:
+    """What `make` gives, at the second try when `forget` has given memory back.
+    Raises OutOfDeviceMemory."""
+    try:
+        return make()
+    except OutOfDeviceMemory:
+        forget()
+    return make()
 
 
 def size_text(nbytes: int) -> str:
