@@ -53,13 +53,34 @@ class _Drawn:
     graphs: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
 
 
-@dataclass
-class Stretch:
+class Kept:
+    """What was found out about a part of a loaded program, by the words that graphs hang on.
+
+    hits: how often a graph was replayed. given_up: whether none is made any more.
+    """
+
+    def __init__(self) -> None:
+        self.plans: dict[Any, Any] = {}
+        self.hits = 0
+        self.given_up = False
+
+    def enter(self, key: Any, plan: Any) -> None:
+        """Begin with other words."""
+        if len(self.plans) >= MOST_KEYS:
+            if not self.hits:
+                self.given_up = True  # the words are others at each call
+            self.forget()
+        self.plans[key] = plan
+
+    def forget(self) -> None:
+        """Give back the memory of all graphs."""
+        self.plans = {}
+
+
+class Stretch(Kept):
     """The graphs of one stretch of a loaded program."""
 
-    plans: dict[Any, _Drawn | None] = field(default_factory=dict)
-    hits: int = 0
-    given_up: bool = False
+    plans: dict[Any, _Drawn | None]
 
     def run(self, run: Run, function: Callable[..., Any], given: Sequence[Any]) -> Any:
         """The results of the stretch."""
@@ -69,7 +90,7 @@ class Stretch:
         key = (run.stream, run.record, run.precision, run.is_guessing, *words)
         plans = self.plans  # another thread may forget them
         if key not in plans:
-            self._enter(key)
+            self.enter(key, None)
             return function(run, *given)
         drawn = plans[key]
         if drawn is None:
@@ -90,17 +111,6 @@ class Stretch:
         except Exception:  # of the program: it is to be raised when what comes before is done
             return None
         return None
-
-    def _enter(self, key: Any) -> None:
-        if len(self.plans) >= MOST_KEYS:
-            if not self.hits:
-                self.given_up = True  # the words are others at each call
-            self.forget()
-        self.plans[key] = None
-
-    def forget(self) -> None:
-        """Give back the memory of all graphs."""
-        self.plans = {}
 
     def _replayed(
         self, run: Run, drawn: _Drawn, function: Callable[..., Any], given: Sequence[Any]

@@ -15,7 +15,6 @@ same was asked for before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +24,9 @@ from pyrelay.devices.gpu_memory import CLOSED, SCRATCH_WORDS, SITE, STATUS
 from pyrelay.devices.graphs import (
     CELL,
     GONE,
-    MOST_KEYS,
     Capturing,
     Drawing,
+    Kept,
     Mark,
     Pass,
     Preparing,
@@ -151,14 +150,14 @@ class _Drawn:
     graph: _Graph | None = None
 
 
-@dataclass
-class RoundGraphs:
+class RoundGraphs(Kept):
     """The graphs of one loop of a loaded program, by words and by numbers of rounds."""
 
-    made: Rounds
-    plans: dict[Any, dict[int, _Drawn]] = field(default_factory=dict)
-    hits: int = 0
-    given_up: bool = False
+    plans: dict[Any, dict[int, _Drawn]]
+
+    def __init__(self, made: Rounds) -> None:
+        super().__init__()
+        self.made = made
 
     def run(
         self, run: Run, launch: Callable[..., Any], compute: Callable[..., Any],
@@ -178,7 +177,7 @@ class RoundGraphs:
         key = (run.stream, run.record, run.precision, guessing, *given.key())
         plans = self.plans.get(key)  # another thread may forget them
         if plans is None:
-            self._enter(key)
+            self.enter(key, {})
             return None
         most = min(MOST_ROUNDS, MOST_NODES // max(self.made.nodes, 1))
         if self.made.guesses:
@@ -208,16 +207,6 @@ class RoundGraphs:
             if asked != CELL and number not in drawn.left:
                 run.free(address)
         return ended, [out(each, (), things) for each in drawn.outs], state
-
-    def _enter(self, key: Any) -> None:
-        if len(self.plans) >= MOST_KEYS:
-            self.given_up = not self.hits  # the words are others at each call
-            self.forget()
-        self.plans[key] = {}
-
-    def forget(self) -> None:
-        """Give back the memory of all graphs."""
-        self.plans = {}
 
     def _draw(
         self, run: Run, launch: Callable[..., Any], given: _Given, rounds: int,
