@@ -130,14 +130,18 @@ def _is_in(here: set[int], value: object) -> bool:
     return isinstance(value, Slot) and value.index in here
 
 
-
 # -- what the host needs ---------------------------------------------------------------------------
+
+
+def labels_of(code: Sequence[Instruction]) -> dict[str, int]:
+    """The place of each label."""
+    return {i.name: k for k, i in enumerate(code) if isinstance(i, ins.Label)}
 
 
 def loop_regions(function: PlanFunction) -> list[tuple[int, int]]:
     """The first and the last instruction of each loop of a function: a label and the last jump
     back to it."""
-    labels = {i.name: k for k, i in enumerate(function.code) if isinstance(i, ins.Label)}
+    labels = labels_of(function.code)
     found: dict[int, int] = {}
     for place, instruction in enumerate(function.code):
         goal = labels.get(getattr(instruction, "label", ""), place)

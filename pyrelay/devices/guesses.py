@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.devices import cuda_library
-from pyrelay.devices.device_words import loop_regions
+from pyrelay.devices.device_words import labels_of, loop_regions
 from pyrelay.devices.driver import Driver
 from pyrelay.devices.gpu_memory import CLOSED, SCRATCH_WORDS, SITE, STATUS, CallMemory, Cell
 from pyrelay.devices.layout import WORD
@@ -48,7 +48,7 @@ def branches(function: PlanFunction, on_device: frozenset[int]) -> dict[int, int
     """The branches of a function that may be guessed, by `id`, with what the condition is where the
     loop goes on; None for one that leaves no loop."""
     regions, code = loop_regions(function), function.code
-    labels = {i.name: k for k, i in enumerate(code) if isinstance(i, ins.Label)}
+    labels = labels_of(code)
     found: dict[int, int | None] = {}
     for place, step in enumerate(code):
         if not isinstance(step, (ins.JumpIf, ins.JumpUnless)):

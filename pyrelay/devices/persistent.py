@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyrelay.devices import cuda_library
+from pyrelay.devices.device_words import labels_of
 from pyrelay.devices.driver import ADDRESS, Text, block_threads
 from pyrelay.devices.hazards import Buffers
 from pyrelay.devices.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
@@ -102,7 +103,7 @@ class Loop:
 def loops(plan: Plan, function: PlanFunction) -> list[Loop]:
     """The loops of a function that can be kernels; of nested ones the outermost."""
     code = function.code
-    labels = {i.name: k for k, i in enumerate(code) if isinstance(i, ins.Label)}
+    labels = labels_of(code)
     found: list[Loop] = []
     for first, instruction in enumerate(code):
         if not isinstance(instruction, ins.Label) or (found and first < found[-1].last):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyrelay.devices import cuda_library
-from pyrelay.devices.device_words import loop_regions
+from pyrelay.devices.device_words import labels_of, loop_regions
 from pyrelay.devices.persistent import address_slots
 from pyrelay.devices.stretches import flow, read_outside, runs_on_host, tape_slots
 from pyrelay.devices.word_texts import is_spelled
@@ -101,7 +101,7 @@ def straight_loops(
 
 def _ways(plan: Plan, code: Sequence[ins.Instruction], first: int) -> list[list[Step]]:
     """The ways from the head of a loop back to it, some of them."""
-    labels = {i.name: k for k, i in enumerate(code) if isinstance(i, ins.Label)}
+    labels = labels_of(code)
     found: list[list[Step]] = []
     waiting: list[tuple[int, list[Step], dict[int, int]]] = [(first, [], {})]
     tried = 0
