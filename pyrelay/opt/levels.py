@@ -37,6 +37,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.opt import batching, call_trees
 from pyrelay.opt.batching import Batch
 from pyrelay.opt.call_trees import Case, Recursion
+from pyrelay.opt.elements import integer
 from pyrelay.opt.forests import Batched, call_many, redirected, refuse, replay, row
 from pyrelay.opt.linearise import Linear, Lineariser, as_extent, number
 
@@ -175,7 +176,7 @@ class _Levels:
         def level(
             inner: Builder, i: Handle, carried: tuple[Handle, ...]
         ) -> Sequence[Handle]:
-            after = inner.call(OPS["add"], inner.handle(inner.cast(i, types.i64)), number(1))
+            after = inner.call(OPS["add"], integer(inner, i), number(1))
             base = inner.call(OPS["multiply"], after, number(several))
             for k in range(recursion.leaves, len(recursion.cases)):
                 group = inner.call(OPS["add"], base, number(k))

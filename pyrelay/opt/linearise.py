@@ -21,6 +21,7 @@ from pyrelay.ir.nodes import Atom, Attrs, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.opt.call_trees import Case, Check, Choice, Fails, Recursion, Tree
+from pyrelay.opt.elements import integer
 from pyrelay.records import dataclass
 
 I64 = TensorType(types.i64)
@@ -266,7 +267,7 @@ class Lineariser:
 
         def total(inner: Builder, i: Handle, carried: Sequence[Handle]) -> list[Handle]:
             before = inner.call(OPS["index"], carried[0], i, axes=(0,))
-            after = inner.call(OPS["add"], inner.handle(inner.cast(i, types.i64)), number(1))
+            after = inner.call(OPS["add"], integer(inner, i), number(1))
             return [inner.call(OPS["index_add"], carried[0], before, after, axes=(0,))]
 
         (bounds,) = b.counted(b.extent(groups), [bounds], total)
@@ -276,7 +277,7 @@ class Lineariser:
             free, order, place = carried
             own = group(inner, i)
             at = inner.call(OPS["index"], free, own, axes=(0,))
-            here = inner.handle(inner.cast(i, types.i64))
+            here = integer(inner, i)
             return [
                 inner.call(OPS["index_add"], free, number(1), own, axes=(0,)),
                 inner.call(OPS["index_update"], order, here, at, axes=(0,)),

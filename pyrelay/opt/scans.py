@@ -21,7 +21,8 @@ from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Block, Let, Loop, Module, OpCall
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import TensorType, i64
+from pyrelay.ir.types import TensorType
+from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_block
 from pyrelay.opt.rows import rows_of_block
 from pyrelay.opt.scalars import is_kernel, scalar_lets
@@ -85,15 +86,10 @@ def _over(
         return visit(build, at, state)
 
     def body(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
-        return [_over(inner, shape, carried[0], visit, (*at, _plain(inner, k)))]
+        return [_over(inner, shape, carried[0], visit, (*at, integer(inner, k)))]
 
     (last,) = build.counted(build.extent(shape[len(at)]), [state], body)
     return last
-
-
-def _plain(build: Builder, k: Handle) -> Handle:
-    """A loop index whose arithmetic needs no check for overflow."""
-    return build.handle(build.cast(k, i64))
 
 
 def _read(build: Builder, x: Handle, position: Position) -> Handle:
@@ -102,8 +98,7 @@ def _read(build: Builder, x: Handle, position: Position) -> Handle:
         return build.handle(x)
     own = position[len(position) - x.rank :]
     at = [0 if extent == 1 else k for extent, k in zip(x.shape, own, strict=True)]
-    element: Handle = build.call(OPS["index"], x, *at, axes=tuple(range(x.rank)))
-    return element
+    return read(build, x, *at)
 
 
 # -- scans -----------------------------------------------------------------------------------------
@@ -123,14 +118,12 @@ def _scan(
 
         def body(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
             total, array = carried
-            place = _plain(inner, k)
+            place = integer(inner, k)
             if attrs["reverse"]:
-                place = _plain(inner, inner.handle(extent)) - 1 - place
+                place = integer(inner, inner.handle(extent)) - 1 - place
             position = (*at[:axis], place, *at[axis:])
             total = step(total, *(_read(inner, x, position) for x in operands))
-            axes = tuple(range(result.rank))
-            stored = inner.call(OPS["index_update"], array, total, *position, axes=axes)
-            return [total, stored]
+            return [total, stored(inner, array, total, *position)]
 
         first = build.cast(start, result.dtype)
         return build.counted(extent, [first, array], body)[1]
@@ -172,8 +165,8 @@ def _scatter(
             else:
                 places.append(next(others))
         new = _read(build, value, at)
-        stored: Handle = build.call(update, array, new, *places, axes=tuple(range(array.rank)))
-        return stored
+        after: Handle = build.call(update, array, new, *places, axes=tuple(range(array.rank)))
+        return after
 
     return _over(build, [*rest[:first], *chosen, *rest[first:]], array, store)
 

@@ -13,6 +13,7 @@ from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import i64
+from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 _MOST_PASSES = 31  # pairs of them: a longer run is longer than any array
@@ -31,17 +32,17 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     lines, length = x.shape
     ty = let.outs[0].type
     assert ty is not None
-    n = _plain(builder, builder.extent(length))
+    n = integer(builder, builder.extent(length))
 
     def doubled(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Any]:
         """Counts every other width of runs that are shorter than a line."""
-        width = inner.call(OPS["left_shift"], _number(inner, 1), _plain(inner, k) * 2)
+        width = inner.call(OPS["left_shift"], integer(inner, 1), integer(inner, k) * 2)
         return [carried[0] + inner.cast(width < n, i64)]
 
-    (passes,) = builder.counted(_MOST_PASSES, [_number(builder, 0)], doubled)
+    (passes,) = builder.counted(_MOST_PASSES, [integer(builder, 0)], doubled)
 
     def line(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        return list(_line(inner, x, _plain(inner, k), n, passes, carried))
+        return list(_line(inner, x, integer(inner, k), n, passes, carried))
 
     order, _ = builder.counted(
         builder.extent(lines), [builder.undef(ty), builder.undef(ty)], line
@@ -54,14 +55,14 @@ def _line(
 ) -> tuple[Handle, ...]:
     """The order of one line, in the first of two arrays."""
     def start(inner: Builder, k: Handle, state: tuple[Handle, ...]) -> list[Any]:
-        place = _plain(inner, k)
-        return [_stored(inner, state[0], place, row, place)]
+        place = integer(inner, k)
+        return [stored(inner, state[0], place, row, place)]
 
     (order,) = build.counted(n, carried[:1], start)
 
     def merge(inner: Builder, k: Handle, state: tuple[Handle, ...]) -> list[Any]:
         order, other = state
-        width = inner.call(OPS["left_shift"], _number(inner, 1), _plain(inner, k) * 2)
+        width = inner.call(OPS["left_shift"], integer(inner, 1), integer(inner, k) * 2)
         other = _pass(inner, x, row, n, width, order, other)
         order = _pass(inner, x, row, n, width * 2, other, order)
         return [order, other]
@@ -75,7 +76,7 @@ def _pass(
     """All pairs of neighbouring runs of `order` merged into `other`."""
 
     def pair(inner: Builder, p: Handle, state: tuple[Handle, ...]) -> list[Any]:
-        start = _plain(inner, p) * width * 2
+        start = integer(inner, p) * width * 2
         return [_merged(inner, x, row, n, start, width, order, *state)]
 
     return build.counted((width * 2 + n - 1) // (width * 2), [other], pair)[0]
@@ -94,20 +95,20 @@ def _merged(
         more = i < middle
 
         def compared(deeper: Builder) -> list[Any]:
-            a, b = (_read(deeper, x, row, _read(deeper, order, row, at)) for at in (i, j))
+            a, b = (read(deeper, x, row, read(deeper, order, row, at)) for at in (i, j))
             return [~_is_less(deeper, b, a)]
 
         (left,) = inner.cond(more & (j < end), compared, lambda deeper: [more])
 
-        place = _plain(inner, k) + start
+        place = integer(inner, k) + start
 
         def from_left(deeper: Builder) -> list[Any]:
-            taken = _read(deeper, order, row, i)
-            return [_next(deeper, i), j, _stored(deeper, other, taken, row, place)]
+            taken = read(deeper, order, row, i)
+            return [_next(deeper, i), j, stored(deeper, other, taken, row, place)]
 
         def from_right(deeper: Builder) -> list[Any]:
-            taken = _read(deeper, order, row, j)
-            return [i, _next(deeper, j), _stored(deeper, other, taken, row, place)]
+            taken = read(deeper, order, row, j)
+            return [i, _next(deeper, j), stored(deeper, other, taken, row, place)]
 
         return list(inner.cond(left, from_left, from_right))
 
@@ -117,7 +118,7 @@ def _merged(
 def _is_less(build: Builder, a: Handle, b: Handle) -> Handle:
     """Whether a comes before b; NaNs come last."""
     if a.dtype.kind == "b":
-        a, b = (build.handle(build.cast(each, i64)) for each in (a, b))
+        a, b = (integer(build, each) for each in (a, b))
     less = a < b
     if a.dtype.kind == "f":
         differs = OPS["not_equal"]
@@ -125,24 +126,5 @@ def _is_less(build: Builder, a: Handle, b: Handle) -> Handle:
     return less
 
 
-def _read(build: Builder, x: Handle, row: Handle, place: Handle) -> Handle:
-    element: Handle = build.call(OPS["index"], x, row, place, axes=(0, 1))
-    return element
-
-
-def _stored(build: Builder, x: Handle, value: Handle, row: Handle, place: Handle) -> Handle:
-    stored: Handle = build.call(OPS["index_update"], x, value, row, place, axes=(0, 1))
-    return stored
-
-
 def _next(build: Builder, k: Handle) -> Handle:
-    return _plain(build, k) + 1
-
-
-def _number(build: Builder, value: int) -> Handle:
-    return build.handle(build.cast(value, i64))
-
-
-def _plain(build: Builder, k: Handle) -> Handle:
-    """An integer of the program whose arithmetic needs no check for overflow."""
-    return build.handle(build.cast(k, i64))
+    return integer(build, k) + 1

@@ -14,7 +14,7 @@ the whole rest: with a = L U, U = [U' u; 0 d] and U' regular, adj(U) is det(U') 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.ops.linalg import SMALL
+from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 
@@ -56,7 +57,7 @@ def _of(ty: Any) -> TensorType:
 
 def _solve(build: Builder, a: Handle, b: Handle) -> list[Handle]:
     n, columns = _count(build, a, 0), _count(build, b, 1)
-    upper, x, _ = _eliminated(build, a, _copy(build, b), columns, _refuse_zero)
+    upper, (x,), _ = _eliminated(build, a, [_copy(build, b)], _refuse_zero)
     return [_substituted_back(build, upper, x, n, columns)]
 
 
@@ -66,12 +67,12 @@ def _inv(build: Builder, a: Handle) -> list[Handle]:
 
 def _slogdet(build: Builder, a: Handle) -> list[Handle]:
     """By the logarithms of the pivots, as NumPy has it."""
-    upper, _, sign = _eliminated(build, a, None, None, None)
+    upper, _, sign = _eliminated(build, a, [], None)
     dtype = a.dtype
 
     def factor(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Any]:
         sign, logarithm = carried
-        pivot = _read(inner, upper, _plain(inner, k), _plain(inner, k))
+        pivot = read(inner, upper, integer(inner, k), integer(inner, k))
         turned = inner.call(OPS["where"], pivot < 0.0, -sign, sign)
         zero = inner.call(OPS["equal"], pivot, 0.0)
         found = inner.call(OPS["log"], inner.call(OPS["absolute"], pivot))
@@ -90,53 +91,56 @@ Refusal = Callable[[Builder, Handle], None]
 
 
 def _eliminated(
-    build: Builder, a: Handle, x: Handle | None, columns: Handle | None, refuse: Refusal | None
-) -> tuple[Handle, Handle | None, Handle]:
-    """The triangle U of a = P L U, x with inv(P L) applied to it, the determinant of P.
+    build: Builder, a: Handle, others: Sequence[Handle], refuse: Refusal | None
+) -> tuple[Handle, list[Handle], Handle]:
+    """The triangle U of a = P L U, others with inv(P L) applied to them, the determinant of P.
 
     What lies below the diagonal of U is not meant. Rows are exchanged without asking whether they
     differ: a branch that nobody can guess costs more.
     """
     n = _count(build, a, 0)
-    held = [_copy(build, a), build.handle(build.cast(1.0, a.dtype))]
-    if x is not None:
-        held.append(x)
+    widths = [_count(build, x, 1) for x in others]
+    held = [_copy(build, a), build.handle(build.cast(1.0, a.dtype)), *others]
 
     def column(inner: Builder, index: Handle, carried: tuple[Handle, ...]) -> list[Any]:
         u, sign, *rest = carried
-        k = _plain(inner, index)
+        k = integer(inner, index)
         pivot, at = _greatest(inner, u, k, n)
         if refuse is not None:
             refuse(inner, pivot)
         differs = inner.call(OPS["not_equal"], at, k)
         sign = inner.call(OPS["where"], differs, -sign, sign)
         u = _exchanged(inner, u, k, at, k, n)
-        divisor = _nonzero(inner, _read(inner, u, k, k))
-        if rest:
-            rest = [_exchanged(inner, rest[0], k, at, None, columns)]
+        divisor = _nonzero(inner, read(inner, u, k, k))
+        rest = [
+            _exchanged(inner, x, k, at, None, width) for x, width in zip(rest, widths, strict=True)
+        ]
 
         def row(deeper: Builder, i: Handle, state: tuple[Handle, ...]) -> list[Any]:
-            u, *others = state
-            i = _plain(deeper, i) + k + 1
-            factor = _read(deeper, u, i, k) / divisor
+            u, *rest = state
+            i = integer(deeper, i) + k + 1
+            factor = read(deeper, u, i, k) / divisor
             u = _reduced(deeper, u, i, k, factor, k + 1, n)
-            return [u, *(_reduced(deeper, x, i, k, factor, None, columns) for x in others)]
+            return [u, *(
+                _reduced(deeper, x, i, k, factor, None, width)
+                for x, width in zip(rest, widths, strict=True)
+            )]
 
         u, *rest = inner.counted(inner.handle(n) - k - 1, [u, *rest], row)
         return [u, sign, *rest]
 
     u, sign, *rest = build.counted(n, held, column)
-    return u, rest[0] if rest else None, sign
+    return u, rest, sign
 
 
 def _greatest(build: Builder, u: Handle, k: Handle, n: Handle) -> tuple[Handle, Handle]:
     """The greatest size of an element of column k, from row k on, and its row."""
 
     def row(inner: Builder, i: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        i = _plain(inner, i) + k + 1
-        return _better(inner, carried, inner.call(OPS["absolute"], _read(inner, u, i, k)), i)
+        i = integer(inner, i) + k + 1
+        return _better(inner, carried, inner.call(OPS["absolute"], read(inner, u, i, k)), i)
 
-    first = build.call(OPS["absolute"], _read(build, u, k, k))
+    first = build.call(OPS["absolute"], read(build, u, k, k))
     size, at = build.counted(build.handle(n) - k - 1, [first, k], row)
     return size, at
 
@@ -165,15 +169,14 @@ def _refuse(build: Builder, bad: Handle, text: str) -> None:
 
 
 def _exchanged(
-    build: Builder, x: Handle, one: Handle, other: Handle, start: Handle | None, end: Handle | None
+    build: Builder, x: Handle, one: Handle, other: Handle, start: Handle | None, end: Handle
 ) -> Handle:
     """x with two rows exchanged, from one column on to another."""
-    assert end is not None
 
     def element(inner: Builder, j: Handle, carried: tuple[Handle, ...]) -> list[Any]:
         j, (x,) = _from(inner, start, j), carried
-        first, second = _read(inner, x, one, j), _read(inner, x, other, j)
-        return [_stored(inner, _stored(inner, x, second, one, j), first, other, j)]
+        first, second = read(inner, x, one, j), read(inner, x, other, j)
+        return [stored(inner, stored(inner, x, second, one, j), first, other, j)]
 
     count = build.handle(end)
     return build.counted(count if start is None else count - start, [x], element)[0]
@@ -181,39 +184,37 @@ def _exchanged(
 
 def _reduced(
     build: Builder, x: Handle, i: Handle, k: Handle, factor: Handle, start: Handle | None,
-    end: Handle | None,
+    end: Handle,
 ) -> Handle:
     """x with `factor` times row k taken from row i, from one column on to another."""
-    assert end is not None
 
     def element(inner: Builder, j: Handle, carried: tuple[Handle, ...]) -> list[Any]:
         j, (x,) = _from(inner, start, j), carried
-        left = _read(inner, x, i, j) - _read(inner, x, k, j) * factor
-        return [_stored(inner, x, left, i, j)]
+        left = read(inner, x, i, j) - read(inner, x, k, j) * factor
+        return [stored(inner, x, left, i, j)]
 
     count = build.handle(end)
     return build.counted(count if start is None else count - start, [x], element)[0]
 
 
 def _substituted_back(
-    build: Builder, upper: Handle, x: Handle | None, n: Handle, columns: Handle
+    build: Builder, upper: Handle, x: Handle, n: Handle, columns: Handle
 ) -> Handle:
     """inv(U) x in place of x, by the first n rows and columns of U."""
-    assert x is not None
 
     def row(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        i = inner.handle(n) - 1 - _plain(inner, k)
-        divisor = _nonzero(inner, _read(inner, upper, i, i))
+        i = inner.handle(n) - 1 - integer(inner, k)
+        divisor = _nonzero(inner, read(inner, upper, i, i))
 
         def element(deeper: Builder, j: Handle, state: tuple[Handle, ...]) -> list[Any]:
-            j, (x,) = _plain(deeper, j), state
+            j, (x,) = integer(deeper, j), state
 
             def product(deepest: Builder, p: Handle, sums: tuple[Handle, ...]) -> list[Any]:
-                p = _plain(deepest, p) + i + 1
-                return [sums[0] - _read(deepest, upper, i, p) * _read(deepest, x, p, j)]
+                p = integer(deepest, p) + i + 1
+                return [sums[0] - read(deepest, upper, i, p) * read(deepest, x, p, j)]
 
-            (left,) = deeper.counted(deeper.handle(n) - i - 1, [_read(deeper, x, i, j)], product)
-            return [_stored(deeper, x, left / divisor, i, j)]
+            (left,) = deeper.counted(deeper.handle(n) - i - 1, [read(deeper, x, i, j)], product)
+            return [stored(deeper, x, left / divisor, i, j)]
 
         return list(inner.counted(columns, carried, element))
 
@@ -230,19 +231,19 @@ def _cofactors(build: Builder, a: Handle) -> list[Handle]:
     dtype = a.dtype
 
     def multiplied(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        return [carried[0] * _read(inner, u, _plain(inner, k), _plain(inner, k))]
+        return [carried[0] * read(inner, u, integer(inner, k), integer(inner, k))]
 
     (others,) = build.counted(last, [build.cast(1.0, dtype)], multiplied)
-    final = others * _read(build, u, last, last)
+    final = others * read(build, u, last, last)
 
     def row(inner: Builder, i: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        i = _plain(inner, i)
-        beside = _read(inner, u, i, last) * others
+        i = integer(inner, i)
+        beside = read(inner, u, i, last) * others
 
         def element(deeper: Builder, j: Handle, state: tuple[Handle, ...]) -> list[Any]:
-            j, (x,) = _plain(deeper, j), state
-            found = _read(deeper, x, i, j) * final - _read(deeper, x, last, j) * beside
-            return [_stored(deeper, x, found, i, j)]
+            j, (x,) = integer(deeper, j), state
+            found = read(deeper, x, i, j) * final - read(deeper, x, last, j) * beside
+            return [stored(deeper, x, found, i, j)]
 
         return list(inner.counted(n, carried, element))
 
@@ -252,13 +253,13 @@ def _cofactors(build: Builder, a: Handle) -> list[Handle]:
     whole = others * sign
 
     def turned(inner: Builder, i: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        i = _plain(inner, i)
-        at = inner.call(OPS["index"], order, i, axes=(0,))
+        i = integer(inner, i)
+        at = read(inner, order, i)
         scale = inner.call(OPS["where"], inner.call(OPS["equal"], i, last), whole, sign)
 
         def element(deeper: Builder, j: Handle, state: tuple[Handle, ...]) -> list[Any]:
-            j = _plain(deeper, j)
-            return [_stored(deeper, state[0], _read(deeper, x, i, j) * scale, j, at)]
+            j = integer(deeper, j)
+            return [stored(deeper, state[0], read(deeper, x, i, j) * scale, j, at)]
 
         return list(inner.counted(n, carried, element))
 
@@ -269,8 +270,8 @@ def _filled(build: Builder, order: Handle, n: Handle) -> Handle:
     """0, 1, 2, ..."""
 
     def element(inner: Builder, i: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        i = _plain(inner, i)
-        return [inner.call(OPS["index_update"], carried[0], i, i, axes=(0,))]
+        i = integer(inner, i)
+        return [stored(inner, carried[0], i, i)]
 
     return build.counted(n, [order], element)[0]
 
@@ -285,19 +286,19 @@ def _wholly_eliminated(
 
     def column(inner: Builder, index: Handle, carried: tuple[Handle, ...]) -> list[Any]:
         u, x, sign, order = carried
-        k = _plain(inner, index)
+        k = integer(inner, index)
 
         def row(deeper: Builder, i: Handle, most: tuple[Handle, ...]) -> list[Any]:
-            i = _plain(deeper, i) + k
+            i = integer(deeper, i) + k
 
             def element(deepest: Builder, j: Handle, most: tuple[Handle, ...]) -> list[Any]:
-                j = _plain(deepest, j) + k
-                size = deepest.call(OPS["absolute"], _read(deepest, u, i, j))
+                j = integer(deepest, j) + k
+                size = deepest.call(OPS["absolute"], read(deepest, u, i, j))
                 return _better(deepest, most, size, i, j)
 
             return list(deeper.counted(deeper.handle(n) - k, most, element))
 
-        first = inner.call(OPS["absolute"], _read(inner, u, k, k))
+        first = inner.call(OPS["absolute"], read(inner, u, k, k))
         _, line, across = inner.counted(inner.handle(n) - k, [first, k, k], row)
         for at in (line, across):
             differs = inner.call(OPS["not_equal"], at, k)
@@ -305,20 +306,19 @@ def _wholly_eliminated(
         u, x = (_exchanged(inner, each, k, line, None, n) for each in (u, x))
 
         def exchange(deeper: Builder, i: Handle, state: tuple[Handle, ...]) -> list[Any]:
-            i, (u,) = _plain(deeper, i), state
-            here, there = _read(deeper, u, i, k), _read(deeper, u, i, across)
-            return [_stored(deeper, _stored(deeper, u, there, i, k), here, i, across)]
+            i, (u,) = integer(deeper, i), state
+            here, there = read(deeper, u, i, k), read(deeper, u, i, across)
+            return [stored(deeper, stored(deeper, u, there, i, k), here, i, across)]
 
         (u,) = inner.counted(n, [u], exchange)
-        here, there = (inner.call(OPS["index"], order, p, axes=(0,)) for p in (k, across))
-        order = inner.call(OPS["index_update"], order, there, k, axes=(0,))
-        order = inner.call(OPS["index_update"], order, here, across, axes=(0,))
-        divisor = _nonzero(inner, _read(inner, u, k, k))
+        here, there = read(inner, order, k), read(inner, order, across)
+        order = stored(inner, stored(inner, order, there, k), here, across)
+        divisor = _nonzero(inner, read(inner, u, k, k))
 
         def reduced(deeper: Builder, i: Handle, state: tuple[Handle, ...]) -> list[Any]:
             u, x = state
-            i = _plain(deeper, i) + k + 1
-            factor = _read(deeper, u, i, k) / divisor
+            i = integer(deeper, i) + k + 1
+            factor = read(deeper, u, i, k) / divisor
             u = _reduced(deeper, u, i, k, factor, k + 1, n)
             return [u, _reduced(deeper, x, i, k, factor, None, n)]
 
@@ -343,29 +343,29 @@ def _cholesky(build: Builder, a: Handle, *, upper: bool) -> list[Handle]:
         """a[i, j] without the products of what is found of rows i and j already."""
 
         def product(inner: Builder, k: Handle, sums: tuple[Handle, ...]) -> list[Any]:
-            k = _plain(inner, k)
-            one, other = (_read(inner, low, *placed(r, k)) for r in (i, j))
+            k = integer(inner, k)
+            one, other = (read(inner, low, *placed(r, k)) for r in (i, j))
             return [sums[0] - one * other]
 
-        return build.counted(j, [_read(build, a, *placed(i, j))], product)[0]
+        return build.counted(j, [read(build, a, *placed(i, j))], product)[0]
 
     def row(inner: Builder, i: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        i = _plain(inner, i)
+        i = integer(inner, i)
 
         def element(deeper: Builder, j: Handle, state: tuple[Handle, ...]) -> list[Any]:
-            j, (low,) = _plain(deeper, j), state
-            found = less_products(deeper, low, i, j) / _read(deeper, low, *placed(j, j))
-            return [_stored(deeper, low, found, *placed(i, j))]
+            j, (low,) = integer(deeper, j), state
+            found = less_products(deeper, low, i, j) / read(deeper, low, *placed(j, j))
+            return [stored(deeper, low, found, *placed(i, j))]
 
         def blank(deeper: Builder, j: Handle, state: tuple[Handle, ...]) -> list[Any]:
             zero = deeper.handle(deeper.cast(0.0, a.dtype))
-            return [_stored(deeper, state[0], zero, *placed(i, _plain(deeper, j) + i + 1))]
+            return [stored(deeper, state[0], zero, *placed(i, integer(deeper, j) + i + 1))]
 
         (low,) = inner.counted(i, carried, element)
         square = less_products(inner, low, i, i)
         bad = inner.call(OPS["logical_not"], square > 0.0)
         _refuse(inner, bad, "Matrix is not positive definite")
-        low = _stored(inner, low, inner.call(OPS["sqrt"], square), *placed(i, i))
+        low = stored(inner, low, inner.call(OPS["sqrt"], square), *placed(i, i))
         return list(inner.counted(inner.handle(n) - i - 1, [low], blank))
 
     return list(build.counted(n, [build.undef(a.type)], row))
@@ -379,11 +379,11 @@ def _copy(build: Builder, x: Handle) -> Handle:
     columns = _count(build, x, 1)
 
     def row(inner: Builder, i: Handle, carried: tuple[Handle, ...]) -> list[Any]:
-        i = _plain(inner, i)
+        i = integer(inner, i)
 
         def element(deeper: Builder, j: Handle, state: tuple[Handle, ...]) -> list[Any]:
-            j = _plain(deeper, j)
-            return [_stored(deeper, state[0], _read(deeper, x, i, j), i, j)]
+            j = integer(deeper, j)
+            return [stored(deeper, state[0], read(deeper, x, i, j), i, j)]
 
         return list(inner.counted(columns, carried, element))
 
@@ -399,7 +399,7 @@ def _unit(build: Builder, a: Handle) -> Handle:
 
 
 def _count(build: Builder, x: Handle, axis: int) -> Handle:
-    return _plain(build, build.extent(x.shape[axis]))
+    return integer(build, build.extent(x.shape[axis]))
 
 
 def _nonzero(build: Builder, pivot: Handle) -> Handle:
@@ -410,23 +410,8 @@ def _nonzero(build: Builder, pivot: Handle) -> Handle:
 
 
 def _from(build: Builder, start: Handle | None, j: Handle) -> Handle:
-    j = _plain(build, j)
+    j = integer(build, j)
     return j if start is None else j + start
-
-
-def _read(build: Builder, x: Handle, i: Handle, j: Handle) -> Handle:
-    element: Handle = build.call(OPS["index"], x, i, j, axes=(0, 1))
-    return element
-
-
-def _stored(build: Builder, x: Handle, value: Handle, i: Handle, j: Handle) -> Handle:
-    stored: Handle = build.call(OPS["index_update"], x, value, i, j, axes=(0, 1))
-    return stored
-
-
-def _plain(build: Builder, k: Handle) -> Handle:
-    """An integer of the program whose arithmetic needs no check for overflow."""
-    return build.handle(build.cast(k, i64))
 
 
 _WRITERS: dict[str, Callable[..., list[Handle]]] = {

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyrelay.ir import dims, types
+from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.opt.elements import integer
 from pyrelay.opt.places import same_atom
 from pyrelay.opt.rewrite import Scope
 
@@ -186,7 +187,7 @@ def _through_slice(b: Builder, call: OpCall, at: Positions) -> Positions:
             found[axis] = atom
             continue
         position, first, by = (
-            b.handle(b.cast(each, types.i64)) for each in (atom, b.extent(start), b.extent(step))
+            integer(b, each) for each in (atom, b.extent(start), b.extent(step))
         )
         found[axis] = (first + position * by).atom
     return found
