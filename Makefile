@@ -17,7 +17,7 @@ help:
 	@echo "make test      ruff, mypy, import-linter and the tests"
 	@echo "make test-all  the same with the long tests"
 	@echo "make lint      ruff, mypy and import-linter only"
-	@echo "make bench     time pyrelay against NumPy, numba, JAX and PyTorch"
+	@echo "make bench     time pyrelay against NumPy, numba, JAX, PyTorch and onnxruntime"
 	@echo "make gpu-test  the tests of GPU code, on the CPU, and on a GPU where there is one"
 	@echo "make gpu-bench GPU programs, timed on a GPU, else counted; both write JSON to OUT=folder"
 	@echo "make clean     remove the environments and what tools left behind"
@@ -55,8 +55,10 @@ endif
 gpu-test: $(GPU_NEEDS)
 	$(GPU_PYTHON) -m pytest -n auto -m "" -p tests.gpu_report tests/devices/test_gpu.py \
 	  tests/devices/test_cuda_*.py tests/devices/test_cupy_*.py tests/devices/test_graphs.py \
-	  tests/devices/test_persistent.py tests/devices/test_gpu_*.py tests/lower/test_emit_cuda.py \
-	  tests/opt/test_halves.py tests/opt/test_half_products.py \
+	  tests/devices/test_persistent*.py tests/devices/test_gpu_*.py tests/lower/test_emit_cuda.py \
+	  tests/devices/test_round_graphs.py tests/devices/test_guesses.py \
+	  tests/devices/test_same_texts.py tests/devices/test_kernel_listing.py \
+	  tests/opt/test_hal*.py tests/benchmarks/test_gpu_resources.py \
 	  tests/end_to_end/test_bfloat16.py tests/lower/test_packs.py tests/lower/test_narrow.py \
 	  tests/lower/test_cooperation.py tests/lower/test_traffic.py tests/ops/test_scalar.py
 

@@ -58,6 +58,18 @@ def test_files_that_the_architecture_names_exist() -> None:
         assert (ROOT / "pyrelay" / name).exists() or (ROOT / name).exists(), name
 
 
+def test_the_tests_that_prove_what_is_said_of_gpus_are_those_of_gpu_test() -> None:
+    """All that the table of docs/gpu.md names is there, and is what `make gpu-test` runs."""
+    text = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    table = text.partition("## What was proved")[2]
+    named = re.findall(r"`([a-z_/0-9]+/test_[a-z_0-9]+\.py)`", table)
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ngpu-test:")[2]
+    patterns = re.findall(r"tests/\S+\.py", recipe.partition("\n\n")[0])
+    run = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    assert named
+    assert not [name for name in named if ROOT / "tests" / name not in run]
+
+
 def test_every_decision_has_a_number_of_its_own_and_a_line_in_the_list_of_all() -> None:
     folder = ROOT / "docs" / "decisions"
     files = sorted(folder.glob("[0-9]*.md"))
