@@ -53,7 +53,7 @@ LLVM_TYPES: dict[types.Type, llvm.Type] = {
     types.complex64: llvm.LiteralStructType([llvm.FloatType()] * 2),
     types.complex128: llvm.LiteralStructType([llvm.DoubleType()] * 2),
 }
-# The short names of DESIGN's printed types; they are part of the intrinsics' names.
+# The short names that printed types have; they are part of the intrinsics' names.
 SHORT_NAMES: dict[str, types.Type] = {
     "bool": BOOL,
     **{f"i{each.bitwidth}": each for each in SIGNED},
