@@ -39,6 +39,7 @@ from benchmarks.workloads import BY_NAME
 CHAIN = "chain_"
 """`chain_400` stands for a straight-line program of 400 statements that do not fuse together."""
 
+
 @dataclass(frozen=True)
 class FirstCall:
     """Medians over fresh processes: seconds from start to result, and of the call alone.
