@@ -185,7 +185,7 @@ def list_that_grows_while_it_is_gone_through(x, n):
     return stacks[0].items
 
 
-@refuse((X, 3), "a list in a field")
+@refuse((X, 3), "changes the length of a list")
 def list_of_two_objects(x, n):
     stacks = stacks_of(x, n)
     stacks[1].items = stacks[0].items

@@ -7,8 +7,10 @@ What is not compiled is refused with an error that says what to write instead.
 from __future__ import annotations
 
 import copy
+import importlib
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,62 +18,12 @@ import pytest
 import pyrelay
 from pyrelay.errors import PyrelayError
 from tests.infer.running import Outcome, assert_same_outcome, plainly
-from tests.users import (  # noqa: F401  (each fills the corpus)
-    attempts,
-    begun_anew,
-    built_trees,
-    changed_trees,
-    choices,
-    containers,
-    empty_arrays,
-    functions,
-    generators,
-    graphs,
-    grids,
-    idioms,
-    keyed,
-    kinds,
-    learning,
-    library,
-    list_arguments,
-    list_changes,
-    listed_objects,
-    lists,
-    managers,
-    matrices,
-    motion,
-    nested_tuples,
-    networks,
-    numbers_listed,
-    objects,
-    positions,
-    protocols,
-    ragged,
-    raised_classes,
-    raising,
-    raising_structures,
-    ranges,
-    recurrences,
-    refusals,
-    roots,
-    rows,
-    searches,
-    sharing,
-    signals,
-    slices_of_one,
-    stencils,
-    strides,
-    strings,
-    style,
-    syntax,
-    systems,
-    tables,
-    tree_networks,
-    trees,
-    views,
-)
 from tests.users.corpus import REFUSED, USED, Refusal, Use
 from tests.users.differences import difference, slope
+
+for _file in sorted(Path(__file__).parent.glob("[!_]*.py")):  # each fills the corpus
+    if not _file.stem.startswith("test_"):
+        importlib.import_module(f"tests.users.{_file.stem}")
 
 
 def calls(differentiable: bool) -> list[Any]:
