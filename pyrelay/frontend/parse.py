@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 import threading
 import types
 from collections import OrderedDict
@@ -120,8 +121,15 @@ def _function(
     result = NONE if result is NOT_READ else result  # every path raises
     return Function(
         name, tuple(params), Block(tuple(low.lets), (result,)), span=span,
-        signature=tuple(signature), cells=tuple(v.name for v in own.cells),
+        signature=tuple(signature), cells=tuple(v.name for v in own.cells), doc=_docstring(node),
     )
+
+
+def _docstring(node: FunctionNode) -> str | None:
+    """`__doc__`, from which Python takes the indentation since 3.13."""
+    if isinstance(node, ast.Lambda):
+        return None
+    return ast.get_docstring(node, clean=sys.version_info >= (3, 13))
 
 
 def _body(low: Lowering, node: FunctionNode) -> Work[tuple[Atom, ...]]:

@@ -146,6 +146,8 @@ def attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | None:
             return {"start": a, "stop": b, "step": c}[name]
         case V.Closure(function=function) if name == "__name__":
             return V.Known(function.name.rpartition(".")[2])
+        case V.Closure(function=function) if name == "__doc__":
+            return V.Known(function.doc)
     return None
 
 

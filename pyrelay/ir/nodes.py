@@ -314,6 +314,7 @@ class Function:
     span: Span | None = field(default=None, kw_only=True, repr=False)
     signature: tuple[Parameter, ...] = field(default=(), kw_only=True)
     cells: tuple[str, ...] = field(default=(), kw_only=True)
+    doc: str | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def result_types(self) -> tuple[Type | None, ...]:

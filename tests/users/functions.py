@@ -166,3 +166,16 @@ def recursion_over_slices(items):
     if len(items) == 0:
         return 0.0
     return items[0] * 2 + recursion_over_slices(items[1:])
+
+
+@use((2.0,))
+def docstrings(x):
+    def twice(v):
+        """Twice the value."""
+        return 2 * v
+
+    def plain(v):
+        return v
+
+    shown = [f.__doc__ for f in (twice, plain, lambda v: v)]
+    return twice(x), shown, hasattr(plain, "__doc__"), getattr(twice, "__doc__", "none")
