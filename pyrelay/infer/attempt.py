@@ -12,7 +12,6 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.infer import (
-    building,
     calls,
     code_points,
     column_content,
@@ -20,6 +19,7 @@ from pyrelay.infer import (
     growing,
     joining,
     names_containers,
+    pool_tables,
 )
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import is_record_class
@@ -134,7 +134,7 @@ class Attempt:
         )
         for plan in asked.plans.values():
             if plan.family not in it.pools:
-                it.pools[plan.family] = building.new_pool(it, plan.schema())
+                it.pools[plan.family] = pool_tables.new_pool(it, plan.schema())
         for need in asked.captured:
             self._new_leaf(it, need.value, need.source)
             program.captured.append(self.flat.seen[id(need.value)])
@@ -193,7 +193,7 @@ class Attempt:
                 self.columns[leaf] = (len(self.pools) - 1, name)
                 content[name] = self._column(it, sort, leaf)
             if pool.cls is not data.schema:
-                content = building.opened(it, content, data.schema, pool.cls)
+                content = pool_tables.opened(it, content, data.schema, pool.cls)
             it.heap.new(pool.root, content)
         return values
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import (
-    building,
     growing,
     identity,
+    pool_tables,
 )
 from pyrelay.infer import values as V
 from pyrelay.infer.grown_trees import grown_tree
@@ -298,7 +298,7 @@ class Close:
 
     def _pool(self, pool: V.Ref) -> PoolResult:
         root = pool.root
-        if root in self.attempt.pools and not building.is_growing(self.it, pool):
+        if root in self.attempt.pools and not pool_tables.is_growing(self.it, pool):
             return PoolResult(-1, self.attempt.pools.index(root), None, ())
         known = self.attempt.pools.index(root) if root in self.attempt.pools else None
         if root not in self.keys:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pyrelay import errors
-from pyrelay.infer import building, growing, lists
+from pyrelay.infer import building, growing, lists, pool_tables
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import (
@@ -40,7 +40,7 @@ from pyrelay.ir.types import TensorType
 
 def list_of(it: Interpreter, pool: V.Ref, path: str, row: V.Value) -> V.Ref:
     """The list in a field of a node; it stays in the table of the nodes."""
-    table, position = building.table_of(pool.cls, path)
+    table, position = pool_tables.table_of(pool.cls, path)
     owner = it.content(pool.root)[table]
     assert isinstance(owner, V.Ref)
     content = it.content(owner.root)
@@ -121,7 +121,7 @@ def closed(it: Interpreter, pool: V.Ref) -> tuple[Schema, dict[str, V.ArrayRef]]
         (kind, name) for kind in schema.known() for name, sort in schema.of(kind).items()
         if isinstance(sort, Grows)
     ]
-    columns = building.columns(it, pool)
+    columns = pool_tables.columns(it, pool)
     fields = [list(own) if own is not None else None for own in schema.fields]
     for kind, name in grown:
         path = f"{kind}.{name}"
@@ -140,7 +140,7 @@ class _Rows:
     """The room for the lists in a field of all nodes of a kind, as columns of their items."""
 
     def __init__(self, it: Interpreter, pool: V.Ref, path: str) -> None:
-        table, position = building.table_of(pool.cls, path)
+        table, position = pool_tables.table_of(pool.cls, path)
         content = it.content(it.content(pool.root)[table].root)
         self.it, self.path = it, path
         first, self.inner = growing.inner_lists(content.template)[(position,)]

@@ -82,7 +82,7 @@ def frozen(it: Interpreter, value: V.Value) -> V.Value:
                 return it.new_ref(root.kind, {k: frozen(it, v) for k, v in content.items()}, cls)
             return it.new_ref(root.kind, tuple(frozen(it, v) for v in content), cls)
         case V.Data(pool, kind, row):
-            from pyrelay.infer.building import columns
+            from pyrelay.infer.pool_tables import columns
 
             now = {name: frozen(it, column) for name, column in columns(it, pool).items()}
             return V.Data(it.new_ref("pool", now, pool.cls), kind, row)

@@ -160,7 +160,7 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
 
 def _rows(it: Interpreter, pool: V.Ref, column: str) -> Atom:
     """The present content of a column."""
-    from pyrelay.infer.building import column_rows
+    from pyrelay.infer.pool_tables import column_rows
 
     grown = column_rows(it, pool, column)
     if grown is not None:
@@ -187,7 +187,7 @@ def _array(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
 
 def _item(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Item:
     """Where a row of a column of new nodes is, as it is now."""
-    from pyrelay.infer.building import table_of
+    from pyrelay.infer.pool_tables import table_of
 
     table, leaf = table_of(pool.cls, path)
     owner = it.content(pool.root)[table].root
