@@ -47,7 +47,6 @@ _INSTEAD = {
     "the index of a list": "keep the items in an array, e.g. np.zeros(n), and index that",
     "the number of items": "index what you need, e.g. first = items[0]",
     "the key of a dict": "use an array indexed by the key: counts[k] += 1",
-    "the step of a slice": "keep the items in an array, np.array(items), and slice that",
 }
 
 

@@ -12,19 +12,20 @@ from pyrelay.infer import lists
 from pyrelay.infer import values as V
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.slicing import slice_bounds
+from pyrelay.infer.slicing import slice_bounds, slice_of_axis
 from pyrelay.ir.dims import Extent
 
 
 def get_slice(it: Interpreter, content: V.Growing, key: V.Slice) -> V.Value:
     """`lst[a:b:c]`: a new list."""
     content = lists.copied(it, content)
-    start, size, step = slice_bounds(it, key, lists.count_extent(it, content))
+    whole = lists.count_extent(it, content)
+    start, size, step = slice_of_axis(it, key, whole, known_shape=False)
     return lists.new(it, _rows(it, content, start, size, step))
 
 
 def _rows(
-    it: Interpreter, content: V.Growing, start: Extent, size: Extent, step: int = 1
+    it: Interpreter, content: V.Growing, start: Extent, size: Extent, step: Extent = 1
 ) -> V.Growing:
     rows = tuple(lists.part_rows(it, row, start, size, step) for row in content.rows)
     return replace(content, count=V.Scalar.of_extent(size), rows=rows)
@@ -36,6 +37,10 @@ def set_slice(it: Interpreter, ref: V.Ref, key: V.Slice, value: V.Value) -> None
     from pyrelay.infer.names_builtins import list_
 
     given = list_(it, value)
+    if isinstance(key.step, V.Scalar):
+        bounds = (key.start, key.stop, key.step)
+        call(it, V.Known(in_python.set_slice), (ref, *bounds, given), {})
+        return
     size = lists.count_extent(it, it.content(ref.root))
     start, count, step = slice_bounds(it, key, size)
     if step != 1:
@@ -45,15 +50,36 @@ def set_slice(it: Interpreter, ref: V.Ref, key: V.Slice, value: V.Value) -> None
     _replaced(it, ref, start, count, given)
 
 
+def set_slice_of_none(it: Interpreter, ref: V.Ref, key: V.Slice, value: V.Value) -> None:
+    """`lst[a:b:c] = value` of a list without items."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.names_builtins import list_
+
+    given = list_(it, value)
+    slice_of_axis(it, key, 0, known_shape=False)  # which says what is wrong with the bounds
+    if key.step in (V.NONE, V.Known(1)):
+        assert isinstance(given, V.Ref)
+        it.heap.write(ref.root, it.content(given.root), it.let.span if it.let else None)
+    elif isinstance(key.step, V.Known):
+        call(it, V.Known(in_python.set_steps), (ref, V.Known(0), V.Known(0), key.step, given), {})
+    else:
+        bounds = (V.NONE, V.NONE, key.step)
+        call(it, V.Known(in_python.set_slice), (ref, *bounds, given), {})
+
+
 def delete_slice(it: Interpreter, ref: V.Ref, key: V.Slice) -> None:
     """`del lst[a:b:c]`."""
+    from pyrelay.infer.calls import call
+
+    if isinstance(key.step, V.Scalar):
+        bounds = (key.start, key.stop, key.step)
+        call(it, V.Known(in_python.delete_slice), (ref, *bounds), {})
+        return
     size = lists.count_extent(it, it.content(ref.root))
     start, count, step = slice_bounds(it, key, size)
     if step == 1:
         _replaced(it, ref, start, count, it.new_ref("list", ()))
         return
-    from pyrelay.infer.calls import call
-
     bounds = (V.Scalar.of_extent(start), V.Scalar.of_extent(count), V.Known(step))
     left = call(it, V.Known(in_python.without_steps), (ref, *bounds), {})
     set_slice(it, ref, V.Slice(V.NONE, V.NONE, V.NONE), left)
@@ -74,4 +100,4 @@ def _replaced(it: Interpreter, ref: V.Ref, start: Extent, count: Extent, given: 
         call_method(it, V.Method(ref, "extend"), (more,), {})
 
 
-__all__ = ["delete_slice", "get_slice", "set_slice"]
+__all__ = ["delete_slice", "get_slice", "set_slice", "set_slice_of_none"]

@@ -511,7 +511,9 @@ def extent_of_atom(it: Interpreter, atom: Atom) -> Extent:
     return extent  # type: ignore[no-any-return]
 
 
-def part_rows(it: Interpreter, row: Atom, start: Extent, size: Extent, step: int = 1) -> Atom:
+def part_rows(
+    it: Interpreter, row: Atom, start: Extent, size: Extent, step: Extent = 1
+) -> Atom:
     """So many rows from one on."""
     rest = row.type.shape[1:]  # type: ignore[union-attr]
     none = (0,) * len(rest)

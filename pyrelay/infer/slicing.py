@@ -60,15 +60,15 @@ def _shown(item: V.Value) -> str:
 
 
 def slice_of_axis(
-    it: Interpreter, item: V.Slice, extent: Extent, written: bool = False
+    it: Interpreter, item: V.Slice, extent: Extent, known_shape: bool = True
 ) -> tuple[Extent, Extent, Extent]:
     """The same as `slice_bounds`, and where the program computes the step, all three at run time.
 
-    What is `written` to need not have a shape that is known, so it does not ask for arguments'
-    values either.
+    Where no shape needs to be known (of what is written to, of lists), arguments' values are not
+    asked for either.
     """
     step = item.step
-    if isinstance(step, V.Scalar) and (written or (step.extent is None and step.origin is None)):
+    if isinstance(step, V.Scalar) and (not known_shape or (step.extent is None and step.origin is None)):
         return _run_time_slice(it, item, extent)
     return slice_bounds(it, item, extent)
 

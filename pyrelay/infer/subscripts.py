@@ -119,6 +119,9 @@ def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.V
         many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES or (
             it.program.chooses and any(_is_list(item) for item in items)
         )
+        if not items and isinstance(key, V.Slice):
+            slice_of_axis(it, key, 0, known_shape=False)  # which says what is wrong with the bounds
+            return it.new_ref("list", ())
         if not (many and _grows_at(it, obj, key)):
             return choice.item(it, items, key, "list")
         items = it.content(obj.root)
@@ -131,7 +134,7 @@ def _is_list(item: V.Value) -> bool:
 
 def _grows_at(it: Interpreter, obj: V.Ref, key: V.Value) -> bool:
     """Whether a list has to grow for a key; makes it grow if so."""
-    bounds = (key.start, key.stop) if isinstance(key, V.Slice) else (key,)
+    bounds = (key.start, key.stop, key.step) if isinstance(key, V.Slice) else (key,)
     return any(lists.must_grow(it, obj, b) for b in bounds)
 
 
@@ -243,7 +246,7 @@ def _basic(
             continue
         extent = ty.shape[axis]
         if isinstance(item, V.Slice):
-            start, size, step = slice_of_axis(it, item, extent, written)
+            start, size, step = slice_of_axis(it, item, extent, known_shape=not written)
             kept += 1
         elif is_index(item):
             start, size, step = 0, extent, 1
@@ -312,6 +315,11 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             items = list(it.content(root))
             if not items and isinstance(key, V.Scalar):
                 raise raised(it, IndexError("list assignment index out of range"))
+            if not items and isinstance(key, V.Slice):
+                from pyrelay.infer.list_slices import set_slice_of_none
+
+                set_slice_of_none(it, obj, key, value)
+                return
             index = it.static(key, "the index of a list")
             new: Any = value
             if isinstance(index, slice):
@@ -321,6 +329,8 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             try:
                 items[index] = new
             except ValueError as error:
+                if it.conditional or catches(it, ValueError):
+                    raise raised(it, error) from None
                 raise it.failure(errors.InvalidValueError, str(error)) from None
             except IndexError:
                 if it.conditional or catches(it, IndexError):
@@ -396,6 +406,10 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
     if isinstance(obj, V.Ref) and obj.root.kind == "object":
         method = special(it, obj, "__delitem__", key)
         if method is not None:
+            return
+    if isinstance(obj, V.Ref) and obj.root.kind == "list" and isinstance(key, V.Slice):
+        if not it.content(obj.root):
+            slice_of_axis(it, key, 0, known_shape=False)
             return
     if isinstance(obj, V.Ref) and obj.root.kind == "dict":
         known = key_of(it, obj, key, "the key to delete")

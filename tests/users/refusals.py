@@ -52,15 +52,6 @@ def digits_of_text(n):
     return [int(digit) for digit in f"{n}"]
 
 
-@refuse((X, np.array([1, 2])), "step of a slice", "np.array(items)")
-def step_through_a_list_from_data(x, steps):
-    total = 0.0
-    items = [v * 2 for v in x]
-    for s in steps:
-        total += sum(items[::s])
-    return total
-
-
 @refuse((3,), "class definition", "outside")
 def local_class(n):
     class Pair:

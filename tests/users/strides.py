@@ -1,4 +1,4 @@
-"""Slices whose step the program computes: sieves, strides that double, steps from data."""
+"""Slices whose step the program computes: sieves, strides that double, steps from data; of lists too."""
 
 from __future__ import annotations
 
@@ -60,3 +60,34 @@ def refused_by_numpy(x, k):
         return y, str(error)
     y[::by] = [1.0] * 8
     return y, "done"
+
+
+@use((2,), (50,))
+def primes_by_slices_of_a_list(n):
+    flags = [True] * (n + 1)
+    flags[:2] = [False, False]
+    for i in range(2, int(n**0.5) + 1):
+        if flags[i]:
+            flags[i * i :: i] = [False] * len(flags[i * i :: i])
+    return [i for i, flag in enumerate(flags) if flag]
+
+
+@use((X, np.array([1, 2])), wrt=(0,), slow=True)
+def step_through_a_list_from_data(x, steps):
+    total = 0.0
+    items = [v * 2 for v in x]
+    for s in steps:
+        items[1::s] = [v * 0.5 for v in items[1::s]]
+        total += sum(items[::s]) * items[::-s][0]
+    return total
+
+
+@use(([1, 2, 3, 4, 5, 6], 5, 1, -2), ([1, 2, 3, 4, 5, 6], 1, 4, 1), ([], 0, 3, 2), ([1, 2], 0, 2, 0))
+def parts_of_a_list(xs, a, b, k):
+    left = xs[:]
+    del left[a:b:k]
+    try:
+        left[a:b:k] = [9] * 4
+    except ValueError as error:
+        return xs[a:b:k], left, str(error)
+    return xs[a:b:k], left

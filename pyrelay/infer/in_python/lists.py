@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pyrelay.infer.in_python.ranges import elements
+
 
 def repeat_items(items: Any, times: Any) -> Any:
     """items * times."""
@@ -124,6 +126,22 @@ def without_steps(items: Any, start: Any, count: Any, step: Any) -> Any:
         if (k - start) % step != 0 or steps < 0 or steps >= count:
             left.append(items[k])
     return left
+
+
+def set_slice(items: Any, start: Any, stop: Any, step: Any, given: Any) -> None:
+    """items[start:stop:step] = given, for a step that only the running program knows."""
+    if step == 1:
+        items[start:stop] = given
+        return
+    first, count, forward, backward = elements(start, stop, step, len(items))
+    set_steps(items, first, count, forward - backward, given)
+
+
+def delete_slice(items: Any, start: Any, stop: Any, step: Any) -> None:
+    """del items[start:stop:step], for a step that only the running program knows."""
+    first, count, forward, backward = elements(start, stop, step, len(items))
+    if count > 0:
+        items[:] = without_steps(items, first, count, forward - backward)
 
 
 def any_of(items: Any) -> Any:
