@@ -38,8 +38,8 @@ def set_slice(it: Interpreter, ref: V.Ref, key: V.Slice, value: V.Value) -> None
 
     given = list_(it, value)
     if isinstance(key.step, V.Scalar):
-        bounds = (key.start, key.stop, key.step)
-        call(it, V.Known(in_python.set_slice), (ref, *bounds, given), {})
+        given_bounds = (key.start, key.stop, key.step)
+        call(it, V.Known(in_python.set_slice), (ref, *given_bounds, given), {})
         return
     size = lists.count_extent(it, it.content(ref.root))
     start, count, step = slice_bounds(it, key, size)
@@ -63,8 +63,8 @@ def set_slice_of_none(it: Interpreter, ref: V.Ref, key: V.Slice, value: V.Value)
     elif isinstance(key.step, V.Known):
         call(it, V.Known(in_python.set_steps), (ref, V.Known(0), V.Known(0), key.step, given), {})
     else:
-        bounds = (V.NONE, V.NONE, key.step)
-        call(it, V.Known(in_python.set_slice), (ref, *bounds, given), {})
+        bounds = (V.NONE, V.NONE, key.step, given)
+        call(it, V.Known(in_python.set_slice), (ref, *bounds), {})
 
 
 def delete_slice(it: Interpreter, ref: V.Ref, key: V.Slice) -> None:
@@ -72,8 +72,8 @@ def delete_slice(it: Interpreter, ref: V.Ref, key: V.Slice) -> None:
     from pyrelay.infer.calls import call
 
     if isinstance(key.step, V.Scalar):
-        bounds = (key.start, key.stop, key.step)
-        call(it, V.Known(in_python.delete_slice), (ref, *bounds), {})
+        given = (key.start, key.stop, key.step)
+        call(it, V.Known(in_python.delete_slice), (ref, *given), {})
         return
     size = lists.count_extent(it, it.content(ref.root))
     start, count, step = slice_bounds(it, key, size)

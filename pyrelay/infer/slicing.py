@@ -68,7 +68,9 @@ def slice_of_axis(
     asked for either.
     """
     step = item.step
-    if isinstance(step, V.Scalar) and (not known_shape or (step.extent is None and step.origin is None)):
+    if isinstance(step, V.Scalar) and (
+        not known_shape or (step.extent is None and step.origin is None)
+    ):
         return _run_time_slice(it, item, extent)
     return slice_bounds(it, item, extent)
 

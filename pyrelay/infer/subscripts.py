@@ -407,10 +407,9 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
         method = special(it, obj, "__delitem__", key)
         if method is not None:
             return
-    if isinstance(obj, V.Ref) and obj.root.kind == "list" and isinstance(key, V.Slice):
-        if not it.content(obj.root):
-            slice_of_axis(it, key, 0, known_shape=False)
-            return
+    if _is_list(obj) and isinstance(key, V.Slice) and not it.content(obj.root):  # type: ignore[union-attr]
+        slice_of_axis(it, key, 0, known_shape=False)
+        return
     if isinstance(obj, V.Ref) and obj.root.kind == "dict":
         known = key_of(it, obj, key, "the key to delete")
     else:
