@@ -130,11 +130,11 @@ def kernel(block, begin, end):
                 shift = {t}(0.0) if top == {t}(-inf) else top
                 total = {t}(0.0)
                 for j in range(span):
-                    power = exp(load_inner_{t}(raw, raw_row + j) - shift)
+                    power = exp_of_negative(load_inner_{t}(raw, raw_row + j) - shift)
                     store_inner_{t}(scores, row + j, power)
                     total = add_reassociated(total, power)
                 if j0 > 0:
-                    scale = exp(before - shift)
+                    scale = exp_of_negative(before - shift)
                     total = total + load_ordered_{t}(totals, r) * scale
                     if scale != {t}(1.0):
                         for e in range(width):

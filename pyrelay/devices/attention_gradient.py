@@ -146,7 +146,7 @@ def kernel(block, begin, end):
                         total = {t}(1.0)
                     mean = load_{t}(means, first + r)
                     for j in range(span):
-                        p = exp(load_inner_{t}(raw, raw_row + j) - shift) / total
+                        p = exp_of_negative(load_inner_{t}(raw, raw_row + j) - shift) / total
                         slope = load_inner_{t}(slopes, row + j) - mean
                         store_inner_{t}(scores, row + j, p)
                         weighted = {t}(0.0) if slope == {t}(0.0) else slope * p
