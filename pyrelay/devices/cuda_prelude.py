@@ -267,6 +267,32 @@ __device__ c64 pyrelay_from_below(c64 value, int by) {
 __device__ c128 pyrelay_from_below(c128 value, int by) {
     return c128(pyrelay_from_below(value.re, by), pyrelay_from_below(value.im, by));
 }
+// A step of a recurrence: what was before times a factor, and a term.
+template <class T> struct pyrelay_affine {
+    T factor, term;
+    pyrelay_affine() = default;
+    __device__ pyrelay_affine(T factor, T term) : factor(factor), term(term) {}
+};
+template <class T>
+__device__ pyrelay_affine<T> pyrelay_from_below(pyrelay_affine<T> value, int by) {
+    return pyrelay_affine<T>(
+        pyrelay_from_below(value.factor, by), pyrelay_from_below(value.term, by)
+    );
+}
+// The values of all threads of a block combined in the order of the threads.
+template <class T, class Op> __device__ T pyrelay_in_order(T value, Op combine) {
+    PYRELAY_SHARED(T, held, 32);
+    for (int step = 1; step < 32; step *= 2) {
+        const T before = pyrelay_from_below(value, step);
+        if (threadIdx.x % 32 >= step) value = combine(before, value);
+    }
+    if (threadIdx.x % 32 == 31) held[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = held[0];
+    for (int warp = 1; warp < (int)blockDim.x / 32; warp++) value = combine(value, held[warp]);
+    __syncthreads();
+    return value;
+}
 // The values of all threads of a block combined, in an order that is always the same; every thread
 // gets the same result (Harris, "Optimizing parallel reduction in CUDA", 2007).
 template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) {

@@ -1,4 +1,4 @@
-"""Running sums and products along an axis, in CUDA C++.
+"""Running sums, products and extremes along an axis, in CUDA C++.
 
 In: which scan, a dtype, whether the elements of a line lie side by side. Out: two texts to stand
 behind `cuda_prelude`; parameters are those of `lower.target.ScanKernels`.
@@ -12,9 +12,11 @@ Where lines lie side by side, a thread does one, so that neighbours read neighbo
 do, the threads of a block share one: tiles go through shared memory, each thread sums some
 neighbours, and warps combine those sums by shuffles. The order is always the same.
 
-Sums may be taken in another order than Python's, as reductions are. Products of floats and linear
-recurrences may not: a product of factors overflows where the running value does not. They are
-parallel over lines only.
+Scans of `ops.running`, sums, and recurrences whose factors are between -1 and 1 are taken in
+groups; sums so in another order than Python's, as reductions are. Products of floats and other
+recurrences may not be: a product of factors overflows where the running value does not. They are
+parallel over lines only. Elements of a recurrence join as the maps that they are (Blelloch, "Prefix
+sums and their applications", 1990, section 1.4), which may not change places.
 """
 
 from __future__ import annotations
@@ -23,24 +25,32 @@ from pyrelay.devices.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.cuda_numbers import literal
 from pyrelay.lower.target import ScanKernels
+from pyrelay.ops.running import identity, step_of
+from pyrelay.ops.scalar import SCALARS
+from pyrelay.records import dataclass
 
 THREADS, EACH = 256, 8
 _TILE = THREADS * EACH
 
-#: What stands before the first element, and the next value; `v` is the value before.
-_STEPS = {
-    "cumsum": (-0.0, "v + x0[at]"), "cumprod": (1, "v * x0[at]"),
-    "linear_scan": (-0.0, "x0[at] * v + x1[at]"),
-}
-_COMBINED = {"cumsum": "a + b", "cumprod": "a * b"}
+#: What stands before the first element, and two values that follow each other as one.
+_JOINED = {"cumsum": (-0.0, "a + b"), "cumprod": (1, "a * b")}
+
+_BLOCK_THREADS = f"#define BLOCK_THREADS {THREADS}\n"
 
 _HEAD = """\
 extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, {operands}, Buffer<{t}> totals,
+    pyrelay_record *record, i64 launch, i64 first, i64 last, {operands}, Buffer<{state}> totals,
     Buffer<{t}> y, i64 outer, i64 length, i64 inner, i64 chunk, i64 reverse
 ) {{
     if (pyrelay_over(record, launch)) return;
     const i64 chunks = (length + chunk - 1) / chunk{parts};
+"""
+
+# What goes from element to element, and how the elements at a place enter it.
+_COMBINE = """\
+    typedef {state} State;
+    auto combine = [](State a, State b) {{ return State({combined}); }};
+    auto entering = [&](i64 at) {{ return State({entering}); }};
 """
 
 # An item: a chunk of a line; of the lines side by side the same chunk follows.
@@ -50,72 +60,82 @@ _BY_THREADS = """\
         const i64 column = item % inner, part = item / inner % chunks;
         const i64 line = item / inner / chunks, start = part * chunk;
         const i64 stop = start + chunk < length ? start + chunk : length;
-        {t} v = {identity};
+        State v = {identity};
 {carry}        for (i64 k = start; k < stop; k++) {{
             const i64 at = (line * length + (reverse ? length - 1 - k : k)) * inner + column;
-            v = {t}({step});
+            v = combine(v, entering(at));
 {store}        }}
 {total}    }}
 }}
 """
 _THREAD_CARRY = """\
-        for (i64 k = 0; k < part; k++) {{
-            const {t} a = v, b = totals[(line * (chunks - 1) + k) * inner + column];
-            v = {t}({combined});
-        }}
+        for (i64 k = 0; k < part; k++) {
+            v = combine(v, State(totals[(line * (chunks - 1) + k) * inner + column]));
+        }
 """
 
 _BY_BLOCKS = """\
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
         const i64 part = item % chunks, line = item / chunks, start = part * chunk;
         const i64 stop = start + chunk < length ? start + chunk : length;
-        auto combine = []({t} a, {t} b) {{ return {t}({combined}); }};
-        {t} v = {identity};
+        State v = {identity};
 {work}    }}
 }}
 """
 _BLOCK_TOTAL = """\
         for (i64 k = start + threadIdx.x; k < stop; k += BLOCK_THREADS) {{
-            v = combine(v, x0[line * length + (reverse ? length - 1 - k : k)]);
+            v = combine(v, entering(line * length + (reverse ? length - 1 - k : k)));
         }}
         v = pyrelay_combined(v, combine);
         if (threadIdx.x == 0) totals[item] = v;
 """
-_BLOCK_SCAN = """\
-        PYRELAY_SHARED({t}, tile, {room});
-        PYRELAY_SHARED({t}, warps, 32);
-        for (i64 k = threadIdx.x; k < part; k += BLOCK_THREADS) {{
-            v = combine(v, totals[line * (chunks - 1) + k]);
+# The totals before, a run of neighbours a thread.
+_BLOCK_CARRY = """\
+        const i64 run = (part + BLOCK_THREADS - 1) / BLOCK_THREADS;
+        for (i64 k = threadIdx.x * run; k < part && k < (threadIdx.x + 1) * run; k++) {{
+            v = combine(v, State(totals[line * (chunks - 1) + k]));
         }}
-        {t} carry = pyrelay_combined(v, combine);
+        v = pyrelay_in_order(v, combine);
+"""
+_BLOCK_TILES = """\
+        PYRELAY_SHARED({state}, tile, {room});
+        PYRELAY_SHARED({state}, warps, 32);
+        State carry = v;
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, own = threadIdx.x * {each};
         for (i64 base = start; base < stop; base += {tile}) {{
             for (int k = threadIdx.x; k < {tile}; k += BLOCK_THREADS) {{
                 const i64 place = base + k;
                 tile[k + k / 32] = place < stop
-                    ? {t}(x0[line * length + (reverse ? length - 1 - place : place)]) : {identity};
+                    ? entering(line * length + (reverse ? length - 1 - place : place)) : {identity};
             }}
             __syncthreads();
-            {t} sum = tile[own + own / 32];
+            State sum = tile[own + own / 32];
             for (int k = own + 1; k < own + {each}; k++) {{
                 sum = combine(sum, tile[k + k / 32]);
                 tile[k + k / 32] = sum;
             }}
             // The sums of the threads before, in the warp and in the warps before.
-            {t} upto = sum;
+            State upto = sum;
             for (int step = 1; step < 32; step *= 2) {{
-                const {t} before = pyrelay_from_below(upto, step);
+                const State before = pyrelay_from_below(upto, step);
                 if (lane >= step) upto = combine(before, upto);
             }}
             if (lane == 31) warps[warp] = upto;
-            {t} ahead = pyrelay_from_below(upto, 1);
+            State ahead = pyrelay_from_below(upto, 1);
             __syncthreads();
-            {t} all = carry;
+            State all = carry;
             for (int k = 0; k < BLOCK_THREADS / 32; k++) {{
                 if (k == warp) ahead = lane == 0 ? all : combine(all, ahead);
                 all = combine(all, warps[k]);
             }}
             carry = all;
+{stores}            __syncthreads();
+        }}
+"""
+_LAST_TOTAL = """\
+        if (threadIdx.x == 0) totals[item] = carry;
+"""
+_BLOCK_STORES = """\
             for (int k = own; k < own + {each}; k++) {{
                 tile[k + k / 32] = combine(ahead, tile[k + k / 32]);
             }}
@@ -123,10 +143,9 @@ _BLOCK_SCAN = """\
             for (int k = threadIdx.x; k < {tile}; k += BLOCK_THREADS) {{
                 const i64 place = base + k;
                 if (place >= stop) break;
-                y[line * length + (reverse ? length - 1 - place : place)] = tile[k + k / 32];
+                v = tile[k + k / 32];
+                y[line * length + (reverse ? length - 1 - place : place)] = {value};
             }}
-            __syncthreads();
-        }}
 """
 
 #: What the parameters are of a text, by how many operands it has.
@@ -134,18 +153,32 @@ _KINDS = {count: (ADDRESS,) * (count + 2) + ("i64",) * 5 for count in (1, 2)}
 _made: dict[str, tuple[str, ...]] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a scan goes, as text: the type of what goes from element to element, what it is before
+    the first one, how `a` and the `b` that follows it are one, what enters at `at`, and the result
+    of `v`; how many such values a thread keeps in shared memory."""
+
+    state: str
+    identity: str
+    combined: str
+    entering: str
+    value: str
+    nbytes: int
+    each: int = EACH
+
+
 def scan(name: str, dtype: DType, side_by_side: bool) -> ScanKernels:
     """The kernels of a scan; `side_by_side`: whether the elements of a line are neighbours."""
-    free = name == "cumsum" or (name == "cumprod" and dtype.kind in "iu")
-    if free and side_by_side:
-        return ScanKernels(
-            _by_blocks(name, dtype, totals=True), _by_blocks(name, dtype, totals=False),
-            _TILE, 1024, 512,
-        )  # fmt: skip
-    return ScanKernels(
-        _by_threads(name, dtype, totals=True) if free else "",
-        _by_threads(name, dtype, totals=False), 64, 64 if free else 1, 1 << 14 if free else 0,
-    )  # fmt: skip
+    form, grouped = _form(name, dtype), _is_grouped(name, dtype)
+    by_blocks = side_by_side and grouped
+    last = _text(name, dtype, form, by_blocks=by_blocks, totals=False)
+    if not grouped:
+        return ScanKernels("", last, 64, 1, 0, form.nbytes)
+    totals = _text(name, dtype, form, by_blocks=by_blocks, totals=True)
+    if by_blocks:
+        return ScanKernels(totals, last, _TILE, 1024, 512, form.nbytes)
+    return ScanKernels(totals, last, 64, 64, 1 << 14, form.nbytes)
 
 
 def kinds_of(text: str) -> tuple[str, ...] | None:
@@ -153,32 +186,45 @@ def kinds_of(text: str) -> tuple[str, ...] | None:
     return _made.get(text)
 
 
-def _by_threads(name: str, dtype: DType, *, totals: bool) -> str:
-    t, (start, step) = dtype.name, _STEPS[name]
-    carry = "" if totals or name not in _COMBINED else _THREAD_CARRY.format(
-        t=t, combined=_COMBINED[name]
-    )
-    body = _BY_THREADS.format(
-        t=t, identity=literal(start, dtype), step=step, carry=carry,
-        store="" if totals else "            y[at] = v;\n",
-        total="        totals[item] = v;\n" if totals else "",
-    )
-    return _text(t, "linear" in name, totals, body)
+def _is_grouped(name: str, dtype: DType) -> bool:
+    """Whether elements may be taken together before what precedes them is known."""
+    return dtype.kind in "iu" if name == "cumprod" else name != "linear_scan"
 
 
-def _by_blocks(name: str, dtype: DType, *, totals: bool) -> str:
-    t, combined = dtype.name, _COMBINED[name]
-    identity = literal(_STEPS[name][0], dtype)
-    room = _TILE + _TILE // 32
-    work = (_BLOCK_TOTAL if totals else _BLOCK_SCAN).format(
-        t=t, identity=identity, each=EACH, tile=_TILE, room=room
-    )
-    body = _BY_BLOCKS.format(t=t, combined=combined, identity=identity, work=work)
-    return _text(t, False, totals, body, f"#define BLOCK_THREADS {THREADS}\n")
+def _form(name: str, dtype: DType) -> _Form:
+    t, step = dtype.name, step_of(name)
+    if step is not None:
+        first = literal(identity(step, dtype), dtype)
+        joined = SCALARS[step].cuda(dtype).format("a", "b")
+        return _Form(t, first, joined, "x0[at]", "v", dtype.size)
+    if name in _JOINED:
+        start, joined = _JOINED[name]
+        return _Form(t, literal(start, dtype), joined, "x0[at]", "v", dtype.size)
+    state = f"pyrelay_affine<{t}>"
+    first = f"State({literal(1, dtype)}, {literal(-0.0, dtype)})"
+    joined = "b.factor * a.factor, b.factor * a.term + b.term"
+    return _Form(state, first, joined, "x0[at], x1[at]", "v.term", 2 * dtype.size, EACH // 2)
 
 
-def _text(t: str, two: bool, totals: bool, body: str, before: str = "") -> str:
-    operands = ", ".join(f"Buffer<const {t}> x{k}" for k in range(1 + two))
-    text = before + _HEAD.format(t=t, operands=operands, parts=" - 1" * totals) + body
-    _made[text] = _KINDS[1 + two]
+def _text(name: str, dtype: DType, form: _Form, *, by_blocks: bool, totals: bool) -> str:
+    t, operands = dtype.name, 1 + (form.value != "v")
+    tile = THREADS * form.each
+    words = {
+        "t": t, "state": form.state, "identity": form.identity, "combined": form.combined,
+        "entering": form.entering, "value": form.value, "each": form.each, "tile": tile,
+        "room": tile + tile // 32, "parts": " - 1" * totals,
+        "operands": ", ".join(f"Buffer<const {t}> x{k}" for k in range(operands)),
+    }
+    if by_blocks:
+        words["stores"] = "" if totals else _BLOCK_STORES.format(**words)
+        works = (_BLOCK_TILES, _LAST_TOTAL) if operands > 1 else (_BLOCK_TOTAL,)
+        works = works if totals else (_BLOCK_CARRY, _BLOCK_TILES)
+        words["work"] = "".join(works).format(**words)
+        text = _BLOCK_THREADS + (_HEAD + _COMBINE + _BY_BLOCKS).format(**words)
+    else:
+        words["carry"] = _THREAD_CARRY if not totals and _is_grouped(name, dtype) else ""
+        words["store"] = "" if totals else f"            y[at] = {form.value};\n"
+        words["total"] = "        totals[item] = v;\n" if totals else ""
+        text = (_HEAD + _COMBINE + _BY_THREADS).format(**words)
+    _made[text] = _KINDS[operands]
     return text

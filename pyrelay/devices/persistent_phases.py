@@ -251,10 +251,13 @@ def writes_of(plan: Plan, part: Sequence[ins.Instruction]) -> list[Any]:
 
 def shared_bytes(text: str) -> int:
     """Bytes of shared memory that a text takes, at most."""
-    named = re.findall(r"PYRELAY_SHARED\((\w+), \w+, (\d+)\)", text)
+    named = re.findall(r"PYRELAY_SHARED\(([\w<>]+), \w+, (\d+)\)", text)
     found = sum(_SIZES[kind] * int(count) for kind, count in named)
     found += _HELD * ("pyrelay_of_column(" in text)
-    return found + _COMBINED * text.count("pyrelay_combined(")
+    return found + _COMBINED * len(re.findall(r"pyrelay_(?:combined|in_order)\(", text))
 
 
-_SIZES = {**{name: dtype.size for name, dtype in DTYPES.items()}, "int": 4}
+_SIZES = {
+    **{name: dtype.size for name, dtype in DTYPES.items()}, "int": 4,
+    **{f"pyrelay_affine<{name}>": 2 * dtype.size for name, dtype in DTYPES.items()},
+}

@@ -268,7 +268,9 @@ handles(np.argmax)(_arg_reduction("argmax"))
 handles(np.argmin)(_arg_reduction("argmin"))
 
 
-def _scan(op: str) -> Any:
+def scan(op: str) -> Callable[..., V.Value]:
+    """np.cumsum or np.cumprod."""
+
     def handler(
         it: Interpreter, a: V.Value, axis: V.Value = V.NONE, dtype: V.Value = V.NONE,
         out: V.Value = V.NONE,
@@ -287,8 +289,8 @@ def _scan(op: str) -> Any:
     return handler
 
 
-handles(np.cumsum)(_scan("cumsum"))
-handles(np.cumprod)(_scan("cumprod"))
+handles(np.cumsum)(scan("cumsum"))
+handles(np.cumprod)(scan("cumprod"))
 
 
 @handles(np.count_nonzero)

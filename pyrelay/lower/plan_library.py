@@ -296,7 +296,7 @@ def scan(p: FunctionPlanner, let: Let, call: OpCall) -> None:
     chunks = dims.quotient_up(length, chunk)
     before = dims.multiply(lines, dims.maximum(dims.add(chunks, -1), 0))
     address, totals = p.allocate(ty), p.frame.slot()
-    p.frame.allocate(totals, p.sizes.value(dims.multiply(before, ty.dtype.size)))
+    p.frame.allocate(totals, p.sizes.value(dims.multiply(before, kernels.nbytes)))
     operands = [*map(p.scalar, call.args), Slot(totals), Slot(address)]
     operands += p.sizes.values((outer, length, inner, chunk, int(call.attrs["reverse"])))
     cost = p.sizes.value(dims.multiply(chunk, _PICOSECONDS_PER_STEP))

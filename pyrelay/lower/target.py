@@ -155,7 +155,7 @@ class ScanKernels:
     from the end. The parallel axis counts chunks of lines.
 
     A chunk has at least `shortest` elements, a line at most `most` chunks, and only one where there
-    are `enough` lines (or `most` is 1: then nothing is left by `totals`).
+    are `enough` lines (or `most` is 1: then nothing is left by `totals`). A total has `nbytes`.
     """
 
     totals: str
@@ -163,6 +163,7 @@ class ScanKernels:
     shortest: int
     most: int
     enough: int
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)

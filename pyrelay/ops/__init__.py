@@ -31,11 +31,12 @@ from pyrelay.ops import (
     order,
     program,
     reduce,
+    running,
     shape,
     special,
 )
 
 __all__ = [
     "arithmetic", "contract", "convolution", "fourier", "functions", "host", "index", "linalg",
-    "logic", "normalised", "order", "program", "reduce", "shape", "special",
+    "logic", "normalised", "order", "program", "reduce", "running", "shape", "special",
 ]

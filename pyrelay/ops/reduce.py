@@ -6,8 +6,8 @@ among equal elements; the derivative of a product is right at zeros too, at any 
 made of products of the other elements and never divides.
 
 `linear_scan` is the first-order recurrence h[k] = a[k] * h[k-1] + b[k] with h[-1] = 0 (Blelloch,
-"Prefix sums and their applications", 1990, section 1.4). It is the adjoint of `cumprod`, and its
-own.
+"Prefix sums and their applications", 1990, section 1.4). It is the adjoint of `cumprod`, of the
+scans of `ops.running`, and its own.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _before(x: Handle, axis: int, reverse: bool) -> Handle:
     return shifted(running, 1, axis, reverse)
 
 
-def shifted(x: Handle, first: float, axis: int, reverse: bool = False) -> Handle:
+def shifted(x: Handle, first: float | bool, axis: int, reverse: bool = False) -> Handle:
     """The elements moved one place along the axis, from the other end if `reverse`.
 
     `first` enters where there was no element; the one beyond the end is lost.
@@ -249,7 +249,7 @@ def _scanned(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (TensorType(dtype, shape),)
 
 
-def _along(step: Callable[..., Any]) -> Callable[..., Any]:
+def along(step: Callable[..., Any]) -> Callable[..., Any]:
     """The meaning of a scan from NumPy's, which knows one direction only."""
 
     def meaning(*args: Any, axis: int, reverse: bool) -> Any:
@@ -272,7 +272,7 @@ def _linear_scan(a: Any, b: Any, axis: int) -> Any:
 
 def _scan(name: str, numpy: Any, vjp: Any, samples: Sequence[Sample], doc: str) -> Op:
     return define(
-        name, relation=_scanned, numpy=_along(numpy), fusion=Fusion.OPAQUE, schedule="scan",
+        name, relation=_scanned, numpy=along(numpy), fusion=Fusion.OPAQUE, schedule="scan",
         promotion=Promotion.COMMON, vjp=vjp, samples=samples, doc=doc,
     )
 
@@ -296,6 +296,14 @@ def _cotangents_of_linear_scan(
     return gathered * shifted(y, 0, axis, reverse), gathered
 
 
+def _cotangents_of_steady_scan(
+    y: Handle, g: Handle, a: Handle, b: Handle, *, axis: int, reverse: bool
+) -> Any:
+    following = shifted(a, 0, axis, not reverse)
+    gathered = steady_scan(following, g, axis=axis, reverse=not reverse)
+    return gathered * shifted(y, 0, axis, reverse), gathered
+
+
 _RUNNING = (
     floats((5,), attrs=_running(0)), floats((3, 4), attrs=_running(0, True)),
     floats((3, 4), attrs=_running(1)), Sample((np.arange(4),), _running(0), False),
@@ -310,11 +318,15 @@ cumprod = _scan(
     "cumprod", np.cumprod, _cotangent_of_cumprod, _RUNNING,
     "the running product along an axis, from its end if `reverse`",
 )
+_RECURRENCES = (
+    floats((5,), (5,), attrs=_running(0)), floats((3, 4), (3, 4), attrs=_running(1, True)),
+    floats((3, 4), (3, 4), attrs=_running(0)),
+)
 linear_scan = _scan(
-    "linear_scan", _linear_scan, _cotangents_of_linear_scan,
-    (
-        floats((5,), (5,), attrs=_running(0)), floats((3, 4), (3, 4), attrs=_running(1, True)),
-        floats((3, 4), (3, 4), attrs=_running(0)),
-    ),
+    "linear_scan", _linear_scan, _cotangents_of_linear_scan, _RECURRENCES,
     "h[k] = a[k] * h[k-1] + b[k] along an axis, h[-1] = 0; from its end if `reverse`",
+)
+steady_scan = _scan(
+    "steady_scan", _linear_scan, _cotangents_of_steady_scan, _RECURRENCES,
+    "`linear_scan` with factors a from -1 to 1: no product of them leaves that range",
 )

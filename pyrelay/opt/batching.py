@@ -18,6 +18,7 @@ from pyrelay.ir.effects import effect_of
 from pyrelay.ir.nodes import Atom, Const, Let, Loop, OpCall, Var
 from pyrelay.ir.op import OPS, Effect, Fusion
 from pyrelay.ir.types import TensorType
+from pyrelay.ops.running import RUNNING
 
 Attributes = Mapping[str, Any]
 
@@ -316,7 +317,10 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("reshape", "refine", "broadcast_to"), _with_shape),
     "expand_dims": _axes_of_result,
     **dict.fromkeys(
-        ("squeeze", "sum", "prod", "max", "min", "any", "all", "cumsum", "cumprod"),
+        (
+            "squeeze", "sum", "prod", "max", "min", "any", "all", "cumsum", "cumprod",
+            *(scan.name for scan in RUNNING.values()),
+        ),
         _axes_of_operand,
     ),
     **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), _given),

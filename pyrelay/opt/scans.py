@@ -1,6 +1,6 @@
 """Scans and scatters as loops over elements, inside loops that are kernels by that.
 
-In: a module. Out: the module in which a loop with running sums (`cumsum`, `cumprod`) or scattered
+In: a module. Out: the module in which a loop with scans (`cumsum`, `cumprod`) or scattered
 stores (`x[i] += v`, `np.add.at` with an array of places) in its rounds has loops over elements in
 their place, if it can then be one kernel: launching a kernel for each row costs more than the row.
 A scan runs along its axis in registers; a scatter visits the new elements in order, so that the
@@ -21,7 +21,8 @@ from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Block, Let, Loop, Module, OpCall
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
+from pyrelay.ops.running import identity, step_of
 from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_block
 from pyrelay.opt.rows import rows_of_block
@@ -109,26 +110,45 @@ def _scan(
 ) -> Handle:
     *operands, result = args
     axis = attrs["axis"] % result.rank
-    others = [extent for k, extent in enumerate(result.shape) if k != axis]
-    step, start = _STEPS[name]
+    step, start = _step(name, result.dtype)
 
-    def line(build: Builder, at: Position, array: Handle) -> Handle:
-        """The running values along the axis, at one position of the other axes."""
+    last = axis == result.rank - 1
+
+    def lines(build: Builder, at: Position, array: Handle) -> Handle:
+        """The running values along the axis, at one position of the axes before it."""
         extent = build.extent(result.shape[axis])
+        first = build.cast(start, result.dtype)
 
-        def body(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
+        def element(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
             total, array = carried
-            place = integer(inner, k)
-            if attrs["reverse"]:
-                place = integer(inner, inner.handle(extent)) - 1 - place
-            position = (*at[:axis], place, *at[axis:])
+            position = (*at, _place(inner, k, extent, attrs["reverse"]))
             total = step(total, *(_read(inner, x, position) for x in operands))
             return [total, stored(inner, array, total, *position)]
 
-        first = build.cast(start, result.dtype)
-        return build.counted(extent, [first, array], body)[1]
+        def row(outer: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Handle]:
+            """Elements that lie side by side, each after the one of the row before."""
+            place = _place(outer, k, extent, attrs["reverse"])
+            begins = k < 1
+            back = outer.call(OPS["where"], begins, 0, -1 if not attrs["reverse"] else 1)
 
-    return _over(build, others, result, line)
+            def one(inner: Builder, position: Position, array: Handle) -> Handle:
+                before = read(inner, array, *at, place + back, *position[axis + 1 :])
+                total = inner.call(OPS["where"], begins, first, before)
+                total = step(total, *(_read(inner, x, position) for x in operands))
+                return stored(inner, array, total, *position)
+
+            return [_over(outer, result.shape, carried[0], one, (*at, place))]
+
+        if last:
+            return build.counted(extent, [first, array], element)[1]
+        return build.counted(extent, [array], row)[0]
+
+    return _over(build, result.shape[:axis], result, lines)
+
+
+def _place(build: Builder, k: Handle, extent: Handle, reverse: bool) -> Handle:
+    place = integer(build, k)
+    return integer(build, build.handle(extent)) - 1 - place if reverse else place
 
 
 #: How a scan goes on from the value before, and what stands before the first one. A sum starts at
@@ -136,8 +156,18 @@ def _scan(
 _STEPS: dict[str, tuple[Callable[..., Handle], float]] = {
     "cumsum": (lambda total, x: total + x, -0.0),
     "cumprod": (lambda total, x: total * x, 1),
-    "linear_scan": (lambda total, a, b: a * total + b, -0.0),
+    **dict.fromkeys(
+        ("linear_scan", "steady_scan"), (lambda total, a, b: a * total + b, -0.0)
+    ),
 }
+
+
+def _step(name: str, dtype: DType) -> tuple[Callable[..., Handle], Any]:
+    repeated = step_of(name)
+    if repeated is None:
+        return _STEPS[name]
+    op = OPS[repeated]
+    return lambda total, x: total.builder.call(op, total, x), identity(repeated, dtype)
 
 
 # -- scatters --------------------------------------------------------------------------------------

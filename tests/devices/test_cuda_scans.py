@@ -1,4 +1,4 @@
-"""Running sums and products on a GPU: chunks, lines side by side, directions, kinds of number."""
+"""Running sums, products and extremes on a GPU: chunks, lines side by side, directions, kinds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_scans
 from pyrelay.devices.cuda_library import TARGET
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import DTYPES
 from pyrelay.lower.plan import plan
+from pyrelay.ops.running import RUNNING
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import emulate, needs_compiler
 from tests.infer.running import inferred
@@ -101,3 +103,65 @@ def test_a_scan_is_two_launches_and_nothing_waits_for_the_host() -> None:
     assert [kernel.name for kernel in made.kernels] == ["cumsum", "cumsum"]
     module = lowered(inferred(lambda x: np.cumprod(x), (np.ones(9),)).module, "fuse")
     assert len(plan(module, TARGET).kernels) == 1
+
+
+def extremes(x: Any, m: Any, k: Any, b: Any) -> Any:
+    return (
+        np.maximum.accumulate(x), np.minimum.accumulate(m, axis=0), np.fmax.accumulate(m, axis=1),
+        np.minimum.accumulate(k), np.bitwise_or.accumulate(k), np.bitwise_xor.accumulate(k),
+        np.logical_and.accumulate(b), np.logical_or.accumulate(m > 2, axis=1),
+        np.logaddexp.accumulate(m, axis=0), np.multiply.accumulate(k % 5 - 2),
+    )  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_extremes_so_far_are_taken_in_groups() -> None:
+    """Of several chunks, with a NaN in the second one, and with lines that lie side by side."""
+    rng = np.random.default_rng(2)
+    x, m = rng.normal(size=4500), rng.normal(size=(130, 3)).astype(np.float32)
+    x[2100] = np.nan
+    k, b = rng.integers(0, 1 << 40, 2050), np.arange(2060) < 2055
+    for mine, theirs in zip(
+        pyrelay.jit(extremes, device=ON)(x, m, k, b), extremes(x, m, k, b), strict=True
+    ):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_gradients_of_extremes_so_far_are_taken_in_groups_too() -> None:
+    def loss(x: Any, m: Any, w: Any) -> Any:
+        return (np.maximum.accumulate(x) * w).sum() + (np.minimum.accumulate(m) ** 2).sum()
+
+    rng = np.random.default_rng(3)
+    args = np.round(rng.normal(size=4500), 2), rng.normal(size=(130, 3)), rng.normal(size=4500)
+    mine = pyrelay.grad(loss, argnums=(0, 1), device=ON)(*args)
+    for a, b in zip(mine, pyrelay.grad(loss, argnums=(0, 1))(*args), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@needs_compiler
+def test_steps_of_recurrences_keep_their_order_over_chunks_and_tiles() -> None:
+    kernels = cuda_scans.scan("steady_scan", DTYPES["f64"], True)
+    rng = np.random.default_rng(4)
+    a, b = rng.uniform(-1, 1, (2, 2, 5000))
+    y, totals = np.zeros_like(a), np.zeros((2 * 3, 2))
+    for reverse in (0, 1):
+        for chunk, chunks in ((1300, 4), (5000, 1)):
+            call = (a, b, totals, y, 2, 5000, 1, chunk, reverse)
+            emulate(
+                [kernels.totals, kernels.scan], call, call, items=[2 * (chunks - 1), 2 * chunks]
+            )
+            order = slice(None, None, -1 if reverse else 1)
+            expected = OPS["linear_scan"].numpy(a[:, order], b[:, order], axis=1, reverse=False)
+            np.testing.assert_allclose(y, expected[:, order], rtol=1e-9)
+
+
+def test_every_scan_that_may_be_grouped_is() -> None:
+    for name in ("steady_scan", "cumsum", *(op.name for op in RUNNING.values())):
+        dtype = DTYPES["i64" if "bitwise" in name else "f64"]
+        assert cuda_scans.scan(name, dtype, True).most > 1
+        assert cuda_scans.scan(name, dtype, False).most > 1
+    assert not cuda_scans.scan("linear_scan", DTYPES["f64"], True).totals

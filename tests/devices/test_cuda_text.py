@@ -41,6 +41,7 @@ from pyrelay.lower import instructions as ins
 from pyrelay.lower.instructions import Slot
 from pyrelay.lower.plan import plan
 from pyrelay.lower.target import BACK, FORWARD, WEIGHTS
+from pyrelay.ops.running import RUNNING
 from pyrelay.ops.scalar import SCALARS
 from pyrelay.pipeline import lowered
 from tests.devices.test_cuda_attention import CALLS as ATTENTION
@@ -160,7 +161,8 @@ def test_convolutions_compile_and_use_tensor_cores(tmp_path: Path) -> None:
 def test_scans_and_scatters_compile_for_every_dtype(tmp_path: Path) -> None:
     kernels = []
     for dtype in (i64, DTYPES["u64"], f32, f64, DTYPES["c64"], DTYPES["c128"]):
-        for name in ("cumsum", "cumprod", "linear_scan"):
+        running = [op.name for step, op in RUNNING.items() if SCALARS[step].takes(dtype)]
+        for name in ("cumsum", "cumprod", "linear_scan", "steady_scan", *running):
             made = [cuda_scans.scan(name, dtype, side) for side in (False, True)]
             kernels += [text for each in made for text in (each.totals, each.scan) if text]
         for name, axes in (("scatter_add", 1), ("scatter_add", 3), ("scatter_update", 2)):

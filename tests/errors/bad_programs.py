@@ -366,6 +366,13 @@ def f(x):
 """,
         (2.0,),
     ),
+    "bits_of_floats_so_far": (
+        """
+def f(x):
+    return np.bitwise_or.accumulate(x)
+""",
+        (X,),
+    ),
     "attribute_that_no_node_has": (
         TREE + """
 def f(x):
