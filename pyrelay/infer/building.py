@@ -419,16 +419,18 @@ class _Node:
                 )
             return
         table = f"{path}[]"
-        into[f"{path}.start"] = V.Known(0)
-        into[f"{path}.count"] = V.Known(0)
-        if isinstance(sort.item, Nothing):
+        items = value.items if isinstance(value, V.Tuple) else it.content(value.root)  # type: ignore[union-attr]
+        rows = it.content(self.pool.root).get(table)
+        if rows is None:  # what the items are is known
+            into[f"{path}.start"] = V.Known(0)
+            into[f"{path}.count"] = (
+                items.count if isinstance(items, V.Growing) else V.Known(len(items))
+            )
             return
-        rows = it.content(self.pool.root)[table]
         assert isinstance(rows, V.Ref)
         before = it.content(rows.root)
         assert isinstance(before, V.Growing)
         into[f"{path}.start"] = before.count
-        items = value.items if isinstance(value, V.Tuple) else it.content(value.root)  # type: ignore[union-attr]
         if isinstance(items, V.Growing):
             into[f"{path}.count"] = items.count
             lists.extend(it, rows, _as_rows(items, before))

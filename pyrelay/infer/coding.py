@@ -226,7 +226,7 @@ class Encoder:
 
     def _grown(self, root: V.Root, layout: LGrown) -> None:
         """Write the content of a list, which becomes a growing one of this layout if it is not."""
-        from pyrelay.infer import growing
+        from pyrelay.infer import growing, widening
 
         content = self.heap.contents[root]
         if isinstance(content, V.Part):
@@ -235,7 +235,7 @@ class Encoder:
             inner = growing.inner_content(self.builder, owner, content.path, position)
             content = growing.plain(self.builder, inner)
             layout = self._with_pools(content, layout)
-            content = growing.cast_rows(self.builder, content, layout.template, self.bound)
+            content = widening.cast_rows(self.builder, content, layout.template, self.bound)
         else:
             layout = self._with_pools(content, layout)
             with dims.decided_by(self.same):

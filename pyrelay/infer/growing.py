@@ -10,7 +10,6 @@ What Python's list operations mean on such contents stands in lists.py.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -21,7 +20,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.kinds import code
+from pyrelay.infer.widening import cast_rows, count_atom, known_outside
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -155,7 +154,7 @@ def _stacked(
 ) -> Atom:
     """The rows of one leaf."""
     if not items:
-        shape = tuple(_known_outside(d, bound) for d in leaf.shape)
+        shape = tuple(known_outside(d, bound) for d in leaf.shape)
         return builder.full(0, (0, *shape), leaf.dtype).atom
     items = [builder.cast(i, leaf.dtype) for i in items]
     first = items[0]
@@ -171,16 +170,6 @@ def _stacked(
 
 def _alike(a: Atom, b: Atom) -> bool:
     return isinstance(a, Const) and isinstance(b, Const) and repr(a.value) == repr(b.value)
-
-
-def _known_outside(extent: Extent, bound: Collection[Symbol] | None) -> Extent:
-    """The extent of items that a list without any will have; 0 where that is not known yet."""
-    nothing = dict.fromkeys(dims.symbols(extent), 0)
-    unknown = any(
-        s.name == "d" and s.origin is Origin.RUNTIME and (bound is None or s in bound)
-        for s in nothing
-    )
-    return dims.substitute(extent, nothing) if unknown else extent
 
 
 def fitted(
@@ -235,100 +224,6 @@ def moved(
         assert isinstance(inner, V.Ref)
         if not inner.root.stored:
             heap.contents[inner.root] = V.Part(owner, position, path, content.slots)
-
-
-def cast_rows(
-    builder: Builder, content: V.Growing, template: L.Layout,
-    bound: Collection[Symbol] | None = None,
-) -> V.Growing:
-    """The content with the leaves of a template that joined its own with others."""
-    own = iter(content.rows)
-    lead = len(content.prefix) + 1
-    around: tuple[Extent, ...] = ()
-    if content.rows:
-        around = content.rows[0].type.shape[:lead]  # type: ignore[union-attr]
-    rows: list[Atom] = []
-
-    def fill(new: L.Layout, around: tuple[Extent, ...]) -> None:
-        for leaf in L.template_types(new):
-            shape = tuple(_known_outside(d, bound) for d in leaf.shape)
-            rows.append(builder.full(0, (*around, *shape), leaf.dtype).atom)
-
-    def convert(old: L.Layout, new: L.Layout, around: tuple[Extent, ...]) -> None:
-        match old, new:
-            case (L.LKnown(v), _) if v is UNREAD and not isinstance(new, L.LKnown):
-                fill(new, (*around, 0))  # no list has such items yet
-            case _, L.LUnion(cases) if old != new:
-                numbers = L.cases_in(old, new)
-                assert numbers is not None
-                olds = dict(zip(
-                    numbers, old.cases if isinstance(old, L.LUnion) else (old,), strict=True
-                ))
-                if isinstance(old, L.LUnion):
-                    rows.append(_renumbered(builder, next(own), numbers))
-                else:
-                    rows.append(builder.full(numbers[0], around, types.i64).atom)
-                for k, case in enumerate(cases):
-                    if k in olds:
-                        convert(olds[k], case, around)
-                    else:
-                        fill(case, around)
-            case L.LPlace(_, "list", _, L.LGrown(x, room)), L.LPlace(_, "list", _, L.LGrown(y)):
-                rows.append(next(own))
-                empty = isinstance(x, L.LKnown) and x.value is UNREAD
-                convert(x, y, around if empty else (*around, room))
-            case L.LPlace(content=TensorType()), L.LPlace(content=L.LRagged(ty)):
-                row = next(own)
-                for extent in row.type.shape[lead:]:  # type: ignore[union-attr]
-                    rows.append(builder.full(builder.extent(extent), around, types.i64).atom)
-                rows.append(builder.cast(row, ty.dtype))
-            case L.LNode(_, xs), L.LNode(_, ys):
-                for x, y in zip(xs, ys, strict=True):
-                    convert(x, y, around)
-            case L.LScalar(ty, kinds=before), L.LScalar(common, kinds=kinds) if kinds:
-                row = next(own)
-                rows.append(builder.cast(row, common.dtype))
-                shape = row.type.shape  # type: ignore[union-attr]
-                same = next(own) if before else builder.full(code(ty), shape, types.i64).atom
-                rows.append(same)
-            case _:
-                for leaf in L.template_types(new):
-                    rows.append(builder.cast(next(own), leaf.dtype))
-
-    if isinstance(content.template, L.LKnown) and content.template.value is UNREAD:
-        around = (*around[: len(content.prefix)],)
-    elif not content.rows:
-        around = (_room(builder, content),)
-    convert(content.template, template, around)
-    template = coding.typed_by_rows(template, rows, lead)
-    same = len(rows) == len(content.rows) and all(map(operator.is_, rows, content.rows))
-    if same and template == content.template:
-        return content
-    return replace(content, rows=tuple(rows), template=template)
-
-
-def _renumbered(builder: Builder, tags: Atom, numbers: Sequence[int]) -> Atom:
-    """The tags of a union's cases as they are numbered in another one."""
-    if all(k == number for k, number in enumerate(numbers)):
-        return tags
-    result = builder.handle(tags)
-    for k, number in enumerate(numbers):
-        test = builder.call(OPS["equal"], tags, k)
-        result = builder.call(OPS["where"], test, number, result)
-    return builder.cast(result.atom, types.i64)
-
-
-def _room(builder: Builder, content: V.Growing) -> Extent:
-    """How many items a list has whose items have no leaves, and so no rows."""
-    match content.count:
-        case V.Known(count):
-            return int(count)
-        case V.Scalar(_, None, extent) if extent is not None:
-            return extent
-        case V.Scalar(_, atom) if atom is not None:
-            _, (room,) = builder.call(OPS["as_extent"], atom, name="n")
-            return room  # type: ignore[no-any-return]
-    raise AssertionError(content.count)
 
 
 def moving(heap: Heap, root: V.Root, layout: object) -> dict[V.Root, L.LNode]:
@@ -537,7 +432,7 @@ def with_inner(
     """The content after one of its lists, whose rows are of this content, was changed."""
     first, old = inner_lists(content.template)[path]
     axes = tuple(range(len(inner.prefix)))
-    number = builder.cast(_atom(builder, inner.count), types.i64)
+    number = builder.cast(count_atom(builder, inner.count), types.i64)
     counts = builder.call(
         OPS["index_update"], content.rows[first], number, *inner.prefix, axes=axes
     ).atom
@@ -545,19 +440,6 @@ def with_inner(
     template = replaced(content.template, path, inner.template)
     content = replace(content, rows=rows, template=template)
     return replace(content, template=_typed(content, rows))
-
-
-def _atom(builder: Builder, count: V.Value) -> Atom:
-    match count:
-        case V.Known(n):
-            return constant(n)
-        case V.Scalar(_, None, extent):
-            assert extent is not None
-            return builder.extent(extent).atom
-        case V.Scalar(_, atom):
-            assert atom is not None
-            return atom
-    raise AssertionError(count)
 
 
 def replaced(template: L.Layout, path: Sequence[int], item: L.Layout) -> L.Layout:

@@ -199,7 +199,7 @@ class _CallDecoder(coding.Decoder):
     def _identify(self, root: V.Root, key: int, number: Atom, may_be: frozenset[Any]) -> None:
         """The number of a result: an argument's is that of the caller's array, if it is one."""
         assert self.numbers is not None
-        given = {k: self.places[k] for k in may_be}
+        given = {k: self.places[k] for k in may_be if k in self.places}
         if any(not isinstance(v, V.ArrayRef) or v.view or not numbered(v.root)
                for v in given.values()):
             return
@@ -214,7 +214,8 @@ class _CallDecoder(coding.Decoder):
         root.number = result
 
     def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
-        given = [self.places[k].root for k in may_be]  # type: ignore[union-attr]
+        # What is in no place is of a case that the argument is not.
+        given = [self.places[k].root for k in may_be if k in self.places]  # type: ignore[union-attr]
         older = frozenset(r for root in given for r in (root, *root.may_be))
         return coding.Decoder._root(self, kind, older, rivals)
 

@@ -78,7 +78,11 @@ class Heap:
     def _note_items(self, root: Root, content: Any, first: int) -> None:
         """Note the classes of the objects that a list has from this position on."""
         if root.kind == "list" and isinstance(content, tuple):
-            self.items.classes.update(_classes(content[first:]))
+            self.note_items(content[first:])
+
+    def note_items(self, items: Iterable[Any]) -> None:
+        """Note the classes of objects that become items of a list."""
+        self.items.classes.update(_classes(items))
 
     def lend(self, root: Root, span: Span | None) -> None:
         """Note that a list became an item of another one, which has a copy of it."""

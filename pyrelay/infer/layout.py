@@ -517,6 +517,10 @@ def same_structure(a: Layout, b: Layout) -> bool:
     match a, b:
         case LKnown(v), _ if v is UNREAD:
             return True  # of no items
+        case LKnown(None), LNode(("data", *_)):
+            return True  # None is a kind of node
+        case LFixed(V.Ref(x)), LFixed(V.Ref(y)):
+            return x is y
         case LPlace(_, "list", _, LGrown(x)), LPlace(_, "list", _, LGrown(y)):
             return same_structure(x, y)
         case (LScalar(), LScalar()) | (LPlace(), LPlace()):
@@ -537,8 +541,10 @@ def cases_in(template: Layout, union: LUnion) -> list[int] | None:
     found = []
     for case in template.cases if isinstance(template, LUnion) else (template,):
         fits = (
-            k for k, other in free.items() if same_structure(case, other) and
-            getattr(case, "head", ("",))[:2] == getattr(other, "head", ("",))[:2]
+            k for k, other in free.items() if same_structure(case, other) and (
+                isinstance(case, LKnown)
+                or getattr(case, "head", ("",))[:2] == getattr(other, "head", ("",))[:2]
+            )
         )
         number = next(fits, None)
         if number is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyrelay import errors
-from pyrelay.infer import anonymous, growing, ragged
+from pyrelay.infer import anonymous, growing, ragged, widening
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
@@ -210,6 +210,7 @@ def _admit(
 ) -> tuple[V.Growing, list[Atom]]:
     """The content with a template that takes the item, and the item's leaves."""
     span = it.let.span if it.let else None
+    it.heap.note_items((item,))
     try:
         own = growing.template_of(it.heap, (item,))
         joined = J.join_items(content.template, own, it.program.guards.same)
@@ -251,7 +252,7 @@ def _with_template(
         return content
     held = it.heap.contents[root]
     if not isinstance(held, V.Part):
-        content = growing.cast_rows(it.builder, content, template)
+        content = widening.cast_rows(it.builder, content, template)
         it.heap.contents[root] = content
         return content
     owner = it.content(held.owner)
@@ -597,8 +598,8 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
         own = _with_template(it, ref.root, it.content(ref.root), joined)
         own = growing.plain(it.builder, own)
     else:
-        own = growing.cast_rows(it.builder, own, joined)
-    content = growing.cast_rows(it.builder, content, joined)
+        own = widening.cast_rows(it.builder, own, joined)
+    content = widening.cast_rows(it.builder, content, joined)
     count, more = count_of(it, own), count_of(it, content)
     own = growing.with_room(it.builder, own, count, more)
     own, content = growing.of_one_room(it.builder, own, content)
