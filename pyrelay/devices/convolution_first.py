@@ -12,6 +12,9 @@ Blocks whose taps reach beyond them about as far as they go are copied several a
 tap and few outputs no block is copied: the product reads the image where it lies, and the first
 tile of a panel of columns leaves a copy of it to the others.
 
+Images whose positions are far apart, or few, are not copied either: vectors lie along the outputs
+(``convolution_turned``).
+
 With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``).
 
 The first axis that is not of extent 1 counts the rows; a row has the positions of the other axes.
@@ -23,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from pyrelay.devices.convolution_lines import LINES, NEXT, SIZES
 from pyrelay.devices.convolution_single import SINGLE
+from pyrelay.devices.convolution_turned import turned_loop
 from pyrelay.devices.kernel_text import filled
 from pyrelay.devices.matmul import FINISHING_OPERANDS, native_vector_bits
 
@@ -53,6 +57,8 @@ _FORWARD = """\
 from pyrelay.devices.offset_product import (
     copy_lines_{vectors}, copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors},
     window_sums_{vectors})
+from pyrelay.devices.turned_product import (
+    turned_product_{vectors}, turned_sums_{vectors}, turned_weights_{vectors})
 {transforms}
 from pyrelay.devices.vocabulary import *
 
@@ -72,7 +78,7 @@ def kernel(block, begin, end):
     shifts = (taps0 - 1) * step0 // stride0 * out1 * out2
     patches = local_{dtype}({scratch_all})
     table = local_i64({table})
-    words = local_i64(13)
+    words = local_i64(16)
     one_tap = plain and channels * outputs != 1
     panels = one_tap and pixels >= {fewest_pixels} and outputs <= {most_outputs}
     places = local_i64({panel})
@@ -89,6 +95,7 @@ def kernel(block, begin, end):
             store_ordered_i64(finishing, 5 + k, param_i64(block, 28 + k))
 {single}
 {winograd}
+{turned}
     # Blocks of positions that follow each other share the rows that the taps reach beyond them.
     together = 0
     reaching = shifts * 2 > share and phases * (share + shifts) < taps0 * share
@@ -362,8 +369,10 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         direct=_DIRECT, ahead=_AHEAD, finished=_FINISHED, window=WINDOW,
         near=_NEAR // dtype.size, fewest=_FEWEST_ROWS,
     )
+    turned = turned_loop(dtype, lanes, _TAPS, OUTPUTS)
     return filled(_FORWARD, dict(
         NEXT, sizes=SIZES, copies=LINES, single=single, winograd=winograd, transforms=transforms,
+        turned=turned,
         dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=OUTPUTS,
         columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
         wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,

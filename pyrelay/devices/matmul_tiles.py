@@ -128,21 +128,26 @@ class Code:
         callee = module.globals.get(name) or llvm.Function(module, signature, name)
         return self.b.call(callee, [llvm.Constant(element, -0.0), x], fastmath=("reassoc",))
 
-    def prefetch(self, pointer: Any, written: bool = True) -> None:
-        """Fetches a cache line that will be written, or read."""
+    def prefetch(self, pointer: Any, written: bool = True, near: bool = True) -> None:
+        """Fetches a cache line that will be written, or read, into the first cache, or the second
+        one only."""
         byte = self.b.bitcast(pointer, llvm.IntType(8).as_pointer())
         signature = llvm.FunctionType(llvm.VoidType(), [byte.type] + [_I32] * 3)
         module, name = self.b.module, "llvm.prefetch.p0"
         callee = module.globals.get(name) or llvm.Function(module, signature, name)
-        self.b.call(callee, [byte, *(llvm.Constant(_I32, each) for each in (int(written), 3, 1))])
+        options = int(written), 3 if near else 2, 1
+        self.b.call(callee, [byte, *(llvm.Constant(_I32, each) for each in options)])
 
     def minimum(self, x: Any, y: Any) -> Any:
         return self.b.select(self.b.icmp_signed("<", x, y), x, y)
 
     def loop(
-        self, count: Any, step: int, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]
-    ) -> list[Any]:
-        """``for i in range(0, count, step): carried = body(i, carried)``; the last ``carried``."""
+        self, count: Any, step: int, carried: list[Any],
+        body: Callable[[Any, list[Any]], list[Any]], unrolled: bool = True,
+    ) -> list[Any]:  # fmt: skip
+        """``for i in range(0, count, step): carried = body(i, carried)``; the last ``carried``.
+        LLVM may unroll it, or not: what it moves to the front of several rounds may not fit the
+        registers."""
         b = self.b
         before = b.block
         head, inside = b.append_basic_block("head"), b.append_basic_block("body")
@@ -156,7 +161,9 @@ class Code:
         following = body(index, list(phis))
         step_value = b.add(index, self.word(step), flags=("nsw",))
         latch = b.block
-        b.branch(head)
+        branch = b.branch(head)
+        if not unrolled:
+            branch.set_metadata("llvm.loop", self._rolled())
         for phi, first, again in zip(
             [index, *phis], [self.word(0), *carried], [step_value, *following], strict=True
         ):
@@ -164,6 +171,16 @@ class Code:
             phi.add_incoming(again, latch)
         b.position_at_end(after)
         return phis
+
+    def _rolled(self) -> llvm.MDValue:
+        """What says of a loop that it is not unrolled: a node of its own, which begins with
+        itself."""
+        module = self.b.module
+        name = llvm.MetaDataString(module, str(len(module.metadata)))
+        disabled = module.add_metadata([llvm.MetaDataString(module, "llvm.loop.unroll.disable")])
+        loop = module.add_metadata([name])
+        loop.operands = (loop, disabled)
+        return loop
 
     def stored(self, vectors: list[Any]) -> Any:
         """A pointer to these vectors, one after another: code that goes through them is a loop."""
