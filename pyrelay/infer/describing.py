@@ -59,7 +59,7 @@ class Describer:
     exact: int = 0  # from 1: arrays get numbers (identity.py), from 2: views stay views
     local: frozenset[Atom] = frozenset()  # variables of the path, which nobody sees behind it
     renamed: dict[Extent, Extent] = field(default_factory=dict)
-    alone: bool = False  # for one call alone: ints stay known, numbers say where they come from
+    alone: bool = False  # for one call alone: ints and bools stay known, numbers say their origin
     kinds: bool = False  # numbers of several kinds say which one they are
     counts: bool = False  # lists that grow somewhere say how many items they have
 
@@ -67,7 +67,7 @@ class Describer:
         match value:
             case V.Known(v):
                 ty = types.of_scalar(v)
-                if ty is not None and self.loosen and not (self.alone and type(v) is int):
+                if ty is not None and self.loosen and not (self.alone and isinstance(v, int)):
                     return LScalar(ty)
                 return LKnown(v)
             case V.Scalar(ty, _, extent, origin):

@@ -93,10 +93,11 @@ class Elements:
             if missing:
                 pending += missing
                 continue
-            try:
-                self._compute(here, at)
-            except _NeededError as needed:
-                pending.append((needed.atom, needed.index))
+            needed = self._computed(here, at)
+            if needed is not None:
+                # What is known in a scope further in stays unknown where the rule runs.
+                assert self._known(*needed) is None, needed
+                pending.append(needed)
         result = self._known(atom, first)
         assert result is not None
         return result
@@ -156,6 +157,14 @@ class Elements:
             return []
         wanted = [(arg, self._aligned(arg, index)) for arg in let.rhs.args]
         return [each for each in wanted if self._known(*each) is None]
+
+    def _computed(self, atom: Atom, index: Index) -> tuple[Atom, Index] | None:
+        """Compute an element; what it needs first, if that is not known."""
+        try:
+            self._compute(atom, index)
+        except _NeededError as needed:
+            return needed.atom, needed.index
+        return None
 
     def _compute(self, atom: Atom, index: Index) -> None:
         assert isinstance(atom, Var)

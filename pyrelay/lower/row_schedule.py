@@ -67,10 +67,7 @@ class RowSchedule(SliceSchedule):
         self, found: Sequence[Reduction], inner: Shape, element: Callable[[Index], list[Value]]
     ) -> list[Value]:
         """Loops over a row's elements; the reductions' totals."""
-        rank = len(self.plan.kept.axes)
-        runs = tuple((e,) for e in inner) if self.divided else (
-            self.runs(inner, rank, rank + len(inner))
-        )
+        runs = self.inner_runs(inner)
         if len(runs) == 1:
             return self._over_run(found, runs[0], element)
         s = self.s

@@ -178,7 +178,9 @@ class Schedule:
         return any(run.taken_apart for run in self.runs)
 
     def run(self, index: Value, extents: Sequence[Extent]) -> tuple[Value, ...]:
-        """The indices of a run's axes."""
+        """The indices of a run's axes; beside axes of extent 1 the one index is the run's."""
+        if sum(extent != 1 for extent in extents) == 1:
+            return self.s.unravel(index, extents)
         run = Run(index, extents)
         self.runs.append(run)
         return run.parts()

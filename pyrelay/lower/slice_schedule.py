@@ -55,6 +55,20 @@ class SliceSchedule(ABC):
         ]
         return collapsed(axes, [p for p in parts if p]).run_extents()
 
+    def inner_runs(self, inner: Shape) -> tuple[Shape, ...]:
+        """The inner axes as runs. Divided, each has one axis and the axes of extent 1 beside it:
+        a loop over those alone would stand inside the loop whose index its elements have."""
+        if not self.divided:
+            rank = len(self.plan.kept.axes)
+            return self.runs(inner, rank, rank + len(inner))
+        found: list[Shape] = []
+        for extent in inner:
+            if found and 1 in (extent, dims.product(found[-1])):
+                found[-1] = (*found[-1], extent)
+            else:
+                found.append((extent,))
+        return tuple(found)
+
     def counted(self, number: Value, runs: Sequence[Shape]) -> Index:
         """The indices of axes that a number over all their runs stands for."""
         s = self.s

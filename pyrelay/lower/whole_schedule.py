@@ -105,9 +105,7 @@ class WholeSchedule(SliceSchedule):
         for let in phase.reductions:
             assert isinstance(let.rhs, OpCall)
             roots += let.rhs.args
-        runs = tuple((e,) for e in phase.inner) if self.divided else (
-            self.runs(phase.inner, rank, rank + len(phase.inner))
-        )
+        runs = self.inner_runs(phase.inner)
         lines, length = dims.product(map(dims.product, runs[:-1])), dims.product(runs[-1])
         by_lines = lines != 1
         size = lines if by_lines else length
