@@ -377,6 +377,7 @@ template <class T> struct Buffer {
         }
         return data[index];
     }
+    bool operator!=(const Buffer &other) const { return data != other.data; }
 };
 template <class T>
 static inline unsigned long long pyrelay_address(const Buffer<T> &array, long long index) {

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from pyrelay.devices.hazards import Monomial, Place
 from pyrelay.ir.types import i64
+from pyrelay.lower.cuda_heads import BY_VALUE
 from pyrelay.lower.instructions import Immediate, Launch
 from pyrelay.lower.kernel import (
     Body,
@@ -111,6 +112,8 @@ class _Accesses:
     def _body(self, body: Body) -> None:
         for statement in body:
             match statement:
+                case Read(parameter=parameter) if parameter.role not in BY_VALUE:
+                    self.accesses.append((parameter, None))  # by its address, who knows where
                 case Read(out=out, parameter=parameter) if out.dtype == i64 and not out.variable:
                     self.values[out] = {(parameter,): 1}
                 case Compute(out=out) if out.dtype == i64 and not out.variable:

@@ -120,24 +120,29 @@ class _Lowering:
 
     def _scopes(self) -> dict[str, tuple[Any, Any]]:
         """What accesses through a name carry, for names of arrays that lie apart."""
-        sources: dict[str, ast.expr] = {}
+        sources: dict[str, list[ast.expr]] = {}
         for each in ast.walk(self.definition):
             if isinstance(each, ast.Assign):
                 self.line = each.lineno
                 for target in each.targets:
-                    sources.update(_pairs(target, each.value))
-        sources = {name: value for name, value in sources.items() if name in self.alone}
-        apart = [name for name, value in sources.items() if self._is_apart(value)]
+                    for name, value in _pairs(target, each.value):
+                        sources.setdefault(name, []).append(value)
+        # Arrays whose addresses one name may hold are one, as far as is known.
+        same = {name: {name} for name in sources}
+        for name, values in sources.items():
+            for value in values:
+                if isinstance(value, ast.Name) and value.id in same:
+                    both = same[name] | same[value.id]
+                    same.update(dict.fromkeys(both, both))
+        apart: list[set[str]] = []
+        for names in {id(each): each for each in same.values()}.values():
+            origins = [v for name in names for v in sources[name] if not isinstance(v, ast.Name)]
+            if origins and all(map(self._is_apart, origins)):
+                apart.append(names)
         if len(apart) < 2:
             return {}
-        scopes = alias_scopes(self.module, apart)
-        for name in sources:
-            origin = name
-            while isinstance(source := sources.get(origin), ast.Name):
-                origin = source.id
-            if origin in scopes:
-                scopes[name] = scopes[origin]
-        return scopes
+        scopes = alias_scopes(self.module, [min(names) for names in apart])
+        return {name: scopes[min(names)] for names in apart for name in names}
 
     def _is_apart(self, value: ast.expr) -> bool:
         """Whether an expression gives the address of an array that lies apart."""

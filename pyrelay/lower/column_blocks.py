@@ -181,6 +181,8 @@ def _shares(body: Body) -> list[Share] | None:
             if not store.parallel or array.role == ROW:
                 return None
             continue
+        if not isinstance(array, LocalArray):
+            return None
         step = makers.get(store.value)  # type: ignore[arg-type]
         if step is None:
             return None

@@ -25,6 +25,7 @@ from pyrelay.lower.kernel import (
     Statement,
     Store,
     While,
+    pointed,
 )
 
 
@@ -62,9 +63,11 @@ class Copy:
                 yield Read(self._bind(out), s.parameter)
             case Load(index=index):
                 place = at(index)
-                yield Load(self._bind(s.out), s.array, place, s.parallel)
+                array = pointed(s.array, at)
+                yield Load(self._bind(s.out), array, place, s.parallel)
             case Store():
-                yield replace(s, index=at(s.index), value=at(s.value))
+                array = pointed(s.array, at)
+                yield replace(s, array=array, index=at(s.index), value=at(s.value))
             case Assign():
                 variable = at(s.variable)
                 assert isinstance(variable, Local)

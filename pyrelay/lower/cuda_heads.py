@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from pyrelay.ir.types import DType
 from pyrelay.lower.kernel import (
     ARRAY,
     BOUND,
@@ -19,8 +20,14 @@ from pyrelay.lower.kernel import (
     SCRATCH,
     SLOT,
     Array,
+    Assign,
+    Body,
     Kernel,
+    Load,
+    Local,
     Parameter,
+    Pointed,
+    Read,
     Store,
     statements,
 )
@@ -48,8 +55,34 @@ def parameter_names(kernel: Kernel) -> dict[Parameter, str]:
 
 
 def stored(kernel: Kernel) -> set[Array]:
-    """The arrays that a kernel writes."""
-    return {s.array for s in statements(kernel.body) if isinstance(s, Store)}
+    """The arrays that a kernel writes, and those whose address it may write to."""
+    found: set[Array] = set()
+    for statement in statements(kernel.body):
+        if isinstance(statement, Store):
+            found.add(statement.array)
+        elif isinstance(statement, Read):
+            found.add(statement.parameter)
+    return found
+
+
+def addresses(body: Body) -> dict[Local, DType]:
+    """The scalars that hold addresses of arrays, and what those are arrays of."""
+    found: dict[Local, DType] = {}
+    sources: dict[Local, list[Local]] = {}
+    for statement in statements(body):
+        match statement:
+            case Load(array=Pointed() as array) | Store(array=Pointed() as array):
+                found[array.address] = array.dtype
+            case Assign(variable=variable, value=Local() as value):
+                sources.setdefault(variable, []).append(value)
+    pending = list(found)
+    while pending:
+        local = pending.pop()
+        for source in sources.get(local, ()):
+            if source not in found:
+                found[source] = found[local]
+                pending.append(source)
+    return found
 
 
 def kernel_head(

@@ -27,6 +27,7 @@ from pyrelay.lower.column_blocks import BLOCK_THREADS as COLUMN_THREADS
 from pyrelay.lower.column_blocks import ColumnBlocks, column_blocks
 from pyrelay.lower.cooperation import BLOCK_THREADS, Cooperation, cooperation
 from pyrelay.lower.cuda_heads import (
+    addresses,
     head,
     kernel_head,
     parameter_names,
@@ -55,6 +56,7 @@ from pyrelay.lower.kernel import (
     LocalArray,
     Operand,
     Parameter,
+    Pointed,
     Read,
     Routine,
     Statement,
@@ -141,6 +143,7 @@ class _Printer(BlockPrinter):
             for number, local in enumerate(routine.params):
                 self.names[local] = f"p{number}"
         self.users = readers(self.body, self.results)
+        self.addresses = addresses(self.body)
         self.pending: Pending[str, int] = Pending(
             self.users, _LARGEST_EXPRESSION, self._bind, lambda local: self._named(local, "x"),
             lambda each: literal(each.value, each.dtype),
@@ -331,6 +334,8 @@ class _Printer(BlockPrinter):
         return SCALARS[statement.primitive].cuda(dtype).format(*texts)
 
     def _type(self, local: Local) -> str:
+        if local in self.addresses:
+            return f"Buffer<{self.addresses[local].name}>"
         return "i32" if local in self.small else local.dtype.name
 
     def _bind(self, local: Local, text: str, depth: int) -> None:
@@ -343,7 +348,9 @@ class _Printer(BlockPrinter):
         return f"{self._array(array)}[{bare(index)}]"
 
     def _array(self, array: Array) -> str:
-        return self.parameters[array] if isinstance(array, Parameter) else self.names[array]
+        if isinstance(array, Parameter):
+            return self.parameters[array]
+        return self.names[array.address if isinstance(array, Pointed) else array]
 
     # -- effects and control -------------------------------------------------------------------
 

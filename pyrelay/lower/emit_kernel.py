@@ -47,6 +47,7 @@ from pyrelay.lower.kernel import (
     LocalArray,
     Operand,
     Parameter,
+    Pointed,
     Read,
     Routine,
     Statement,
@@ -217,7 +218,8 @@ def _order(access: Load | Store) -> str:
     """The part of an access's name that tells which loops may be vectorised over it."""
     if not access.parallel:
         return "ordered_"
-    own = isinstance(access.array, LocalArray) or access.array.role == ROW
+    array = access.array
+    own = isinstance(array, LocalArray) or (isinstance(array, Parameter) and array.role == ROW)
     return "inner_" if own else ""
 
 
@@ -322,6 +324,9 @@ class _Printer:
         local = statement.out
         if isinstance(statement, Read):
             parameter = statement.parameter
+            if parameter in self.names:  # its address
+                self.pending.define(local, self._array(parameter), (), body, out, loads=False)
+                return
             name = self._named(local, _PREFIX[parameter.role])
             if parameter.role == EXTENT:
                 place = ast.Constant(self.places[parameter])
@@ -343,13 +348,15 @@ class _Printer:
     def _tree(self, statement: Compute | Load, args: list[ast.expr]) -> ast.expr:
         if isinstance(statement, Load):
             name = f"load_{_order(statement)}{statement.array.dtype.name}"
-            return call(name, self._array(statement.array), *args)
+            return call(name, self._array(statement.array), args[0])
         scalar = SCALARS[statement.primitive]
         last = statement.args[-1].dtype
         dtype = statement.out.dtype if statement.primitive == "cast" else last
         return spelled(scalar.kernel(dtype), args)
 
     def _array(self, array: Array) -> ast.expr:
+        if isinstance(array, Pointed):
+            return self._scalar(array.address)
         return named(self.names[array])
 
     def _act(self, statement: Statement, out: list[ast.stmt]) -> None:
@@ -495,7 +502,7 @@ class _Printer:
         array = self._array(store.array)
         if isinstance(store.array, Parameter) and store.array.role == SLOT:
             return call(f"store_slot_{store.array.dtype.name}", array, *values)
-        return call(f"store_{_order(store)}{store.array.dtype.name}", array, *values)
+        return call(f"store_{_order(store)}{store.array.dtype.name}", array, *values[:2])
 
     def _failure(self, fail: Fail, values: list[ast.expr]) -> list[ast.stmt]:
         record = call("param_i64", named("block"), ast.Constant(0))

@@ -149,6 +149,17 @@ class Emitter:
             root.known["read", parameter] = make(root)
         return root.known["read", parameter]
 
+    def address(self, parameter: Parameter) -> Value:
+        """The address of an array."""
+        self.parameters[parameter] = None
+        root = self.scopes[0]
+        key = ("address", parameter)
+        if key not in root.known:
+            local = Local(i64)
+            root.statements.append(Read(local, parameter))
+            root.known[key] = Value(self, local, i64, root)
+        return root.known[key]
+
     def extent(self, extent: Extent) -> Value:
         """An extent as an i64 value."""
         if isinstance(extent, int):

@@ -17,7 +17,8 @@ scheduler may cut it anywhere. Statements:
                 | local, ... = routine(operand, ...)       Call
 
 A `Local` is bound once, unless it is a `variable`: then `Assign` sets it, and it is read as it is
-at that moment. Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked
+at that moment. One that holds the address of an array is a variable, or a copy of one that was.
+Primitives are the names of `ops.scalar.SCALARS`. A `Load` or `Store` marked
 `parallel` touches no element that another iteration of a loop around it writes (of the innermost
 loop around it, in a `LocalArray` or a ROW), so that loops may be vectorised.
 
@@ -74,15 +75,23 @@ class LocalArray:
     size: int
 
 
-Array: TypeAlias = Parameter | LocalArray
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
     """A scalar of the kernel: bound once, or a `variable` that `Assign` sets."""
 
     dtype: DType
     variable: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pointed:
+    """The array whose address a variable holds at that moment: arrays that change places."""
+
+    dtype: DType
+    address: Local
+
+
+Array: TypeAlias = Parameter | LocalArray | Pointed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +116,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
-    """out = the value of a SCALAR or EXTENT parameter."""
+    """out = the value of a SCALAR or EXTENT parameter, or the address of an array."""
 
     out: Local
     parameter: Parameter
@@ -399,6 +408,10 @@ def operands(statement: Statement) -> tuple[Operand, ...]:
     match statement:
         case Compute(args=args) | Call(args=args):
             return args
+        case Load(array=Pointed(address=address), index=index):
+            return (index, address)
+        case Store(array=Pointed(address=address), index=index, value=value):
+            return (index, value, address)
         case Load(index=index):
             return (index,)
         case Store(index=index, value=value):
@@ -414,6 +427,15 @@ def operands(statement: Statement) -> tuple[Operand, ...]:
     return ()
 
 
+def pointed(array: Array, at: Callable[[Operand], Operand]) -> Array:
+    """The array with another name for what holds its address, if it is a `Pointed` one."""
+    if not isinstance(array, Pointed):
+        return array
+    address = at(array.address)
+    assert isinstance(address, Local)
+    return array if address is array.address else Pointed(array.dtype, address)
+
+
 def renamed(statement: Statement, names: Mapping[Operand, Operand]) -> Statement:
     """The statement with other operands for some that it reads itself, not in its bodies."""
     if not any(o in names for o in operands(statement)):
@@ -426,9 +448,10 @@ def renamed(statement: Statement, names: Mapping[Operand, Operand]) -> Statement
         case Compute(args=args) | Call(args=args):
             return replace(statement, args=tuple(map(at, args)))
         case Load(index=index):
-            return replace(statement, index=at(index))
+            return replace(statement, array=pointed(statement.array, at), index=at(index))
         case Store(index=index, value=value):
-            return replace(statement, index=at(index), value=at(value))
+            array = pointed(statement.array, at)
+            return replace(statement, array=array, index=at(index), value=at(value))
         case Assign(value=value):
             return replace(statement, value=at(value))
         case If(cond=cond) | Break(cond=cond):

@@ -12,13 +12,23 @@ from collections.abc import Callable, Sequence
 from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
-from pyrelay.ir.types import TensorType, i64
+from pyrelay.ir.types import TensorType, bool_, i64
 from pyrelay.lower.elements import Elements
-from pyrelay.lower.kernel import ARRAY, SCRATCH, Array, Parameter
+from pyrelay.lower.kernel import (
+    ARRAY,
+    SCRATCH,
+    Array,
+    Assign,
+    If,
+    Local,
+    Parameter,
+    Pointed,
+)
 from pyrelay.lower.reductions import RuleEmitter
 from pyrelay.lower.values import Value
 from pyrelay.opt import places
 from pyrelay.opt.bounds import Bounds
+from pyrelay.opt.exchanges import Turn
 from pyrelay.opt.shapes import is_array, shape_of
 from pyrelay.opt.storage import storage_of
 
@@ -36,6 +46,7 @@ class ProgramArrays:
         assert found is not None, "fusion takes only loops that can use their arrays in place"
         self.storage = found
         self.scratch: list[Extent] = []  # bytes of each buffer that the kernel needs
+        self._addressed = found.addressed
         self._bounds = Bounds(function.body)
         self._homes: dict[Var, Array] = {}
         positions = {p: k for k, p in enumerate(function.params) if is_array(p)}
@@ -55,11 +66,12 @@ class ProgramArrays:
         return None if array is None else (array, root in self.storage.written)
 
     def position(self, atom: Atom) -> int:
-        """The number of the parameter in whose buffer a result stands."""
-        found = self.home(atom)
-        assert found is not None
-        assert isinstance(found[0], Parameter)
-        return found[0].position
+        """The number of the parameter in whose buffer a result stands in the end."""
+        assert isinstance(atom, Var)
+        root = self.storage.buffers.get(atom, atom)
+        array = self._homes[self.storage.ends.get(root, root)]
+        assert isinstance(array, Parameter)
+        return array.position
 
     def is_own(self, var: Var) -> bool:
         """Whether an array needs memory of its own."""
@@ -72,11 +84,59 @@ class ProgramArrays:
         bound = self._bounds.of(var)
         assert bound is not None
         size = dims.product(bound)
-        if isinstance(size, int) and size <= _LARGEST_LOCAL:
+        if isinstance(size, int) and size <= _LARGEST_LOCAL and var not in self._addressed:
             self._homes[var] = self.s.local_array(ty.dtype, max(size, 1))
             return
         self._homes[var] = Parameter(SCRATCH, len(self.scratch), ty.dtype)
         self.scratch.append(dims.multiply(size, ty.dtype.size))
+
+    # -- arrays that change places -------------------------------------------------------------
+
+    def address(self, place: Var) -> Value:
+        """The address that a place has now."""
+        array = self._homes[place]
+        if isinstance(array, Pointed):
+            return self.s.now(Value(self.s, array.address, i64, self.s.scope))
+        assert isinstance(array, Parameter)
+        return self.s.address(array)
+
+    def point(self, place: Var, address: Local) -> None:
+        """Makes a variable what holds the address of a place."""
+        assert isinstance(place.type, TensorType)
+        self._homes[place] = Pointed(place.type.dtype, address)
+
+    def enter(self, turns: Sequence[Turn]) -> None:
+        """Takes over the places of arrays that a loop makes change them."""
+        for turn in turns:
+            address = Local(i64, variable=True)
+            self.s.emit(Assign(address, self.address(turn.before).operand))
+            self.point(turn.place, address)
+
+    def turn(self, turns: Sequence[Turn]) -> None:
+        """Puts arrays where the next round of a loop finds them."""
+        moving = [t for t in turns if t.after is not t.place]
+        held = [self.s.copy(self.address(t.after)) for t in moving]
+        for each, address in zip(moving, held, strict=True):
+            array = self._homes[each.place]
+            assert isinstance(array, Pointed)
+            self.s.emit(Assign(array.address, address.operand))
+
+    def settle(self) -> None:
+        """Copies arrays that have changed places into the buffers where they are to be found."""
+        s = self.s
+        by_shape: dict[tuple[Extent, ...], list[tuple[Var, Var]]] = {}
+        for place, buffer in self.storage.ends.items():
+            by_shape.setdefault(shape_of(place), []).append((place, buffer))
+        for shape, pairs in by_shape.items():
+            moved = s.const(False, bool_)
+            for place, buffer in pairs:
+                differ = s.primitive("not_equal", self.address(place), self.address(buffer))
+                moved = s.primitive("logical_or", moved, differ)
+            with s.body() as statements, s.loop(0, s.extent(dims.product(shape))) as k:
+                held = [s.load(self._homes[place], k, parallel=False) for place, _ in pairs]
+                for (_, buffer), value in zip(pairs, held, strict=True):
+                    s.store(self._homes[buffer], k, value, parallel=False)
+            s.emit(If(moved.operand, tuple(statements)))
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -97,17 +157,23 @@ class ProgramArrays:
 
     def copy(self, value: Atom, into: Var) -> None:
         """Copies an array into the memory of another one, unless it stands there."""
-        source, target = self.home(value), self.home(into)
-        assert target is not None
+        self.copy_to(value, self.storage.buffers.get(into, into))
+
+    def copy_to(self, value: Atom, place: Var) -> None:
+        """Copies an array to a place, unless it stands there."""
+        source, target = self.home(value), self._homes[place]
         maker = self.elements.lets.get(value) if isinstance(value, Var) else None
         if maker is not None and _is_undefined(maker):
             return
-        if source is not None and source[0] is target[0]:
+        if source is not None and source[0] is target:
             return
-        self._over(
-            shape_of(into),
-            lambda index: self._put(into, index, self.elements.value(value, index)),
-        )
+        shape = shape_of(place)
+
+        def element(index: Index) -> None:
+            new = self.elements.value(value, index)
+            self.s.store(target, self.s.ravel(index, shape), new, parallel=False)
+
+        self._over(shape, element)
 
     def update(self, out: Var, call: OpCall) -> None:
         """Stores into a part of an array or of its copy `out`, or adds to it."""

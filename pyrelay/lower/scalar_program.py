@@ -7,7 +7,7 @@ updated array is written in its argument's buffer; where the others are is for `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -49,6 +49,7 @@ from pyrelay.lower.signs import without_certain_checks
 from pyrelay.lower.values import Value
 from pyrelay.ops.program import pieces
 from pyrelay.opt import places
+from pyrelay.opt.exchanges import Turn
 from pyrelay.opt.shapes import is_array
 
 
@@ -70,6 +71,7 @@ def scalar_program(function: Function) -> Lowering:
     """The kernel of a scalar program."""
     program = _Program(function)
     program.block(function.body)
+    program.arrays.settle()
     aliases: list[int | None] = []
     s = program.s
     for position, atom in enumerate(function.body.results):
@@ -228,18 +230,25 @@ class _Program:
         for out in let.outs:
             if self.arrays.is_own(out):
                 self.arrays.create(out)
+        choices = {c.k: c for c in self.arrays.storage.choices.get(let, ())}
+        addresses = {k: Local(i64, variable=True) for k in choices}
         bodies = []
-        for arm in (rhs.then, rhs.orelse):
+        for number, arm in enumerate((rhs.then, rhs.orelse)):
             with self.s.body() as statements:
                 self.block(arm)
-                for out, result in zip(let.outs, arm.results, strict=True):
+                for k, (out, result) in enumerate(zip(let.outs, arm.results, strict=True)):
                     if out in chosen:
                         self.s.emit(Assign(chosen[out], self.scalar(result).operand))
-                    else:
+                    elif k not in choices:
                         self.arrays.copy(result, out)
+                for k, choice in choices.items():
+                    now = self.arrays.address(choice.arms[number])
+                    self.s.emit(Assign(addresses[k], now.operand))
             bodies.append(tuple(statements))
         then, orelse = bodies
         self.s.emit(KernelIf(cond.operand, then, orelse))
+        for k, choice in choices.items():
+            self.arrays.point(choice.place, addresses[k])
         for out, local in chosen.items():
             self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
 
@@ -251,7 +260,9 @@ class _Program:
                 variables[k] = s.variable(self.scalar(first))
             elif self.arrays.is_own(var):
                 self.arrays.create(var)
-                self.arrays.copy(first, var)
+                self.arrays.copy_to(first, var)
+        turns = self.arrays.storage.turns.get(let, ())
+        self.arrays.enter(turns)
         repetition: AbstractContextManager[Value | None]
         if rhs.count is None:
             repetition = s.repeat()
@@ -263,12 +274,14 @@ class _Program:
             for k, variable in variables.items():
                 inside = Value(s, variable.operand, variable.dtype, s.scope)
                 self.bind(rhs.carried[k], inside)
-            self._iteration(rhs, variables)
+            self._iteration(rhs, variables, turns)
         for k, out in enumerate(let.outs):
             if k in variables:
                 self.bind(out, Value(s, variables[k].operand, variables[k].dtype, s.scope))
 
-    def _iteration(self, rhs: Loop, variables: dict[int, Value]) -> None:
+    def _iteration(
+        self, rhs: Loop, variables: dict[int, Value], turns: Sequence[Turn]
+    ) -> None:
         s = self.s
         if rhs.test is not None:
             self.block(rhs.test)
@@ -284,9 +297,14 @@ class _Program:
             # A variable that has its next value already must be read before: keep a copy.
             if value.held in {variables[n].held for n in variables if n < k}:
                 following[k] = s.copy(value)
-        for var, result in zip(rhs.carried, results, strict=True):
-            if is_array(var):
+        turning = {t.k: t for t in turns}
+        for k, (var, result) in enumerate(zip(rhs.carried, results, strict=True)):
+            if k in turning:
+                if turning[k].copied:
+                    self.arrays.copy_to(result, turning[k].after)
+            elif is_array(var):
                 self.arrays.copy(result, var)
+        self.arrays.turn(turns)
         for k, value in following.items():
             if value.held is not variables[k].held:
                 s.assign(variables[k], value)

@@ -66,6 +66,8 @@ class _Names:
     def array(self, array: object) -> str:
         if isinstance(array, K.Parameter):
             return f"{_ROLE_LETTERS[array.role]}{array.position}"
+        if isinstance(array, K.Pointed):
+            return self.local(array.address)
         return self.names.setdefault(array, f"local{len(self.names)}")
 
     def body(self, body: K.Body, depth: int) -> list[str]:

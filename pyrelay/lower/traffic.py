@@ -26,6 +26,7 @@ from pyrelay.lower.kernel import (
     Literal,
     Load,
     Local,
+    LocalArray,
     Operand,
     Parameter,
     Read,
@@ -73,10 +74,10 @@ class _Counter:
         match statement:
             case Load(out=out, array=array):
                 self.known[out] = None
-                return array.dtype.size if isinstance(array, Parameter) else 0
+                return 0 if isinstance(array, LocalArray) else array.dtype.size
             case Store(array=array):
-                buffer = isinstance(array, Parameter) and array.role != SLOT
-                return array.dtype.size if buffer else 0
+                slot = isinstance(array, Parameter) and array.role == SLOT
+                return 0 if slot or isinstance(array, LocalArray) else array.dtype.size
             case Read(out=out, parameter=parameter):
                 of_extent = parameter.role == EXTENT
                 self.known[out] = self.extents[parameter.position] if of_extent else None

@@ -595,11 +595,18 @@ class Grouping:
                         needed.add(atom)
         return needed
 
+    def _copies_own(self, members: Sequence[Let]) -> bool:
+        """Whether one of some Lets works on a copy of what another one makes, which is a copy that
+        the plan makes."""
+        made = {out for let in members for out in let.outs}
+        copied = {atom for let in members for atom in walk.operands(let.rhs) if atom in self.copies}
+        return any(self.copies[atom] in made for atom in copied)
+
     def _calls(self, group: _Group, needed: set[Var]) -> Iterable[Let]:
         members: Sequence[Let] = [self.lets[k] for k in sorted(group.members)]
         outs = [v for let in members for v in let.outs if v in needed]
         if group.scalar:
-            if len(members) > 1 and not uses_linearly(members, outs):
+            if len(members) > 1 and (self._copies_own(members) or not uses_linearly(members, outs)):
                 for let in members:
                     yield kernel_call(with_extents([let], self.extents), let.outs, self.copies)
                 return

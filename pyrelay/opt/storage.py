@@ -10,23 +10,28 @@ before it is read, or if it is stored into an array that it is computed from. An
 the buffer of the array it updates, if that is not read in its old state afterwards: else, as where
 a loop updates an array from outside in every round, in a copy; so does a loop inside of a loop. A
 carried array of a loop and the array that a branch chooses have one buffer, into which what is
-computed otherwise is copied.
+computed otherwise is copied. Where loops and branches make arrays change places, an address that is
+known at run time only tells which buffer an array has; when the program ends, each stands in a
+buffer of its own again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from pyrelay.ir import walk
+from pyrelay.ir import dims, walk
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
-from pyrelay.ir.op import Fusion
 from pyrelay.opt import places
+from pyrelay.opt.buffers import Buffers, NeedsMemory
+from pyrelay.opt.exchanges import Choice, Groups, Turn
 from pyrelay.opt.shapes import is_array, shape_of
-from pyrelay.opt.storage_facts import Facts, same_place
+from pyrelay.opt.storage_facts import Facts
 from pyrelay.records import dataclass
 
 _MOST_ATTEMPTS = 40  # arrays that get memory because of how they are used
+_SHORT = 16  # elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,9 @@ class Storage:
     """Arrays with memory of their own, and the first variable of each buffer that is written.
 
     buffers: variable in memory -> the first variable of its buffer. absorbed: updates of a part of
-    an array that only make the new part of it: `c[i][2:4] = v`.
+    an array that only make the new part of it: `c[i][2:4] = v`. turns, choices: where loops and
+    branches put arrays whose buffers change places. ends: such a place -> the buffer in which what
+    stands there is needed at the end.
     """
 
     own: frozenset[Var]
@@ -42,16 +49,29 @@ class Storage:
     buffers: dict[Var, Var]
     absorbed: frozenset[Var]
     makers: dict[Var, Let]
+    turns: dict[Let, list[Turn]]
+    choices: dict[Let, list[Choice]]
+    ends: dict[Var, Var]
+
+    @property
+    def addressed(self) -> set[Var]:
+        """The places whose addresses are handed on."""
+        turns = [t for each in self.turns.values() for t in each]
+        choices = [c for each in self.choices.values() for c in each]
+        found = {place for t in turns for place in (t.before, t.after)}
+        return found.union(*(c.arms for c in choices))
 
     def destination(self, update: OpCall) -> tuple[tuple[OpCall, ...], Atom]:
         """The updates, outermost first, that an update stands for, and what it stores."""
         return _destination(update, self.absorbed, self.makers)
 
 
-class _NeedsMemory(Exception):
-    def __init__(self, var: Atom) -> None:
+class _Turns(Exception):
+    """Carried arrays of a loop change places."""
+
+    def __init__(self, carried: set[Var]) -> None:
         super().__init__()
-        self.var = var
+        self.carried = carried
 
 
 def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | None:
@@ -61,12 +81,15 @@ def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | N
     """
     results = tuple(results)
     facts = Facts(lets)
-    own = facts.computed_at_once()
+    own, turning = facts.computed_at_once(), set[Var]()
     for _ in range(_MOST_ATTEMPTS):
-        run = _Run(facts, own)
+        run = _Run(facts, own, turning)
         try:
             fine = run.lets(lets, results) and run.are_arguments(results)
-        except _NeedsMemory as need:
+        except _Turns as turns:
+            turning |= turns.carried
+            continue
+        except NeedsMemory as need:
             var = need.var
             known = var in facts.makers or var in facts.inner
             if not isinstance(var, Var) or var in own or not known:
@@ -77,9 +100,29 @@ def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | N
             return None
         chosen = frozenset(own | run.chosen)
         return Storage(
-            chosen, frozenset(run.written), run.buffer, facts.absorbed, facts.makers
+            chosen, frozenset(run.written), run.buffer, facts.absorbed, facts.makers,
+            run.turns, run.choices, run.ends,
         )
     return None
+
+
+def _is_short(shape: Sequence[Extent]) -> bool:
+    """Whether copying an array costs no more than finding out where it is."""
+    size = dims.product(shape)
+    return isinstance(size, int) and size <= _SHORT
+
+
+def _linked(stands: Mapping[int, tuple[Var, Var]], groups: Sequence[Groups]) -> list[int]:
+    """The first result of a branch with two places, and those that share buffers with it."""
+    linked, buffers = [next(iter(stands))], set[Var]()
+    for k in linked:  # which grows
+        for group, place in zip(groups, stands[k], strict=True):
+            buffers |= group.buffers(place)
+        for other, pair in stands.items():
+            reached = groups[0].buffers(pair[0]) | groups[1].buffers(pair[1])
+            if other not in linked and not buffers.isdisjoint(reached):
+                linked.append(other)
+    return linked
 
 
 def uses_linearly(lets: Sequence[Let], results: Iterable[Atom] = ()) -> bool:
@@ -115,100 +158,8 @@ def _destination(
 
 
 @dataclass(slots=True)
-class _Run:
-    """Follows which variable stands for the present content of each buffer.
-
-    A buffer is known by the first variable that stood for it; a view shows the content of the
-    variable that it is a view of.
-    """
-
-    facts: Facts
-    own: set[Var]
-    chosen: set[Var] = field(default_factory=set)  # arrays of branches that get memory
-    written: set[Var] = field(default_factory=set)
-    created: set[Var] = field(default_factory=set)
-    buffer: dict[Var, Var] = field(default_factory=dict)
-    present: dict[Var, Var] = field(default_factory=dict)
-    shown: dict[Var, Var] = field(default_factory=dict)
-    replaced: dict[Var, Var] = field(default_factory=dict)  # content of a buffer -> what followed
-    sources: dict[Var, tuple[Var, ...]] = field(default_factory=dict)  # of what has no memory
-
-    # -- reading -------------------------------------------------------------------------------
-
-    def reads(self, atom: Atom) -> bool:
-        """Reads an array; False if what it stands for has been overwritten."""
-        assert isinstance(atom, Var)
-        if atom in self.sources:
-            if not all(self._is_present(source) for source in self._roots(atom)):
-                raise _NeedsMemory(atom)
-            return True
-        if not self._is_present(atom):
-            self._copy_instead(self.shown.get(atom, atom))
-            return False
-        return True
-
-    def _is_present(self, atom: Var) -> bool:
-        content = self.shown.get(atom, atom)
-        buffer = self.buffer.setdefault(atom, content)
-        return self.present.setdefault(buffer, content) is content
-
-    def _copy_instead(self, content: Var) -> None:
-        """If an update has overwritten a content that is needed, let it work on a copy."""
-        new = self.replaced.get(content)
-        if new is None or new in self.own:
-            return
-        if new in self.facts.inner:
-            raise _NeedsMemory(new)
-        let = self.facts.makers.get(new)
-        if let is not None and isinstance(let.rhs, OpCall):
-            raise _NeedsMemory(new)
-
-    def _roots(self, atom: Var) -> Iterable[Var]:
-        """The arrays in memory that an array without memory is computed from."""
-        found: dict[Var, None] = {}
-        pending, seen = [atom], {atom}
-        while pending:
-            here = pending.pop()
-            if here not in self.sources:
-                found[here] = None
-                continue
-            fresh = [s for s in self.sources[here] if s not in seen]
-            seen.update(fresh)
-            pending += fresh
-        return found
-
-    def _views(self, new: Var, old: Var) -> bool:
-        if not self.reads(old):
-            return False
-        self.buffer[new] = self.buffer[old]
-        self.shown[new] = self.shown.get(old, old)
-        return True
-
-    def _becomes(self, new: Var, old: Atom) -> bool:
-        """`new` takes over the buffer of `old`; False if that is overwritten already."""
-        if old in self.sources:
-            raise _NeedsMemory(old)
-        if not self.reads(old):
-            return False
-        assert isinstance(old, Var)
-        self.buffer[new] = self.buffer[old]
-        self.present[self.buffer[old]] = new
-        self.replaced[self.shown.get(old, old)] = new
-        return True
-
-    def _create(self, var: Var) -> None:
-        self.sources.pop(var, None)
-        self.buffer[var] = self.present[var] = var
-        self.shown.pop(var, None)
-        self.created.add(var)
-        self.written.add(var)
-
-    def are_arguments(self, results: Iterable[Atom]) -> bool:
-        """Whether arrays stand in buffers that the program was given."""
-        return not any(
-            self.buffer[a] in self.created
-            for a in results if is_array(a) and isinstance(a, Var)
-        )
+class _Run(Buffers):
+    """Goes through a program once."""
 
     # -- running -------------------------------------------------------------------------------
 
@@ -265,118 +216,95 @@ class _Run:
         self.written.add(self.buffer[out])
         return True
 
-    def _stores(self, value: Atom, base: Atom, chain: Sequence[OpCall]) -> bool:
-        """Whether a value can be stored, element by element, into a part of a buffer."""
-        if not is_array(value):
-            return True
-        assert isinstance(value, Var)
-        assert isinstance(base, Var)
-        if not self.reads(value):
-            return False
-        if base in self.sources:
-            raise _NeedsMemory(base)
-        if not self.reads(base):
-            return False
-        if not self._is_aligned(value, self.buffer[base], chain):
-            raise _NeedsMemory(value)
-        return True
-
-    def _is_aligned(self, value: Var, buffer: Var, chain: Sequence[OpCall]) -> bool:
-        """Whether each element reads no element of a buffer but the one that it replaces."""
-        shape = shape_of(value)
-        pending, seen = [value], {value}
-        while pending:
-            here = pending.pop()
-            touches = any(self.buffer.get(root) is buffer for root in self._roots(here))
-            if not touches:
-                continue
-            if here not in self.sources:
-                if chain or tuple(shape_of(here)) != tuple(shape):
-                    return False
-                continue
-            maker = self.facts.makers[here].rhs
-            assert isinstance(maker, OpCall)
-            if chain and self._reads_destination(here, chain):
-                continue
-            if maker.op.fusion is not Fusion.ELEMENTWISE:
-                return False
-            for arg in maker.args:
-                if isinstance(arg, Var) and is_array(arg) and arg not in seen:
-                    if tuple(shape_of(arg)) != tuple(shape) and any(
-                        self.buffer.get(root) is buffer for root in self._roots(arg)
-                    ):
-                        return False
-                    seen.add(arg)
-                    pending.append(arg)
-        return True
-
-    def _reads_destination(self, var: Var, chain: Sequence[OpCall]) -> bool:
-        """Whether a variable is the part of an array that a chain of updates replaces."""
-        here: Atom = var
-        for update in reversed(chain):
-            let = self.facts.makers.get(here) if isinstance(here, Var) else None
-            read = None if let is None else let.rhs
-            if not isinstance(read, OpCall) or read.op.name not in ("index", "slice"):
-                return False
-            if not same_place(read, update, 1, 2):
-                return False
-            here = read.args[0]
-        return here is chain[0].args[0]
-
-    def _lands(self, value: Atom, buffer: Var, like: Var) -> bool:
-        """Whether a value is, or can be copied into, a whole buffer, as `like` is now."""
-        assert isinstance(value, Var)
-        if not self.reads(value):
-            return False
-        if self.buffer.get(value) is buffer and value not in self.sources:
-            return tuple(shape_of(value)) == tuple(shape_of(like))
-        if not self._is_aligned(value, buffer, ()):
-            raise _NeedsMemory(value)
-        self.written.add(buffer)
-        self.present[buffer] = value  # what stood there is gone
-        return True
-
     # -- control flow --------------------------------------------------------------------------
 
     def _if(self, let: Let, rhs: If) -> bool:
-        before, created = dict(self.present), set(self.created)
+        before, created, around = dict(self.present), set(self.created), self.groups
         outs = [k for k, out in enumerate(let.outs) if is_array(out)]
-        ends: list[dict[Var, Var]] = []
+        ends: list[dict[Var, Var | None]] = []
         homes: list[list[Var | None]] = []
+        groups: list[Groups] = []
         changed: set[Var] = set()
         for arm in (rhs.then, rhs.orelse):
-            self.present = dict(before)
+            self.present, self.groups = dict(before), Groups()
             if not self.lets(arm.lets, arm.results):
                 return False
             ends.append(self.present)
+            groups.append(self.groups)
             changed |= {
                 b for b, content in self.present.items()
                 if before.get(b, b) is not content and b not in self.created - created
             }
             homes.append([self._home(arm.results[k], created) for k in outs])
+        self.groups = around
+        chosen, moved = self._exchanges(let, rhs, outs, groups, changed, created)
+        changed.difference_update(moved)
         targets: list[Var] = []
         for (a, b), k in zip(zip(*homes, strict=True), outs, strict=True):
+            if k in chosen:
+                continue
             target = a if a is not None and (b is None or b is a) else b if a is None else None
+            shape = shape_of(let.outs[k])
             if target is None or target in targets:
-                if a in changed or b in changed:
-                    return False
+                if a in changed or b in changed or (self.turning and not _is_short(shape)):
+                    return False  # the plan chooses an address
                 target = let.outs[k]
                 self.chosen.add(target)
                 self._create(target)
             targets.append(target)
-        if not changed.issubset(targets):
+        gone = {b for end in ends for b, content in end.items() if content is None}
+        if not all(b in moved or before.get(b, b) is None for b in gone):
+            return False
+        if not changed.issubset(targets) or not moved.keys().isdisjoint(targets):
             return False  # nobody would know what such a buffer holds
+        others = [k for k in outs if k not in chosen]
         for arm, end in zip((rhs.then, rhs.orelse), ends, strict=True):
             self.present = end
-            for target, k in zip(targets, outs, strict=True):
+            for target, k in zip(targets, others, strict=True):
                 self.present.setdefault(target, target)
                 if not self._lands(arm.results[k], target, let.outs[k]):
                     return False
         self.present = dict(before)
-        for target, k in zip(targets, outs, strict=True):
+        for target, k in zip(targets, others, strict=True):
             self.buffer[let.outs[k]] = target
             self.present[target] = let.outs[k]
+        if chosen:
+            self.choices[let] = [
+                Choice(k, self._place(let.outs[k], arms[1]), arms) for k, arms in chosen.items()
+            ]
+            self._move(list(moved), [each.place for each in self.choices[let]])
         return True
+
+    def _exchanges(
+        self, let: Let, rhs: If, outs: Sequence[int], groups: Sequence[Groups], changed: set[Var],
+        created: set[Var],
+    ) -> tuple[dict[int, tuple[Var, Var]], dict[Var, None]]:
+        """The results whose arrays change places in one arm or in the other, and these places."""
+        chosen: dict[int, tuple[Var, Var]] = {}
+        moved: dict[Var, None] = {}
+        waiting: dict[int, tuple[Var, Var]] = {}
+        for k in outs:
+            a, b = (self._stands(arm.results[k]) for arm in (rhs.then, rhs.orelse))
+            if a is None or b is None or a is b:
+                continue
+            if any(a is other[0] or b is other[1] for other in waiting.values()):
+                continue  # a copy of what another result has
+            reached = groups[0].buffers(a) | groups[1].buffers(b)
+            if reached.isdisjoint(self.created - created):
+                waiting[k] = a, b
+        while waiting:
+            linked = _linked(waiting, groups)
+            pairs = {k: waiting.pop(k) for k in linked}
+            then = groups[0].together([a for a, _ in pairs.values()])
+            orelse = groups[1].together([b for _, b in pairs.values()])
+            shapes = {tuple(shape_of(let.outs[k])) for k in linked}
+            if then is None or orelse is None or then.keys() != orelse.keys() or len(shapes) > 1:
+                continue
+            if then.keys().isdisjoint(changed) and all(map(_is_short, shapes)):
+                continue  # copied sooner than found
+            chosen |= pairs
+            moved |= then
+        return chosen, moved
 
     def _home(self, atom: Atom, created: set[Var]) -> Var | None:
         """The buffer from outside of a branch that an arm's result stands in, if it does."""
@@ -400,8 +328,15 @@ class _Run:
         buffers = [self.buffer[rhs.carried[k]] for k in carried]
         if len(set(buffers)) != len(buffers):
             return False
-        written, created = self.written, set(self.created)
-        self.written = set()
+        written, created, around = self.written, set(self.created), self.groups
+        self.written, self.groups = set(), Groups()
+        places = dict(zip(carried, buffers, strict=True))
+        for k in carried:
+            if rhs.carried[k] in self.turning:
+                places[k] = self._place(rhs.carried[k], places[k])
+        moved = {k: before for k, before in zip(carried, buffers, strict=True)
+                 if places[k] is not before}
+        self.present.update(dict.fromkeys(moved.values()))
         if rhs.test is not None and not self.lets(rhs.test.lets, rhs.test.results):
             return False
         if any(map(is_array, rhs.handed)):
@@ -409,16 +344,58 @@ class _Run:
         results = rhs.body.results[1:] if rhs.exits else rhs.body.results
         if not self.lets(rhs.body.lets, results):
             return False
-        for k, buffer in zip(carried, buffers, strict=True):
-            result = results[k]
-            home = self.buffer.get(result)  # type: ignore[arg-type]
-            if home is not buffer and home in buffers and result not in self.sources:
-                return False  # buffers that change places
-            if not self._lands(result, buffer, rhs.carried[k]):
+        turns = self._turns(rhs, results, places, moved)
+        if turns is None:
+            return False
+        for k, place in places.items():
+            target = turns[k].after if k in turns else place
+            if k in turns and not turns[k].copied:
+                if not self.reads(results[k]):
+                    return False
+            elif not self._lands(results[k], target, rhs.carried[k]):
                 return False
         inside = self.written - (self.created - created)
         self.written |= written
-        for k, buffer in zip(carried, buffers, strict=True):
-            self.buffer[let.outs[k]] = buffer
-            self.present[buffer] = let.outs[k]
+        self.groups = around
+        for k, place in places.items():
+            self.buffer[let.outs[k]] = place
+            self.present[place] = let.outs[k]
+        if turns:
+            self.turns[let] = list(turns.values())
+            self._move(list(moved.values()), [places[k] for k in moved])
         return inside.issubset(buffers)
+
+    def _turns(
+        self, rhs: Loop, results: Sequence[Atom], places: Mapping[int, Var],
+        moved: Mapping[int, Var],
+    ) -> dict[int, Turn] | None:
+        """What becomes of the arrays that change places; None if it cannot be said."""
+        gone = self.groups.gone()
+        if any(place in gone and k not in moved for k, place in places.items()):
+            raise _Turns({rhs.carried[k] for k, place in places.items() if place in gone})
+        stands: dict[int, Var] = {}
+        for k, place in places.items():
+            home = self._stands(results[k])
+            if home is None or (home is place and k not in moved):
+                continue
+            reached = self.groups.buffers(home)
+            if any(p in reached for p in places.values()):
+                others = {n for n, p in places.items() if p in reached}
+                if k not in moved or not others.issubset(moved):
+                    raise _Turns({rhs.carried[n] for n in (k, *others)})
+                if home not in stands.values():
+                    stands[k] = home
+        left = self.groups.all_of({places[k] for k in moved})
+        if left is None or len(left) != len(moved):
+            return None
+        if len({tuple(shape_of(rhs.carried[k])) for k in moved}) > 1:
+            return None
+        spare = [p for p in left if p not in stands.values()]
+        turns = {}
+        for k, before in moved.items():
+            after = stands.get(k)
+            if after is None:
+                after = places[k] if places[k] in spare else spare[-1]
+                spare.remove(after)
+            turns[k] = Turn(k, places[k], before, after, k not in stands)
+        return turns
