@@ -296,9 +296,9 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
                 f"{obj.cls.__name__} is a frozen dataclass: its fields cannot be assigned",
                 hints=("use dataclasses.replace(...)",),
             )
-        if is_inside(it, value, obj.cls):
+        if is_inside(it, value, obj.cls) and it.program.families.of(obj.cls) is None:
             raise NeedsPool(EVERYWHERE.declare([obj.cls]))
-        put_attribute(it, obj, name, value)
+        put_attribute(it, obj, name, value)  # of a node: it is being made
         return
     if isinstance(obj, V.Ref) and obj.cls is not None:
         return
@@ -385,12 +385,16 @@ def construct(
     if it.program.families.of(cls) is None:
         if any(is_inside(it, part, cls) for part in contents(it, made)):
             raise NeedsPool(EVERYWHERE.declare([cls]))
+        if isinstance(made, V.Ref):
+            it.constructing.pop(made.root, None)
         return made
-
     if isinstance(made, V.Tuple):
         return build(it, cls, dict(zip(cls._fields, made.items, strict=True)))  # type: ignore[attr-defined]
     assert isinstance(made, V.Ref)
-    return build(it, cls, it.content(made.root))
+    begun = it.constructing.pop(made.root, None)
+    return begun if isinstance(begun, V.Data) else build(
+        it, cls, it.content(made.root), made.root
+    )
 
 
 def _constructed(
@@ -422,6 +426,7 @@ def _constructed(
         )
     made = it.new_ref("object", {}, cls)
     init = of_class(it, cls, "__init__")
+    it.constructing[made.root] = it.builder
     if isinstance(init, python_types.FunctionType):
         call(it, V.Known(init), (made, *args), keywords)
     elif args or keywords:
@@ -485,5 +490,6 @@ def _dataclass(
     made = it.new_ref("object", content, cls)
     after = of_class(it, cls, "__post_init__")
     if after is not None:
+        it.constructing[made.root] = it.builder
         call(it, V.Known(after), (made,), {})
     return made

@@ -19,6 +19,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import Expected, expected_fields, is_record_class
 from pyrelay.infer.anonymous import refuse_groups, refuse_tuples
+from pyrelay.infer.constructing import begun, in_place_of, incomplete, known_as
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
@@ -102,6 +103,7 @@ def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     """`node.name = value`. Raises NeedsPool if the pool cannot be written or cannot hold it."""
     family = it.program.families.of(node.cls)
     assert family is not None
+    value = begun(it, value)
     if not is_growing(it, node.pool):
         if family in it.pools and it.program.plans[family].unified:
             raise it.failure(
@@ -168,8 +170,13 @@ def _is_list(value: V.Value) -> bool:
     return isinstance(value, V.Ref) and value.root.kind == "list"
 
 
-def build(it: Interpreter, cls: type, values: dict[str, V.Value]) -> V.Value:
-    """A new node. Raises NeedsPool if the pool cannot hold it yet."""
+def build(
+    it: Interpreter, cls: type, values: Mapping[str, V.Value], made: V.Root | None = None
+) -> V.Value:
+    """A new node. Raises NeedsPool if the pool cannot hold it yet.
+
+    made: what it was while its `__init__` ran; who got to know it then has the node from now on.
+    """
     family = it.program.families.of(cls)
     assert family is not None
     pool = it.pools.get(family)
@@ -177,6 +184,10 @@ def build(it: Interpreter, cls: type, values: dict[str, V.Value]) -> V.Value:
         raise NeedsPool(family)
     kind = family.kinds[cls]
     known = pool.cls.of(kind) if kind < len(pool.cls.fields) else {}
+    values = {n: v if _is_of(v, made) else begun(it, v) for n, v in values.items()}
+    if made is not None:
+        node = V.Data(pool, kind, _next_row(it, pool, kind))
+        values = {n: in_place_of(made, node, v) for n, v in values.items()}
     expected = expected_fields(cls)
     builder = _Node(it, family, pool, cls)
     sorts = tuple(
@@ -197,7 +208,21 @@ def build(it: Interpreter, cls: type, values: dict[str, V.Value]) -> V.Value:
     leaves: dict[str, V.Value] = {}
     for name, sort in known.items():
         builder.write(sort, f"{kind}.{name}", values[name], leaves)
-    return V.Data(pool, kind, builder.append(str(kind), leaves))
+    new = V.Data(pool, kind, builder.append(str(kind), leaves))
+    if made is not None:
+        known_as(it, made, new)
+    return new
+
+
+def _is_of(value: V.Value, made: V.Root | None) -> bool:
+    return isinstance(value, V.Ref) and value.root is made
+
+
+def _next_row(it: Interpreter, pool: V.Ref, kind: int) -> V.Value:
+    """The row that the next node of a kind gets."""
+    rows = it.content(pool.root).get(str(kind))
+    count: V.Value = it.content(rows.root).count if isinstance(rows, V.Ref) else V.Known(0)
+    return count
 
 
 @dataclass
@@ -250,6 +275,8 @@ class _Node:
                     return Items(list, self.sort_of(self._first(content), None, name))
                 return Grows()
             case V.Ref(_, cls) if is_record_class(cls):
+                if cls in self.family.kinds:
+                    raise incomplete(it, cls)
                 self.family.add(cls)
                 raise NeedsPool(self.family)
             case V.Items(pool, cls, sort):

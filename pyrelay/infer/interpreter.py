@@ -176,6 +176,8 @@ class Interpreter:
     #: fields of nodes read so far: a table for each block that the code at hand is inside
     reads: list[dict[Any, Read]] = field(default_factory=lambda: [{}])
     pools: dict[Any, V.Ref] = field(default_factory=dict)  # of new nodes, by data type
+    #: objects whose `__init__` runs, of classes of nodes: where it began, or the node it is by now
+    constructing: dict[V.Root, Builder | V.Data] = field(default_factory=dict)
     handling: tuple[Handling, ...] = ()  # the `try` whose bodies are around, innermost last
     opening: Handling | None = None  # the `try` whose body is next, or was just now
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry

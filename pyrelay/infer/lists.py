@@ -410,6 +410,7 @@ def get_item(
 
 def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
     """`lst[key] = value`."""
+    value = _complete(it, value)
     content = it.content(ref.root)
     if stands_at(it, value, ref.root, key):
         return
@@ -443,8 +444,16 @@ def stands_at(
     )
 
 
+def _complete(it: Interpreter, item: V.Value) -> V.Value:
+    """An item that its own `__init__` puts into a list is a node from there on."""
+    from pyrelay.infer.constructing import begun
+
+    return begun(it, item)
+
+
 def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
     """`lst.append(item)`."""
+    item = _complete(it, item)
     content, leaves = _admit(it, ref.root, it.content(ref.root), item)
     count = count_of(it, content)
     content = growing.with_room(it.builder, content, count)
@@ -487,6 +496,7 @@ def pop(
 
 def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     """`lst.insert(key, item)`: positions beyond the ends mean the ends."""
+    item = _complete(it, item)
     content, leaves = _admit(it, ref.root, it.content(ref.root), item)
     count, b = count_of(it, content), it.builder
     content = growing.with_room(b, growing.plain(b, content), count)

@@ -15,10 +15,11 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import anonymous, coding, growing, handling
+from pyrelay.infer import anonymous, building, coding, constructing, growing, handling
 from pyrelay.infer import joining as J
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
+from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.identity import Numberer, Numbers
@@ -243,6 +244,8 @@ def _find(
                                         for i, x in enumerate(layouts) if x != spec.layouts[i]):
             spec.layouts, spec.widened = joined, True
             raise _Restart(spec)
+    if entries:
+        _refuse_nesting(it, arguments)
     if len(entries) > 1 and anonymous.depth(layouts) > max(
         anonymous.depth(e.layouts) for e in entries
     ):
@@ -263,6 +266,18 @@ def _find(
         it.program.following.add(name)
     entries.append(spec)
     return spec
+
+
+def _refuse_nesting(it: Interpreter, arguments: Sequence[V.Value]) -> None:
+    """Objects that hold objects of their class nest deeper with each call: they are to be nodes."""
+    for value in (c for v in arguments for c in (v.possible if isinstance(v, V.Union) else (v,))):
+        if not isinstance(value, V.Ref) or value.cls is None:
+            continue
+        parts = building.contents(it, value)
+        if any(building.is_inside(it, part, value.cls) for part in parts):
+            if it.program.families.of(value.cls) is not None:
+                raise constructing.incomplete(it, value.cls)
+            raise building.NeedsPool(EVERYWHERE.declare([value.cls]))
 
 
 def _most(entries: Sequence[Specialisation], layouts: Sequence[L.Layout]) -> int:

@@ -87,6 +87,10 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         case V.Known(v):
             from pyrelay.infer.attributes import captured
 
+            if not isinstance(v, type) and not hasattr(v, "__getitem__"):  # whatever the key is
+                raise it.failure(
+                    errors.TypeMismatchError, f"{type(v).__name__!r} object is not subscriptable",
+                )
             at = it.static(key, "this index")
             try:
                 found = v[at]

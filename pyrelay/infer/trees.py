@@ -62,6 +62,7 @@ def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
 def set_attribute(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
     """`node.name = value`: what `node.name *= 2` assigns is the array that is there already."""
     from pyrelay.infer.building import assign
+    from pyrelay.infer.constructing import assigned_later
 
     parameters = getattr(node.cls, "__dataclass_params__", None)
     if (parameters is not None and parameters.frozen) or hasattr(node.cls, "_fields"):
@@ -72,6 +73,8 @@ def set_attribute(it: Interpreter, node: V.Data, name: str, value: V.Value) -> N
             hints=("make a new node with the new value",),
         )
     if name not in node.schema.of(node.kind):
+        if any(isinstance(n, V.Data) and n.row is node.row for n in it.constructing.values()):
+            raise assigned_later(it, node.cls, name)
         raise missing(it, node, name)
     if isinstance(value, V.ArrayRef) and same_reference(attribute(it, node, name), value):
         return

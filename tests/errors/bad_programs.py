@@ -380,4 +380,33 @@ def f(x):
 """,
         (2.0,),
     ),
+    "object_handed_on_while_it_is_made": (
+        """
+class Chain:
+    def __init__(self, n, before=None):
+        self.n, self.before = n, before
+        self.after = Chain(n - 1, self) if n > 0 else None
+
+def f(n):
+    return Chain(n).after.before.n
+""",
+        (3,),
+    ),
+    "field_assigned_after_the_object_was_listed": (
+        """
+class Node:
+    def __init__(self, x, every):
+        self.x, self.next = x, None
+        every.append(self)
+        self.rank = len(every)
+
+def f(x):
+    every, last = [], None
+    for v in x:
+        node = Node(v, every)
+        node.next, last = last, node
+    return last.rank
+""",
+        (X,),
+    ),
 }

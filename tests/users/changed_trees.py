@@ -258,3 +258,142 @@ def node_that_may_be_none_changed_by_recursion(keys):
         if below is not None:
             top.left = below
     return top
+
+
+class Set:
+    """A set of a union-find structure: its own parent until it is joined."""
+
+    def __init__(self, number):
+        self.number = number
+        self.parent = self
+        self.rank = 0
+
+    def find(self):
+        if self.parent is not self:
+            self.parent = self.parent.find()
+        return self.parent
+
+
+@use((np.array([(0, 1), (2, 3), (1, 3), (0, 2), (4, 5)]), 7), long=True)
+def sets_joined_by_edges(edges, n):
+    sets = [Set(k) for k in range(n)]
+    count = n
+    for a, b in edges:
+        x, y = sets[a].find(), sets[b].find()
+        if x is y:
+            continue
+        if x.rank < y.rank:
+            x, y = y, x
+        y.parent = x
+        x.rank += x.rank == y.rank
+        count -= 1
+    return count, [s.find().number for s in sets]
+
+
+class Ring:
+    """A ring: a new one goes behind another."""
+
+    def __init__(self, value):
+        self.value = value
+        self.before = self.after = self
+
+    def insert(self, value):
+        new = Ring(value)
+        new.before, new.after = self, self.after
+        self.after.before = new
+        self.after = new
+
+
+@use((np.array([0.5, -2.0, 1.5]),), wrt=(0,), long=True)
+def values_around_a_ring(x):
+    first = Ring(0.0)
+    for v in x:
+        first.insert(v * v)
+    total, link, k = 0.0, first.after, 1
+    while link is not first:
+        total += link.value * k
+        link, k = link.after, k + 1
+    return total
+
+
+class Child:
+    """A child that tells its parent."""
+
+    def __init__(self, value, parent=None):
+        self.value = value
+        self.parent = parent
+        self.children = []
+        if parent is not None:
+            parent.children.append(self)
+
+    def depth(self):
+        return 0 if self.parent is None else 1 + self.parent.depth()
+
+    def total(self):
+        return self.value + sum(c.total() for c in self.children)
+
+
+@use((np.array([0.5, -2.0, 1.5]),), wrt=(0,), slow=True)
+def children_that_tell_their_parents(x):
+    root = here = Child(1.0)
+    for v in x:
+        new = Child(v, here)
+        if v > 0:
+            here = new
+    return root.total() * here.depth()
+
+
+class Registered:
+    def __init__(self, value, every):
+        self.value = value
+        self.after = None
+        every.append(self)
+
+
+@use((np.array([0.5, -2.0]),))
+def registered_while_being_made(x):
+    every = []
+    a, b = Registered(x[0], every), Registered(x[1], every)
+    a.after = b
+    b.value = x[0] * 5.0
+    return [r.value for r in every], every[0] is a, every[0].after is every[1]
+
+
+class Cross:
+    """Four parts, made where there are too many points, found by a computed place."""
+
+    def __init__(self, x, y, size):
+        self.x, self.y, self.size = x, y, size
+        self.parts = None
+        self.count = 0
+        self.held = 0.0
+
+    def part(self, x, y):
+        half = self.size / 2
+        return self.parts[(1 if x >= self.x + half else 0) + (2 if y >= self.y + half else 0)]
+
+    def insert(self, x, y, mass):
+        self.count += 1
+        self.held += mass
+        if self.size < 0.3:
+            return
+        if self.parts is None:
+            half = self.size / 2
+            self.parts = [
+                Cross(self.x, self.y, half), Cross(self.x + half, self.y, half),
+                Cross(self.x, self.y + half, half), Cross(self.x + half, self.y + half, half),
+            ]
+        self.part(x, y).insert(x, y, mass)
+
+    def heaviest(self):
+        if self.parts is None:
+            return self.held * self.held
+        return max(p.heaviest() for p in self.parts)
+
+
+@use((np.random.default_rng(1).random((7, 2)), np.linspace(0.5, 2.0, 7)), wrt=(1,), long=True)
+def masses_in_a_tree_of_quarters(points, masses):
+    root = Cross(0.0, 0.0, 1.0)
+    for (x, y), m in zip(points, masses, strict=True):
+        root.insert(x, y, m)
+    return root.heaviest() + root.count
