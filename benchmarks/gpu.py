@@ -221,6 +221,9 @@ PROGRAMS: dict[str, Any] = {
         (f32(64, 784), f32(784, 256), f32(256, 10), f32(64, 10)),
     ),
     "cross entropy 4096x512": (cross_entropy, (f32(4096, 512), np.zeros(4096, np.int64))),
+    "gradient of cross entropy": (
+        pyrelay.grad(cross_entropy), (f32(4096, 512), np.zeros(4096, np.int64))
+    ),
     "LSTM of 256 steps, 256 wide": (
         lstm, (f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024)), 256
     ),

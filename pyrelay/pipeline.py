@@ -48,6 +48,7 @@ from pyrelay.opt.hoist import hoist
 from pyrelay.opt.inline import inline
 from pyrelay.opt.levels import levels
 from pyrelay.opt.masks import masks
+from pyrelay.opt.picks import picks
 from pyrelay.opt.ranges import ranges
 from pyrelay.opt.recognise import plain, recognise
 from pyrelay.opt.remember import remember
@@ -91,8 +92,8 @@ STAGES = (
     Stage(
         "optimise",
         (
-            plain, sorting, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember, rolling,
-            *CLEAN,
+            plain, picks, sorting, halves, inline, ranges, commits, *CLEAN, hoist, rows, remember,
+            rolling, *CLEAN,
         ),
         "grad", "optimise",
     ),
@@ -181,6 +182,7 @@ _FOR_SOME: dict[Pass, Callable[[Target], bool]] = {
     half_attention: lambda t: t.half_attention is not None,
     half_products: lambda t: t.half_matmul is not None,
     sorting: lambda t: t.sort is None,
+    picks: lambda t: t.splits,
 }
 
 #: Passes that make the course of a program hang on elements of arrays: another device would have to

@@ -74,8 +74,9 @@ class Cooperation:
 def cooperation(kernel: Kernel) -> Cooperation | None:
     """How the threads of a block share the items of a kernel, None if they should not.
 
-    A thread that fails would leave the others waiting, and arrays of a thread are its own: kernels
-    with either are left alone, and so are those with loops of unknown length.
+    A thread that fails in a shared loop would leave the others waiting, elsewhere all fail alike;
+    arrays of a thread are its own, and loops of unknown length are nobody's: kernels with those are
+    left alone.
     """
     if kernel.routines or any(map(_forbids, statements(kernel.body))):
         return None
@@ -99,7 +100,7 @@ def _forbids(statement: Statement) -> bool:
         return statement.program
     if isinstance(statement, (Load, Store)) and isinstance(statement.array, LocalArray):
         return True
-    return isinstance(statement, (Break, Call, Fail, While))
+    return isinstance(statement, (Break, Call, While))
 
 
 def _touched(statement: Statement) -> Iterable[Local]:
@@ -139,6 +140,8 @@ def _parts(
     if rounds is not None and rounds < _SHORTEST:
         return None
     inside = list(statements(loop.body))
+    if any(isinstance(s, Fail) for s in inside):
+        return None
     nested = any(isinstance(s, For) for s in inside)
     for statement in inside:
         if isinstance(statement, (Load, Store)) and statement.array in stored:

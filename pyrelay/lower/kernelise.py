@@ -32,6 +32,7 @@ from pyrelay.lower.row_schedule import RowSchedule
 from pyrelay.lower.scalar_program import is_scalar_program, scalar_program
 from pyrelay.lower.schedule import (
     CHUNK,
+    FEW,
     ROWS,
     Columns,
     Part,
@@ -58,7 +59,8 @@ Write = Callable[[Schedule], Extent]
 
 def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     """The kernels of a fused group, see `Lowering`. `splits`: for a device that is the faster the
-    more blocks a row is cut into, where there are few (`Lowering.long`)."""
+    more blocks a row is cut into, where there are few (`Lowering.long`), and that begins a kernel
+    slower than it adds up a few numbers."""
     if is_scalar_program(function):
         return scalar_program(function)
     gradient = gradient_of(function.body)
@@ -76,7 +78,7 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     product = product_of(function.body)
     if product is not None:
         return finished(function, product)
-    group = _Group(function)
+    group = _Group(function, joins_few=splits)
     kernels = group.kernels()
     made = {r.position: group.buffer(r) for r in group.results}
     aliases = tuple(made[k] for k in range(len(function.body.results)))
@@ -92,7 +94,7 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
 def _long(function: Function) -> Long | None:
     """The kernels for rows that are few and long; None if the group has no rows."""
     changed = extremes(function)
-    group = _Group(changed, split=True)
+    group = _Group(changed, split=True, joins_few=True)
     kernels = group.kernels()
     if changed is function and group.whole:
         return None  # its kernels are in phases anyhow
@@ -112,10 +114,13 @@ class _Group:
 
     split  cut rows into parts; `when` is then 1 where that is worth it, and else 0; `whole` says
            that there is one row.
+    joins_few  reduce few elements in one kernel.
     """
 
-    def __init__(self, function: Function, *, split: bool = False) -> None:
-        self.function, self.split = function, split
+    def __init__(
+        self, function: Function, *, split: bool = False, joins_few: bool = False
+    ) -> None:
+        self.function, self.split, self.joins_few = function, split, joins_few
         self.when: Extent = 0
         self.whole = False
         self.lets = {out: let for let in function.body.lets for out in let.outs}
@@ -318,11 +323,14 @@ class _Group:
         kernels, parts = [], []
         for shape, members in spaces.items():
             base = len(self.scratch)
+            space = collapsed(shape, _array_shapes(self.function.params))
+            few = _few(dims.product(shape)) if self.joins_few and len(space.runs) == 1 else 0
 
             def partials(
-                k: Schedule, space: Space, members: list[Let] = members, base: int = base
+                k: Schedule, space: Space, members: list[Let] = members, base: int = base,
+                few: Extent = few,
             ) -> Extent:
-                return k.chunk_partials(members, space, base)
+                return k.chunk_partials(members, space, base, few)
 
             kernels.append(self._collapsing(shape, partials))
             count = kernels[-1].extent
@@ -330,7 +338,7 @@ class _Group:
             for r in found:
                 size = partial_dtype(r.op, r.dtype).size
                 self.scratch.append(dims.multiply(count, size))
-            parts.append((members, base, count))
+            parts.append((members, base, count, few, space))
         kernels.append(self._write(lambda k: k.chunk_totals(parts, results)))
         return kernels
 
@@ -371,6 +379,12 @@ class _Group:
 
 def _is_single(shape: Shape) -> bool:
     return all(extent == 1 for extent in shape)
+
+
+def _few(size: Extent) -> Extent:
+    """The size if it is no more than `FEW`, else 0."""
+    more = dims.minimum(dims.quotient(size, FEW + 1), 1)
+    return dims.multiply(size, dims.add(1, dims.multiply(-1, more)))
 
 
 def _axes(let: Let) -> tuple[Shape | None, tuple[int, ...], bool]:

@@ -39,8 +39,9 @@ from pyrelay.lower.reductions import (
 from pyrelay.lower.values import Run, Value
 from pyrelay.records import dataclass
 
-#: Elements in a chunk of a full reduction, rows in a chunk of rows, columns in a column block.
+#: Elements in a chunk of a full reduction; rows in a chunk of rows, columns in a column block.
 CHUNK = 16 * BLOCK
+FEW = 4 * BLOCK  # elements of a full reduction that are not worth two launches
 ROWS = 512
 COLUMNS = 128
 
@@ -228,8 +229,13 @@ class Schedule:
 
     # -- chunks --------------------------------------------------------------------------------
 
-    def chunk_partials(self, lets: Sequence[Let], space: Space, base: int) -> Extent:
-        """Kernel one of a full reduction: scratch[base + k][c] = reduction k over chunk c."""
+    def chunk_partials(
+        self, lets: Sequence[Let], space: Space, base: int, few: Extent = 0
+    ) -> Extent:
+        """Kernel one of a full reduction: scratch[base + k][c] = reduction k over chunk c.
+
+        Where there are no more elements than `few`, kernel two goes through them itself.
+        """
         s = self.s
         found = full_reductions(self.elements, lets)
         *outer, inner = space.run_extents()
@@ -241,7 +247,7 @@ class Schedule:
             chunk = dims.quotient(CHUNK, dims.maximum(inner_size, 1))
             chunk = dims.maximum(chunk, 1)
             size = outer_size
-        count = dims.quotient_up(size, chunk)
+        count = dims.quotient_up(dims.add(size, dims.multiply(-1, few)), chunk)
 
         def one(p: Value) -> None:
             start = p * s.extent(chunk)
@@ -288,15 +294,17 @@ class Schedule:
         return [total.result() for total in totals]
 
     def chunk_totals(
-        self, parts: Sequence[tuple[Sequence[Let], int, Extent]], results: Sequence[Result]
+        self, parts: Sequence[tuple[Sequence[Let], int, Extent, Extent, Space]],
+        results: Sequence[Result],
     ) -> Extent:
         """Kernel two: combine the chunks, then compute what depends on the reductions.
 
-        `parts` are the reductions of each space, their first scratch buffer, the chunks' number.
+        `parts` are the reductions of each space, their first scratch buffer, the chunks' number,
+        and the elements that are in none, with their space.
         """
         s = self.s
         zero = s.const(0, i64)
-        for lets, base, count in parts:
+        for lets, base, count, few, space in parts:
             found = full_reductions(self.elements, lets)
             wide = [
                 Reduction(r.op, r.extents, r.element, partial_dtype(r.op, r.dtype)) for r in found
@@ -307,6 +315,13 @@ class Schedule:
                 return [s.load(each, k) for each in sources]
 
             totals = over_range(s, wide, zero, s.extent(count), count, element)
+            if few != 0:
+                (inner,) = space.run_extents()
+                others = self._reduce_run(found, zero, s.extent(few), None, inner, ())
+                totals = [
+                    combine(s, r.op, a, b)
+                    for r, a, b in zip(wide, totals, others, strict=True)
+                ]
             outs = [out for let in lets for out in let.outs]
             for out, r, total in zip(outs, found, totals, strict=True):
                 assert isinstance(out.type, TensorType)

@@ -400,6 +400,31 @@ check_index = define(
     ),
     doc="the position, counted from the end if negative; IndexError if it is out of bounds",
 )
+
+
+def _places_type(args: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (positions,) = tensors(args)
+    require_kind((positions,), "iu")
+    return (TensorType(types.i64, positions.shape),)
+
+
+def _check_places(places: Any, *, size: int, axis: int) -> Any:
+    checked = [_check_index(k, size=size, axis=axis) for k in np.ravel(places)]
+    return np.array(checked, np.int64).reshape(np.shape(places))
+
+
+check_places = define(
+    "check_places", relation=_places_type, numpy=_check_places, fusion=Fusion.ELEMENTWISE,
+    effect=Effect.RAISES, vjp=not_differentiable("a position is an integer"),
+    element=lambda s, i, p, *, size, axis: _wrapped(s, s.cast(p(i), types.i64), size, axis),
+    samples=(
+        Sample((np.array([-1, 3]),), {"size": 5, "axis": 0}),
+        Sample((np.array([[0], [4]], "u1"),), {"size": 5, "axis": 1}),
+    ),
+    doc="positions as `check_index` checks them, element by element",
+)
+
+
 def _check_item(i: Any, count: Any, *, text: str) -> int:
     position = int(i)
     if not -count <= position < count:

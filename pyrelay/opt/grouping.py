@@ -364,7 +364,7 @@ class Grouping:
         assert isinstance(let.rhs, OpCall) or let in self.scalar
         if not isinstance(let.rhs, OpCall) or let.rhs.op.name in places.UPDATES:
             return False
-        if self.effects[k] is not Effect.PURE and (group.effects or not self._is_aligned(k, group)):
+        if self.effects[k] is not Effect.PURE and (group.effects or not self._once(k, group)):
             return False
         if not self._reads_fit(k, group):
             return False
@@ -453,6 +453,17 @@ class Grouping:
     def _readers(self, k: int, group: _Group) -> list[int]:
         """The members of a group that read a Let."""
         return [u.reader for u in self.uses[k] if u.group is group]
+
+    def _once(self, k: int, group: _Group) -> bool:
+        """Whether a group computes each element of a Let once, which may raise there."""
+        if self._is_aligned(k, group):
+            return True
+        rhs, slices = self.lets[k].rhs, self._slices(k, group)
+        if slices is None or not isinstance(rhs, OpCall):
+            return False
+        return rhs.op.fusion is Fusion.ELEMENTWISE and slices.joins_slice(
+            self.lets, k, self._readers(k, group)
+        )
 
     def _has_place(self, k: int, group: _Group) -> bool:
         """Whether a Let is computed once per slice or once per element of a group with slices."""

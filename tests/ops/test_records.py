@@ -159,7 +159,7 @@ def test_every_op_has_a_sentence_and_a_way_to_be_computed() -> None:
         assert op.doc, op.name
         assert (op.element is None) == (op.fusion is Fusion.OPAQUE), op.name
         if op.fusion is Fusion.ELEMENTWISE and op.promotion is Promotion.NONE:
-            assert op.name in {"cast", "check_index", "check_item"}, op.name
+            assert op.name in {"cast", "check_index", "check_item", "check_places"}, op.name
 
 
 def test_samples_are_the_same_in_every_process() -> None:
