@@ -74,6 +74,8 @@ class Asked:
     ragged: bool = False  # arrays in one list may differ in shape
     open_keys: frozenset[Let] = frozenset()
     keys_wanted: bool = False
+    sequences: bool | None = None  # tuples and strings may have run-time lengths; or may not again
+    sequences_wanted: bool = False  # or would have had
     losing: Specialised | None = None  # the program that follows less of what it raises
     refusal: Exception | None = None  # what is said if nothing helps: the first failure
     needs: int = 0
@@ -85,14 +87,21 @@ class Asked:
         return counted >= _MOST_RESTARTS
 
     def note_keys(self, attempt: Attempt) -> None:
-        """Keep which dicts and sets were given keys that only the running program knows."""
+        """Keep which dicts and sets were given keys that only the running program knows, and
+        whether tuples or strings had lengths that only it knows."""
         self.open_keys |= attempt.open_keys
+        self.sequences_wanted |= attempt.sequences_wanted
 
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
         match error:
             case V.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
                 self.unrolled |= loops
+            case V.NeedsStatic(why=V.HOW_OFTEN) if (
+                self.sequences_wanted and self.sequences is None
+            ):
+                self._open_sequences()  # rather than unrolling the loop
+                self.needs += 1
             case V.NeedsStatic(origin=("leaf", leaf)):
                 self.known = {**self.known, leaf: True}
             case V.NeedsStatic(why=why):
@@ -136,6 +145,11 @@ class Asked:
                 return error
         return None
 
+    def _open_sequences(self) -> None:
+        """Tuples that meet others of other lengths are of run-time length, and no nodes."""
+        self.sequences, self.nodes = True, Groups()
+        self.plans.clear()
+
     def _capture(self, need: V.NeedsCapture) -> None:
         """Begin with an object, and with all arrays that the code that read it names.
 
@@ -158,13 +172,14 @@ class Asked:
 
         Raises the first failure if there is none.
         """
-        self.note_keys(attempt)
         self.keys_wanted |= attempt.keys_wanted
         listed = attempt.listed()
         if self.memos:  # the next attempt computes everything anew
             self.memos, self.remembers = [], False
         elif not self.open_keys <= self.tables:
             pass  # they become tables
+        elif self.sequences_wanted and self.sequences is None:
+            self._open_sequences()
         elif self.keys_wanted and not self.keys_known:
             self.tables = frozenset()
             self.keys_known, self.refusal = True, None
@@ -173,6 +188,8 @@ class Asked:
         elif listed:
             for classes in listed:
                 self.families.declare(classes)
+        elif self.sequences:
+            self.sequences = False
         elif self.losing is not None:
             return _knowing_it_loses(self.losing)
         else:

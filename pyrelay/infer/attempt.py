@@ -19,6 +19,7 @@ from pyrelay.infer import (
     growing,
     joining,
     names_containers,
+    open_layouts,
     pool_tables,
 )
 from pyrelay.infer import values as V
@@ -52,6 +53,7 @@ class Attempt:
     asked: Asked
     open_keys: set[Let] = field(default_factory=set)  # see Program
     keys_wanted: bool = False
+    sequences_wanted: bool = False  # see open_layouts.Sequences
     guards: Guards = field(default_factory=Guards)
     flat: Flattened = field(default_factory=Flattened)
     params: list[Var] = field(default_factory=list)
@@ -112,13 +114,17 @@ class Attempt:
             remembers=asked.remembers, lends=asked.lends, follows_ops=asked.raises > 1,
             containers=self.containers, keys_known=asked.keys_known,
         )
+        sequences = open_layouts.Sequences(bool(asked.sequences))
         try:
-            with joining.shapes_of_items(asked.ragged) as shapes:
+            with joining.shapes_of_items(asked.ragged) as shapes, (
+                open_layouts.sequences_of_run_time_length(sequences)
+            ):
                 return self._run(program, make_callee, args, keywords)
         finally:
             self.entered.ragged |= shapes.wanted
             self.checks_shapes, self.lent = program.checks_shapes, program.lent
             self.keys_wanted = program.keys_wanted
+            self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
 
     def _run(

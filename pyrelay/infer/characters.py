@@ -15,7 +15,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.code_points import MOST_KNOWN, codes_of, from_codes
+from pyrelay.infer.code_points import MOST_KNOWN, codes_of, from_codes, from_items
 from pyrelay.infer.in_python import characters as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
@@ -74,13 +74,21 @@ def of_code(it: Interpreter, code: V.Value) -> V.Value:
 
 
 def is_data(value: V.Value) -> bool:
-    """Whether a string is an array of code points."""
-    return isinstance(value, V.Text) and value.function is from_codes
+    """Whether a string is an array of code points, or a list of them."""
+    return isinstance(value, V.Text) and value.function in (from_codes, from_items)
 
 
 def codes(it: Interpreter, value: V.Value) -> V.ArrayRef | None:
     """The code points of a known string or one that is an array; None for any other value."""
+    from pyrelay.infer import growing, lists
+    from pyrelay.infer.open_sequences import items_of
+
     array: V.Value | None = None
+    items = items_of(value)
+    if items is not None:
+        content = growing.plain(it.builder, it.content(items.root))
+        size = lists.count_extent(it, content)
+        return it.new_array(growing.items_array(it.builder, content.rows[0], size).atom)
     if isinstance(value, V.Text) and is_data(value):
         array = value.args[0]
     elif isinstance(value, V.Known) and isinstance(value.value, str):
@@ -93,8 +101,14 @@ def codes(it: Interpreter, value: V.Value) -> V.ArrayRef | None:
 # -- what is asked of it ---------------------------------------------------------------------------
 
 
-def length(value: V.Value) -> V.Value | None:
-    """len(value) of a string that is an array or a character."""
+def length(it: Interpreter, value: V.Value) -> V.Value | None:
+    """len(value) of a string that is an array, a list or a character."""
+    from pyrelay.infer.open_sequences import items_of, written
+
+    items = items_of(written(it, value))
+    if items is not None:
+        count: V.Value = it.content(items.root).count
+        return count
     if is_data(value):
         return V.Scalar.of_extent(value.args[0].type.shape[0])  # type: ignore[union-attr]
     return V.Known(1) if code_of(value) is not None else None
@@ -104,8 +118,13 @@ def item(
     it: Interpreter, string: V.Value, key: V.Value, *, checked: bool = False
 ) -> V.Value | None:
     """`string[key]`; None where Python has to be asked, or the key is known as the string is."""
+    from pyrelay.infer import open_sequences
     from pyrelay.infer.subscripts import get_item
 
+    string = open_sequences.written(it, string)
+    items = open_sequences.items_of(string)
+    if items is not None:
+        return _item_of_open(it, items, key)
     open_key = any(
         isinstance(k, V.Scalar)
         for k in ((key.start, key.stop, key.step) if isinstance(key, V.Slice) else (key,))
@@ -117,11 +136,7 @@ def item(
         return None
     if isinstance(key, V.Slice):
         return V.Text(from_codes, (get_item(it, array, key),))
-    ty = V.number_type(key)
-    if ty is None or not ty.dtype.is_integer:
-        raise it.failure(
-            errors.TypeMismatchError, f"string indices must be integers, not {V.describe(key)}"
-        )
+    _require_int(it, key)
     place = it.builder.cast(it.atom(key), types.i64, weak=True)
     if not checked:
         count = it.builder.extent(array.type.shape[0])
@@ -131,10 +146,39 @@ def item(
     return of_code(it, code)
 
 
+def _item_of_open(it: Interpreter, items: V.Ref, key: V.Value) -> V.Value:
+    """`string[key]` of a string that is a list of code points."""
+    from pyrelay.infer import lists, open_sequences
+
+    if isinstance(key, V.Slice):
+        part = lists.get_item(it, items, it.content(items.root), key)
+        assert isinstance(part, V.Ref)
+        return open_sequences.string_of(it, part)
+    _require_int(it, key)
+    content = it.content(items.root)
+    place = lists.position(it, content, key, "string index out of range")
+    code = lists.get_item(it, items, content, V.Scalar(types.PY_INT, place), checked=True)
+    return of_code(it, code)
+
+
+def _require_int(it: Interpreter, key: V.Value) -> None:
+    ty = V.number_type(key)
+    if ty is None or not ty.dtype.is_integer:
+        raise it.failure(
+            errors.TypeMismatchError, f"string indices must be integers, not {V.describe(key)}"
+        )
+
+
 def iteration(
     it: Interpreter, value: V.Value
 ) -> tuple[V.Value, Callable[[V.Value], V.Value]] | None:
     """How many characters a loop goes through, and which; None for short known strings."""
+    if isinstance(value, V.Text) and value.function is chr:
+        return V.Known(1), lambda index: value
+    if isinstance(value, V.Text) and not is_data(value):
+        from pyrelay.infer.open_sequences import open_text
+
+        value = open_text(it, value)
     if not is_data(value) and not (
         isinstance(value, V.Known) and isinstance(value.value, str)
         and len(value.value) > MOST_UNROLLED
@@ -155,15 +199,16 @@ def iteration(
 
 def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     """`x op y` of characters, or of strings for equality; None where Python has to be asked."""
-    from pyrelay.infer import operators
+    from pyrelay.infer import open_sequences, operators
     from pyrelay.infer.calls import call
     from pyrelay.infer.truth import truth
 
     a, b = code_of(x), code_of(y)
     if a is not None and b is not None:
         return operators.compare(it, op, a, b)
+    x, y = open_sequences.written(it, x), open_sequences.written(it, y)
     if op not in ("==", "!="):
-        return None
+        return _ordered(it, op, x, y)
     for one, other in ((x, y), (y, x)):
         if isinstance(other, V.Known) and isinstance(other.value, str):
             if code_of(one) is not None and len(other.value) != 1:
@@ -179,6 +224,23 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
         return None
     same = truth(it, call(it, V.Known(in_python.same_codes), parts, {}))  # type: ignore[arg-type]
     return same if op == "==" else operators.unary(it, "not", same)
+
+
+def _ordered(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op y` for an order of strings, one of which is an array; None where Python has to say."""
+    from pyrelay.infer import operators
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python.lists import precedes
+    from pyrelay.infer.truth import as_bool
+
+    if not (is_data(x) or is_data(y)):
+        return None
+    first, second = (x, y) if op in ("<", ">=") else (y, x)
+    parts = [codes(it, v) or _single(it, code_of(v)) for v in (first, second)]
+    if any(p is None for p in parts):
+        return None
+    before = as_bool(it, call(it, V.Known(precedes), parts, {}))  # type: ignore[arg-type]
+    return before if op in ("<", ">") else operators.unary(it, "not", before)
 
 
 def _single(it: Interpreter, code: V.Value | None) -> V.Value | None:
@@ -242,17 +304,22 @@ def are_characters(it: Interpreter, items: V.Value) -> bool:
 
 
 def joined(it: Interpreter, separator: V.Value, items: V.Value) -> V.Value | None:
-    """`"".join(items)` of a list of characters of run-time length; None for anything else."""
-    from pyrelay.infer import growing, lists
+    """`separator.join(items)` of a list of run-time length; None for anything else."""
+    from pyrelay.infer import growing, lists, open_sequences
+    from pyrelay.infer.calls import call
     from pyrelay.infer.names_builtins import list_
 
-    if separator != V.Known(""):
-        return None
+    if isinstance(items, V.OpenTuple):
+        items = items.items
     if lists.growing_content(it, items) is None and not lists.has_known_length(it, items):
         items = list_(it, items)
     content = lists.growing_content(it, items)
-    if content is None or not are_characters(it, items):
+    if content is None:
         return None
+    if separator != V.Known("") or not are_characters(it, items):
+        put_together = call(it, V.Known(in_python.joined_codes), (separator, items), {})
+        assert isinstance(put_together, V.Ref)
+        return open_sequences.string_of(it, put_together)
     content = growing.plain(it.builder, content)
     size = lists.count_extent(it, content)
     found = it.new_array(growing.items_array(it.builder, content.rows[0], size).atom)

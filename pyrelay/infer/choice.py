@@ -128,7 +128,7 @@ def has_key(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
 
 def _is_open(it: Interpreter, key: V.Value) -> bool:
     """True for a key whose value only the running program knows."""
-    if isinstance(key, (V.Text, V.Tuple)):
+    if isinstance(key, (V.Text, V.Tuple, V.OpenTuple)):
         return is_open(key)
     if not isinstance(key, V.Scalar):
         return False

@@ -21,6 +21,7 @@ from pyrelay.infer import (
     pool_tables,
 )
 from pyrelay.infer import values as V
+from pyrelay.infer.code_points import from_items
 from pyrelay.infer.grown_trees import grown_tree
 from pyrelay.infer.guards import ExtentGuard, Guards
 from pyrelay.infer.handling import settle
@@ -216,6 +217,10 @@ class Close:
                 return self._array(value)
             case V.Tuple(items, cls):
                 return NodeResult("tuple", cls, (), tuple(map(self._tree, items)))
+            case V.OpenTuple(own):
+                return NodeResult("call", tuple, (), (self._items(own.root),))
+            case V.Text(function, (V.Ref(root),)) if function is from_items:
+                return NodeResult("call", function, (), (self._items(root),))
             case V.Text(function, args):
                 return NodeResult("call", function, (), tuple(map(self._tree, args)))
             case V.Raised():

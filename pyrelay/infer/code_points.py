@@ -18,6 +18,11 @@ def from_codes(codes: Any) -> str:
     return np.asarray(codes, "<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
+def from_items(codes: list[int]) -> str:
+    """The string of the code points in a list: one that a program made longer item by item."""
+    return "".join(map(chr, codes))
+
+
 def codes_of(string: str) -> np.ndarray[Any, Any]:
     """The code points of a string, as int32."""
     return np.frombuffer(string.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int32)

@@ -42,6 +42,7 @@ from pyrelay.infer.layout import (
     retyped,
     with_pools,
 )
+from pyrelay.infer.open_layouts import OPEN_TEXT, is_open
 from pyrelay.infer.windows import Window, steps_of, window_of
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
@@ -152,7 +153,13 @@ class Encoder:
         if isinstance(value, V.Known) and value.value is UNREAD:
             self.absent(layout)
             return
-        if isinstance(value, V.Known) and isinstance(layout, LNode) and layout.head[0] == "text":
+        if is_open(layout):
+            from pyrelay.infer.open_sequences import in_list
+
+            value = in_list(self.builder, self.heap, self.read, value)
+        if isinstance(value, V.Known) and isinstance(layout, LNode) and (
+            layout.head[:2] == ("text", chr)
+        ):
             value = V.Text(chr, (V.Known(ord(value.value)),))
         match layout:
             case LScalar(ty, extent, _, kinds):
@@ -421,7 +428,21 @@ def case_index(value: V.Value, layout: LUnion, heap: Heap) -> int:
     for i, case in enumerate(layout.cases):
         if fits(value, case, heap):
             return i
+    for i, case in enumerate(layout.cases):
+        if is_open(case) and _becomes_open(value, case):
+            return i
     raise AssertionError(f"{value} is no case of {layout}")
+
+
+def _becomes_open(value: V.Value, layout: Layout) -> bool:
+    """Whether a value is a tuple or a string that can be one of run-time length like this one."""
+    if isinstance(layout, LNode) and layout.head == OPEN_TEXT:
+        return isinstance(value, V.Text) or (
+            isinstance(value, V.Known) and isinstance(value.value, str)
+        )
+    return (isinstance(value, V.Tuple) and value.cls is None) or (
+        isinstance(value, V.Known) and type(value.value) is tuple
+    )
 
 
 def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
@@ -475,7 +496,10 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
             )
         case LUnion(cases):
             possible = value.possible if isinstance(value, V.Union) else (value,)
-            return all(any(fits(v, c, heap) for c in cases) for v in possible)
+            return all(
+                any(fits(v, c, heap) or (is_open(c) and _becomes_open(v, c)) for c in cases)
+                for v in possible
+            )
     raise AssertionError(layout)
 
 

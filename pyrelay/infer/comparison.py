@@ -55,7 +55,7 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         same = _equal(it, x, y)
         return same if op == "==" else unary(it, "not", same)
     (kind, left), (other, right) = _items(it, x), _items(it, y)
-    if kind is other is list and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
+    if kind is other and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
         first, second = (x, y) if op in ("<", ">=") else (y, x)
         before = truth(it, call(it, V.Known(precedes), (first, second), {}))
         return before if op in ("<", ">") else unary(it, "not", before)
@@ -121,6 +121,8 @@ def _items(it: Interpreter, value: V.Value) -> tuple[type | None, Any]:
     match value:
         case V.Tuple(items):
             return tuple, items
+        case V.OpenTuple(own):
+            return tuple, it.content(own.root)
         case V.Ref(root) if root.kind == "list":
             return list, it.content(root)
         case V.Ref(root) if root.kind == "dict":
@@ -134,7 +136,7 @@ def _items(it: Interpreter, value: V.Value) -> tuple[type | None, Any]:
 
 def _equal(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
     (kind, left), (other, right) = _items(it, x), _items(it, y)
-    if kind is other is list and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
+    if kind is other and (isinstance(left, V.Growing) or isinstance(right, V.Growing)):
         return truth(it, call(it, V.Known(equal_lists), (x, y), {}))
     if kind is None or kind is not other:
         it.program.guards.identity = True

@@ -21,6 +21,7 @@ from pyrelay.infer import (
     lists,
     managing,
     narrowing,
+    open_sequences,
     operators,
     sets,
     subscripts,
@@ -229,6 +230,11 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
     wanted = before + after
     if isinstance(value, V.Items) and not starred:
         return list(trees.unpacked(it, value, wanted))
+    if isinstance(value, V.OpenTuple):
+        value = value.items
+    content = lists.growing_content(it, value)
+    if content is not None and not isinstance(content.count, V.Known):
+        return lists.unpacked(it, value, content.count, before, after, starred)
     items = sequence_of(it, value)
     if len(items) < wanted or (len(items) > wanted and not starred):
         problem = "too many" if len(items) > wanted else "not enough"
@@ -329,7 +335,7 @@ def _expect(it: Interpreter, args: Args, attrs: Any) -> None:
 
 def _is_sequence(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     match args[0]:
-        case V.Tuple() | V.Range() | V.Items():
+        case V.Tuple() | V.OpenTuple() | V.Range() | V.Items():
             return V.Known(True)
         case V.Data():
             return V.Known(trees.is_namedtuple(args[0]))
@@ -383,6 +389,8 @@ def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     target = args[0]
     assert isinstance(target, V.Ref)
     content = it.content(target.root)
+    if not isinstance(content, dict):
+        args = (target, open_sequences.as_item(it, args[1]))
     if isinstance(content, dict):
         key = it.static(args[1], "the key of a dict")
         it.heap.write(target.root, {**content, key: args[2]}, it.let.span if it.let else None)

@@ -20,9 +20,10 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.widening import cast_rows, count_atom, known_outside
+from pyrelay.infer.open_layouts import is_open
+from pyrelay.infer.widening import cast_rows, count_atom, known_outside, wide
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder, Handle, constant
+from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import UNREAD, Atom, Const, If
 from pyrelay.ir.op import OPS
@@ -99,25 +100,33 @@ def rooms(template: L.Layout) -> list[tuple[range, int]]:
 
 
 def inner_lists(template: L.Layout) -> dict[tuple[int, ...], tuple[int, L.LGrown]]:
-    """The lists inside an item by their paths: the number of the first leaf, and the layout."""
+    """The lists inside an item by their paths: the number of the first leaf, and the layout.
+
+    Those that tuples and strings are made of are nobody's, and not among them.
+    """
     return {
         path: (first, layout.content) for path, first, layout in _insides(template)
-        if isinstance(layout.content, L.LGrown)
+        if path is not None and isinstance(layout.content, L.LGrown)
     }
 
 
-def _insides(template: L.Layout) -> Iterator[tuple[tuple[int, ...], int, L.LPlace]]:
+def _insides(template: L.Layout) -> Iterator[tuple[tuple[int, ...] | None, int, L.LPlace]]:
     """The objects inside an item: their paths, the numbers of their first leaves, their layouts.
 
-    Those in cases of a union have the path of the union.
+    Those in cases of a union have the path of the union; what a tuple or a string of run-time
+    length is made of has none.
     """
     first = 0
-    pending: list[tuple[tuple[int, ...], L.Layout]] = [((), template)]
+    pending: list[tuple[tuple[int, ...] | None, L.Layout]] = [((), template)]
     while pending:
         path, here = pending.pop()
         match here:
             case L.LNode(_, children):
-                pending += reversed([((*path, k), c) for k, c in enumerate(children)])
+                apart = path is None or is_open(here)
+                pending += reversed([
+                    (None if apart or path is None else (*path, k), c)
+                    for k, c in enumerate(children)
+                ])
                 continue
             case L.LUnion(cases):
                 first += 1
@@ -134,19 +143,6 @@ def value_at(value: V.Value, path: Sequence[int]) -> V.Value:
         assert isinstance(value, V.Tuple)
         value = value.items[k]
     return value
-
-
-def wide(builder: Builder, row: Atom, axis: int, capacity: Extent) -> Atom:
-    """The rows with more room along an axis."""
-    assert isinstance(row.type, TensorType)
-    extra = dims.add(capacity, dims.multiply(-1, row.type.shape[axis]))
-    if extra == 0:
-        return row
-    none = (0,) * row.type.rank
-    after = (*none[:axis], extra, *none[axis + 1 :])
-    zero = constant(0, TensorType(row.type.dtype))
-    padded: Handle = builder.call(OPS["pad"], row, zero, before=none, after=after)
-    return padded.atom
 
 
 def _stacked(

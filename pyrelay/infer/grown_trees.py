@@ -81,6 +81,8 @@ def _item_tree(
         case L.LNode(("data", *_), (L.LFixed(V.Ref() as ref), *_)):
             kind, row = (LeafResult(next(leaves), types.PY_INT) for _ in range(2))
             return TreeResult(pool(ref), kind, row)
+        case L.LNode(("open tuple",), children):
+            return NodeResult("call", tuple, (), several(children))
         case L.LNode(("text", function, *_), children):
             return NodeResult("call", function, (), several(children))
         case L.LUnion(cases):

@@ -16,6 +16,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.identity import Numberer, identity, numbered
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.open_sequences import as_laid_out
 from pyrelay.infer.specialisation import Result, Specialisation, argument_types, own_symbols
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
@@ -36,7 +37,8 @@ def encode_arguments(
         same=it.program.guards.same,
     )
     places = Places()
-    for value, layout in zip(arguments, spec.layouts, strict=True):
+    for given, layout in zip(arguments, spec.layouts, strict=True):
+        value = as_laid_out(it, given, layout)
         encoder(value, layout)
         _note_places(it, value, layout, places)
     extents = tuple(encoder.extents.get(s, dims.of(s)) for s in symbols)

@@ -109,6 +109,10 @@ class Operands:
                 return result_trees.LeafResult(self.operand(it.atom(value)), ty)
             case V.Tuple(items, cls):
                 return result_trees.NodeResult("tuple", cls, (), self.trees(items))
+            case V.OpenTuple(own):
+                content = it.content(own.root)
+                made = grown_tree(it, content, self.operand, self.pool)
+                return result_trees.NodeResult("call", tuple, (), (made,))
             case V.Text(function, args):
                 return result_trees.NodeResult("call", function, (), self.trees(args))
             case V.Ref(root, cls):

@@ -667,6 +667,6 @@ _AS_IN_NUMPY = frozenset((
 ))
 
 VALUE_CLASSES = (
-    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.Ref, V.Text, V.Raised, V.Slice, V.Closure, V.Method,
-    V.Partial, V.Derivative, V.Range, V.Lazy, V.Union, V.Data, V.Items,
+    V.Known, V.Scalar, V.ArrayRef, V.Tuple, V.OpenTuple, V.Ref, V.Text, V.Raised, V.Slice,
+    V.Closure, V.Method, V.Partial, V.Derivative, V.Range, V.Lazy, V.Union, V.Data, V.Items,
 )

@@ -44,6 +44,8 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             )
         case V.Tuple(items):
             return _static(items)
+        case V.OpenTuple(items):
+            return iterate(it, items)
         case V.Items(count=count):
             from pyrelay.infer.trees import item
 
@@ -80,13 +82,6 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
                 )
             if own is not None:
                 return iterate(it, own)
-    if isinstance(value, V.Text):
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "a string that is made while the program runs cannot be taken apart in a compiled "
-            "function",
-            hints=("compute with the number itself: n % 10 is its last digit",),
-        )
     hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
     raise it.failure(
         errors.TypeMismatchError, f"{V.describe(value)} is not iterable", hints=hints

@@ -38,6 +38,14 @@ from pyrelay.infer.layout import (
     template_types,
     varying,
 )
+from pyrelay.infer.open_layouts import (
+    OPEN_TEXT,
+    OPEN_TUPLE,
+    is_open,
+    is_string,
+    items_of_open,
+    meet_open,
+)
 from pyrelay.infer.windows import whole
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Origin
@@ -89,6 +97,8 @@ class Joiner:
         number = self._number(a, b)
         if number is not None:
             return number
+        if meet_open(a, b):
+            return self._opened(a, b)
         match a, b:
             case LKnown(x), LKnown(y) if x is y or (type(x) is type(y) and same_value(x, y)):
                 return a
@@ -122,6 +132,19 @@ class Joiner:
             case LKnown(None), LNode(("data", *_)):
                 return self._or_none(b, False)
         return None
+
+    def _opened(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two tuples, or strings, as one of run-time length; None if their items are
+        not of one kind."""
+        sides = tuple(_place_of_open(x) for x in (a, b))
+        contents = [items_of_open(x) for x in (a, b)]
+        try:
+            joined = self._grown(*contents)
+        except JoinError:
+            return None
+        key, rivals = self._key(*sides)
+        place = LPlace(key, "list", None, joined, rivals=rivals)
+        return LNode(OPEN_TEXT if is_string(a) else OPEN_TUPLE, (place,))
 
     def _or_none(self, node: LNode, left: bool) -> Layout:
         """A node of a data type on one path, None on the other."""
@@ -307,6 +330,9 @@ class Joiner:
         return self.pairs[x, y]
 
     def _union(self, a: Layout, b: Layout) -> Layout:
+        opened = self._opened_cases(a, b)
+        if opened is not None:
+            return opened
         waiting = list(b.cases if isinstance(b, LUnion) else (b,))
         cases: list[Layout] = []
         for old in a.cases if isinstance(a, LUnion) else (a,):
@@ -323,6 +349,20 @@ class Joiner:
         if sum(not isinstance(case, LKnown) for case in cases) > _MOST_CASES:
             raise JoinError(a, b, "there are too many cases")
         return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
+
+    def _opened_cases(self, a: Layout, b: Layout) -> Layout | None:
+        """One string of run-time length for several, if one of them is one; None if none is."""
+        sides = [x.cases if isinstance(x, LUnion) else (x,) for x in (a, b)]
+        cases = [case for side in sides for case in side]
+        if not all(map(is_string, cases)) or not any(map(is_open, cases)):
+            return None
+        contents = [items_of_open(case) for case in cases]
+        if any(content is None for content in contents):
+            return None
+        places = [next(filter(None, map(_place_of_open, side)), None) for side in sides]
+        joined = functools.reduce(self._grown, contents)
+        key, rivals = self._key(*places)
+        return LNode(OPEN_TEXT, (LPlace(key, "list", None, joined, rivals=rivals),))
 
     def _common(self, a: Layout, b: Layout) -> Layout:
         number = self._number(a, b)
@@ -363,6 +403,17 @@ def shapes_of_items(ragged: bool) -> Iterator[Shapes]:
         yield made
     finally:
         _shapes.reset(token)
+
+
+def _place_of_open(layout: Layout) -> LPlace | None:
+    """The list that a tuple or a string of run-time length is made of, as a place."""
+    if not is_open(layout):
+        return None
+    (child,) = layout.children  # type: ignore[union-attr]
+    if isinstance(child, LFixed):
+        raise NeedsPlace([child.value.root])
+    assert isinstance(child, LPlace)
+    return child
 
 
 @dataclass

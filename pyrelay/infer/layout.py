@@ -15,6 +15,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.code_points import from_codes, from_items
 from pyrelay.infer.windows import Form
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
@@ -167,6 +168,8 @@ def head_of(value: V.Value) -> tuple[Any, ...] | None:
     match value:
         case V.Tuple(items, cls):
             return ("tuple", cls, len(items))
+        case V.OpenTuple():
+            return ("open tuple",)
         case V.Text(function, args):
             # Text of an int and text of a float are two texts: their numbers are not joined.
             kinds = tuple(str(V.number_type(v)) for v in V.leaves_of(args))
@@ -200,6 +203,8 @@ def children_of(value: V.Value) -> tuple[V.Value, ...]:
     match value:
         case V.Tuple(items) | V.Text(args=items):
             return items
+        case V.OpenTuple(items):
+            return (items,)
         case V.Raised(_, args, keywords):
             return (*args, *(v for _, v in keywords))
         case V.Slice(a, b, c) | V.Range(a, b, c):
@@ -230,6 +235,9 @@ def rebuild(
     match head:
         case ("tuple", cls, _):
             return V.Tuple(c, cls, made)
+        case ("open tuple",):
+            assert isinstance(c[0], V.Ref)
+            return V.OpenTuple(c[0])
         case ("text", function, _, _):
             return V.Text(function, c)
         case ("raised", cls, shown, names, span):
@@ -448,10 +456,15 @@ def as_template(layout: Layout) -> Layout:
             case LView(type=array):
                 count += 1
                 return LPlace(count, "array", None, array)
-            case LNode(("tuple" | "data", *_), children):
+            case LNode(("tuple" | "data" | "open tuple", *_), children):
                 return replace(here, children=tuple(map(convert, children)))
-            case LNode(("text", function, *_) as head, children) if function is chr:
+            case LNode(("text", function, *_) as head, children) if function in (chr, from_items):
                 return LNode(head, tuple(map(convert, children)))
+            case LNode(("text", function, *_), _) if function is from_codes:
+                from pyrelay.infer.open_layouts import OPEN_TEXT, items_of_open
+
+                count += 1
+                return LNode(OPEN_TEXT, (LPlace(count, "list", None, items_of_open(here)),))
             case LFixed(pool) if isinstance(pool, int) or pool.root.kind == "pool":
                 return here
             case LUnion(cases) if not _holds_lists(here):
@@ -514,6 +527,8 @@ def inner_list(content: Any) -> LGrown:
 
 def same_structure(a: Layout, b: Layout) -> bool:
     """Whether two templates have the same leaves, up to types of numbers and shapes."""
+    from pyrelay.infer.open_layouts import becomes_open, is_open
+
     match a, b:
         case LKnown(v), _ if v is UNREAD:
             return True  # of no items
@@ -521,6 +536,8 @@ def same_structure(a: Layout, b: Layout) -> bool:
             return True  # None is a kind of node
         case LFixed(V.Ref(x)), LFixed(V.Ref(y)):
             return x is y
+        case _ if is_open(b) and not is_open(a):
+            return becomes_open(a, b)
         case LPlace(_, "list", _, LGrown(x)), LPlace(_, "list", _, LGrown(y)):
             return same_structure(x, y)
         case (LScalar(), LScalar()) | (LPlace(), LPlace()):

@@ -17,6 +17,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.coding import typed_by_rows
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.open_sequences import as_item
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.dims import Extent
@@ -210,6 +211,7 @@ def _admit(
 ) -> tuple[V.Growing, list[Atom]]:
     """The content with a template that takes the item, and the item's leaves."""
     span = it.let.span if it.let else None
+    item = as_item(it, item)
     it.heap.note_items((item,))
     try:
         own = growing.template_of(it.heap, (item,))
@@ -512,6 +514,34 @@ def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     content = growing.write_row(b, replace(content, rows=tuple(rows)), place.atom, leaves)
     write_content(it, ref.root, _counting(it, content, count + 1), moves=True)
     _moved(it, ref, it.result(place), item)
+
+
+def unpacked(
+    it: Interpreter, items: V.Value, count: V.Value, before: int, after: int, starred: bool
+) -> list[V.Value]:
+    """The items of a list of run-time length as `before` names, `*name` if starred, and `after`
+    names take them. The running program raises ValueError for another number of items."""
+    from pyrelay.infer.effects import raise_where
+    from pyrelay.infer.subscripts import get_item
+    from pyrelay.infer.text import text
+
+    wanted = before + after
+    said = text(it, _wrong_number, V.Known(wanted), V.Known(starred), count)
+    wrong = it.emit("less" if starred else "not_equal", it.atom(count), wanted)
+    raise_where(it, wrong.atom, ValueError, said)
+    found = [get_item(it, items, V.Known(k)) for k in range(before)]
+    if starred:
+        middle = V.Slice(V.Known(before), V.Known(-after) if after else V.NONE, V.NONE)
+        found.append(get_item(it, items, middle))
+    return [*found, *(get_item(it, items, V.Known(k)) for k in range(-after, 0))]
+
+
+def _wrong_number(expected: int, starred: bool, given: int) -> str:
+    """Python's words."""
+    if given > expected:
+        return f"too many values to unpack (expected {expected})"
+    least = "at least " if starred else ""
+    return f"not enough values to unpack (expected {least}{expected}, got {given})"
 
 
 # -- several items ---------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ class Runner:
             if isinstance(count, V.Known) or getattr(count, "extent", None) is not None:
                 return self._otherwise(init, V.NeedsUnrolling(error))
             if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
-                raise V.NeedsStatic(count.origin, "how often this loop runs") from None
+                raise V.NeedsStatic(count.origin, V.HOW_OFTEN) from None
             raise
 
     def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:
@@ -249,7 +249,7 @@ class Runner:
                 problem = again
         if isinstance(problem, V.NeedsUnrolling):
             if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
-                raise V.NeedsStatic(count.origin, "how often this loop runs")
+                raise V.NeedsStatic(count.origin, V.HOW_OFTEN)
             raise problem.error
         assert isinstance(problem, TypeChanges)
         try:

@@ -28,6 +28,7 @@ from pyrelay.infer.in_python import python_math
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.open_keys import key_of, note
+from pyrelay.infer.open_sequences import as_item
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -197,7 +198,7 @@ def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
             return _TEXT
         case V.Lazy(kind="progress"):
             return _BAR
-        case V.Tuple(_, None):
+        case V.Tuple(_, None) | V.OpenTuple():
             return _TUPLE
         case V.Tuple(_, _):
             return _NAMEDTUPLE
@@ -361,6 +362,7 @@ def _span(it: Interpreter) -> Any:
 
 @names.keeps_unions
 def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
+    item = as_item(it, item)
     if lists.growing_content(it, x) is not None:
         lists.append(it, x, item)
         return V.NONE
@@ -397,6 +399,7 @@ def _list_pop(it: Interpreter, x: V.Ref, index: V.Value = V.Known(-1)) -> V.Valu
 
 
 def _list_insert(it: Interpreter, x: V.Ref, index: V.Value, item: V.Value) -> V.Value:
+    item = as_item(it, item)
     if lists.must_grow(it, x, index):
         lists.insert(it, x, index, item)
         return V.NONE

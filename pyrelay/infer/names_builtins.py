@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import characters, kinds, list_arrays, lists, protocols, sets
+from pyrelay.infer import characters, kinds, list_arrays, lists, open_sequences, protocols, sets
 from pyrelay.infer import values as V
 from pyrelay.infer.adapters import cast
 from pyrelay.infer.attributes import is_our_own, of_class
@@ -21,6 +21,7 @@ from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.iteration import iterate, sequence_of
 from pyrelay.infer.names import handles, keeps_unions
+from pyrelay.infer.open_layouts import sequences
 from pyrelay.infer.operators import (
     binary,
     compare,
@@ -82,6 +83,8 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
         case V.Tuple(items):
             own = protocols.special(it, x, "__len__")
             return V.Known(len(items)) if own is None else own
+        case V.OpenTuple(items):
+            return len_(it, items)
         case V.Items(count=count):
             return count
         case V.Data() if x.cls is not None and hasattr(x.cls, "_fields"):
@@ -97,7 +100,7 @@ def len_(it: Interpreter, x: V.Value) -> V.Value:
         case V.Known(v) if hasattr(v, "__len__"):
             return V.Known(len(v))
         case V.Text():
-            known = characters.length(x)
+            known = characters.length(it, x)
             return ask(it, types.PY_INT, len, x) if known is None else known
         case V.Lazy(kind="zip" | "enumerate" | "map" as kind):
             raise raised(it, TypeError(f"object of type '{kind}' has no len()"))
@@ -174,6 +177,15 @@ def map_(it: Interpreter, function: V.Value, *iterables: V.Value) -> V.Value:
 @handles(tuple)
 def tuple_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
     """tuple(iterable)."""
+    if isinstance(iterable, V.OpenTuple):
+        return iterable
+    state = sequences()
+    if not lists.has_known_length(it, iterable):
+        state.wanted = True
+        if state.open:
+            items = list_(it, iterable)
+            assert isinstance(items, V.Ref)
+            return open_sequences.tuple_of(it, items)
     return V.Tuple(sequence_of(it, iterable))
 
 
@@ -193,6 +205,8 @@ def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
         return collected(it, iterable)
     if protocols.has_next(it, iterable):
         return collected(it, protocols.iterated(it, iterable) or iterable)
+    if isinstance(iterable, V.OpenTuple):
+        iterable = iterable.items
     content = lists.growing_content(it, iterable)
     if content is not None:
         return lists.new(it, lists.copied(it, content))
@@ -471,6 +485,8 @@ def class_of(value: V.Value) -> type | None:
             return np.ndarray
         case V.Tuple(_, cls):
             return cls or tuple
+        case V.OpenTuple():
+            return tuple
         case V.Data():
             return tuple if is_anonymous(value.cls) else value.cls
         case V.Items(cls=cls):

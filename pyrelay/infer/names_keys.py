@@ -13,7 +13,8 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import constants
 from pyrelay.infer import values as V
-from pyrelay.infer.characters import code_of
+from pyrelay.infer.calls import call
+from pyrelay.infer.characters import code_of, codes, is_data
 from pyrelay.infer.in_python import tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
@@ -37,6 +38,13 @@ def hash_of(it: Interpreter, key: V.Value) -> V.Value:
     return binary(it, "^", folded, binary(it, ">>", folded, V.Known(8)))
 
 
+@keeps_unions
+@handles(tables.number_of)
+def number_of(it: Interpreter, key: V.Value) -> V.Value:
+    """The number that the hash of a key, or of what it is part of, is made of."""
+    return _number(it, key)
+
+
 @handles(tables.differ)
 def differ(it: Interpreter, now: V.Value, before: V.Value) -> V.Value:
     """now != before of two ints; false where they are one variable, without asking at run time."""
@@ -56,13 +64,17 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Tuple):
         mixed: V.Value = V.Known(len(key.items))
         for part in key.items:
-            low = binary(it, "&", mixed, V.Known((1 << 28) - 1))
-            spread = binary(it, "*", low, V.Known(1000003))
+            low = binary(it, "&", mixed, V.Known(tables.LOW_BITS))
+            spread = binary(it, "*", low, V.Known(tables.SPREAD))
             mixed = binary(it, "^", spread, _number(it, part))
         return mixed
     code = code_of(key)
     if code is not None:
         return code
+    if is_data(key):
+        return call(it, V.Known(tables.number_of_codes), (codes(it, key),), {})  # type: ignore[arg-type]
+    if isinstance(key, V.OpenTuple):
+        return call(it, V.Known(tables.number_of_items), (key,), {})
     if is_int(key):
         return key
     if is_number(key):
@@ -92,8 +104,7 @@ def _of_constant(value: Any) -> int:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, str):
-        text = str.__str__(value)
-        return ord(text) if len(text) == 1 else zlib.crc32(text.encode("utf-8", "surrogatepass"))
+        return int(tables.number_of_codes(list(map(ord, str.__str__(value)))))
     shown = f"{type(value).__qualname__}"
     if isinstance(value, enum.Enum):
         shown += f".{value.name}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import characters, lists
+from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call, call_closure, function_value
 from pyrelay.infer.in_python import lists as in_lists
@@ -20,6 +21,7 @@ from pyrelay.infer.iteration import sequence_of
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_builtins import list_, lookup_of
 from pyrelay.infer.names_containers import without_order
+from pyrelay.infer.open_layouts import is_open
 from pyrelay.infer.operators import binary, compare
 from pyrelay.infer.protocols import is_object
 from pyrelay.infer.text import known_object
@@ -83,6 +85,26 @@ def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.V
     if any(ty is None or not ty.rank or ty.dtype.kind == "c" for ty in types):
         return _as_written(it, in_sorting.places_among, a, v, right)
     return it.result(it.emit("search", a, v, right=bool(it.static(right, "side"))))
+
+
+@handles(in_lists.are_numbers)
+def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
+    """Whether ranks are numbers, or tuples of them: no strings, nor tuples of run-time length."""
+    content = lists.growing_content(it, ranks)
+    if content is not None:
+        return V.Known(not _needs_order(content.template))
+    static = isinstance(ranks, V.Ref) and ranks.root.kind == "list"
+    items = it.content(ranks.root) if static else V.leaves_of((ranks,))  # type: ignore[union-attr]
+    return V.Known(not any(
+        isinstance(leaf, (V.Text, V.OpenTuple)) for leaf in V.leaves_of(tuple(items))
+    ))
+
+
+def _needs_order(template: L.Layout) -> bool:
+    """Whether strings or tuples of run-time length are in an item."""
+    if isinstance(template, L.LNode):
+        return is_open(template) or any(map(_needs_order, template.children))
+    return False
 
 
 @handles(in_lists.picked)

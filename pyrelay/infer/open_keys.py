@@ -10,7 +10,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.characters import code_of
+from pyrelay.infer.characters import code_of, is_data
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
@@ -38,7 +38,9 @@ def can_be_key(key: V.Value) -> bool:
             return all(map(can_be_key, items))
         case V.Union():
             return all(map(can_be_key, key.possible))
-    return is_number(key) or code_of(key) is not None
+        case V.OpenTuple():
+            return True
+    return is_number(key) or code_of(key) is not None or is_data(key)
 
 
 def is_hashable(value: Any) -> bool:

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import characters, constants, identity, kinds, narrowing, protocols, sets, text
+from pyrelay.infer import (
+    characters,
+    constants,
+    identity,
+    kinds,
+    narrowing,
+    open_sequences,
+    protocols,
+    sets,
+    text,
+)
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
@@ -74,6 +84,9 @@ def raised(it: Interpreter, exception: BaseException) -> V.Diverges:
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """`x op y`."""
+    longer = open_sequences.added(it, x, y) if op == "+" else None
+    if longer is not None:
+        return longer
     if isinstance(x, V.Union) or isinstance(y, V.Union):
         return _over_cases(it, x, y, lambda a, b: binary(it, op, a, b), _PYTHON[op])
     if isinstance(x, V.Known) and isinstance(y, V.Known):
@@ -215,6 +228,10 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
             return _joined_lists(it, x, y)  # type: ignore[arg-type]
     if op == "*":
         for container, count in ((x, y), (y, x)):
+            if isinstance(container, V.OpenTuple):
+                repeated_items = binary(it, op, container.items, count)
+                assert isinstance(repeated_items, V.Ref)
+                return open_sequences.tuple_of(it, repeated_items)
             if isinstance(container, V.Tuple) or _is_list(container):
                 ty = V.number_type(count)
                 if ty is None or not ty.dtype.is_integer:
@@ -444,6 +461,8 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         if found is not None:
             return found
         return text.ask(it, types.PY_BOOL, operator.contains, container, item)
+    if isinstance(container, V.OpenTuple):
+        container = container.items
     match container:
         case V.Known(c) if isinstance(item, V.Known):
             return V.Known(item.value in c)

@@ -171,7 +171,8 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
         found = emit_call(it, spec, arguments)
         if not spec.follows:
             return found
-        value, raised = found.items  # type: ignore[union-attr]
+        assert isinstance(found, V.Tuple)
+        value, raised = found.items
         handling.send_on(it, raised)
         return value
 

@@ -129,9 +129,9 @@ def _specialised(
             with dims.spelled_by(attempt.guards.spell), V.own_serials(), _deep_recursion():
                 return attempt.run(callee, args, keywords), attempt.checks_shapes
         except _ASKING as error:
+            asked.note_keys(attempt)
             failure = asked.grant(error)
         if failure is None:
-            asked.note_keys(attempt)
             continue
         losing = asked.fall_back(attempt, failure)
         if losing is not None:

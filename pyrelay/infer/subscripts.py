@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import characters, choice, lists, text
+from pyrelay.infer import characters, choice, lists, open_sequences, text
 from pyrelay.infer import values as V
-from pyrelay.infer.handling import catches
+from pyrelay.infer.handling import catches, certain
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.open_keys import key_of, note, stored_key
@@ -61,6 +61,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             return it.new_array(it.atom(part)) if copied else part
         case V.Tuple(items):
             return choice.item(it, items, key, "tuple")
+        case V.OpenTuple(own):
+            return _index_open(it, own, key, checked)
         case V.Scalar(ty) if not ty.weak and not _expand(it, key, 0):
             return obj  # an array of no axes is a number here
         case V.Ref(root) if root.kind == "list":
@@ -100,6 +102,19 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
                 raise it.failure(errors.TypeMismatchError, str(error)) from None
             return captured(it, found)
     raise it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
+
+
+def _index_open(it: Interpreter, items: V.Ref, key: V.Value, checked: bool) -> V.Value:
+    """`t[key]` of a tuple of run-time length."""
+    content = it.content(items.root)
+    if isinstance(key, V.Slice):
+        part = lists.get_item(it, items, content, key)
+        assert isinstance(part, V.Ref)
+        return open_sequences.tuple_of(it, part)
+    if not checked:
+        place = lists.position(it, content, key, "tuple index out of range")
+        key = V.Scalar(types.PY_INT, place)
+    return lists.get_item(it, items, content, key, checked=True)
 
 
 def _index_range(it: Interpreter, obj: V.Range, key: V.Value) -> V.Value:
@@ -359,11 +374,13 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             from pyrelay.infer.lists_in_nodes import let_grow
 
             let_grow(it, obj)
-        case V.Tuple():
-            raise it.failure(
+        case V.Tuple() | V.OpenTuple():
+            failure = it.failure(
                 errors.TypeMismatchError, "a tuple cannot be changed: its items are fixed",
                 hints=("make it a list",),
             )
+            said = "'tuple' object does not support item assignment"
+            raise certain(it, failure, TypeError, said)
     raise it.failure(
         errors.TypeMismatchError, f"{V.describe(obj)} does not support item assignment"
     )

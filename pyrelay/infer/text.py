@@ -14,6 +14,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import characters
 from pyrelay.infer import values as V
+from pyrelay.infer.in_python import strings
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 from pyrelay.ir.types import TensorType
@@ -193,6 +194,10 @@ def method(
             )
     if isinstance(receiver, V.Text) and receiver.origin and name not in _ANSWERS:
         raise V.NeedsStatic(receiver.origin, f"a string whose method {name!r} is called")
+    if name in strings.METHODS and not isinstance(receiver, V.Known):
+        own = _in_program(it, receiver, name, args, keywords)
+        if own is not None:
+            return own
     named = tuple(V.Tuple((V.Known(k), v)) for k, v in keywords.items())
     given = (V.Known(name), receiver, V.Tuple(tuple(args)), V.Tuple(named))
     if name in _TEXTS:
@@ -205,6 +210,26 @@ def method(
         "in a compiled function",
         hints=("return the text and take it apart outside",),
     )
+
+
+def _in_program(
+    it: Interpreter, receiver: V.Value, name: str, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value | None:
+    """What a method gives that the program itself can compute; None if Python has to be asked."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.open_sequences import open_text, written
+
+    string = written(it, receiver)
+    lists = name in ("split", "partition")
+    if lists and not characters.is_data(string):
+        string = open_text(it, string)
+    takes = strings.METHODS[name].__code__.co_argcount - 1
+    if not characters.is_data(string) or len(args) + len(keywords) > takes:
+        return None
+    if any(isinstance(v, V.Tuple) or (v == V.NONE and not lists) for v in args):
+        return None
+    return call(it, V.Known(strings.METHODS[name]), (string, *args), keywords)
 
 
 def _cases(value: V.Value) -> bool:

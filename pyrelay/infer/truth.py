@@ -51,11 +51,13 @@ def truth(it: Interpreter, value: V.Value) -> V.Value:
             if isinstance(content, V.Growing):
                 return truth(it, content.count)
             return V.Known(bool(content))
+        case V.OpenTuple(items):
+            return truth(it, items)
         case V.Text():
             from pyrelay.infer.characters import length
             from pyrelay.infer.text import ask
 
-            count = length(value)
+            count = length(it, value)
             if count is not None:
                 return truth(it, count)
             return ask(it, types.PY_BOOL, bool, value)

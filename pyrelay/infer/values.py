@@ -164,6 +164,14 @@ class Tuple:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class OpenTuple:
+    """A tuple whose length only the running program knows: its items are in a list of its own,
+    which nothing changes (see open_sequences.py)."""
+
+    items: Ref
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Ref:
     """A list, dict, set, object or cell on the heap. `cls` is the class of an object."""
 
@@ -406,7 +414,7 @@ class Items:
 
 
 Value = (
-    Known | Scalar | ArrayRef | Tuple | Ref | Text | Raised | Slice | Closure
+    Known | Scalar | ArrayRef | Tuple | OpenTuple | Ref | Text | Raised | Slice | Closure
     | Method | Partial | Derivative | Range | Lazy | Union | Data | Items
 )
 
@@ -419,6 +427,10 @@ class Diverges(Exception):
 
 class Raises(Exception):
     """The rest of this block is not reached: an exception is on its way to its handler."""
+
+
+HOW_OFTEN = "how often this loop runs"
+"""Why a number is needed that says how often a loop is unrolled."""
 
 
 @dataclass(eq=False)
@@ -517,6 +529,8 @@ def describe(value: Value) -> str:
             if cls is not None:
                 return cls.__name__
             return f"({', '.join(map(describe, items))}{',' if len(items) == 1 else ''})"
+        case OpenTuple():
+            return "a tuple"
         case Ref(root, cls):
             return cls.__name__ if cls is not None else _with_article(root.kind)
         case Union():

@@ -14,8 +14,9 @@ from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.kinds import code
+from pyrelay.infer.open_layouts import is_open, items_of_open
 from pyrelay.ir import dims, types
-from pyrelay.ir.build import Builder, constant
+from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import UNREAD, Atom
 from pyrelay.ir.op import OPS
@@ -46,6 +47,19 @@ def known_outside(extent: Extent, bound: Collection[Symbol] | None) -> Extent:
     return dims.substitute(extent, nothing) if unknown else extent
 
 
+def wide(builder: Builder, row: Atom, axis: int, capacity: Extent) -> Atom:
+    """The rows with more room along an axis."""
+    assert isinstance(row.type, TensorType)
+    extra = dims.add(capacity, dims.multiply(-1, row.type.shape[axis]))
+    if extra == 0:
+        return row
+    none = (0,) * row.type.rank
+    after = (*none[:axis], extra, *none[axis + 1 :])
+    zero = constant(0, TensorType(row.type.dtype))
+    padded: Handle = builder.call(OPS["pad"], row, zero, before=none, after=after)
+    return padded.atom
+
+
 def cast_rows(
     builder: Builder, content: V.Growing, template: L.Layout,
     bound: Collection[Symbol] | None = None,
@@ -69,6 +83,35 @@ def cast_rows(
         match old, new:
             case (L.LKnown(v), _) if v is UNREAD and not isinstance(new, L.LKnown):
                 fill(new, (*around, 0))  # no list has such items yet
+            case L.LUnion(cases), _ if is_open(new):
+                tag, several = next(own), []
+                for case in cases:
+                    first = len(rows)
+                    convert(case, new, around, outer)
+                    several.append(rows[first:])
+                    del rows[first:]
+                rows.extend(_chosen(builder, tag, several))
+            case L.LKnown(v), L.LScalar(ty):
+                rows.append(builder.full(v, around, ty.dtype).atom)
+            case _, L.LNode(_, (L.LPlace(content=L.LGrown(inner)),)) if (
+                is_open(new) and not is_open(old)
+            ):
+                items = items_of_open(old).children
+                rows.append(builder.full(len(items), around, types.i64).atom)
+                parts = []
+                for item in items:
+                    first = len(rows)
+                    convert(item, inner, around, outer)
+                    parts.append(rows[first:])
+                    del rows[first:]
+                if not parts:
+                    fill(inner, (*around, 0))
+                for column in zip(*parts, strict=True):
+                    along = [
+                        builder.call(OPS["expand_dims"], c, axes=(len(around),)) for c in column
+                    ]
+                    whole_row = builder.call(OPS["concatenate"], *along, axis=len(around))
+                    rows.append(whole_row.atom)
             case _, L.LUnion(cases) if old != new:
                 numbers = L.cases_in(old, new)
                 assert numbers is not None
@@ -124,6 +167,28 @@ def cast_rows(
     if same and template == content.template:
         return content
     return replace(content, rows=tuple(rows), template=template)
+
+
+def _chosen(builder: Builder, tags: Atom, cases: Sequence[Sequence[Atom]]) -> list[Atom]:
+    """Of each item the leaves of the case that its tag says, with room for the longest case."""
+    lead: int = tags.type.rank  # type: ignore[union-attr]
+    chosen = []
+    for column in zip(*cases, strict=True):
+        parts = list(column)
+        rank: int = parts[0].type.rank
+        if rank > lead:
+            widest: Extent = 0
+            for part in parts:
+                widest = dims.maximum(widest, part.type.shape[lead])
+            parts = [wide(builder, part, lead, widest) for part in parts]
+        result = builder.handle(parts[-1])
+        for k, part in reversed(list(enumerate(parts[:-1]))):
+            test = builder.call(OPS["equal"], tags, k)
+            if rank > lead:
+                test = builder.call(OPS["expand_dims"], test, axes=tuple(range(lead, rank)))
+            result = builder.call(OPS["where"], test, part, result)
+        chosen.append(result.atom)
+    return chosen
 
 
 def _renumbered(builder: Builder, tags: Atom, numbers: Sequence[int]) -> Atom:

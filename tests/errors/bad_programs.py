@@ -99,10 +99,7 @@ def f(x):
         "\ndef f(x):\n    def g(y):\n        return x + y\n    print(g)\n    return g(x)\n", (X,),
     ),
     "print_to_an_argument": ("\ndef f(x, out):\n    print(x, file=out)\n    return x\n", (X, [])),
-    "text_taken_apart": (
-        "\ndef f(n):\n    return sum(int(digit) for digit in str(n))\n", (12,),
-    ),
-    "text_split": ("\ndef f(x):\n    return f'{x} m'.split()\n", (1.5,)),
+    "text_split": ("\ndef f(x):\n    return f'{x} m'.splitlines()\n", (1.5,)),
     "method_of_a_generator": (
         "\ndef f(x):\n    return np.random.default_rng(0).dirichlet(x)\n", (X,),
     ),
@@ -299,15 +296,6 @@ def f(n):
     return rows
 """,
         (3,),
-    ),
-    "list_unpacked_at_run_time": (
-        """
-def f(x):
-    positive = [v for v in x if v > 0.0]
-    first, second = positive
-    return first * second
-""",
-        (X,),
     ),
     "none_in_arithmetic": (
         """

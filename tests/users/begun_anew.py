@@ -192,7 +192,7 @@ def lines_of_a_report(numbers):
     return report
 
 
-@refuse((np.array([3, 1, 4, 1, 5] * 60),), "keep its parts in a list")
+@use((np.array([3, 1, 4, 1, 5] * 60),), long=True)
 def a_text_that_grows(numbers):
     marks = ""
     for v in numbers:

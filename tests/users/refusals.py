@@ -47,11 +47,6 @@ def endless_recursion(x):
     return endless_recursion(x + 1.0) * 2.0
 
 
-@refuse((3,), "taken apart", "last digit")
-def digits_of_text(n):
-    return [int(digit) for digit in f"{n}"]
-
-
 @refuse((3,), "class definition", "outside")
 def local_class(n):
     class Pair:

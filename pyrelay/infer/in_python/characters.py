@@ -36,6 +36,36 @@ def digit_of(code: Any, zeros: Any) -> Any:
     raise ValueError(f"invalid literal for int() with base 10: {chr(code)!r}")
 
 
+def digits_of(number: Any) -> Any:
+    """The code points of str(number) of an int."""
+    left = number if number < 0 else -number  # the least int has no opposite
+    digits: list[Any] = []
+    while left < 0 or not digits:
+        last = (10 - left % 10) % 10
+        digits.append(48 + last)
+        left = (left + last) // 10
+    if number < 0:
+        digits.append(45)
+    return digits[::-1]
+
+
+def codes_of_item(string: Any) -> Any:
+    """The code points of a string that is put together with others, in a list of their own; a
+    handler says that, and refuses what is no string."""
+    return list(map(ord, string))
+
+
+def joined_codes(separator: Any, strings: Any) -> Any:
+    """The code points of separator.join(strings)."""
+    codes: list[Any] = []
+    between = codes_of_item(separator)
+    for k in range(len(strings)):
+        if k > 0:
+            codes.extend(between)
+        codes.extend(codes_of_item(strings[k]))
+    return codes
+
+
 def same_codes(one: Any, other: Any) -> Any:
     """Whether two strings, as arrays of code points, are equal."""
     if len(one) != len(other):

@@ -262,6 +262,8 @@ def sort_in_place(items: Any, key: Any, reverse: Any) -> None:
 
 def _order(ranks: Any, reverse: Any) -> Any:
     """The places of the items in the order of their ranks."""
+    if not are_numbers(ranks):
+        return _merged_order(ranks, reverse)
     ranks = np.array(ranks)
     order = _stable_order(ranks[::-1] if reverse else ranks)
     if reverse:
@@ -269,6 +271,37 @@ def _order(ranks: Any, reverse: Any) -> Any:
     if ranks.dtype.kind == "f":
         _refuse_nans(ranks, order)
     return order
+
+
+def are_numbers(ranks: Any) -> bool:
+    """Whether ranks are numbers, or tuples of them; a handler says that of a program."""
+    return np.array(ranks).dtype.kind in "biuf"
+
+
+def _merged_order(ranks: Any, reverse: Any) -> Any:
+    """As `_order`, of ranks that are compared by `<`: stable, by merging ever longer runs."""
+    count = len(ranks)
+    places = np.arange(count)
+    width = 1
+    while width < count:
+        merged = np.zeros(count, dtype=np.int64)
+        for low in range(0, count, 2 * width):
+            middle, high = min(low + width, count), min(low + 2 * width, count)
+            left, right = low, middle
+            for k in range(low, high):
+                first = left < middle
+                if first and right < high:
+                    one, other = ranks[places[left]], ranks[places[right]]
+                    first = not (one < other) if reverse else not (other < one)
+                if first:
+                    merged[k] = places[left]
+                    left += 1
+                else:
+                    merged[k] = places[right]
+                    right += 1
+        places = merged
+        width *= 2
+    return places
 
 
 def _refuse_nans(ranks: Any, order: Any) -> None:

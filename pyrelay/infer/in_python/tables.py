@@ -15,6 +15,31 @@ def hash_of(key: Any) -> Any:
     return hash(key)
 
 
+def number_of(key: Any) -> Any:
+    """What the hash of a key is made of; a handler says that of a program."""
+    return hash(key)
+
+
+LOW_BITS, SPREAD = (1 << 28) - 1, 1000003
+"""What the numbers of the items of a key are mixed by."""
+
+
+def number_of_codes(codes: Any) -> Any:
+    """The number of a string, by its code points: of a character that of its own."""
+    mixed = 0
+    for code in codes:
+        mixed = ((mixed & LOW_BITS) * SPREAD) ^ int(code)
+    return mixed
+
+
+def number_of_items(items: Any) -> Any:
+    """The number of a tuple whose length only the running program knows."""
+    mixed = len(items)
+    for item in items:
+        mixed = ((mixed & LOW_BITS) * SPREAD) ^ number_of(item)
+    return mixed
+
+
 def differ(now: Any, before: Any) -> bool:
     """Whether two ints differ; known not to where nothing has changed what they were read from."""
     return bool(now != before)

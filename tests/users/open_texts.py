@@ -1,0 +1,150 @@
+"""Strings that loops make longer, and what is done with them: of run-time length."""
+
+from __future__ import annotations
+
+from tests.users.corpus import use
+
+SENTENCE = "the cat and the dog and the end"
+
+
+@use(("a" * 30 + "bb",))
+def run_lengths(s):
+    out, i = "", 0
+    while i < len(s):
+        j = i
+        while j < len(s) and s[j] == s[i]:
+            j += 1
+        out += s[i] + str(j - i)
+        i = j
+    return out
+
+
+@use((1994,), (0,), long=True)
+def roman_numeral(n):
+    values = [1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1]
+    letters = ["M", "CM", "D", "CD", "C", "XC", "L", "XL", "X", "IX", "V", "IV", "I"]
+    out = ""
+    for value, letter in zip(values, letters, strict=True):
+        while n >= value:
+            out += letter
+            n -= value
+    return out
+
+
+@use((SENTENCE,), long=True)
+def words_counted_letter_by_letter(text):
+    counts, word = {}, ""
+    for letter in text + " ":
+        if letter == " ":
+            if word:
+                counts[word] = counts.get(word, 0) + 1
+            word = ""
+        else:
+            word += letter
+    return counts, sorted(counts), sorted(counts.items(), key=lambda item: -item[1])
+
+
+@use((13,), long=True)
+def numbers_or_words(n):
+    out = []
+    for i in range(1, n + 1):
+        s = ""
+        if i % 3 == 0:
+            s += "Fizz"
+        if i % 5 == 0:
+            s += "Buzz"
+        out.append(s or str(i))
+    return out, " ".join(out)
+
+
+@use((3,), long=True)
+def balanced(n):
+    out = []
+
+    def extend(s, opened, closed):
+        if len(s) == 2 * n:
+            out.append(s)
+            return
+        if opened < n:
+            extend(s + "(", opened + 1, closed)
+        if closed < opened:
+            extend(s + ")", opened, closed + 1)
+
+    extend("", 0, 0)
+    return out
+
+
+@use((5,), (0,), long=True)
+def taken_apart_again(n):
+    s = "  "
+    for i in range(n):
+        s += f"{i * 7 - 3},{-i} "
+    fields = s.split()
+    t = s.strip()
+    total = 0
+    for field in fields:
+        first, second = field.split(",")
+        total += int(first) * int(second)
+    return total, len(fields), t, t.find("7"), t.count(","), t.startswith("-3"), t.partition(",")
+
+
+@use((5,), long=True)
+def compared_and_cut(n):
+    s = ""
+    for i in range(n):
+        s += "abc"[i % 3]
+    return (
+        s < "abd", s == "abcab", "abcaa" >= s, s != s[::-1], "ca" in s, s[-1], s[1:-1], s * 2,
+        min(s), s.isalpha(), s.upper(), len(s), bool(s), f"<{s}>",
+    )
+
+
+@use((3,), long=True)
+def no_such_character(n):
+    s = ""
+    for _ in range(n):
+        s += "x"
+    return s[n]
+
+
+@use((4,), long=True)
+def lines_of_a_picture(n):
+    rows = []
+    for i in range(n):
+        row = ""
+        for j in range(n):
+            row += "#" if (i + j) % 2 else "."
+        rows.append(row)
+    return "\n".join(rows), rows
+
+
+@use((-4071,), (9,), long=True)
+def digits_of_a_number(n):
+    total = 0
+    for digit in str(abs(n)):
+        total = 10 * total - int(digit)
+    return total, str(n) == str(n)[::-1], len(str(n)), [c for c in f"{n}:{n // 7}"]
+
+
+@use((4, 0.5), long=True)
+def numbers_written_by_python(n, x):
+    out = ""
+    for i in range(n):
+        out += f"{x * i:.2f} " + hex(i * 13)
+    return out, out.split(" ")
+
+
+@use((5,), long=True)
+def text_in_a_cell(n):
+    out = ""
+
+    def emit(part):
+        nonlocal out
+        out += part
+
+    for i in range(n):
+        emit("x")
+        emit(str(i))
+        if len(out) == 6:
+            return out, i
+    return out, n

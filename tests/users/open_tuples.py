@@ -1,0 +1,118 @@
+"""Tuples whose length only the running program knows."""
+
+from __future__ import annotations
+
+from tests.users.corpus import use
+
+
+@use((3,), long=True)
+def permutations_found(n):
+    out, current, used = [], [], [False] * n
+
+    def place():
+        if len(current) == n:
+            out.append(tuple(current))
+            return
+        for i in range(n):
+            if not used[i]:
+                used[i] = True
+                current.append(i)
+                place()
+                current.pop()
+                used[i] = False
+
+    place()
+    return out
+
+
+@use(([1, 2, 1, 2, 1, 2, 3, 1, 2, 1, 2],), long=True)
+def compressed(data):
+    table = {}
+    for i in range(4):
+        table[(i,)] = i
+    known, out = (), []
+    for code in data:
+        longer = known + (code,)
+        if longer in table:
+            known = longer
+        else:
+            out.append(table[known])
+            table[longer] = len(table)
+            known = (code,)
+    return out, len(table)
+
+
+@use((5,), (0,), long=True)
+def everything_of_a_tuple(n):
+    t = ()
+    for i in range(n):
+        t += (i, i * 2)
+    return (
+        t, len(t), t[1:], t[::-1], 4 in t, t.count(0), t == (0, 0, 1, 2), t < (1,), sum(t), t * 2,
+        list(t), sorted(t, reverse=True), (9,) + t, isinstance(t, tuple), bool(t), str(t), tuple(t),
+    )
+
+
+@use((3,), (4,), (2,), long=True)
+def taken_apart(n):
+    t = ()
+    for i in range(n):
+        t += (i,)
+    try:
+        t[0] = 3
+    except TypeError as error:
+        said = str(error)
+    a, b, c = t
+    return a + b + c, said
+
+
+@use((1.3, 5), wrt=(0,))
+def weighted(x, n):
+    t = (x,)
+    for i in range(n):
+        t = (t[0] * 0.9,) + t if i % 2 else t + (t[-1] * 1.1,)
+    total = 0.0
+    for k, v in enumerate(t):
+        total += k * v
+    return total
+
+
+@use(([0, 2, 7, 0],), long=True)
+def states_seen(banks):
+    seen, current, steps = set(), list(banks), 0
+    while tuple(current) not in seen:
+        seen.add(tuple(current))
+        i = current.index(max(current))
+        blocks = current[i]
+        current[i] = 0
+        for j in range(blocks):
+            current[(i + 1 + j) % len(current)] += 1
+        steps += 1
+    return steps
+
+
+@use(([3, 2, 7, 10],), long=True)
+def best_of_the_rest(values):
+    memo = {}
+
+    def best(t):
+        if t in memo:
+            return memo[t]
+        if not t:
+            return 0
+        found = max(t[0] + best(t[2:]), best(t[1:]))
+        memo[t] = found
+        return found
+
+    return best(tuple(values))
+
+
+@use((4,), long=True)
+def rows_of_tuples(n):
+    out = []
+    for i in range(n):
+        row = ()
+        for j in range(i):
+            row += (i * j,)
+        out.append(row)
+    return out, [len(row) for row in out], sum(sum(row) for row in out)
