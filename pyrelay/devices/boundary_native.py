@@ -473,7 +473,7 @@ class Boundary:
                 f.ret(self._shared(f, mismatch))
             f.call(self.lend, state, frame)
         thread = f.c("PyEval_SaveThread")
-        status = f.call(self.run, state)
+        status = f.call(self.run, state, f.load(control, Control.CODE))
         f.c("PyEval_RestoreThread", thread, returns=VOID)
         value = f.variable(0)
         with f.either(status.equals(Status.OK)) as (fine, failed):

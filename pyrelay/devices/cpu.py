@@ -52,7 +52,7 @@ def target(choices: Choices = DEFAULT) -> Target:
         )
 
     return Target(
-        emit, product, _convolution, attended, points_inside=True,
+        emit, product, _convolution, attended, points_inside=True, parts=True,
         attention_gradient=attended_gradient,
     )
 

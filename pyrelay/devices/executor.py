@@ -16,8 +16,9 @@ from llvmlite import ir
 
 from pyrelay.devices.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
 from pyrelay.devices.layout import POLL, WORD, Control, Process, State, Status, Tape
-from pyrelay.devices.llvm_writer import Flag, Function, Word
+from pyrelay.devices.llvm_writer import VOID, Flag, Function, Word
 from pyrelay.devices.memory import Memory
+from pyrelay.devices.row_parts import INSTRUCTION_WORDS, ROWS_TOGETHER, write_part
 from pyrelay.devices.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
 from pyrelay.lower.opcodes import ADDRESS, LINK_WORDS, OPCODES
 
@@ -56,29 +57,35 @@ class Executor:
         self.memory, self.teamwork = memory, teamwork
         self.poll = teamwork.poll
         self.grow = write_grow(module)
-        self.f = f = Function(module, "pyrelay_run", 1)
-        (self.state,) = f.parameters
+        self.f = f = Function(module, "pyrelay_run", 2)
+        self.state, start = f.parameters
+        self.part = write_part(module, f)
         self.control = f.load(self.state, State.CONTROL)
         self.code = f.load(self.control, Control.CODE)
         self.constants = f.load(self.control, Control.CONSTANTS_END)
         self.scratch = self.state + State.SCRATCH
-        self.ip = f.variable(self.code)
+        self.ip = f.variable(start)
         self.frame = f.variable(f.load(self.state, State.STACK) + LINK)
         self.work_left = f.variable(POLL_PERIOD)
         self.checks = Checks(module)
         f.store(self.frame.now, -LINK, 0)
-        f.store(self.state, State.RECORD + POLL, f.address(self.poll.native))
-        process = f.load(self.control, Control.PROCESS)
-        f.store(self.state, State.RECORD + POLL + WORD, process)
+        with f.when(f.load(self.state, State.RECORD + POLL).equals(0)):  # else a part's
+            f.store(self.state, State.RECORD + POLL, f.address(self.poll.native))
+            process = f.load(self.control, Control.PROCESS)
+            f.store(self.state, State.RECORD + POLL + WORD, process)
         self.run = f
         self._write()
 
     def _handlers(self) -> dict[str, Callable[[], None]]:
         """What each operation does; a handler ends by `_next`, `_jump` or leaving."""
+        f = self.f
         table: dict[str, Callable[[], None]] = {
             "launch": lambda: self._launch(CHUNKS_PER_THREAD),
             "launch_evenly": lambda: self._launch(1),
             "launch_serial": lambda: self._launch(0),
+            "launch_part": lambda: self._launch(CHUNKS_PER_THREAD, begins=True),
+            "parts": self._parts,
+            "part_end": lambda: f.ret(Status.OK),
             "select": self._select,
             "jump": lambda: self._jump(1),
             "jump_if": lambda: self._jump_if(self._value(1).differs(0), 2),
@@ -186,7 +193,8 @@ class Executor:
         self.work_left.set(left)
         with self.f.when(left < 0, likely=False):
             self.work_left.set(POLL_PERIOD)
-            status = self.f.call(self.poll, self.f.load(self.control, Control.PROCESS))
+            poll, of = (self.f.load(self.state, State.RECORD + POLL + k) for k in (0, WORD))
+            status = self.f.call_address(poll, of)
             with self.f.when(status.differs(0), likely=False):
                 self.f.ret(status)
 
@@ -196,11 +204,12 @@ class Executor:
 
     # -- kernels and scalars
 
-    def _launch(self, chunks_per_thread: int) -> None:
-        """Run a kernel, on the team if that gets any chunks of it."""
+    def _launch(self, chunks_per_thread: int, begins: bool = False) -> None:
+        """Run a kernel, on the team if that gets any chunks of it. `begins`: a word says where."""
         f = self.f
         kernel, extent, count = self._word(1), self._value(2), self._word(5)
-        words = self.ip.now + 6 * WORD
+        words = self.ip.now + (6 + begins) * WORD
+        begin = self._value(6) if begins else f.number(0)
         f.store(self.scratch, 0, self.state + State.RECORD)
         with f.counting(count) as index:
             word = f.load(words + (index << 3))
@@ -209,24 +218,50 @@ class Executor:
             place = (near < 0).choose(self.constants, self.frame.now) + (near << 3)
             value = is_address.choose(place, f.load(place))
             f.store(self.scratch + (index << 3), WORD, value)
-        work = extent * self._value(3)
+        work = (extent - begin) * self._value(3)
         self.work_left.set(self.work_left.now - work)
         status = f.variable(0)
         if chunks_per_thread:
             team = f.load(f.load(self.control, Control.PROCESS), Process.TEAM)
-            with f.either((work >= WORTH_SHARING) & team.differs(0)) as (yes, no):
+            shared = (work >= WORTH_SHARING) & team.differs(0) & begin.equals(0)
+            with f.either(shared) as (yes, no):
                 with yes:
                     status.set(f.call(self.teamwork.launch_shared, team, kernel, self.scratch,
                                       count + 1, extent, work, chunks_per_thread))  # fmt: skip
                 with no:
-                    status.set(f.call_address(kernel, self.scratch, 0, extent))
+                    status.set(f.call_address(kernel, self.scratch, begin, extent))
         else:
-            status.set(f.call_address(kernel, self.scratch, 0, extent))
+            status.set(f.call_address(kernel, self.scratch, begin, extent))
         with f.when(status.now.differs(0), likely=False):
             record = self.state + State.RECORD
             f.store(record, 0, f.load(record) + self._word(4))
             f.ret(status.now)
         self._go(words + (count << 3))
+
+    def _parts(self) -> None:
+        """Let the team do what follows in parts, each a run of its own (`row_parts.py`)."""
+        f = self.f
+        rows, work = self._value(4), self._value(5)
+        team = f.load(f.load(self.control, Control.PROCESS), Process.TEAM)
+        with f.when((work >= WORTH_SHARING) & team.differs(0) & (rows >= 2 * ROWS_TOGETHER)):
+            self.work_left.set(self.work_left.now - work)
+            # A part may be over before another one begins: all begin with the same frame.
+            size = self._word(6) << 3
+            copy = f.c("malloc", size)
+            self._leave_if(copy.equals(0), Status.MEMORY)
+            f.c("memcpy", copy, self.frame.now, size)
+            record = self.state + State.RECORD
+            given = (record, self.state, copy, self.frame.now, self.ip.now, rows)
+            for place, word in enumerate(given):
+                f.store(self.scratch, place * WORD, word)
+            units = (rows + (ROWS_TOGETHER - 1)).unsigned_div(ROWS_TOGETHER)
+            status = f.call(self.teamwork.launch_shared, team, f.address(self.part.native),
+                            self.scratch, len(given), units, work, 1)  # fmt: skip
+            f.c("free", copy, returns=VOID)
+            with f.when(status.differs(0), likely=False):
+                f.ret(status)
+            self._jump(7)
+        self._next(INSTRUCTION_WORDS)
 
     def _unary(self, name: str) -> None:
         self._set(1, UNARY_OPERATIONS[name](self._value(2)))

@@ -166,9 +166,13 @@ class Product:
         f.store(words, 0, f.load(block, 0))
         f.store(words, 8, f.load(block, 8 * _C))
         f.store(words, 32, self.c_line)
-        first = block + (f.load(block, 8 * _AXES) * 3 + _BATCH) * 8
+        first = self._operands(block)
         with f.counting(f.load(block, 8 * _FINISH_COUNT)) as k:
             f.store(words + k * 8, 40, f.load(first + k * 8))
+
+    def _operands(self, block: Word) -> Word:
+        """Where the operands of the finishing kernel are."""
+        return block + (self.f.load(block, 8 * _AXES) * 3 + _BATCH) * 8
 
     def _finish(self, i0: Word, i1: Word, j0: Word, j1: Word) -> None:
         """Hand a part of c, whose sums are complete, to the kernel that finishes it, if any."""

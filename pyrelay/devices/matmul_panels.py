@@ -36,6 +36,9 @@ from pyrelay.devices.matmul_blocks import LOW, Product, Sizes
 from pyrelay.devices.matmul_lines import bytes_of_panel
 from pyrelay.devices.matmul_tiles import Code, Shape, pack, tile, turn
 
+FIRST_ROW, END_ROW = 16, 17
+"""Words of a product's parameters that say which rows of it are wanted; the operands of the kernel
+that finishes it follow."""
 GATES = 8
 """The word of a product's parameters that says how many matrices stand side by side."""
 _FEW_ROWS = 32
@@ -47,13 +50,20 @@ class _PanelProduct(Product):
     """Writes ``panels``: ``n`` counts the columns of one gate."""
 
     def _prepare(self) -> None:
-        self.gates = self.f.load(self.f.parameters[0], 8 * GATES)
+        block = self.f.parameters[0]
+        self.gates = self.f.load(block, 8 * GATES)
+        self.first, self.end = (self.f.load(block, 8 * place) for place in (FIRST_ROW, END_ROW))
         self.wide = 2 * self.lanes
         self.apart = bytes_of_panel(self.k, self.lanes, self.size)
         self.gate_bytes = (self.n + (self.wide - 1)).unsigned_div(self.wide) * self.apart
 
+    def _operands(self, block: Word) -> Word:
+        return block + 8 * (END_ROW + 1)
+
     def _part(self) -> None:
         f = self.f
+        self.i0 = (self.i0 < self.first).choose(self.first, self.i0)
+        self.i1 = f.smaller(self.i1, self.end)
         many = self.a_turned & (self.i1 - self.i0 > _FEW_ROWS)
         with self.over(self.i0, self.i1, self.band) as h0:
             h1 = f.smaller(self.i1, h0 + self.band)

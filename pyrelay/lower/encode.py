@@ -25,6 +25,9 @@ from pyrelay.records import dataclass
 MAX_VALUES = 15
 """Values an error record holds beside its site."""
 
+PART_WORDS = 6
+"""Words that the executor hands to the threads that do `Parts`."""
+
 _NUMBERS = {name: number for number, name in enumerate(OPCODES)}
 
 
@@ -99,6 +102,7 @@ class _Encoder:
                 "jump_unless", [self.value(i.condition)], i.label
             ),
             plan_ir.LoopNext: self.loop_next,
+            plan_ir.Parts: self.parts,
             plan_ir.Call: self.call,
             plan_ir.Return: self.leave,
             plan_ir.TapePush: self.tape_push,
@@ -111,6 +115,7 @@ class _Encoder:
             plan_ir.Binary: lambda i: [i.op, i.target, i.a, i.b],
             plan_ir.Select: lambda i: ["select", i.target, i.condition, i.a, i.b],
             plan_ir.Poll: lambda i: ["poll"],
+            plan_ir.PartEnd: lambda i: ["part_end"],
             plan_ir.Alloc: lambda i: [
                 "alloc_passing" if i.passing else "alloc", i.target, i.nbytes
             ],
@@ -203,6 +208,12 @@ class _Encoder:
         words = [self.slot(instruction.counter), step, self.value(instruction.limit)]
         self.jump("loop_up" if instruction.step > 0 else "loop_down", words, instruction.label)
 
+    def parts(self, instruction: plan_ir.Parts) -> None:
+        own = self.slot_list((instruction.first, instruction.end, instruction.inside))
+        words = [*own, self.value(instruction.rows), self.value(instruction.work), self.slots]
+        self.parallel, self.scratch = True, max(self.scratch, PART_WORDS)
+        self.jump("parts", words, instruction.label)
+
     def launch(self, instruction: plan_ir.Launch) -> None:
         number = self.kernel(instruction.kernel)
         operands = []
@@ -217,7 +228,11 @@ class _Encoder:
         extent, cost = self.value(instruction.extent), self.value(instruction.cost)
         op = "launch_evenly" if instruction.evenly else "launch"
         op = "launch_serial" if instruction.serial else op
-        self.emit(op, [number, extent, cost, instruction.first_site, len(operands), *operands])
+        begin = []
+        if instruction.begin != plan_ir.Immediate(0):
+            op, begin = "launch_part", [self.value(instruction.begin)]
+        words = [number, extent, cost, instruction.first_site, len(operands), *begin]
+        self.emit(op, [*words, *operands])
 
     def checked(self, instruction: plan_ir.Checked) -> None:
         target, site = self.slot(instruction.target), self.site(instruction.site)

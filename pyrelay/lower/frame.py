@@ -89,6 +89,20 @@ class Frame:
         self._code.append(here)
         return here
 
+    def mark(self) -> int:
+        """Where the code is now, for `since`."""
+        return len(self._code)
+
+    def since(self, mark: int) -> list[Any]:
+        """The code from a mark to here, taken out of the frame."""
+        code = self._code[mark:]
+        del self._code[mark:]
+        return code
+
+    def extend(self, code: Iterable[Any]) -> None:
+        """Append what `since` took out, or what is in its place."""
+        self._code.extend(code)
+
     def move(self, targets: Sequence[int], sources: Iterable[Value]) -> None:
         """Assign all targets at once: no target is written while its old value is still needed."""
         pending = {t: s for t, s in zip(targets, sources, strict=True) if s != Slot(t)}

@@ -111,9 +111,10 @@ class Launch:
     `cost` is the estimated time of one iteration in picoseconds: it decides whether the pool's
     threads share the range, and counts as work towards the next poll for Ctrl-C. `serial` keeps
     a kernel whose iterations depend on each other on this thread. `evenly` gives each thread one
-    part of the range: for kernels whose neighbouring iterations share what they prepare. A kernel
-    that fails numbers its own sites from 0; `first_site` is where they begin in the plan's. A
-    `rare` one is launched over nothing but for few arguments.
+    part of the range: for kernels whose neighbouring iterations share what they prepare. `begin`
+    is where the range begins, which is elsewhere in `Parts` only. A kernel that fails numbers its
+    own sites from 0; `first_site` is where they begin in the plan's. A `rare` one is launched over
+    nothing but for few arguments.
     """
 
     kernel: int
@@ -124,6 +125,7 @@ class Launch:
     first_site: int = 0
     evenly: bool = False
     rare: bool = False
+    begin: Value = Immediate(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,30 @@ class LoopNext:
     step: int
     limit: Value
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The pool's threads do what follows up to the `PartEnd` for some rows each, if that pays.
+
+    Each thread has a copy of the frame, in which it sets `first` and `end` to its rows of the
+    `rows` there are, and `inside` to 1; the copy of the first one becomes the frame, and this
+    thread goes on at the label. If it does not pay, the next instruction follows: `first`, `end`
+    and `inside` are 0, `rows` and 0 before. `work` is the estimated time of all in picoseconds.
+    Between the two nothing is allocated, freed or called.
+    """
+
+    first: int
+    end: int
+    inside: int
+    rows: Value
+    work: Value
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnd:
+    """A thread has done its part of `Parts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,8 +397,9 @@ class HostCall:
 
 Instruction = (
     Launch | Unary | Binary | Checked | Select | Label | Jump | JumpIf | JumpUnless | LoopNext
-    | Poll | Alloc | Free | Copy | Zero | Load | Store | Call | Return | TapeNew | TapePush
-    | TapePop | TapePushBytes | TapePopBytes | TapeFree | Raise | Guard | HostCall
+    | Parts | PartEnd | Poll | Alloc | Free | Copy | Zero | Load | Store | Call | Return
+    | TapeNew | TapePush | TapePop | TapePushBytes | TapePopBytes | TapeFree | Raise | Guard
+    | HostCall
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyrelay.ir.nodes import Block, FnCall, If, Let, Loop, Var
-from pyrelay.lower import plan_panels
+from pyrelay.lower import plan_panels, plan_parts
 from pyrelay.lower.frame import ONE, ZERO, Words, word_count
 from pyrelay.lower.instructions import (
     AddressOf,
@@ -124,6 +124,7 @@ def loop(p: FunctionPlanner, let: Let, node: Loop) -> None:
     frame = p.frame
     carried, extents = _enter_loop(p, node)
     laid = plan_panels.lay(p, node)
+    rows = plan_parts.begin(p, node)
     head, end = frame.label("loop"), frame.label("endloop")
     counter, limit = frame.slot(), None if node.count is None else p.scalar(node.count)
     if limit is not None or node.index is not None:
@@ -132,12 +133,13 @@ def loop(p: FunctionPlanner, let: Let, node: Loop) -> None:
         enough = frame.slot()
         frame.emit(Binary("lt.i64", enough, Slot(counter), limit))
         frame.emit(JumpUnless(Slot(enough), end))
+    start, first = frame.placeholder(), frame.mark() + 1
     frame.place(head)
     if node.dims:
         p.sizes.bind({s: Slot(k) for s, k in zip(node.dims, extents, strict=True)})
     scope = Scope(p.last(node.body), p.scope.level + 1, p.scope)
     failed: str | None = None
-    with p.inside(scope):
+    with p.inside(scope), p.in_parts(rows):
         _define(p, node.carried, carried)
         if node.index is not None:
             p.words[node.index] = (Slot(counter),)
@@ -148,6 +150,8 @@ def loop(p: FunctionPlanner, let: Let, node: Loop) -> None:
         frame.emit(JumpIf(leave, end))
     if limit is not None:
         frame.emit(LoopNext(counter, 1, limit, head))
+        if rows is not None:
+            plan_parts.close(p, rows, node, first, start)
     else:
         if node.index is not None:
             frame.emit(Binary("add.i64", counter, Slot(counter), ONE))
@@ -159,6 +163,8 @@ def loop(p: FunctionPlanner, let: Let, node: Loop) -> None:
         frame.place(failed)
         _free_handed(p, node)
     frame.place(end)
+    if rows is not None:
+        plan_parts.free(p, rows)
     plan_panels.forget(p, laid)
     _define(p, let.outs, carried)
     _bind_extents(p, let, extents)

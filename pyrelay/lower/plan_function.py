@@ -34,6 +34,7 @@ from pyrelay.lower import (
     plan_kernels,
     plan_ops,
     plan_panels,
+    plan_parts,
     plan_passing,
     plan_rows,
 )
@@ -75,12 +76,14 @@ class FunctionPlanner:
     ) -> None:
         self.program, self.numbers, self.consumed = program, numbers, consumed
         self.recursion, self.name = recursion, function.name
+        self.params = frozenset(function.params)
         self.frame = Frame(function.name)
         self.sizes = Sizes(self.frame)
         self.last = LastReads()
         self.words: dict[Var, Words] = {}  # of scalars
         self.buffers: dict[Var, Buffer] = {}  # of arrays and tapes
         self.panels: dict[plan_panels.Key, plan_panels.Panels] = {}  # laid for loops around here
+        self.part: plan_parts.Rows | None = None  # of the loop around here, if threads share them
         self.rows: dict[Var, plan_rows.Row] = {}  # where results lie in rows of arrays
         self.kept: set[Let] = set()  # copies into such rows
         self.passing: set[Var] = set()  # results that are soon given back
@@ -168,6 +171,15 @@ class FunctionPlanner:
             yield
         finally:
             self.scope = outer
+
+    @contextmanager
+    def in_parts(self, rows: plan_parts.Rows | None) -> Iterator[None]:
+        """Plan the body of a loop whose rows threads share."""
+        outer, self.part = self.part, rows
+        try:
+            yield
+        finally:
+            self.part = outer
 
     def run(self, block: Block) -> None:
         """Plan the Lets of the current scope's block; then its results are what is read next."""

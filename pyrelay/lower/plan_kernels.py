@@ -15,6 +15,7 @@ from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, KernelCall, Let, Var
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower import plan_attention, plan_commits, plan_finishing, plan_scalars
+from pyrelay.lower.frame import ZERO
 from pyrelay.lower.instructions import (
     AddressOf,
     Free,
@@ -68,13 +69,17 @@ def kernel_call(p: FunctionPlanner, let: Let, call: KernelCall) -> None:
             p.frame.allocate(slot, p.sizes.substituted(dims.multiply(size, share), extents))
             scratch.append(Slot(slot))
         for kernel in kernels:
+            operands = operands_of(p, kernel, call, arrays, outputs, scratch)
+            extent = dims.substitute(dims.multiply(kernel.extent, share), extents)
+            cost = dims.substitute(kernel.cost, extents)
+            begin: Value = ZERO
+            end = p.sizes.value(extent)
+            if p.part is not None and let in p.part.of:
+                begin, end = p.part.range(p, extent, cost)
             p.frame.emit(
                 Launch(
-                    p.program.kernel(kernel, name),
-                    operands_of(p, kernel, call, arrays, outputs, scratch),
-                    p.sizes.substituted(dims.multiply(kernel.extent, share), extents),
-                    p.sizes.substituted(kernel.cost, extents),
-                    first_site=p.program.sites_of(kernel), rare=rare,
+                    p.program.kernel(kernel, name), operands, end, p.sizes.value(cost),
+                    first_site=p.program.sites_of(kernel), rare=rare, begin=begin,
                 )
             )
         for address in scratch:

@@ -121,12 +121,14 @@ def _launch_matmul(
     else:
         kernel = target.matmul(c.dtype, len(batch))
     source, operands, gates = kernel.source, [*addresses], 1
+    by_rows = panels is not None and panels.gates != plan_panels.SINGLE
     form: Value = Immediate(int(transpose_b))
     line = n
     if panels is not None:
         assert kernel.panels is not None
         operands[1], form = panels.address, panels.form
-        if panels.gates != plan_panels.SINGLE:
+        if by_rows:
+            assert kernel.panels is not None
             source, gates = kernel.panels.source, panels.gates
             n = dims.quotient(n, gates)
     operands += (*p.sizes.values((m, n, k, int(transpose_a))), form)
@@ -135,8 +137,6 @@ def _launch_matmul(
     strides = batch_strides(a, batch), batch_strides(b, batch)
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)
-    if finish is not None:
-        operands += finish.operands
     rows = dims.quotient_up(m, kernel.row_unit)
     columns = dims.quotient_up(n, kernel.column_unit)
     height, width = dims.minimum(m, kernel.row_unit), dims.minimum(n, kernel.column_unit)
@@ -145,11 +145,16 @@ def _launch_matmul(
     spent = dims.product((gates, k, dims.add(dims.multiply(height, kernel.picoseconds), reading)))
     if finish is not None:
         spent = dims.add(spent, dims.multiply(height, finish.cost))
+    extent, cost = dims.product((rows, columns, *batch)), dims.product((width, spent))
+    if by_rows:
+        part: tuple[Value, ...] = p.sizes.values((0, m))
+        operands += part if p.part is None else p.part.product(extent, cost)
+    if finish is not None:
+        operands += finish.operands
     p.frame.emit(
         Launch(
-            p.program.source(source, "matmul"), tuple(operands),
-            p.sizes.value(dims.product((rows, columns, *batch))),
-            p.sizes.value(dims.product((width, spent))), evenly=True,
+            p.program.source(source, "matmul"), tuple(operands), p.sizes.value(extent),
+            p.sizes.value(cost), evenly=True,
         )
     )
 

@@ -124,7 +124,7 @@ def forget(p: FunctionPlanner, laid: list[Key]) -> None:
 def of_product(p: FunctionPlanner, product: Product, call: KernelCall) -> Iterator[Panels | None]:
     """The panels of a product in a group: those of a loop, or, where it takes several matrices side
     by side, panels of its own."""
-    key = _key(product, call)
+    key = key_of(product, call)
     kernel = None if key is None else _kernel(p, key[0])
     own: list[Key] = []
     if key is not None and kernel is not None and product.gates > 1 and key not in p.panels:
@@ -144,12 +144,12 @@ def _right_operands(p: FunctionPlanner, let: Let) -> Iterator[Key]:
             yield rhs.args[1], rhs.attrs["transpose_b"], SINGLE
     elif isinstance(rhs, KernelCall) and product_of(rhs.function.body) is not None:
         product = p.program.lowering(rhs.function).lowering.product
-        key = None if product is None else _key(product, rhs)
+        key = None if product is None else key_of(product, rhs)
         if key is not None:
             yield key
 
 
-def _key(product: Product, call: KernelCall) -> Key | None:
+def key_of(product: Product, call: KernelCall) -> Key | None:
     """The right operand of a product of matrices in a group."""
     rhs = product.let.rhs
     assert isinstance(rhs, OpCall)

@@ -194,9 +194,14 @@ def _instruction(
 ) -> str:
     v, several = _value, _values
     match instruction:
-        case I.Launch(kernel, operands, extent, _, serial):
+        case I.Launch(kernel, operands, extent, _, serial, begin=begin):
             alone = " on this thread" if serial else ""
-            return f"launch {kernels[kernel]}({several(operands)}) over {v(extent)}{alone}"
+            over = v(extent) if begin == I.Immediate(0) else f"{v(begin)} to {v(extent)}"
+            return f"launch {kernels[kernel]}({several(operands)}) over {over}{alone}"
+        case I.Parts(first, end, _, rows, _, label):
+            return f"in parts s{first} to s{end} of {v(rows)} rows, then go to {label}"
+        case I.PartEnd():
+            return "end of the part"
         case I.Unary(op, target, a):
             return f"s{target} = {v(a, op)}" if op == "move" else f"s{target} = {op}({v(a, op)})"
         case I.Binary(op, target, a, b):

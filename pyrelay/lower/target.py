@@ -222,6 +222,7 @@ class Target:
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
     sort         element type -> the kernels; None where loops do as well.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
+    parts        whether threads can do a loop for some rows of its arrays each.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
     keeps_scores  whether attention keeps small matrices of scores for its derivative.
     half_attention  type of 16-bit floats of the operands, that or float32 for the result, whether
@@ -250,3 +251,4 @@ class Target:
     half_matmul: Callable[[DType, DType, int], MatmulKernel] | None = None
     half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None
     splits: bool = False
+    parts: bool = False

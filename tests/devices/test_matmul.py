@@ -198,10 +198,11 @@ def by_panels(
     total = units(m, n)
     middle = total // 2
     form_words = int(form[0]), gates, int(start is not None), a.shape[-1], 0, gates * n
-    run(
-        multiplies, a, buffer, c, m, n, k, *form_words, 0, 0, 0,
-        ranges=[(0, middle), (middle, total)],
-    )  # fmt: skip
+    for first, end in ((0, m // 3), (m // 3, m)):
+        run(
+            multiplies, a, buffer, c, m, n, k, *form_words, 0, 0, 0, first, end,
+            ranges=[(0, middle), (middle, total)],
+        )  # fmt: skip
     return c
 
 

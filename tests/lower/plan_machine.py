@@ -161,12 +161,41 @@ class Machine:
                 case ins.JumpUnless(condition=c, label=label):
                     if not self.value(c, slots):
                         frame[2] = labels[label]
-                case ins.LoopNext(counter=k, step=by, limit=limit, label=label):
-                    slots[k] = int(slots[k]) + by
-                    if slots[k] < self.value(limit, slots):
-                        frame[2] = labels[label]
+                case ins.LoopNext():
+                    self.next_round(step, frame)
+                case ins.Parts(rows=rows, label=label):
+                    self.parts(step, frame, self.value(rows, slots))
+                    frame[2] = labels[label]
                 case _:
                     self.simple(step, slots)
+
+    def next_round(self, step: ins.LoopNext, frame: list[Any]) -> None:
+        slots = frame[1]
+        slots[step.counter] = int(slots[step.counter]) + step.step
+        if slots[step.counter] < self.value(step.limit, slots):
+            frame[2] = frame[3][step.label]
+
+    def parts(self, step: ins.Parts, frame: list[Any], rows: int) -> None:
+        """Two parts, one after the other, the last rows first."""
+        given = frame[1].copy()
+        for first, end in ((rows // 2, rows), (0, rows // 2)):
+            slots = given.copy()
+            slots[[step.first, step.end, step.inside]] = first, end, 1
+            part = [frame[0], slots, frame[2], frame[3]]
+            while True:
+                part[2] += 1
+                match part[0][part[2] - 1]:
+                    case ins.PartEnd():
+                        break
+                    case ins.LoopNext() as each:
+                        self.next_round(each, part)
+                    case ins.JumpUnless(condition=c):
+                        assert self.value(c, slots), "a part leaves before its end"
+                    case ins.Alloc() | ins.Free() | ins.Copy():
+                        raise AssertionError("a part moves what all parts share")
+                    case each:
+                        self.simple(each, slots)
+        frame[1][:] = slots
 
     def _frame(self, number: int, words: list[int]) -> list[Any]:
         function = self.plan.functions[number]
@@ -258,12 +287,13 @@ class Machine:
         return int(exact)
 
     def launch(self, step: ins.Launch, slots: Any) -> None:
-        extent = self.value(step.extent, slots)
+        begin, extent = self.value(step.begin, slots), self.value(step.extent, slots)
         record = np.zeros(18, np.int64)
         record[16] = ctypes.cast(_NEVER_STOP, ctypes.c_void_p).value
         words = [record.ctypes.data, *(self.value(o, slots) for o in step.operands)]
         block = np.array(words, np.int64)
-        if extent > 0 and self.kernels[step.kernel](block.ctypes.data, 0, extent):
+        kernel = self.kernels[step.kernel]
+        if begin < extent and kernel(block.ctypes.data, begin, extent):
             raise StoppedError(step.first_site + int(record[0]), record[1:].tolist())
 
 
