@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pyrelay.devices.hazards import Monomial, Place
 from pyrelay.ir.types import i64
 from pyrelay.lower.cuda_heads import BY_VALUE
-from pyrelay.lower.instructions import Immediate, Launch
+from pyrelay.lower.instructions import Launch
 from pyrelay.lower.kernel import (
     Body,
     Compute,
@@ -32,7 +32,7 @@ from pyrelay.records import dataclass
 
 Polynomial: TypeAlias = "dict[Monomial, int]"
 
-_ITEM = "item"
+ITEM, COLUMN = "item", "column"
 _OF_EXTENTS = frozenset(["floor_divide", "remainder", "minimum", "maximum"])
 
 
@@ -45,61 +45,61 @@ class _Computed:
 
 
 def places_of(
-    kernel: Kernel, launch: Launch, named: Callable[[Any], Any]
+    kernel: Kernel, launch: Launch, valued: Callable[[Any], Polynomial]
 ) -> dict[Any, frozenset[Place | None]]:
-    """The places by operand; `named` gives what stands for the value of one."""
-    found = _Accesses(kernel)
+    """The places by operand; `valued` gives the value of one, as a polynomial."""
     given = {p: words[0] for p, words in kernel.split(launch.operands)}
-    extent = _valued({(launch.extent,): 1}, {}, named)
+    extent = frozenset(valued(launch.extent).items())
     places: dict[Any, set[Place | None]] = {}
-    for parameter, index in found.accesses:
+    for parameter, index in accesses(kernel):
         rest = None if index is None else _rest(index)
         place = None
         if rest is not None and not kernel.routines:
-            place = Place(
-                frozenset(_valued(rest, given, named).items()), frozenset(extent.items()),
-                parameter.dtype.size,
-            )
+            addend = value_of(rest, given, valued)
+            place = Place(frozenset(addend.items()), extent, parameter.dtype.size)
         places.setdefault(given[parameter], set()).add(place)
     return {operand: frozenset(each) for operand, each in places.items()}
+
+
+def accesses(
+    kernel: Kernel, column: For | None = None
+) -> list[tuple[Parameter, Polynomial | None]]:
+    """The accesses of a kernel to its parameters: indices, as far as they are polynomials of them,
+    of the number of the `ITEM`, and of that of the `COLUMN` if a loop in it runs over columns."""
+    return _Accesses(kernel, column).accesses
 
 
 def _rest(index: Polynomial) -> Polynomial | None:
     """What is added to the item's number; None if an index is not that number and an addend."""
     rest = dict(index)
-    if rest.pop((_ITEM,), 0) != 1 or any(_ITEM in monomial for monomial in rest):
+    if rest.pop((ITEM,), 0) != 1 or any(ITEM in monomial for monomial in rest):
         return None
     return rest
 
 
-def _valued(
-    polynomial: Polynomial, given: Mapping[Any, Any], named: Callable[[Any], Any]
+def value_of(
+    polynomial: Polynomial, given: Mapping[Any, Any], valued: Callable[[Any], Polynomial]
 ) -> Polynomial:
     """A polynomial of a kernel's parameters as one of what a launch gives it."""
     found: Polynomial = {}
     for monomial, count in polynomial.items():
-        factors = []
+        term: Polynomial = {(): count}
         for factor in monomial:
             if isinstance(factor, _Computed):
-                args = (_valued(dict(each), given, named) for each in factor.args)
+                args = (value_of(dict(each), given, valued) for each in factor.args)
                 told = ", ".join(str(sorted(each.items())) for each in args)
-                factors.append(f"{factor.primitive}({told})")
-                continue
-            operand = given.get(factor, factor)
-            if isinstance(operand, Immediate):
-                count *= operand.word
+                term = product(term, {(f"{factor.primitive}({told})",): 1})
             else:
-                factors.append(named(operand))
-        key = tuple(sorted(factors))
-        found[key] = found.get(key, 0) + count
-    return {monomial: count for monomial, count in found.items() if count}
+                term = product(term, valued(given[factor]) if factor in given else {(factor,): 1})
+        found = sum_of(found, term, 1)
+    return found
 
 
 class _Accesses:
     """The accesses of a kernel: parameters, and indices as far as they are polynomials."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, column: For | None) -> None:
+        self.kernel, self.column = kernel, column
         self.values: dict[Operand, Polynomial] = {}
         self.accesses: list[tuple[Parameter, Polynomial | None]] = []
         self._body(kernel.body)
@@ -119,7 +119,9 @@ class _Accesses:
                 case Compute(out=out) if out.dtype == i64 and not out.variable:
                     self._compute(out, statement)
                 case For(index=index, start=start) if start is self.kernel.begin:
-                    self.values[index] = {(_ITEM,): 1}
+                    self.values[index] = {(ITEM,): 1}
+                case For(index=index) if statement is self.column:
+                    self.values[index] = {(COLUMN,): 1}
                 case Load(array=array, index=index) | Store(array=array, index=index):
                     if isinstance(array, Parameter):
                         self.accesses.append((array, self._of(index)))
@@ -130,29 +132,31 @@ class _Accesses:
         known = [self._of(a) for a in statement.args]
         match statement.primitive, known:
             case "add", [dict() as a, dict() as b]:
-                self.values[out] = _sum(a, b, 1)
+                self.values[out] = sum_of(a, b, 1)
             case "subtract", [dict() as a, dict() as b]:
-                self.values[out] = _sum(a, b, -1)
+                self.values[out] = sum_of(a, b, -1)
             case "multiply", [dict() as a, dict() as b]:
-                self.values[out] = _product(a, b)
+                self.values[out] = product(a, b)
             case primitive, [*args] if primitive in _OF_EXTENTS:
                 found = [frozenset(each.items()) for each in args if each is not None]
-                fixed = not any(_ITEM in monomial for each in found for monomial, _ in each)
+                fixed = not any({ITEM, COLUMN} & {*m} for each in found for m, _ in each)
                 if fixed and len(found) == len(args):
                     self.values[out] = {(_Computed(primitive, tuple(found)),): 1}
 
 
-def _sum(a: Polynomial, b: Polynomial, sign: int) -> Polynomial:
+def sum_of(a: Polynomial, b: Polynomial, sign: int) -> Polynomial:
+    """The sum, or the difference by a sign of -1."""
     found = dict(a)
     for monomial, count in b.items():
         found[monomial] = found.get(monomial, 0) + sign * count
     return {monomial: count for monomial, count in found.items() if count}
 
 
-def _product(a: Polynomial, b: Polynomial) -> Polynomial:
+def product(a: Polynomial, b: Polynomial) -> Polynomial:
+    """The product."""
     found: Polynomial = {}
     for left, x in a.items():
         for right, y in b.items():
-            monomial = (*left, *right)
+            monomial = tuple(sorted((*left, *right), key=str))
             found[monomial] = found.get(monomial, 0) + x * y
     return {monomial: count for monomial, count in found.items() if count}

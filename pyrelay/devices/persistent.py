@@ -18,7 +18,9 @@ from typing import Any
 from pyrelay.devices import cuda_library
 from pyrelay.devices.device_words import labels_of
 from pyrelay.devices.driver import ADDRESS, Text, block_threads
-from pyrelay.devices.hazards import Buffers
+from pyrelay.devices.hazards import Buffers, Frozen
+from pyrelay.devices.item_places import Polynomial
+from pyrelay.devices.ownership import Grid, Values, extents_of, grids
 from pyrelay.devices.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
 from pyrelay.devices.persistent_leaving import (
     Tape,
@@ -28,7 +30,7 @@ from pyrelay.devices.persistent_leaving import (
     tape_of,
 )
 from pyrelay.devices.persistent_phases import MOST_SHARED, shared_bytes
-from pyrelay.devices.persistent_text import Writer
+from pyrelay.devices.persistent_text import Left, Writer, fewest
 from pyrelay.devices.stretches import connected, flow, read_outside
 from pyrelay.devices.word_texts import SPELLED
 from pyrelay.lower import instructions as ins
@@ -46,16 +48,19 @@ from pyrelay.records import dataclass
 
 _MOST_LAUNCHES = 64
 _MOST_CHUNKS = 64
+_MOST_GRIDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Buffers of one size in the arena: the operand that tells it; how many there are, or, where
-    they escape to a tape, how many a round takes."""
+    they escape to a tape, how many a round takes; whether there are too few to keep what was freed
+    until all have met."""
 
     nbytes: Any
     chunks: int
     escapes: bool
+    tight: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +210,21 @@ def _groups(
     kept_long = [k for (k, _), (_, escapes) in zip(allocs, sites, strict=True) if escapes]
     if not once_a_round(code, places, kept_long):
         return None
-    # Each buffer is one of this round's, or in a slot that keeps it from one round to the next.
     groups = tuple(
-        Group(size, sites.count((size, escapes)) + (0 if escapes else len(kept)), escapes)
+        _group(size, escapes, sites.count((size, escapes)), len(kept))
         for size, escapes in dict.fromkeys(sites)
     )
     return groups if all(g.chunks <= _MOST_CHUNKS for g in groups) else None
+
+
+def _group(size: Any, escapes: bool, sites: int, kept: int) -> Group:
+    """What is taken at so many places of a round, and kept in so many slots."""
+    if escapes:
+        return Group(size, sites, escapes)
+    # Each buffer is one of this round's, or in a slot that keeps it from one round to the next;
+    # between two meetings each place takes once more, while what was freed is still in use.
+    tight = 2 * sites + kept > _MOST_CHUNKS
+    return Group(size, sites * (1 if tight else 2) + kept, escapes, tight)
 
 
 def _worker(plan: Plan, launch: Launch) -> str:
@@ -295,12 +309,11 @@ def written(
     goes, if it hands over to the host; where arrays are to be copied to, with their bytes; where
     scalars are to be left.
     """
-    packed = Writer(plan, function, loop, on_device, alike=False)
-    single = Writer(plan, function, loop, on_device, alike=True)
-    texts = [packed.text(), single.text()]
+    ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
     # Neighbours are worth less than a meeting.
-    fewer = single.meets < packed.meets
-    writer, text = (packed, single)[fewer], texts[fewer]
+    found = [_written(plan, function, loop, on_device, *way) for way in ways]
+    writer = min(found, key=lambda each: each.meets)
+    text = writer.text
     if shared_bytes(text) > MOST_SHARED:
         return None
     kinds = tuple(ADDRESS if slot in on_device else "i64" for slot in loop.given)
@@ -309,6 +322,36 @@ def written(
     kinds += (ADDRESS, "i64", ADDRESS) * loop.resumes
     kinds += (ADDRESS, "i64") * len(loop.arrays) + (ADDRESS,) * len(loop.scalars)
     return Text(text, kinds), writer.meets
+
+
+def _written(
+    plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int], alike: bool,
+    grid: Grid | None,
+) -> Writer:
+    """A kernel of a loop that deals items out in one way, with the fewest meetings."""
+    def write(before: Left | None) -> Writer:
+        return Writer(plan, function, loop, on_device, alike, grid, before)
+
+    return fewest(write, write(None))
+
+
+def _grids(plan: Plan, function: PlanFunction, loop: Loop) -> list[Grid]:
+    """What blocks may own elements of."""
+    part = function.code[loop.first : loop.last]
+    values = Values(function.code, *flow(plan, part))
+    products: list[tuple[Frozen, Frozen]] = []
+    extents: list[tuple[Polynomial, Polynomial | None]] = []
+    for launch in part:
+        if not isinstance(launch, Launch):
+            continue
+        kernel = plan.kernels[launch.kernel]
+        if kernel.code is not None:
+            found = extents_of(kernel.code, launch, values.now)
+            extents += [] if found is None else [found]
+        elif cuda_library.product_of(kernel.source) is not None and len(launch.operands) == 15:
+            m, n = (frozenset(values.now(o).items()) for o in launch.operands[3:5])
+            products.append((m, n))
+    return grids(products, extents)[:_MOST_GRIDS]
 
 
 def first_line(plan: Plan, part: Sequence[ins.Instruction]) -> int:

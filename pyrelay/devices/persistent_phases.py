@@ -12,15 +12,26 @@ from typing import Any
 
 from pyrelay.devices import cuda_library, persistent_product
 from pyrelay.devices.driver import block_threads
-from pyrelay.devices.hazards import Pending, Place
+from pyrelay.devices.hazards import ALL, BLOCK, Frozen, Owned, Pending, Places, divided
 from pyrelay.devices.item_places import places_of
+from pyrelay.devices.ownership import (
+    Grid,
+    Values,
+    is_fixed,
+    owned,
+    owned_places,
+    shared,
+    spelled,
+)
 from pyrelay.devices.persistent_prelude import CELL, LOOK, PLAIN, THREADS
-from pyrelay.ir.types import DTYPES
+from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower import emit_cuda
 from pyrelay.lower import instructions as ins
 from pyrelay.lower import kernel as kernel_ir
 from pyrelay.lower.cuda_heads import stored
-from pyrelay.lower.instructions import AddressOf, Launch, Plan, Slot
+from pyrelay.lower.emit_ranges import Elements
+from pyrelay.lower.instructions import AddressOf, Immediate, Launch, Plan, Slot
+from pyrelay.records import dataclass
 
 MOST_KEPT = 32 << 10
 """Bytes of weights that a block keeps in shared memory, at most."""
@@ -28,8 +39,22 @@ MOST_KEPT = 32 << 10
 MOST_SHARED = 47 << 10
 """Bytes of shared memory of a kernel: what any GPU gives without being asked."""
 
+LARGEST = 1 << 30
+"""Elements of a phase that blocks own parts of, at most: their numbers have 32 bits."""
+
 _COMBINED = 512  # bytes of `pyrelay_combined`, for the largest elements
 _HELD = 8192  # bytes of `pyrelay_held`, for elements of two kinds
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """A product whose tiles are known before the first round: its dtype and its words; whether
+    they are those of the elements that blocks own; whether its right operand stays the same."""
+
+    dtype: DType
+    words: Sequence[str]
+    owned: bool
+    stays: bool
 
 
 class PhaseWriter:
@@ -37,21 +62,24 @@ class PhaseWriter:
 
     alike: each thread does the same items in all phases of single threads, so that it need not wait
     for others where items go on with what is their own; otherwise it takes neighbours at once.
+    grid: what blocks own elements of, None if they do not.
     """
 
     plan: Plan
     part: Sequence[ins.Instruction]
     pending: Pending
     changed: frozenset[int]
+    values: Values
     alike: bool
+    grid: Grid | None
 
     def __init__(self) -> None:
         self.phases: dict[str, int] = {}
         self.lines: list[str] = []
         self.declared: list[str] = []
-        self.kept: list[tuple[str, str, Sequence[str]]] = []  # dtype, split, words of a product
+        self.factors: list[_Factor] = []
+        self.owned_lines: dict[Frozen, None] = {}  # columns of phases that blocks own elements of
         self.cells = 0
-        self.versions: dict[int, int] = {}  # how often a slot was written
 
     @abstractmethod
     def _word(self, operand: Any) -> str:
@@ -70,19 +98,18 @@ class PhaseWriter:
         return self.phases.setdefault(plain, len(self.phases))
 
     def _uses(
-        self, reads: Sequence[Any], writes: Sequence[Any],
-        places: dict[Any, frozenset[Place | None]] | None = None,
+        self, reads: Sequence[Any], writes: Sequence[Any], places: Places | None = None
     ) -> None:
         """What comes next reads and writes these buffers."""
-        if self.pending.waits(reads, writes, places):
+        waits = self.pending.waits(reads, writes, places)
+        if waits == ALL:
             self._meet()
+        elif self.grid is not None and self.pending:
+            self._line("if (!own.on) pyrelay_meet(grid, record, launch, 0);")
+        if waits == BLOCK:
+            self._line("__syncthreads();")
+            self.pending.joined()
         self.pending.add(reads, writes, places)
-
-    def _named(self, operand: Any) -> str:
-        """What stands for the value that an operand has now."""
-        if isinstance(operand, Slot):
-            return f"s{operand.index}.{self.versions.get(operand.index, 0)}"
-        return self._word(operand)
 
     def _launch(self, launch: Launch) -> None:
         kernel = self.plan.kernels[launch.kernel]
@@ -98,7 +125,13 @@ class PhaseWriter:
         after: list[str] = []
         reads: list[Any] = []
         writes: list[Any] = []
-        source = emit_cuda.emit(code, packed=not self.alike)
+        form = None if self.grid is None else shared(code, launch, self.grid, self.values.now)
+        if form is not None and not is_fixed(form.line):
+            form = None
+        source = emit_cuda.emit(
+            code, packed=not self.alike,
+            owned=None if form is None else Elements(form.column),
+        )
         alone = runs_alone(code, source)
         written = stored(code)
         for parameter, operands in code.split(launch.operands):
@@ -121,10 +154,15 @@ class PhaseWriter:
                 given.append(buffer_text(kind, self._word(first)))
         if alone:
             source = source.replace(") {\n", f") {{\n{_ALONE}", 1)
-        places = None
-        if self.alike and not block_threads(source):
-            places = places_of(code, launch, self._named)
-        self._call(source, launch, given, reads, writes, places)
+        places: Places | None = None
+        extent = [self._word(launch.extent)]
+        if form is not None and self.grid is not None:
+            places = owned_places(code, launch, self.grid, form, self.values.now)
+            extent = [spelled(self.grid.rows), "own", spelled(form.line)]
+            self.owned_lines[form.line] = None
+        elif self.alike and not block_threads(source):
+            places = places_of(code, launch, self.values.now)
+        self._call(source, launch, extent, given, reads, writes, places)
         if code.sites:
             self._meet(LOOK)
         elif after and not alone:
@@ -153,14 +191,70 @@ class PhaseWriter:
             self.declared.append(shared)
         pointers = [buffer_text(f"const {dtype.name}", w) for w in words[:2]]
         pointers.append(buffer_text(dtype.name, words[2]))
-        kept, split = "nullptr", f"pyrelay_split_of({', '.join(words[3:6])}, 0)"
-        if not axes and self._stays(launch.operands[1], launch.operands[3:]):
-            number = len(self.kept)
-            kept, split = f"kept{number}", f"split{number}"
-            self.kept.append((dtype.name, split, words))
-        given = [f"work_{dtype.name}", kept, split, *pointers, *words[3:]]
         a, b, c = launch.operands[:3]
-        self._call(persistent_product.product(dtype, axes), launch, given, [a, b], [c])
+        size = self._owned_product(launch, dtype)
+        stays = not axes and self._stays(b, launch.operands[3:])
+        if stays or size is not None:
+            number = len(self.factors)
+            kept, split = f"kept{number}", f"split{number}"
+            self.factors.append(_Factor(dtype, words, size is not None, stays))
+        else:
+            kept = "nullptr"
+            split = f"pyrelay_split_of<{dtype.name}>({', '.join(words[3:6])}, 0)"
+        given = [f"work_{dtype.name}", kept, split, *pointers, *words[3:]]
+        reads = [a, b] if launch.operands[8] == Immediate(0) else [a, b, c]
+        places = None if size is None else {c: frozenset([size])}
+        extent = [self._word(launch.extent)]
+        text = persistent_product.product(dtype, axes)
+        self._call(text, launch, extent, given, reads, [c], places)
+
+    def _owned_product(self, launch: Launch, dtype: DType) -> Owned | None:
+        """Where a product writes, if blocks own its columns."""
+        m, n, k, *_, stride = launch.operands[3:12]
+        shape = [self.values.fixed(each) for each in (m, n, k, stride)]
+        if self.grid is None or len(launch.operands) > 15 or None in shape:
+            return None
+        rows, line, _, apart = shape
+        assert line is not None
+        assert apart is not None
+        if rows != self.grid.rows:
+            return None
+        self.owned_lines[line] = None
+        return owned(self.grid, apart, line, dtype.size)
+
+    def _move(self, target: Any, source: Any, nbytes: Any) -> None:
+        """Copies a buffer, or fills it with zeros where there is no source."""
+        name, given = ("zero", [target]) if source is None else ("copy", [target, source])
+        words = list(map(self._word, given))
+        sizes = {size for each in given for size in self._sizes(each)}
+        line = None
+        if self.grid is not None and len(sizes) == 1:
+            (size,) = sizes
+            row = frozenset((monomial, count * size) for monomial, count in self.grid.rows)
+            found = divided(self.values.now(nbytes), row)
+            line = None if found is None else frozenset(found.items())
+        if self.grid is None or line is None or not is_fixed(line):
+            self._uses(given[1:], [target])
+            self._line(f"pyrelay_{name}({', '.join([*words, self._word(nbytes)])});")
+            return
+        place = frozenset([owned(self.grid, line, line, size, line)])
+        self.owned_lines[line] = None
+        self._uses(given[1:], [target], dict.fromkeys(given, place))
+        kind = f"u{8 * size}" if size < 16 else "c128"
+        shape = ["own", spelled(self.grid.rows), spelled(line), *words]
+        self._line(f"pyrelay_{name}_owned<{kind}>({', '.join(shape)});")
+
+    def _sizes(self, operand: Any) -> set[int]:
+        """Of how many bytes a buffer's elements are, where that is known."""
+        of, found = self.pending.buffers.of, set()
+        for launch in self.part:
+            kernel = self.plan.kernels[launch.kernel] if isinstance(launch, Launch) else None
+            if kernel is None or kernel.code is None or not isinstance(launch, Launch):
+                continue
+            for parameter, words in kernel.code.split(launch.operands):
+                if not isinstance(words[0], AddressOf) and of(words[0]) == of(operand):
+                    found.add(parameter.dtype.size)
+        return found
 
     def _stays(self, right: Any, words: Sequence[Any]) -> bool:
         """Whether the loop changes neither an operand of a product nor its extents."""
@@ -169,24 +263,53 @@ class PhaseWriter:
         buffer = self.pending.buffers.of(right)
         return all(self.pending.buffers.of(s) != buffer for s in writes_of(self.plan, self.part))
 
-    def _keeping(self) -> list[str]:
-        """What comes before the first round: weights to shared memory."""
-        if not self.kept:
-            return []
+    def _sharing(self) -> list[str]:
+        """What comes before the first round: which block owns what, weights to shared memory."""
+        lines = [] if self.grid is None else [self._owners(self.grid)]
+        stay = any(factor.stays for factor in self.factors)
         used = sum(shared_bytes(text) for text in (*self.phases, *self.declared))
-        room = max(min(MOST_SHARED - used, MOST_KEPT), 0) // len(self.kept) // CELL
-        lines = [f"PYRELAY_SHARED(u64, weights, {max(2 * room * len(self.kept), 1)});"]
-        for number, (t, split, words) in enumerate(self.kept):
+        room = max(min(MOST_SHARED - used, MOST_KEPT), 0) // CELL if stay else 0
+        if room:
+            lines += [
+                f"PYRELAY_SHARED(u64, weights, {2 * room});", "char *shelf = (char *)&weights[0];",
+            ]
+        if self.factors:
+            lines.append(f"i64 space = {CELL * room};")
+        for number, factor in enumerate(self.factors):
+            t, words = factor.dtype.name, factor.words
             m, n, k, _, turned = words[3:8]
-            line = words[10]
+            shape = ", ".join((m, n, k, "space" if factor.stays else "0"))
+            made = f"owned<{t}>(own, {shape})" if factor.owned else f"of<{t}>({shape})"
+            lines.append(f"const pyrelay_split split{number} = pyrelay_split_{made};")
+            if not factor.stays or not room:
+                lines.append(f"{t} *kept{number} = nullptr;")
+                continue
             b = buffer_text(f"const {t}", words[1])
             lines += [
-                f"{t} *kept{number} = ({t} *)&weights[{2 * room * number}];",
-                f"const pyrelay_split {split} = "
-                f"pyrelay_split_of({m}, {n}, {k}, {CELL * room}ll / (i64)sizeof({t}));",
-                f"pyrelay_keep<{t}>(kept{number}, {split}, {b}, {n}, {k}, {turned}, {line});",
+                f"{t} *kept{number} = ({t} *)shelf;",
+                f"pyrelay_keep<{t}>(kept{number}, split{number}, {b}, {n}, {k}, {turned}, "
+                f"{words[10]});",
+                f"shelf += split{number}.bytes<{t}>(), space -= split{number}.bytes<{t}>();",
             ]
-        return lines
+        return [*lines, "__syncthreads();"] if room else lines
+
+    def _owners(self, grid: Grid) -> str:
+        """The elements that the block owns."""
+        rows, units = spelled(grid.rows), spelled(grid.units)
+        own = [factor for factor in self.factors if factor.owned]
+        depth = " + ".join(factor.words[5] for factor in own) or "0"
+        weights = " + ".join(
+            f"{factor.words[5]} * (({factor.words[4]} + {units} - 1) / {units})"
+            for factor in own if factor.stays
+        )
+        size = max((factor.dtype.size for factor in own), default=1)
+        holds = [f"{spelled(small)} <= {spelled(large)}" for small, large in self.pending.checks]
+        holds += [
+            f"{spelled(line)} <= {LARGEST} / {rows}" for line in (grid.units, *self.owned_lines)
+        ]
+        holds = [f"{rows} >= 1 && {units} >= 1", *sorted(holds)]
+        given = [rows, units, depth, weights or "0", f"{MOST_KEPT // size}"]
+        return f"const pyrelay_own own = pyrelay_own_of({', '.join(given)}, {' && '.join(holds)});"
 
     def _library(self, launch: Launch, text: str) -> None:
         source = cuda_library.for_blocks(text, THREADS)
@@ -198,18 +321,18 @@ class PhaseWriter:
             given.append(word if kind is None else buffer_text(kind, word))
             if kind is not None:
                 (reads if kind.startswith("const ") else writes).append(operand)
-        self._call(source, launch, given, reads, writes)
+        self._call(source, launch, [self._word(launch.extent)], given, reads, writes)
         if cuda_library.can_fail(text):
             self._meet(LOOK)
 
     def _call(
-        self, source: str, launch: Launch, given: Sequence[str], reads: Sequence[Any],
-        writes: Sequence[Any], places: dict[Any, frozenset[Place | None]] | None = None,
+        self, source: str, launch: Launch, extent: Sequence[str], given: Sequence[str],
+        reads: Sequence[Any], writes: Sequence[Any], places: Places | None = None,
     ) -> None:
         self._uses(reads, writes, places)
         number = self._phase(source)
         ident = f"launch + {launch.first_site} * (launch != 0)"
-        arguments = ["record", ident, "0", self._word(launch.extent), *given]
+        arguments = ["record", ident, "0", *extent, *given]
         self._line(f"phase{number}::phase({', '.join(arguments)});")
 
 

@@ -102,3 +102,73 @@ __device__ bool pyrelay_meet(
     return __syncthreads_or(over) != 0;
 }
 """
+
+OWNING = r"""
+struct pyrelay_place { i64 row, column; bool is; };
+// Which elements are the block's: `deep` rows from `row` on, `wide` columns from `column` on, and
+// those that are a multiple of `units` further. Elsewhere threads of the grid take turns.
+struct pyrelay_own {
+    int rows, units, deep, wide, row, column, down, across;
+    bool on;
+    __device__ i64 begin() const {
+        return on ? threadIdx.x : (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    }
+    __device__ i64 step() const { return on ? blockDim.x : (i64)gridDim.x * blockDim.x; }
+    __device__ int groups(i64 line) const {
+        return line == units ? 1 : ((int)line + units - 1) / units;
+    }
+    __device__ i64 end(i64 count, i64 line) const {
+        return on ? (i64)(deep * wide * groups(line)) : count * line;
+    }
+    __device__ pyrelay_place at(i64 cell, i64 line) const {
+        if (!on) return {cell / line, cell % line, true};
+        const int each = wide * groups(line), number = (int)cell;
+        const int r = deep == 1 ? 0 : number / each, rest = number - r * each;
+        const int group = each == wide ? 0 : rest / wide;
+        const int own = column + rest - group * wide, found = group * units + own;
+        return {row + r, found, own < units && found < line};
+    }
+};
+template <class T> __device__ void pyrelay_copy_owned(
+    const pyrelay_own &own, i64 rows, i64 line, i64 target, i64 source
+) {
+    if (target == source || source == 0) return;
+    for (i64 cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
+        const pyrelay_place at = own.at(cell, line);
+        const i64 e = at.row * line + at.column;
+        if (at.is) ((T *)target)[e] = ((const T *)source)[e];
+    }
+}
+template <class T> __device__ void pyrelay_zero_owned(
+    const pyrelay_own &own, i64 rows, i64 line, i64 target
+) {
+    for (i64 cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
+        const pyrelay_place at = own.at(cell, line);
+        if (at.is) ((T *)target)[at.row * line + at.column] = T();
+    }
+}
+// Rows and columns for each block so that what it reads in a round is least: `depth` elements for
+// each row, `weights` for each column, unless it keeps so many.
+__device__ pyrelay_own pyrelay_own_of(
+    i64 rows, i64 units, i64 depth, i64 weights, i64 room, bool holds
+) {
+    pyrelay_own own = {0, 1, 0, 0, 0, 0, 1, 1, false};
+    if (!holds || rows < 1 || units < 1) return own;
+    own.on = true, own.rows = (int)rows, own.units = (int)units;
+    i64 least = -1;
+    for (int down = 1; down <= 16 && down <= (int)gridDim.x; down *= 2) {
+        if (down > 1 && (down - 1) * 8 >= rows) break;
+        const int most = (int)gridDim.x / down;
+        const int deep = (int)((rows + down - 1) / down), wide = (int)((units + most - 1) / most);
+        const i64 reads = deep * depth + (wide * weights <= room ? 0 : wide * weights);
+        if (least < 0 || reads < least) least = reads, own.deep = deep, own.wide = wide;
+    }
+    own.across = (own.units + own.wide - 1) / own.wide;
+    own.down = (own.rows + own.deep - 1) / own.deep;
+    own.column = (int)blockIdx.x % own.across * own.wide;
+    own.row = (int)blockIdx.x / own.across * own.deep;
+    const int left = own.rows - own.row;
+    own.deep = left < 0 ? 0 : left < own.deep ? left : own.deep;
+    return own;
+}
+"""

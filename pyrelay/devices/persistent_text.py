@@ -7,36 +7,62 @@ they share, and they meet where a phase needs what others have done (`hazards`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.devices import persistent_product
-from pyrelay.devices.hazards import Buffers, Pending
+from pyrelay.devices.hazards import Buffers, Pending, Used
+from pyrelay.devices.ownership import Grid, Values
 from pyrelay.devices.persistent_phases import PhaseWriter, buffer_text
-from pyrelay.devices.persistent_prelude import ASK, CELL, PLAIN, SUPPORT, THREADS
+from pyrelay.devices.persistent_prelude import ASK, CELL, OWNING, PLAIN, SUPPORT, THREADS
 from pyrelay.devices.stretches import flow
 from pyrelay.devices.word_texts import BINARY, CHECKED, UNARY
 from pyrelay.lower import instructions as ins
 from pyrelay.lower.instructions import Data, Immediate, Launch, Plan, PlanFunction, Slot
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.devices.persistent import Loop
+
+_MOST_ATTEMPTS = 4
 
 ALIGNED = 256
 """Bytes that buffers of the arena are multiples of."""
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a round leaves to the next one: what was read and written since all have met, and lines
+    that give back what was freed since then."""
+
+    used: Used
+    idle: tuple[str, ...]
+
+    def joined(self, other: Left) -> Left:
+        """What two ways of control leave."""
+        used: Used = dict(self.used[0]), dict(self.used[1])
+        for found, more in zip(used, other.used, strict=True):
+            for name, places in more.items():
+                found[name] = found.get(name, frozenset()) | places
+        return Left(used, tuple(dict.fromkeys((*self.idle, *other.idle))))
+
+
+_NOTHING = Left(({}, {}), ())
+
+
 class Writer(PhaseWriter):
     """Writes the kernel of one loop.
 
-    meets: at how many places all blocks wait for each other.
+    before: what each round begins with; if it is None, all meet before. left: what rounds leave.
+    text: the kernel's; meets: at how many places all blocks wait for each other.
     """
 
     def __init__(
         self, plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int],
-        alike: bool,
+        alike: bool, grid: Grid | None = None, before: Left | None = None,
     ) -> None:
-        self.plan, self.loop, self.on_device, self.alike = plan, loop, on_device, alike
+        self.plan, self.loop, self.on_device = plan, loop, on_device
+        self.alike, self.grid = alike, grid
         self.part = function.code[loop.first : loop.last]
         self.pending = Pending(Buffers(function.code))
         super().__init__()
@@ -44,21 +70,31 @@ class Writer(PhaseWriter):
         of = self.pending.buffers.of
         pushed = [i for i in self.part if isinstance(i, ins.TapePush)]
         self.escaped = {of(v) for step in pushed for v in step.values}
-        _, written = flow(plan, self.part)
+        given, written = flow(plan, self.part)
         self.changed = frozenset(written)
+        self.values = Values(function.code, given, written)
+        self.idle: list[str] = []  # gives back what was freed since all have met
+        self.met = False  # whether all meet on every way from the last label, or the round's begin
+        self.before, self.left = before, _NOTHING
+        self.place = loop.first
+        self.tight = any(group.tight for group in loop.groups)
+        self.text = self._text()
 
-    def text(self) -> str:
+    def _text(self) -> str:
         """The whole text."""
         loop = self.loop
         for place, instruction in enumerate(self.part, loop.first):
+            self.place = place
             block = next((b for b in loop.left if place in b), None)
             if block is None:
                 self._instruction(instruction)
                 for slot in flow(self.plan, (instruction,))[1]:
-                    self.versions[slot] = self.versions.get(slot, 0) + 1
+                    self.values.wrote(slot)
             elif place == block.start:
                 self._leave(place, instruction)
+        rounds = self.meets
         self._flush()
+        self.meets = rounds  # once behind the loop
         declared = [
             f"const i64 *s{k}_at" if k in self.on_device else f"i64 s{k}" for k in loop.given
         ]
@@ -87,7 +123,7 @@ class Writer(PhaseWriter):
             body += ["i64 where = -1, taped = 0;"]
         body += [
             "const bool over = launch != 0 && record->status != 0;", "__syncthreads();",
-            "if (over) return;", *self._keeping(), *self.lines,
+            "if (over) return;", *self._sharing(), *self.lines,
         ]
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")
@@ -102,7 +138,10 @@ class Writer(PhaseWriter):
             body += [f"    *r{k} = s{k};" for k in loop.scalars]
             body.append("}")
         parts = [f"#define BLOCK_THREADS {THREADS}", "#define MEETS 1", SUPPORT]
-        if any("pyrelay_split" in source for source in self.phases):
+        split = any("pyrelay_split" in source for source in self.phases)
+        if split or self.grid is not None:
+            parts.append(OWNING)
+        if split:
             parts.append(persistent_product.SUPPORT)
         for source, number in self.phases.items():
             parts.append(f"namespace phase{number} {{\n{source}}}")
@@ -129,14 +168,34 @@ class Writer(PhaseWriter):
     def _meet(self, look: int = PLAIN) -> None:
         """All threads wait for each other, and leave if there is a reason."""
         self.meets += 1
+        self.met = True
         self.pending.clear()
         met = f"pyrelay_meet(grid, record, launch, {look})"
         self._line(f"{met};" if look == PLAIN else f"if ({met}) return;")
+        self.lines += self.idle
+        self.idle.clear()
 
     def _flush(self) -> None:
         """Where ways of control part or join, nothing is pending."""
         if self.pending:
             self._meet()
+
+    def _part(self, label: str) -> None:
+        """Where a way of control goes to a label, nothing is pending; but at the end of a round in
+        which all have met, what the next one begins with."""
+        head = self.part[0]
+        assert isinstance(head, ins.Label)
+        if self.before is None or label != head.name or not self.met:
+            self._flush()
+            return
+        self.left = self.left.joined(Left(self.pending.left(), tuple(self.idle)))
+
+    def _begin(self) -> None:
+        """A round begins."""
+        if self.before is not None:
+            self.pending.resume(self.before.used)
+            self.idle = list(self.before.idle)
+        self._has_room()
 
     # -- handing over --------------------------------------------------------------------------
 
@@ -194,20 +253,21 @@ class Writer(PhaseWriter):
             case ins.Label(name):
                 self._flush()
                 self.pending.join()
+                self.met = False
                 self._line(f"{name}: ;")
                 if step is self.part[0]:
-                    self._has_room()
+                    self._begin()
             case ins.Jump(label):
-                self._flush()
+                self._part(label)
                 self._line(f"goto {self._goal(label)};")
             case ins.JumpIf(condition, label):
-                self._flush()
+                self._part(label)
                 self._line(f"if ({word(condition)}) goto {self._goal(label)};")
             case ins.JumpUnless(condition, label):
-                self._flush()
+                self._part(label)
                 self._line(f"if (!{word(condition)}) goto {self._goal(label)};")
             case ins.LoopNext(counter, by, limit, label):
-                self._flush()
+                self._part(label)
                 self._line(f"s{counter} += {by};")
                 self._poll()
                 sign = "<" if by > 0 else ">"
@@ -233,18 +293,11 @@ class Writer(PhaseWriter):
             case ins.Alloc(target, nbytes):
                 self._alloc(target, nbytes)
             case ins.Free(address):
-                self.pending.free(address)
-                for g, group in enumerate(self.loop.groups):
-                    if group.escapes:
-                        continue
-                    given = f"used{g}, base{g}, step{g}, {group.chunks}, {word(address)}"
-                    self._line(f"pyrelay_give({given});")
+                self._free(address)
             case ins.Copy(target, source, nbytes):
-                self._uses([source], [target])
-                self._line(f"pyrelay_copy({word(target)}, {word(source)}, {word(nbytes)});")
+                self._move(target, source, nbytes)
             case ins.Zero(target, nbytes):
-                self._uses([], [target])
-                self._line(f"pyrelay_zero({word(target)}, {word(nbytes)});")
+                self._move(target, None, nbytes)
             case ins.Load(kind, target, address, index):
                 self._uses([address], [])
                 array = buffer_text(f"const {kind}", word(address))
@@ -257,18 +310,42 @@ class Writer(PhaseWriter):
             case _:
                 raise AssertionError(step)
 
+    def _free(self, address: Any) -> None:
+        """A buffer of the arena may be taken again, when all who use it have met."""
+        of = self.pending.buffers.of
+        taken = {i.nbytes for i in self.part
+                 if isinstance(i, ins.Alloc) and of(Slot(i.target)) == of(address)}
+        own = [
+            g for g, group in enumerate(self.loop.groups)
+            if not group.escapes and group.nbytes in taken
+        ]
+        name = self._word(address)
+        if own and self.pending.uses(address):
+            if self.tight:
+                self._meet()
+            else:
+                name = f"idle{self.place}"
+                self.declared.append(f"i64 {name} = 0;")
+                self._line(f"{name} = {self._word(address)};")
+        chunks = [group.chunks for group in self.loop.groups]
+        gives = [f"pyrelay_give(used{g}, base{g}, step{g}, {chunks[g]}, {name});" for g in own]
+        self.pending.free(address)
+        if name.startswith("idle"):
+            self.idle += [*gives, f"{name} = 0;"]
+        else:
+            self.lines += gives
+
     def _alloc(self, target: int, nbytes: Any) -> None:
         escapes = self.pending.buffers.of(Slot(target)) in self.escaped
         g = next(
             k for k, group in enumerate(self.loop.groups)
             if (group.nbytes, group.escapes) == (nbytes, escapes)
         )
+        self.pending.own(target)
         if escapes:  # it is nobody's again while this kernel runs
             self._line(f"s{target} = base{g} + step{g} * taken{g}++;")
             self._line(f"PYRELAY_TAKEN(s{target}, bytes{g});")
-            self.pending.own(target)
             return
-        self.pending.take(target)
         self._line(f"s{target} = pyrelay_take(used{g}, base{g}, step{g}, bytes{g});")
 
     def _poll(self) -> None:
@@ -292,3 +369,21 @@ class Writer(PhaseWriter):
         self._line(f"    if ({first} && {claim}) {{{puts} pyrelay_release(record); }}")
         self._line("    return;")
         self._line("}")
+
+
+def fewest(write: Callable[[Left | None], Writer], alone: Writer) -> Writer:
+    """Of the writers of a loop one with the fewest meetings: rounds may go on with what is pending.
+
+    What a round leaves has to be what the rounds begin with: it is looked for by beginning with
+    nothing, and then with what was left, until that is no more.
+    """
+    before = _NOTHING
+    for _ in range(_MOST_ATTEMPTS):
+        found = write(before)
+        if found.meets >= alone.meets:
+            return alone
+        joined = before.joined(found.left)
+        if joined == before:
+            return found
+        before = joined
+    return alone

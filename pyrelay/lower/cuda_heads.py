@@ -86,10 +86,12 @@ def addresses(body: Body) -> dict[Local, DType]:
 
 
 def kernel_head(
-    kernel: Kernel, names: dict[Parameter, str], on_device: frozenset[Parameter]
+    kernel: Kernel, names: dict[Parameter, str], on_device: frozenset[Parameter],
+    more: Sequence[str] = (),
 ) -> str:
-    """The head of a kernel's function; scalars of `on_device` are passed by their addresses."""
-    declared = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
+    """The head of a kernel's function; scalars of `on_device` are passed by their addresses. `more`
+    parameters stand behind the range."""
+    declared = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last", *more]
     for parameter, kind in parameter_types(kernel).items():
         if parameter in on_device:
             declared.append(f"const i64 *{names[parameter]}_at")

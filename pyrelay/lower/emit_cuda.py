@@ -10,8 +10,9 @@ the same result. Where `packs` finds accesses to do for several elements at once
 many neighbours; single elements are left before the first address that is one of whole packs, and
 at the end. Where `cooperation` finds loops to share, a block of `BLOCK_THREADS` does that
 instead: each thread takes its rounds of those loops, and the first one alone stores what lies
-between them. As in `emit_kernel`, scalars that are used once become part of the expression that
-uses them, and the text holds no name of the user's.
+between them. Where blocks own elements (`devices.ownership`), threads take those of their block. As
+in `emit_kernel`, scalars that are used once become part of the expression that uses them, and the
+text holds no name of the user's.
 
 Integers have 64 bits, as those of the kernel IR do, but for those that `narrow` tells where they
 are asked to have 32.
@@ -35,7 +36,7 @@ from pyrelay.lower.cuda_heads import (
     routine_head,
 )
 from pyrelay.lower.cuda_numbers import bare, literal
-from pyrelay.lower.emit_blocks import BlockPrinter
+from pyrelay.lower.emit_ranges import Elements, RangePrinter
 from pyrelay.lower.kernel import (
     ARRAY,
     EXTENT,
@@ -79,30 +80,33 @@ _LARGEST_EXPRESSION = 8  # operations in one statement
 
 def emit(
     kernel: Kernel, on_device: frozenset[Parameter] = frozenset(),
-    small: frozenset[Local] = frozenset(), packed: bool = True,
+    small: frozenset[Local] = frozenset(), packed: bool = True, owned: Elements | None = None,
 ) -> str:
     """The kernel's source text. It finds the scalars of `on_device` by their addresses, where an
     earlier kernel left them. Those of `small` have 32 bits (`narrow`). Where it is not `packed`, no
-    thread does neighbouring items at once."""
+    thread does neighbouring items at once. Where elements are `owned`, the text is that of a phase
+    which is told by which blocks, `last` is the number of rows, and `line` that of columns."""
     names = parameter_names(kernel)
     printers = [_Printer(kernel, names, routine) for routine in kernel.routines]
     parts = [f"{routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
     parts += [f"{routine_head(n, p.signature())} {p.text()}" for n, p in enumerate(printers)]
-    shared = cooperation(kernel)
+    shared = cooperation(kernel) if owned is None else None
     if shared is not None:
         parts.append(f"#define BLOCK_THREADS {BLOCK_THREADS}")
     taken = tuple(
         f"const {p.dtype.name} {names[p]} = pyrelay_words<{p.dtype.name}>::read({names[p]}_at);"
         for p in kernel.parameters if p in on_device
     )
-    columns = column_blocks(kernel) if shared is None else None
+    columns = column_blocks(kernel) if shared is None and owned is None else None
     if columns is not None:
         parts.append(f"#define BLOCK_THREADS {COLUMN_THREADS}")
-    found = packs(kernel) if packed and shared is None and columns is None else None
+    packed = packed and owned is None and shared is None and columns is None
+    found = packs(kernel) if packed else None
     if found is not None:
         parts.append(f"#define PACK {found.count}")
-    printer = _Printer(kernel, names, None, shared, taken, found, small, columns)
-    parts.append(kernel_head(kernel, names, on_device) + printer.text())
+    printer = _Printer(kernel, names, None, shared, taken, found, small, columns, owned)
+    more = ("const pyrelay_own &own", "i64 line") if owned is not None else ()
+    parts.append(kernel_head(kernel, names, on_device, more) + printer.text())
     return "\n".join(parts)
 
 
@@ -118,16 +122,16 @@ def emit_item(kernel: Kernel, name: str) -> str:
 # -- statements ----------------------------------------------------------------------------------
 
 
-class _Printer(BlockPrinter):
+class _Printer(RangePrinter):
     """Prints a kernel, or one of its routines."""
 
     def __init__(
         self, kernel: Kernel, parameters: dict[Parameter, str], routine: Routine | None = None,
         shared: Cooperation | None = None, taken: Sequence[str] = (),
         packed: Packs | None = None, small: frozenset[Local] = frozenset(),
-        columns: ColumnBlocks | None = None,
+        columns: ColumnBlocks | None = None, owned: Elements | None = None,
     ) -> None:
-        self.columns = columns
+        self.columns, self.owned = columns, owned
         self.wide = ""  # how many threads of a lane there are in a loop over columns
         self.shared, self.taken, self.packed, self.small = shared, taken, packed, small
         self.lanes: dict[Load | Store, str] = {}  # the pack where an access has its element
@@ -229,22 +233,12 @@ class _Printer(BlockPrinter):
         return "{\n" + self.out.getvalue() + "}\n"
 
     def _kernel(self) -> str:
-        thread = "(i64)blockIdx.x * blockDim.x + threadIdx.x"
-        step = "(i64)gridDim.x * blockDim.x"
-        if self.shared is not None or self.columns is not None:
-            thread, step = "blockIdx.x", "gridDim.x"
         if self.loops:
             self._line("int rounds = 0;", 1)
         self._line("if (pyrelay_over(record, launch)) return;", 1)
         for each in self.taken:
             self._line(each, 1)
-        if self.packed is None:
-            self._line(f"for (i64 begin = first + {thread};", 1)
-            self._line(f"     begin < last; begin += {step}) {{", 1)
-        else:
-            self._line(f"const i64 thread = {thread};", 1)
-            self._line(f"const i64 threads = {step};", 1)
-            self._packs(self.packed)
+        self._range()
         ranged = [s for s in statements(self.body) if self.kernel.end in operands(s)]
         if not all(isinstance(s, For) and self._is_whole(s) for s in ranged):
             self._line("const i64 end = begin + 1;", 2)
@@ -256,37 +250,8 @@ class _Printer(BlockPrinter):
         self._line("}", 1)
         return self.out.getvalue()
 
-    def _packs(self, found: Packs) -> None:
-        """The loop over packs, and the head of one over the elements before and behind them."""
-        count = found.count
-        arrays = ", ".join(self.parameters[array] for array in found.arrays)
-        self._line(f"const i64 head = pyrelay_head<{count}>(first, last, {arrays});", 1)
-        self._line(f"const i64 packs = (last - head) / {count};", 1)
-        self._line("for (i64 pack = thread; pack < packs; pack += threads) {", 1)
-        self._line(f"const i64 start = head + pack * {count};", 2)
-        lanes = _Printer(self.kernel, self.parameters, small=self.small)
-        for number, (load, array) in enumerate(found.loads.items()):
-            lanes.lanes[load] = f"in{number}.at[lane]"
-            taken = f"pyrelay_together<{count}>({self.parameters[array]}, start)"
-            self._line(f"const auto in{number} = {taken};", 2)
-        for number, (store, array) in enumerate(found.stores.items()):
-            lanes.lanes[store] = f"out{number}.at[lane]"
-            self._line(f"pyrelay_pack<{array.dtype.name}, {count}> out{number};", 2)
-        self._line("#pragma unroll", 0)
-        self._line(f"for (int lane = 0; lane < {count}; lane++) {{", 2)
-        self._line("const i64 begin = start + lane;", 3)
-        for each in lanes.declared:
-            self._line(each, 3)
-        lanes._body(self.body, 3)
-        self.out.write(lanes.out.getvalue())
-        self._line("}", 2)
-        for number, array in enumerate(found.stores.values()):
-            name = self.parameters[array]
-            self._line(f"pyrelay_put_together({name}, start, out{number});", 2)
-        self._line("}", 1)
-        self._line(f"const i64 before = head - first, inside = packs * {count};", 1)
-        self._line("for (i64 k = thread; k < last - first - inside; k += threads) {", 1)
-        self._line("const i64 begin = first + k + (k < before ? 0 : inside);", 2)
+    def _one(self) -> _Printer:
+        return _Printer(self.kernel, self.parameters, small=self.small)
 
     def _line(self, text: str, depth: int) -> None:
         self.out.write("    " * depth + text + "\n")
@@ -424,6 +389,12 @@ class _Printer(BlockPrinter):
             self._line("{", depth)
             self._line(f"const {kind} {index} = begin;", depth + 1)
         else:
+            if self.owned is not None and loop is self.owned.column:
+                self._line("{", depth)
+                self._line(f"const {kind} {index} = at.column;", depth + 1)
+                self._body(loop.body, depth + 1)
+                self._line("}", depth)
+                return
             first, last = bare(values[0]), bare(values[1])
             fixed = isinstance(loop.stop, Literal) or (
                 not loop.stop.variable and self.names.get(loop.stop) == last

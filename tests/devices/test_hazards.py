@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyrelay.devices.hazards import Buffers, Monomial, Pending, Place
+from dataclasses import replace
+
+from pyrelay.devices.hazards import ALL, BLOCK, NOBODY, Buffers, Monomial, Owned, Pending, Place
 from pyrelay.lower.instructions import Immediate, Select, Slot, Unary
 
 A, B, C, D = map(Slot, range(4))
@@ -24,24 +26,15 @@ def test_what_is_read_waits_for_what_was_written() -> None:
     assert not made.waits([B], [A, B])
 
 
-def test_what_is_taken_again_waits_for_those_that_used_it() -> None:
+def test_what_was_freed_is_in_use_until_all_have_met() -> None:
     made = pending()
-    made.take(2)
-    made.add([A], [B])
-    made.free(A)
-    assert not made.waits([], [C])
-    made.take(2)
-    assert made.waits([], [C])
+    made.own(2)
+    made.add([A], [C])
+    assert made.uses(D)  # slot 0's
+    assert made.uses(C)
+    assert not made.uses(B)
     made.clear()
-    assert not made.waits([], [C])
-
-
-def test_what_nobody_uses_may_be_taken_again() -> None:
-    made = pending()
-    made.add([A], [B])
-    made.free(C)
-    made.take(2)
-    assert not made.waits([], [C])
+    assert not made.uses(A)
 
 
 N: Monomial = ("n",)
@@ -80,16 +73,73 @@ def test_phases_that_go_on_with_their_own_items_do_not_wait() -> None:
 def test_what_was_allocated_is_nobody_elses() -> None:
     made = Pending(Buffers([Unary("move", 3, A), Select(1, Immediate(1), C, D)]))
     made.add([], [A])
-    made.take(3)
+    made.own(3)
     assert not made.waits([], [D])
     made.add([], [D])
     made.move(2, D)
     assert made.waits([C], [])
     made.select(1, (C, A))
     assert made.waits([B], [])
-    made.take(3)
+    made.own(3)
     made.add([], [D])
     made.clear()
     made.join()
     made.add([], [D])
     assert made.waits([A], [])
+
+
+H: Monomial = ("h",)
+UNIT = frozenset([(H, 1)])
+
+
+def part(units: int, stride: int = 4, wide: int = 1, single: bool = False) -> Owned:
+    """Columns from so many units on, of rows of so many; `wide` units of each."""
+    addend = frozenset([(H, units)]) if units else frozenset[tuple[Monomial, int]]()
+    line = frozenset([(H, wide)])
+    return Owned(frozenset([(H, stride)]), addend, UNIT, line, single, 4, line)
+
+
+def test_what_a_block_owns_is_no_others() -> None:
+    row = part(0, wide=4)
+    assert part(1).waits(part(1)) == (NOBODY, ((UNIT, row.stride),))
+    assert part(1).waits(part(3))[0] == NOBODY  # a thread has the same element of all parts
+    assert part(3).waits(row)[0] == BLOCK  # here one thread has another's
+    assert row.waits(row)[0] == NOBODY
+    assert replace(row, lanes=None).waits(row)[0] == BLOCK
+    # Three units behind lies in the same row, if that has four.
+    assert part(0).waits(part(3))[1] == ((frozenset([(H, 4)]), row.stride),)
+    assert row.waits(part(1))[0] == BLOCK
+    assert row.waits(part(-1))[0] == ALL
+    assert part(0).waits(part(0, stride=5))[0] == ALL
+    assert part(0, single=True).waits(part(9, stride=5, single=True)) == (NOBODY, ())
+    neighbour = replace(part(0), addend=frozenset([((), 1)]))
+    assert part(0).waits(neighbour)[0] == ALL
+    assert part(0).waits(replace(part(0), size=8))[0] == ALL
+
+
+def test_blocks_wait_for_their_own_threads_once() -> None:
+    made, row, second = pending(), part(0, wide=4), part(1)
+    made.add([], [B], {B: frozenset([row])})
+    assert made.waits([B], [], {B: frozenset([second])}) == BLOCK
+    made.joined()
+    assert made.waits([B], [], {B: frozenset([second])}) == NOBODY
+    assert made.waits([B], []) == ALL
+    assert made
+
+
+def test_a_round_leaves_what_the_next_one_waits_for() -> None:
+    made, own = pending(), part(0)
+    turned = replace(own, addend=frozenset([(("s4.2", "h"), 1)]))
+    made.own(1)
+    made.add([A], [B, C], {B: frozenset([own]), C: frozenset([turned])})
+    made.free(C)
+    left = made.left()
+    made.clear()
+    made.join()
+    made.resume(left)
+    assert made.waits([B], [], {B: frozenset([own])}) == ALL  # where it was is not known: "h"
+    fixed = Owned(*(frozenset([(("s1",), 1)]),) * 4, True, 4, None)
+    made.clear()
+    made.add([], [B], {B: frozenset([fixed])})
+    made.resume(made.left())
+    assert made.waits([B], [], {B: frozenset([fixed])}) == BLOCK

@@ -9,11 +9,17 @@ import numpy as np
 
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.hazards import Place
-from pyrelay.devices.item_places import places_of
-from pyrelay.lower.instructions import Launch, Slot
+from pyrelay.devices.item_places import Polynomial, places_of
+from pyrelay.lower.instructions import Immediate, Launch, Slot
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
 from tests.infer.running import inferred
+
+
+def valued(operand: Any) -> Polynomial:
+    if isinstance(operand, Immediate):
+        return {(): operand.word}
+    return {(f"s{operand.index}" if isinstance(operand, Slot) else str(operand),): 1}
 
 
 def accessed(function: Callable[..., Any], *args: Any) -> list[set[Place | None]]:
@@ -23,7 +29,7 @@ def accessed(function: Callable[..., Any], *args: Any) -> list[set[Place | None]
     for step in (i for f in made.functions for i in f.code if isinstance(i, Launch)):
         code = made.kernels[step.kernel].code
         assert code is not None
-        places = places_of(code, step, lambda o: f"s{o.index}" if isinstance(o, Slot) else str(o))
+        places = places_of(code, step, valued)
         found.append(set().union(*places.values()))
     return found
 
