@@ -18,7 +18,7 @@ from pyrelay.infer.characters import code_of, codes, is_data
 from pyrelay.infer.in_python import tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
-from pyrelay.infer.open_keys import is_int, is_number
+from pyrelay.infer.open_keys import is_by_identity, is_int, is_number
 from pyrelay.infer.operators import binary, compare, number
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
@@ -58,6 +58,8 @@ def differ(it: Interpreter, now: V.Value, before: V.Value) -> V.Value:
 def _number(it: Interpreter, key: V.Value) -> V.Value:
     if isinstance(key, V.Union):
         return _of_cases(it, key)
+    if isinstance(key, V.Data) and is_by_identity(key.cls):
+        return key.row
     key = number(it, key)
     if isinstance(key, V.Known) and isinstance(key.value, tuple):
         key = V.Tuple(tuple(map(V.Known, key.value)))

@@ -18,7 +18,7 @@ from pyrelay.ir import types
 def is_open(key: V.Value) -> bool:
     """Whether a key is known only to the running program, and one that a table can hold.
 
-    That is a number, a character, one of several constants, or a tuple of such keys.
+    That is a number, a character, one of several constants, a node, or a tuple of such keys.
     """
     return not _is_known(key) and can_be_key(key)
 
@@ -40,6 +40,8 @@ def can_be_key(key: V.Value) -> bool:
             return all(map(can_be_key, key.possible))
         case V.OpenTuple():
             return True
+        case V.Data():
+            return is_by_identity(key.cls)
     return is_number(key) or code_of(key) is not None or is_data(key)
 
 
@@ -52,6 +54,11 @@ def is_hashable(value: Any) -> bool:
     return True
 
 
+def is_by_identity(cls: Any) -> bool:
+    """Whether an object of a class is the same key as itself only."""
+    return cls.__eq__ is object.__eq__ and cls.__hash__ is object.__hash__
+
+
 def is_number(key: V.Value) -> bool:
     """Whether a value is a real number, Python's or NumPy's."""
     ty = V.number_type(key)
@@ -60,7 +67,11 @@ def is_number(key: V.Value) -> bool:
 
 def note(ref: V.Value, key: V.Value, it: Interpreter) -> None:
     """Note a dict or set that a key is asked of which only the program knows."""
-    if not isinstance(ref, V.Ref) or ref.root.kind not in ("dict", "set") or not is_open(key):
+    if not isinstance(ref, V.Ref) or ref.root.kind not in ("dict", "set"):
+        return
+    if isinstance(key, (V.Ref, V.Union)):
+        it.heap.note_items(key.possible if isinstance(key, V.Union) else (key,))
+    if not is_open(key):
         return
     if ref.root.made is not None:
         it.program.open_keys.add(ref.root.made)
