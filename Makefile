@@ -60,7 +60,8 @@ gpu-test: $(GPU_NEEDS)
 	  tests/devices/test_same_texts.py tests/devices/test_kernel_listing.py \
 	  tests/opt/test_hal*.py tests/benchmarks/test_gpu_resources.py \
 	  tests/end_to_end/test_bfloat16.py tests/lower/test_packs.py tests/lower/test_narrow.py \
-	  tests/lower/test_cooperation.py tests/lower/test_traffic.py tests/ops/test_scalar.py
+	  tests/lower/test_cooperation.py tests/lower/test_traffic.py tests/ops/test_scalar.py \
+	  tests/opt/test_picks.py tests/opt/test_extremes.py tests/lower/test_whole_schedule.py
 
 gpu-bench: $(firstword $(GPU_NEEDS))
 	$(GPU_PYTHON) -m benchmarks.gpu $(OUT)

@@ -12,6 +12,8 @@ of s, and the means sum(dp p), which are sum(do o). It computes p again, block b
 matrix of scores exists as a whole (Dao, *FlashAttention-2*, 2023, section 3.1.2). Small ones are
 kept by the attention (`attention.kept_rows`): the group is given them and need not make them again.
 
+Where a loss is linear in o, nobody wants o: where no scores are kept, it is made for the means.
+
 `score` may multiply, mask and add, if its derivative needs no scores. A derivative by what is added
 is a matrix of scores: such a program keeps them, as one does whose softmax somebody else reads.
 
@@ -20,19 +22,19 @@ is a matrix of scores: such a program keeps them, as one does whose softmax some
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyrelay.ir import dims, walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.effects import is_pure
-from pyrelay.ir.nodes import Atom, Block, KernelCall, Let, Module, OpCall
+from pyrelay.ir.nodes import Atom, Block, Let, Module, OpCall
 from pyrelay.ir.op import OPS, Fusion
 from pyrelay.opt.attention import Finder, Softmax, kept_rows
 from pyrelay.opt.finishing import finishes
 from pyrelay.opt.kernel_calls import kernel_call
+from pyrelay.opt.reordering import ordered
 from pyrelay.opt.shapes import shape_of
-from pyrelay.opt.stores import is_update
 from pyrelay.records import dataclass
 
 _MADE_OF_NOTHING = frozenset(["iota", "broadcast_to", "expand_dims"])
@@ -121,6 +123,8 @@ def _grouped(body: Block, keeping: bool) -> Block:
         for product in products:
             seen.add(product)
             changed = matcher.rewritten(product, keeping)
+            if changed is None and not keeping:
+                changed = matcher.restored(product)
             if changed is not None:
                 body = changed
                 break
@@ -333,12 +337,35 @@ class _Matcher:
         call = kernel_call(members, [let.outs[0] for let in gradient.results], {})
         gone = {*gradient.results}
         left = [let for let in self.body.lets if let not in gone]
-        ordered = _ordered(self.body, [*left, *means, *keeping, call])
-        if ordered is None:
+        lets = ordered(self.body, [*left, *means, *keeping, call])
+        if lets is None:
             return None
-        body = replace(self.body, lets=ordered)
+        body = replace(self.body, lets=lets)
         after = Finder(body)
         return body if after.attention(product) is not None else None
+
+    def restored(self, slopes: Let) -> Block | None:
+        """The same of slopes do v', where nobody wants the result p v, as where the loss is linear
+        in it: it is computed for the means."""
+        readers = self._readers(slopes.outs[0])
+        weighted = [x for x in readers if walk.is_call(x, "scale")]
+        if len(readers) != 2 or len(weighted) != 1 or _flags(slopes)[0]:
+            return None
+        p = _args(weighted[0])[1]
+        if p not in self.finder.makers:
+            return None
+        builder, v = Builder(), _args(slopes)[1]
+        with builder.at(slopes.span):
+            builder.call(
+                OPS["matmul"], p, v, transpose_a=False, transpose_b=not _flags(slopes)[1]
+            )
+        (product,) = builder.lets
+        if shape_of(product.outs[0]) != shape_of(_args(slopes)[0]):
+            return None
+        position = self.finder.position
+        at = max(position[slopes], position[self.finder.makers[p]] + 1)
+        lets = (*self.body.lets[:at], product, *self.body.lets[at:])
+        return _Matcher(replace(self.body, lets=lets)).rewritten(product, keeps=False)
 
     def _means(self, product: Let, gradient: Gradient) -> tuple[tuple[Let, ...], Let]:
         """Lets that compute the means of the slopes from the result, and the slopes less those."""
@@ -458,43 +485,3 @@ def _is_matrix(let: Let) -> bool:
     if isinstance(let.rhs, OpCall) and let.rhs.op.name in _MADE_OF_NOTHING:
         return bool(shape)
     return len(shape) >= 2 and 1 not in shape[-2:]
-
-
-def _ordered(body: Block, lets: Sequence[Let]) -> tuple[Let, ...] | None:
-    """The Lets that the block's results and effects need, in order, but each after those that it
-    reads; None if one with an effect would have to move."""
-    makers = {out: let for let in lets for out in let.outs}
-
-    def read(let: Let) -> list[Let]:
-        inside = (v for inner in walk.blocks(let.rhs) for v in walk.free_vars(inner))
-        atoms = dict.fromkeys((*walk.operands(let.rhs), *inside))
-        return [makers[a] for a in atoms if a in makers]
-
-    needed: set[Let] = set()
-    pending = [let for let in lets if not _may_move(let)]
-    pending += [makers[a] for a in body.results if a in makers]
-    while pending:
-        let = pending.pop()
-        if let not in needed:
-            needed.add(let)
-            pending += read(let)
-    done: dict[Let, None] = {}
-    for root in lets:
-        stack = [root] if root in needed else []
-        while stack:
-            waiting = [x for x in read(stack[-1]) if x not in done]
-            if waiting:
-                if not all(map(_may_move, waiting)):
-                    return None
-                stack += waiting
-            else:
-                done[stack.pop()] = None
-    return tuple(done)
-
-
-def _may_move(let: Let) -> bool:
-    """Whether a Let may be computed earlier, or not at all where nothing reads it. Stores stay
-    where they are: others read the array as it was before (`commits.py`)."""
-    if not isinstance(let.rhs, (OpCall, KernelCall)) or let.dims or not is_pure(let):
-        return False
-    return not (isinstance(let.rhs, OpCall) and is_update(let.rhs))

@@ -12,6 +12,7 @@ import pyrelay
 from pyrelay import config
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.devices.plan_python import plan_code
+from pyrelay.ir.show import show
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler
@@ -119,3 +120,35 @@ def test_no_scores_are_kept_where_there_is_a_kernel(has: bool) -> None:
     assert sum("sum_up<" in text for text in texts) == has
     assert any("tops[entry" in text for text in texts)
     assert any(launch.product for launch in made.launches) != has
+
+
+def _summed(q: Any, k: Any, v: Any) -> Any:
+    return unscaled(q, k, v).sum()
+
+
+def _weighted(q: Any, k: Any, v: Any) -> Any:
+    y = unscaled(q, k, v)
+    return (y * np.arange(y.shape[-1])).mean()
+
+
+@pytest.mark.parametrize("loss", [_summed, _weighted])
+def test_no_scores_are_kept_where_the_loss_is_linear(loss: Any) -> None:
+    """Nobody wants the result then; it is made for the means."""
+    args = numbers(SIZES[0], np.float32)
+    module = inferred(pyrelay.grad(loss, argnums=(0, 1, 2)), args).module
+    text = show(lowered(module, "fuse", on=ON))
+    entry = text[: text.index("\n}")]
+    assert "matmul(" not in entry
+    assert text.count(" = matmul(") == 7  # two of the attention, five of its derivative
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [_summed, _weighted])
+def test_cotangents_where_the_loss_is_linear(loss: Any) -> None:
+    args = numbers(SIZES[0], np.float64)
+    found = pyrelay.grad(loss, argnums=(0, 1, 2), device=ON)(*args)
+    with config.override(interpret=True):
+        exact = pyrelay.grad(loss, argnums=(0, 1, 2))(*args)
+    for mine, theirs in zip(found, exact, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12)
