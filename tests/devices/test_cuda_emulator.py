@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import importlib
+import inspect
 import signal
 import subprocess
 import sys
@@ -12,14 +15,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import pyrelay
-from pyrelay import config
+from pyrelay import config, nn
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_emulator import DEVICE
 from pyrelay.devices.cuda_library import TARGET
 from pyrelay.errors import InvariantError
-from pyrelay.ir.nodes import Module
+from pyrelay.ir.nodes import Module, OpCall
+from pyrelay.ir.op import Op
+from pyrelay.ir.walk import nested_lets
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import emulate, needs_compiler
@@ -30,7 +36,7 @@ from tests.end_to_end.test_corpus_compiled import (
     seeds_of,
     with_derivative,
 )
-from tests.infer.running import Outcome, assert_same_outcome, plainly
+from tests.infer.running import Outcome, assert_same_outcome, inferred, plainly
 from tests.programs import PROGRAMS, Program
 
 pytestmark = needs_compiler
@@ -123,6 +129,51 @@ def test_each_family_of_ops_gives_what_python_gives() -> None:
     got, wanted = pyrelay.jit(everything, device=ON)(*ARGUMENTS), everything(*ARGUMENTS)
     for mine, theirs in zip(got, wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-13)
+
+
+def others(x: Any, w: Any, i: Any, z: Any) -> Any:
+    """Of the families that `everything` has nothing of."""
+    image = np.stack([x, 2.0 * x])[None]
+    filtered = nn.conv2d(image, np.stack([w[:2, :2], w[1:, 1:3]])[None])
+    return (
+        np.maximum.accumulate(x, axis=1), filtered, np.linalg.det(x[:3] + 2.0 * np.eye(3)),
+        scipy.special.gammaln(np.abs(w) + 1.0),
+    )
+
+
+#: Modules of `ops` of which no kernel is made: what Python computes, and names for values that are
+#: computed by others.
+_WITHOUT_KERNELS = {"fourier", "host", "normalised"}
+
+
+def test_there_is_a_sample_of_each_module_of_ops() -> None:
+    used: set[str] = set()
+    for function in (everything, others):
+        module = lowered(inferred(function, ARGUMENTS).module, "optimise", on=ON)
+        lets = [let for f in module.functions.values() for let in nested_lets(f.body)]
+        used |= {let.rhs.op.name for let in lets if isinstance(let.rhs, OpCall)}
+    without = {name for name in pyrelay.ops.__all__ if not used & _defined(name)}
+    assert without == _WITHOUT_KERNELS
+
+
+def _defined(name: str) -> set[str]:
+    """The ops that a module of `ops` defines itself."""
+    module = importlib.import_module(f"pyrelay.ops.{name}")
+    found: set[str] = set()
+    for node in ast.parse(inspect.getsource(module)).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            value = getattr(module, getattr(target, "id", ""), None)
+            values = value.values() if isinstance(value, dict) else (value,)
+            found |= {op.name for op in values if isinstance(op, Op)}
+    assert found, name
+    return found
+
+
+def test_each_other_family_of_ops_gives_what_python_gives() -> None:
+    got, wanted = pyrelay.jit(others, device=ON)(*ARGUMENTS), others(*ARGUMENTS)
+    for mine, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
 def test_a_gradient_runs_on_the_device_of_the_function() -> None:
