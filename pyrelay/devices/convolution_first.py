@@ -38,6 +38,8 @@ OUTPUTS = 16  # of a unit of work; units of the same positions are done together
 _DEPTH = 160  # values of k at a time
 _PANEL = 256  # of one tap, whose lines are read where they lie
 _MOST_OUTPUTS, _FEWEST_PIXELS = 128, 64  # for that to be faster than to copy them first
+_MOST_IMAGE = 4 * 2**20  # bytes of images for that: memory is slower read a line of a channel each
+_NEAR_IMAGE = 512 * 1024  # bytes of images that a near cache may hold
 _MORE = 3  # blocks of positions that are done with the one before
 _TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
 _SCRATCH = 48 * 1024
@@ -47,6 +49,7 @@ _NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
 _FEWEST_ROWS = 8  # as many as these, at a time
 _STRIDES = 16  # longest that channels by themselves have lines for
 _FINISHED = 2048  # outputs of such channels that are finished together
+_SMALL = 64  # most rows of planes that are summed several at a time
 WINDOW = 3  # taps along both axes of windows that are summed as such
 _DIRECT = 48  # columns from which on these are summed where they lie
 _AHEAD = 4096  # bytes of these that are fetched before they are read
@@ -81,10 +84,17 @@ def kernel(block, begin, end):
     words = local_i64(16)
     one_tap = plain and channels * outputs != 1
     panels = one_tap and pixels >= {fewest_pixels} and outputs <= {most_outputs}
+    panels = panels and batch * groups * channels * image * {size} <= {most_image}
     places = local_i64({panel})
     if panels:
         for k in range({panel}):
             store_ordered_i64(places, k, k * {wide})
+    # Where an image is not in a near cache, what the next positions see is fetched meanwhile.
+    far = local_i64({panel})
+    fetching = one_tap and batch * groups * channels * image * {size} > {near_image}
+    if fetching:
+        for k in range({panel}):
+            store_ordered_i64(far, k, k * image)
     # The block of what finishes the outputs: rows are channels of entries, columns positions.
     finisher, finishing = param_i64(block, 26), local_i64({finishing})
     if finisher != 0:
@@ -198,6 +208,9 @@ def kernel(block, begin, end):
                 room = patches if in_place > 0 else 0
                 store_ordered_i64(words, 11, room)
                 store_ordered_i64(words, 12, places)
+                ahead = {wide} if in_place > 0 else p_count
+                store_ordered_i64(words, 13, lying + ahead * {size} if fetching else 0)
+                store_ordered_i64(words, 14, far)
                 # Sums of a few products are finished while they lie in the first cache.
                 early = finisher != 0 and r_count == lines_all and k_count <= {shallow}
                 rows_each = {few_rows} if early else o_count
@@ -233,6 +246,7 @@ _WINOGRAD = """\
         store_ordered_i64(words, 10, 0)
         store_ordered_i64(words, 11, 0)
         store_ordered_i64(words, 12, 0)
+        store_ordered_i64(words, 13, 0)
         bands = {most_tiles} // across
         bands = (down + bands - 1) // bands
         tall = (down + bands - 1) // bands
@@ -367,7 +381,7 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         dtype=dtype.name, vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes,
         lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES,
         direct=_DIRECT, ahead=_AHEAD, finished=_FINISHED, window=WINDOW,
-        near=_NEAR // dtype.size, fewest=_FEWEST_ROWS,
+        near=_NEAR // dtype.size, fewest=_FEWEST_ROWS, tall=_SMALL, lines_most=2 * _SMALL + 3,
     )
     turned = turned_loop(dtype, lanes, _TAPS, OUTPUTS)
     return filled(_FORWARD, dict(
@@ -379,5 +393,6 @@ def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
         scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
         finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
         panel=_PANEL, panel_most=_PANEL - 1,
-        most_outputs=_MOST_OUTPUTS, fewest_pixels=_FEWEST_PIXELS,
+        most_outputs=_MOST_OUTPUTS, fewest_pixels=_FEWEST_PIXELS, most_image=_MOST_IMAGE,
+        near_image=_NEAR_IMAGE,
     ))  # fmt: skip

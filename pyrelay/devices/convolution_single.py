@@ -67,7 +67,41 @@ SINGLE = """\
         store_ordered_i64(words, 8, high)
         store_ordered_i64(words, 9, before2)
         store_ordered_i64(words, 10, extent2)
+        store_ordered_i64(words, 12, 0)
+        store_ordered_i64(words, 13, 1)
+        store_ordered_i64(words, 14, table)
     unit = begin
+    # Planes whose rows are no longer than two vectors: several at a time, read where they lie.
+    small = single and windows and whole and out2 <= 2 * {lanes} and out0 <= {tall} and not direct
+    if small:
+        apart_lines = local_i64({lines_most})
+        for column in range(extent2):
+            store_inner_{dtype}(patches, column, {dtype}(0))
+        for k in range(out0 * stride0 + reach):
+            inside = k >= before0 and k - before0 < extent0
+            line = x + ((k - before0) * extent2 - before2) * {size}
+            store_ordered_i64(table, k, line if inside else patches - before2 * {size})
+            store_ordered_i64(apart_lines, k, image * {size} if inside else 0)
+        store_ordered_i64(words, 1, y)
+        store_ordered_i64(words, 2, out0)
+        store_ordered_i64(words, 6, x)
+        store_ordered_i64(words, 7, 0)
+        store_ordered_i64(words, 8, 0)
+        store_ordered_i64(words, 14, apart_lines)
+    while small and unit < end:
+        last = unit - unit % groups + groups
+        last = end if last > end else last
+        last = unit + {finished} // pixels + 1 if last > unit + {finished} // pixels + 1 else last
+        store_ordered_i64(words, 4, w - (unit - unit % groups) * taps * {size})
+        store_ordered_i64(words, 11, (end - last) * pixels)
+        store_ordered_i64(words, 12, unit)
+        store_ordered_i64(words, 13, last)
+        window_sums_{vectors}(words)
+        if finisher != 0:
+            store_ordered_i64(finishing, 2, 0)
+            store_ordered_i64(finishing, 3, pixels)
+            call_address(finisher, finishing, unit, last)
+        unit = last
     unfinished = unit
     while single and unit < end:
         plane = unit

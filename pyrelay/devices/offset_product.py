@@ -17,9 +17,11 @@ kernel's text. Names are made on demand, for vectors of so many elements:
         words[10]    1 or 0: whether rows of a are fetched before they are read, which pays where
                      they are not in a cache: the CPU does not see so many lines coming
         words[11..12]  0; or the address of room for a panel, two vectors for each k, and that of a
-                     table of its offsets: the first tile of a panel's columns copies what it reads,
-                     and fetches what the next panel's will. Where lines are far apart, others find
-                     little of them in the first cache
+                     table of its offsets: the first tile of a panel's columns copies what it reads.
+                     Where lines are far apart, others find little of them in the first cache
+        words[13..14]  0; or the address of lines that are read after these, and that of a table of
+                     their offsets: tiles fetch of them, line by line, what lies at their own
+                     columns. Of lines far apart, memory is slow to give a few columns each
 
     Reads whole vectors of b: up to two beyond its columns.
 
@@ -45,6 +47,9 @@ kernel's text. Names are made on demand, for vectors of so many elements:
         words[9..10]  elements of a line before so many, and from so many after them on, are 0 and
                       are not read
         words[11]     how many elements behind c may be overwritten
+        words[12..14] of several planes: the first and the one behind the last, and the address of a
+                      table of words: how many bytes each line is apart from that of the next plane.
+                      Addresses are those of plane 0, of which c and the weights follow each other
 
 ``copy_run_f32x8(target, source, low, high, count, stride)``
     ``target[j] = source[j * stride]`` for ``low <= j < high`` and 0 for the other ``j < count``;
@@ -72,13 +77,13 @@ from llvmlite import ir as llvm
 from pyrelay.devices import kernel_types as types
 from pyrelay.devices.kernel_language import LLVM_TYPES, SHORT_NAMES, Intrinsic, fixed
 from pyrelay.devices.line_sums import LineSums, every_second, in_order
-from pyrelay.devices.llvm_writer import WORD, Function, Word, over
+from pyrelay.devices.llvm_writer import WORD, Function, Variable, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape
 from pyrelay.devices.window_sums import WindowSums
 
 BAND = 128  # rows of a that stay in the second cache
 _DOTS = 1024  # most terms of dot products: columns of so many are copied
-_WORDS = 13
+_WORDS = 15
 _CACHE_LINE = 64
 
 
@@ -95,7 +100,7 @@ class _Product:
         f.native.linkage = "internal"
         (words,) = f.parameters
         (self.a, self.a_row, self.b, self.c, self.c_row, self.table, self.m, self.n, self.k,
-         self.keep, fetches, self.room, self.places) = (
+         self.keep, fetches, self.room, self.places, self.following, self.apart) = (
             f.load(words, 8 * place) for place in range(_WORDS)
         )  # fmt: skip
         self.fetches = fetches.differs(0)
@@ -117,7 +122,12 @@ class _Product:
                     row, first = f.variable(h0), self._at(self.b, j)
                     source, table = f.variable(first), f.variable(self.table)
                     many = (end - h0 > self.tall) & (columns >= wide)
+                    # Every tile fetches as many of the lines that are read next.
+                    bands = (end - h0 + (self.tall - 1)).unsigned_div(self.tall)
+                    share = (self.k + (bands - 1)).unsigned_div(bands)
+                    fetched = f.variable(self.following.equals(0).choose(self.k, 0))
                     with f.when(self.room.differs(0) & many):
+                        self._fetch(j, fetched, share)
                         self.line, self.offsets = first, self.table
                         self._tile(self.tall, 2, h0, j, f.number(self.tall), copies=True)
                         source.set(self.room)
@@ -125,12 +135,23 @@ class _Product:
                         row.set(h0 + self.tall)
                     with f.while_(lambda: row.now < end):
                         i, left = row.now, end - row.now
+                        self._fetch(j, fetched, share)
                         # Two lower tiles for eight rows, not a high one and a piece of another.
                         two = (left > self.tall) & (left <= 2 * (self.tall - 2))
                         count = two.choose(self.tall - 2, f.smaller(left, self.tall))
                         self.line, self.offsets = source.now, table.now
                         self._tiles(i, j, count, columns)
                         row.set(i + count)
+
+    def _fetch(self, j: Word, fetched: Variable, count: Word) -> None:
+        """Fetches, at column ``j``, the next ``count`` of the lines that are read next."""
+        f, code = self.f, Code(self.f.b, Shape(self.element, self.lanes, 1, 1))
+        end = f.smaller(fetched.now + count, self.k)
+        line = code.pointer(self._at(self.following, j).raw)
+        with over(f, fetched.now, end, 1) as k:
+            place = code.at(line, f.load(self.apart + k * 8).raw)
+            code.prefetch(place, written=False, near=False)
+        fetched.set(end)
 
     def _tiles(self, i: Word, j: Word, rows: Word, columns: Word) -> None:
         """The tile at row ``i`` and column ``j`` that suits what is left."""
@@ -176,7 +197,6 @@ class _Product:
             source = code.at(line, b.load(b.gep(table, [k], source_etype=WORD), typ=WORD))
             vectors = [code.load(code.at(source, code.word(v * lanes))) for v in range(across)]
             if copies:
-                code.prefetch(code.at(source, code.word(across * lanes)), written=False)
                 to = code.at(room, b.mul(k, code.word(across * lanes)))
                 for v, vector in enumerate(vectors):
                     code.store(vector, code.at(to, code.word(v * lanes)))

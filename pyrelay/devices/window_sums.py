@@ -2,7 +2,8 @@
 
 In: words that describe lines (``offset_product``); out: the LLVM function ``window_sums``. A line
 is read once for several rows of windows, and weights stay in registers. Where lines are those of an
-image as it lies, columns beyond it are masked. Meanwhile what will be read next is fetched.
+image as it lies, columns beyond it are masked. Meanwhile what will be read next is fetched. Of
+small planes many are summed in a call: what does not depend on the plane is found once for them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyrelay.devices.llvm_writer import Function, Word, over
 from pyrelay.devices.matmul_tiles import Code, Shape
 
 _TALL = 4  # rows of windows at a time
-_WORDS = 12
+_WORDS = 15
 _CACHE_LINE = 64
 
 
@@ -33,23 +34,26 @@ class WindowSums:
         f.native.linkage = "internal"
         self.code = code = Code(f.b, Shape(element, lanes, 1, 1))
         (words,) = f.parameters
-        (self.table, self.c, self.count, self.columns, weights, stride2, following, self.low,
-         self.high, self.before, self.extent, room) = (
+        (self.table, c, self.count, self.columns, weights, stride2, following, self.low,
+         self.high, self.before, self.extent, room, first, stop, self.steps) = (
              f.load(words, 8 * place) for place in range(_WORDS))  # fmt: skip
         self.following = f.variable(following)
-        self.end = self.count * self.columns + room - lanes
         self.last = (self.columns < lanes).choose(0, self.columns - lanes)
-        taps = code.pointer(weights.raw)
-        self.held = [
-            code.splat(code.load_scalar(code.at(taps, code.word(k)))) for k in range(WINDOW**2)
-        ]
-        with f.either(stride2.equals(2)) as (halved, adjacent):
-            for stride, branch in ((2, halved), (1, adjacent)):
-                with branch, f.either(self.count >= _TALL) as (many, few):
-                    for tall, rows in ((_TALL, many), (1, few)):
-                        with rows:
-                            self._inner(stride, tall)
-                            self._outer(stride, tall)
+        pixels = self.count * self.columns
+        with over(f, first, stop, 1) as plane:
+            self.plane, self.c = plane, c + plane * pixels * self.size
+            self.end = (stop - plane) * pixels + room - lanes
+            taps = code.pointer((weights + plane * (WINDOW**2 * self.size)).raw)
+            self.held = [
+                code.splat(code.load_scalar(code.at(taps, code.word(k)))) for k in range(WINDOW**2)
+            ]
+            with f.either(stride2.equals(2)) as (halved, adjacent):
+                for stride, branch in ((2, halved), (1, adjacent)):
+                    with branch, f.either(self.count >= _TALL) as (many, few):
+                        for tall, rows in ((_TALL, many), (1, few)):
+                            with rows:
+                                self._inner(stride, tall)
+                                self._outer(stride, tall)
         f.ret(0)
 
     def _inner(self, stride: int, tall: int) -> None:
@@ -80,9 +84,13 @@ class WindowSums:
 
     def _lines(self, row: Word, stride: int, tall: int) -> list[Any]:
         """Pointers to the lines that rows of windows see."""
-        first = self.table + row * (8 * stride)
-        count = (tall - 1) * stride + WINDOW
-        return [self.code.pointer(self.f.load(first, 8 * k).raw) for k in range(count)]
+        f, place = self.f, row * (8 * stride)
+        first, step = self.table + place, self.steps + place
+        lines = [
+            f.load(first, 8 * k) + f.load(step, 8 * k) * self.plane
+            for k in range((tall - 1) * stride + WINDOW)
+        ]
+        return [self.code.pointer(line.raw) for line in lines]
 
     def _starts(self, stride: int) -> list[int]:
         """Where the vectors begin that are read of a line: one for each tap; of a stride of 2 two,
