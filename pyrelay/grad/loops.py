@@ -10,7 +10,8 @@ through the iterations in reverse order. A backward loop is always counted.
   forward loop counts its iterations.
 * What is the same in every iteration is computed again, once, before the backward loop.
 * Cotangents of values from outside the loop are carried by the backward loop and updated in place,
-  but those of matrices in matrix products are formed after it (`products`).
+  but those of matrices in matrix products, and of what is added to these, are formed after it
+  (`products`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import field, replace
 
 from pyrelay.grad.branches import needed_symbols
 from pyrelay.grad.cotangents import Sink, cotangent_type, is_static, zero
-from pyrelay.grad.products import Product, Products, Rows, rows_of, total
+from pyrelay.grad.products import Bias, Product, Products, Rows, rows_of, taken_over, total
 from pyrelay.grad.residuals import invariant_lets, live_lets, repeat, select, typical
 from pyrelay.grad.reverse import Flow, Walker
 from pyrelay.grad.tape import pop, push, rebind
@@ -71,11 +72,12 @@ class _Iteration:
     symbols: dict[Symbol, Symbol]  # a carried extent -> its symbol in the backward loop
     products: list[Product]  # cotangents of matrices, formed after the loop
     rows: list[Rows]  # of arrays that are read row by row, written down by the loop
+    biases: list[Bias]  # of vectors that are added to products, summed after the loop
 
     @property
     def written_down(self) -> list[Atom]:
         """What the backward loop writes down of each iteration."""
-        return [p.cotangent for p in self.products] + [r.cotangent for r in self.rows]
+        return taken_over(self.products, self.rows, self.biases)
 
 
 def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink, *, nested: bool) -> _Iteration:
@@ -120,13 +122,12 @@ def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink, *, nested: bool) 
         k for k, v in enumerate(outer) if child.values[v].atom is not accumulators[k]
     ]
     following += [child.values[outer[k]].atom for k in changed]
-    needed = following + [p.cotangent for p in products.found]
-    needed += [r.cotangent for r in products.rows]
+    needed = following + taken_over(products.found, products.rows, products.biases)
     return _Iteration(
         test, body, flow, tape, live + tapes, cotangents + tape_cotangents,
         [outer[k] for k in changed], [accumulators[k] for k in changed],
         live_lets(child.builder.lets, needed, walker.backward), following, child.tape, symbols,
-        products.found, products.rows,
+        products.found, products.rows, products.biases,
     )
 
 
@@ -350,6 +351,12 @@ def _backward(
         sink.add(product.matrix, total(product, builder, other, all_rows, saving.length))
     for rows in iteration.rows:
         sink.add(rows.array, builder.handle(written[rows.cotangent]))
+    for bias in iteration.biases:
+        summed = builder.call(OPS["sum"], written[bias.cotangent], axes=(0, 1), keepdims=False)
+        assert isinstance(bias.vector.type, TensorType)
+        if bias.vector.type.rank == 2:
+            summed = builder.call(OPS["expand_dims"], summed, axes=(0,))
+        sink.add(bias.vector, summed)
     for k, out in zip(iteration.live, outs[:middle], strict=True):
         sink.add(loop.init[k], builder.handle(out))
 

@@ -1,15 +1,17 @@
-"""Cotangents that a backward loop writes down, row by row: of matrices, of arrays read row by row.
+"""Cotangents that a backward loop writes down, row by row: of matrices, of what is added to their
+products, of arrays read row by row.
 
 In: matrix products in the body of a counted loop, one operand of which is a matrix W from outside.
 Out: what the backward loop must write down, rows P_t and Q_t per iteration, and after it W's
 cotangent, the sum of P_t^T Q_t, as one product of all rows. For T steps of batch 1 this replaces T
-passes over an array of W's size by one matrix product. A W of one row or column, in a loop inside
+passes over an array of W's size by one matrix product. A bias that is added to such a product has
+the same rows Q_t, whose sum is taken after the loop too. A W of one row or column, in a loop inside
 another, is added to at once: that costs what writing the rows down would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import field
 
 from pyrelay.grad.cotangents import Sink, is_static
@@ -60,6 +62,15 @@ class Rows:
     cotangent: Atom
 
 
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """A vector from outside, or a matrix of one row, that is added to every row of a product, and
+    the cotangent of the sum."""
+
+    vector: Var
+    cotangent: Atom
+
+
 @dataclass(slots=True)
 class Products:
     """Collects the products of a loop, and the rows it reads, while its body is reversed.
@@ -73,11 +84,14 @@ class Products:
     nested: bool
     found: list[Product] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
+    biases: list[Bias] = field(default_factory=list)
 
     def postpone(self, let: Let, call: OpCall, g: Handle, sink: Sink) -> set[int]:
         """Take over the cotangents of some operands of an op; returns their positions."""
         if call.op.name == "index":
             return self._postpone_row(let, g)
+        if call.op.name == "add":
+            return self._postpone_bias(let, call, g)
         if call.op.name != "matmul" or any(_rank(a) != 2 for a in call.args):
             return set()
         left, right = call.args
@@ -105,6 +119,42 @@ class Products:
         assert array is not None
         self.rows.append(Rows(array, g.atom))
         return {0}
+
+    def _postpone_bias(self, let: Let, call: OpCall, g: Handle) -> set[int]:
+        varying = {s for inner in self.loop.body.lets for s in inner.dims}
+        for k, (vector, product) in enumerate((call.args, call.args[::-1])):
+            if vector not in self.matrices or not isinstance(vector, Var):
+                continue
+            ty, made = vector.type, let.outs[0].type
+            assert isinstance(ty, TensorType)
+            assert isinstance(made, TensorType)
+            if made.rank != 2 or ty.shape not in (made.shape[1:], (1, *made.shape[1:])):
+                continue
+            same = ty.dtype == g.dtype and g.shape == made.shape and ty.shape != made.shape
+            if same and self._is_of_product(product) and is_static(g.type, varying):
+                self.biases.append(Bias(vector, g.atom))
+                return {k}
+        return set()
+
+    def _is_of_product(self, atom: Atom) -> bool:
+        """Whether a value is a product whose matrix has a postponed cotangent, or such a one with
+        something added: so the rows of its cotangent are written down anyway."""
+        pending = [atom]
+        while pending:
+            value = pending.pop()
+            let = self.walker.definitions.get(value) if isinstance(value, Var) else None
+            if let is None or not isinstance(let.rhs, OpCall):
+                continue
+            if let.rhs.op.name == "add":
+                pending += let.rhs.args
+            elif let.rhs.op.name == "matmul" and all(_rank(a) == 2 for a in let.rhs.args):
+                left, right = let.rhs.args
+                inside = left in self.loop.carried or any(
+                    left in each.outs for each in self.loop.body.lets
+                )
+                if right in self.matrices and inside:
+                    return True
+        return False
 
     def _is_postponed(self, matrix: Atom, other: Atom, g: Handle) -> bool:
         if matrix not in self.matrices or not isinstance(other, Var) or other in self.matrices:
@@ -140,6 +190,14 @@ class Products:
         assert self.loop.count is not None
         length = self.walker.extent_of(self.loop.count)
         return source if source.type.shape[0] == length else None
+
+
+def taken_over(
+    products: Iterable[Product], rows: Iterable[Rows], biases: Iterable[Bias]
+) -> list[Atom]:
+    """What a backward loop writes down of each iteration."""
+    found = [each.cotangent for each in products]
+    return found + [each.cotangent for each in rows] + [each.cotangent for each in biases]
 
 
 def _rank(atom: Atom) -> int:

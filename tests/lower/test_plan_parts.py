@@ -128,17 +128,26 @@ def test_parts_allocate_nothing_and_give_what_one_thread_gives(
             np.testing.assert_array_equal(value, wanted)
 
 
-def loss(xs, h, c, w, u):
-    return np.sum(lstm(xs, h, c, w, u)[0] ** 2)
+def loss(xs, h, w, u, b):
+    for t in range(len(xs)):
+        h = np.tanh(xs[t] @ w + h @ u + b)
+    return np.sum(h**2)
 
 
 @needs_compiler
-def test_both_loops_of_a_gradient_go_in_parts() -> None:
-    gradient = pyrelay.grad(loss, argnums=(3, 4))
-    assert gradient.code(*GATES).count("end of the part") == 2
-    alone, shared = (by_threads(count, gradient, GATES) for count in (1, 2))
+@pytest.mark.parametrize("bias", [(UNITS,), (1, UNITS)], ids=str)
+def test_both_loops_of_a_gradient_go_in_parts(bias: tuple[int, ...]) -> None:
+    gradient = pyrelay.grad(loss, argnums=(2, 3, 4))
+    args = GATES[0], GATES[1], normal(9, UNITS), CELL[3], normal(*bias)
+    assert gradient.code(*args).count("end of the part") == 2
+    alone, shared = (by_threads(count, gradient, args) for count in (1, 2))
     for value, wanted in zip(shared, alone, strict=True):
         np.testing.assert_array_equal(value, wanted)
+    exact = [x.astype(np.float64) for x in args]
+    way, step = np.ones(bias), 1e-6
+    up, down = (loss(*exact[:4], exact[4] + sign * step * way) for sign in (1, -1))
+    slope = np.sum(gradient(*exact)[2] * way)
+    np.testing.assert_allclose(slope, (up - down) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
 def shifted(h, u):
