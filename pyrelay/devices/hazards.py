@@ -181,7 +181,6 @@ class Pending:
         self.buffers = buffers
         self.fresh: dict[int, str] = {}  # slots of what was allocated since ways joined
         self.roots: dict[str, Any] = {}  # what stands for those after that
-        self.dead: set[str] = set()  # those that were freed
         self.checks: dict[Check, None] = {}
         self.clear()
 
@@ -208,10 +207,17 @@ class Pending:
         for slot, name in list(self.fresh.items()):
             if name in names:
                 del self.fresh[slot]
-        for name, root in names.items():
-            for used in self._all():
-                if name in used:
-                    used[root] = used.get(root, frozenset()) | used.pop(name)
+        for used in self._all():
+            for name, by in list(used):
+                if name in names and names[name] != name:
+                    _add(used, (names[name], by), used.pop((name, by)))
+
+    def rebound(self, slot: int) -> None:
+        """A slot holds another buffer from now on."""
+        for used in self._all():
+            for name, by in list(used):
+                if by == slot:
+                    _add(used, (name, None), used.pop((name, by)))
 
     def _all(self) -> tuple[_Accessed, ...]:
         return (*self.grid, *self.block)
@@ -229,12 +235,9 @@ class Pending:
         """What a round leaves to the next one, in which slots have other words."""
         found: Used = {}, {}
         for used, kept in zip(self.grid, found, strict=True):
-            for own, places in used.items():
-                if own in self.dead:
-                    continue
-                name = self.roots.get(own, own)
+            for (name, _), places in used.items():
                 settled = frozenset(p if p is not None and p.is_fixed else None for p in places)
-                kept[name] = kept.get(name, frozenset()) | settled
+                _add(kept, (self.roots.get(name, name), None), settled)
         return found
 
     def resume(self, left: Used) -> None:
@@ -247,7 +250,8 @@ class Pending:
 
     def uses(self, address: Any) -> bool:
         """Whether a buffer was read or written since all have met."""
-        return any(self.of(address) in used for used in self.grid)
+        name = self.of(address)
+        return any(name == each for used in self.grid for each, _ in used)
 
     def waits(
         self, reads: Iterable[Any], writes: Iterable[Any], places: Places | None = None
@@ -268,8 +272,9 @@ class Pending:
         pairs = [(written, operand) for operand in reads]
         pairs += [(each, operand) for operand in writes for each in (read, written)]
         for found, operand in pairs:
-            for here in known.get(operand, _ANYWHERE):
-                for there in found.get(self.of(operand), ()):
+            name = self.of(operand)
+            for there in {p for (each, _), places in found.items() if each == name for p in places}:
+                for here in known.get(operand, _ANYWHERE):
                     level = max(level, self._between(here, there))
         return level
 
@@ -291,8 +296,8 @@ class Pending:
         for layer in (self.grid, self.block):
             for found, operands in zip(layer, (reads, writes), strict=True):
                 for operand in operands:
-                    here = known.get(operand, _ANYWHERE)
-                    found[of(operand)] = found.get(of(operand), frozenset()) | here
+                    by = operand.index if isinstance(operand, Slot) else None
+                    _add(found, (of(operand), by), known.get(operand, _ANYWHERE))
 
     def own(self, slot: int) -> None:
         """A slot has a buffer of its own."""
@@ -301,11 +306,21 @@ class Pending:
         self.roots[name] = self.buffers.of(Slot(slot))
 
     def free(self, address: Any) -> None:
-        """A buffer is used no more."""
-        if isinstance(address, Slot) and address.index in self.fresh:
-            self.dead.add(self.fresh[address.index])
+        """A buffer is used no more: nobody has to wait for what was done to it."""
+        if not isinstance(address, Slot):
+            return
+        name, own = self.of(address), address.index in self.fresh
+        for used in self._all():
+            for key in [k for k in used if k[0] == name and (own or k[1] == address.index)]:
+                del used[key]
 
 
-_Accessed: TypeAlias = "dict[Any, frozenset[Place | Owned | None]]"
+_Accessed: TypeAlias = "dict[tuple[Any, int | None], frozenset[Place | Owned | None]]"
 Used: TypeAlias = "tuple[_Accessed, _Accessed]"
-"""What was read, and what was written."""
+"""What was read, and what was written: buffers, and the slots that held them, if they still do."""
+
+
+def _add(
+    used: _Accessed, key: tuple[Any, int | None], places: frozenset[Place | Owned | None]
+) -> None:
+    used[key] = used.get(key, frozenset()) | places

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pyrelay.devices.hazards import Frozen, Owned, divided, is_fixed
+from pyrelay.devices.hazards import Frozen, Owned, Places, divided, is_fixed
 from pyrelay.devices.item_places import (
     COLUMN,
     ITEM,
@@ -172,6 +172,29 @@ def _owned(
     return Owned(
         rows, addend, grid.units, form.line, grid.single, parameter.dtype.size, form.line
     )
+
+
+def filled(
+    kernel: Kernel, form: Shared, places: Places, given: Mapping[Parameter, Any]
+) -> list[Parameter]:
+    """The parameters of which each element of a phase stores one, all from the first on, and which
+    it does not read."""
+    *_, loop = kernel.body
+    assert isinstance(loop, For)
+    body = loop.body if form.column is None else form.column.body
+    every = list(statements(kernel.body))
+    found = []
+    for store in body:
+        if not isinstance(store, Store) or not isinstance(store.array, Parameter):
+            continue
+        touched = [s for s in every if isinstance(s, (Load, Store)) and s.array == store.array]
+        first = all(
+            isinstance(p, Owned) and not p.addend and p.stride == form.line
+            for p in places[given[store.array]]
+        )
+        if touched == [store] and first:
+            found.append(store.array)
+    return found
 
 
 def owned(

@@ -299,15 +299,15 @@ def _any_in(slots: set[int], values: Iterable[Any]) -> bool:
 
 def written(
     plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int]
-) -> tuple[Text, int] | None:
-    """The kernel of a loop, and at how many places all threads of it meet; None if it needs more
-    shared memory than there is.
+) -> tuple[Text, int, tuple[int, ...]] | None:
+    """The kernel of a loop, at how many places all threads of it meet, and the slots whose buffers
+    take turns with others; None if it needs more shared memory than there is.
 
     Its parameters: a word for each slot that it is given, or its address where that may lie on the
     device; constant arrays; the arena; for each group the bytes from one buffer to the next and
     those of each, and how many there are if they escape; the tape, its words, and where the state
-    goes, if it hands over to the host; where arrays are to be copied to, with their bytes; where
-    scalars are to be left.
+    goes, if it hands over to the host; where arrays are to be copied to, with their bytes; what
+    buffers take turns with, with their bytes; where scalars are to be left.
     """
     ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
     # Neighbours are worth less than a meeting.
@@ -320,8 +320,9 @@ def written(
     kinds += ("i64",) * len(loop.data) + (ADDRESS,)
     kinds += ("i64",) * sum(3 if group.escapes else 2 for group in loop.groups)
     kinds += (ADDRESS, "i64", ADDRESS) * loop.resumes
-    kinds += (ADDRESS, "i64") * len(loop.arrays) + (ADDRESS,) * len(loop.scalars)
-    return Text(text, kinds), writer.meets
+    kinds += (ADDRESS, "i64") * (len(loop.arrays) + len(writer.turned))
+    kinds += (ADDRESS,) * len(loop.scalars)
+    return Text(text, kinds), writer.meets, tuple(writer.turned)
 
 
 def _written(

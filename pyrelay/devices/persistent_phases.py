@@ -16,7 +16,9 @@ from pyrelay.devices.hazards import ALL, BLOCK, Frozen, Owned, Pending, Places, 
 from pyrelay.devices.item_places import places_of
 from pyrelay.devices.ownership import (
     Grid,
+    Shared,
     Values,
+    filled,
     is_fixed,
     owned,
     owned_places,
@@ -62,7 +64,8 @@ class PhaseWriter:
 
     alike: each thread does the same items in all phases of single threads, so that it need not wait
     for others where items go on with what is their own; otherwise it takes neighbours at once.
-    grid: what blocks own elements of, None if they do not.
+    grid: what blocks own elements of, None if they do not. alone: slots that a loop is given and
+    does not change, whose buffers no other slot holds.
     """
 
     plan: Plan
@@ -70,6 +73,7 @@ class PhaseWriter:
     pending: Pending
     changed: frozenset[int]
     values: Values
+    alone: frozenset[int]
     alike: bool
     grid: Grid | None
 
@@ -79,6 +83,8 @@ class PhaseWriter:
         self.declared: list[str] = []
         self.factors: list[_Factor] = []
         self.owned_lines: dict[Frozen, None] = {}  # columns of phases that blocks own elements of
+        self.turned: dict[int, str] = {}  # slots whose buffer takes turns with another: its bytes
+        self.turning: set[int] = set()  # those that have done so since all have met
         self.cells = 0
 
     @abstractmethod
@@ -155,19 +161,57 @@ class PhaseWriter:
         if alone:
             source = source.replace(") {\n", f") {{\n{_ALONE}", 1)
         places: Places | None = None
+        turns: list[int] = []
         extent = [self._word(launch.extent)]
         if form is not None and self.grid is not None:
             places = owned_places(code, launch, self.grid, form, self.values.now)
             extent = [spelled(self.grid.rows), "own", spelled(form.line)]
             self.owned_lines[form.line] = None
+            turns = self._turn(code, launch, form, given, reads, writes, places)
         elif self.alike and not block_threads(source):
             places = places_of(code, launch, self.values.now)
         self._call(source, launch, extent, given, reads, writes, places)
+        for k in turns:
+            self._line(f"s{k} = next{k};")
+            self.pending.rebound(k)
+            self.pending.own(k)
+            self.pending.add([], [Slot(k)], places)
         if code.sites:
             self._meet(LOOK)
         elif after and not alone:
             self._meet()
         self.lines += after
+
+    def _turn(
+        self, code: kernel_ir.Kernel, launch: Launch, form: Shared, given: list[str],
+        reads: Sequence[Any], writes: list[Any], places: Places,
+    ) -> list[int]:
+        """Has a phase store to another buffer than others may still read, where it fills one of
+        them: the slots whose buffers take turns, which `writes` lose."""
+        assert self.grid is not None
+        taken = {p: words[0] for p, words in code.split(launch.operands)}
+        found: list[int] = []
+        for parameter in filled(code, form, places, taken):
+            slot = taken[parameter]
+            rest = [w for w in writes if w != slot]
+            if len(rest) + 1 != len(writes) or not isinstance(slot, Slot):
+                continue
+            if slot.index not in self.alone - self.turning - {*self.turned}:
+                continue
+            waits = [self.pending.waits(reads, each, places) for each in (writes, rest)]
+            if waits[0] != ALL or waits[1] == ALL:
+                continue
+            k = slot.index
+            self.turned[k] = (
+                f"{spelled(self.grid.rows)} * {spelled(form.line)} * {parameter.dtype.size}"
+            )
+            self.turning.add(k)
+            self._line(f"if (!turns{k}) pyrelay_meet(grid, record, launch, 0);")
+            self._line(f"next{k} = !turns{k} ? s{k} : s{k} == home{k} ? other{k} : home{k};")
+            given[code.parameters.index(parameter)] = buffer_text(parameter.dtype.name, f"next{k}")
+            writes.remove(slot)
+            found.append(k)
+        return found
 
     def _cell(self, alone: bool) -> str:
         """Where a kernel leaves a scalar: with each thread, or in one of two places of the arena
@@ -266,6 +310,10 @@ class PhaseWriter:
     def _sharing(self) -> list[str]:
         """What comes before the first round: which block owns what, weights to shared memory."""
         lines = [] if self.grid is None else [self._owners(self.grid)]
+        lines += [
+            f"const bool turns{k} = own.on && ends{k} == {nbytes};"
+            for k, nbytes in self.turned.items()
+        ]
         stay = any(factor.stays for factor in self.factors)
         used = sum(shared_bytes(text) for text in (*self.phases, *self.declared))
         room = max(min(MOST_SHARED - used, MOST_KEPT), 0) // CELL if stay else 0

@@ -88,12 +88,17 @@ def persist(
         nbytes = run.bytes_at(words[slot])
         found.append(run.allocate(nbytes))
         taken += [found[-1], nbytes]
+    others = []
+    for slot in made.turned:
+        nbytes = run.size_at(words[slot]) or 0  # 0: it stays where it is
+        others.append(run.allocate(nbytes))
+        taken += [others[-1], nbytes]
     for _ in loop.scalars:
         cell = run.cell()
         taken.append(cell.address)
         found.append(cell)
     run.launch(made.launch, 1, taken, blocks)
-    for address in (arena.address, *(words[slot] for slot in loop.arrays)):
+    for address in (arena.address, *others, *(words[slot] for slot in loop.arrays)):
         run.free(address)
     return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.devices import persistent_product
+from pyrelay.devices import cuda_library, persistent_product
 from pyrelay.devices.hazards import Buffers, Pending, Used
 from pyrelay.devices.ownership import Grid, Values
 from pyrelay.devices.persistent_phases import PhaseWriter, buffer_text
@@ -77,8 +77,27 @@ class Writer(PhaseWriter):
         self.met = False  # whether all meet on every way from the last label, or the round's begin
         self.before, self.left = before, _NOTHING
         self.place = loop.first
+        self.alone = self._alone(given)
         self.tight = any(group.tight for group in loop.groups)
         self.text = self._text()
+
+    def _alone(self, given: Sequence[int]) -> frozenset[int]:
+        """Slots whose buffers may take turns with others: if the loop fails, they were not given
+        back what they held."""
+        fails = any(isinstance(i, (ins.Checked, ins.Raise)) for i in self.part)
+        for launch in self.part:
+            if isinstance(launch, Launch):
+                kernel = self.plan.kernels[launch.kernel]
+                fails = fails or (kernel.code is None and cuda_library.can_fail(kernel.source))
+                fails = fails or (kernel.code is not None and bool(kernel.code.sites))
+        if fails or self.loop.resumes:
+            return frozenset()
+        of = self.pending.buffers.of
+        slots = {*given, *self.changed}
+        return frozenset(
+            k for k in given
+            if k not in self.changed and [s for s in slots if of(Slot(s)) == of(Slot(k))] == [k]
+        )
 
     def _text(self) -> str:
         """The whole text."""
@@ -90,6 +109,7 @@ class Writer(PhaseWriter):
                 self._instruction(instruction)
                 for slot in flow(self.plan, (instruction,))[1]:
                     self.values.wrote(slot)
+                    self.pending.rebound(slot)
             elif place == block.start:
                 self._leave(place, instruction)
         rounds = self.meets
@@ -105,12 +125,17 @@ class Writer(PhaseWriter):
             declared += ["i64 *tape", "i64 room", "i64 *state"]
         for k in loop.arrays:
             declared += [f"i64 o{k}", f"i64 ends{k}"]
+        for k in self.turned:
+            declared += [f"i64 other{k}", f"i64 ends{k}"]
         declared += [f"i64 *r{k}" for k in loop.scalars]
         own = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
         head = ", ".join([*own, *declared])
         slots = sorted(self._slots() - {k for k in loop.given if k not in self.on_device})
         body = [f"i64 s{k} = {f'*s{k}_at' if k in loop.given else 0};" for k in slots]
         body += ["int rounds = 0;", "pyrelay_meeting grid = {(u32 *)arena, 0u};", *self.declared]
+        for k in self.turned:
+            body += [f"const i64 home{k} = s{k};", f"i64 next{k} = 0;"]
+            body.append(f"PYRELAY_TAKEN(other{k}, ends{k});")
         start = f"arena + {CELL * (2 * loop.cells + 1)}"
         for g, group in enumerate(loop.groups):
             body += [
@@ -128,6 +153,7 @@ class Writer(PhaseWriter):
         if any("goto finished;" in line for line in self.lines):
             body.append("finished: ;")
         body += [f"pyrelay_copy(o{k}, s{k}, ends{k});" for k in loop.arrays]
+        body += [f"pyrelay_copy(home{k}, s{k}, ends{k});" for k in self.turned]
         if loop.resumes:
             body.append("if (blockIdx.x == 0 && threadIdx.x == 0) {")
             body += ["    state[0] = where;", "    state[1] = taped;"]
@@ -169,6 +195,7 @@ class Writer(PhaseWriter):
         """All threads wait for each other, and leave if there is a reason."""
         self.meets += 1
         self.met = True
+        self.turning.clear()
         self.pending.clear()
         met = f"pyrelay_meet(grid, record, launch, {look})"
         self._line(f"{met};" if look == PLAIN else f"if ({met}) return;")
@@ -177,7 +204,7 @@ class Writer(PhaseWriter):
 
     def _flush(self) -> None:
         """Where ways of control part or join, nothing is pending."""
-        if self.pending:
+        if self.pending or self.idle:
             self._meet()
 
     def _part(self, label: str) -> None:
@@ -185,7 +212,7 @@ class Writer(PhaseWriter):
         which all have met, what the next one begins with."""
         head = self.part[0]
         assert isinstance(head, ins.Label)
-        if self.before is None or label != head.name or not self.met:
+        if self.before is None or label != head.name or not self.met or self.turning:
             self._flush()
             return
         self.left = self.left.joined(Left(self.pending.left(), tuple(self.idle)))

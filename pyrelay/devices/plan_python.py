@@ -33,12 +33,13 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 class Persistent:
     """A loop that may run as one kernel, the number of that launch, at how many places of a round
     its blocks meet, the first line of the program that it computes (0 for a loop of a library
-    function, as sorting is)."""
+    function, as sorting is), and slots whose buffers take turns with others."""
 
     loop: Loop
     launch: int
     meets: int
     line: int
+    turned: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -275,11 +276,11 @@ class _Function(InstructionWriter):
         made = written(self.plan, self.function, loop, self.on_device)
         if made is None:
             return None
-        text, meets = made
+        text, meets, turned = made
         launch = self.shared.library(text)
         number = len(self.shared.persistent)
         line = first_line(self.plan, self.function.code[loop.first : loop.last])
-        self.shared.persistent.append(Persistent(loop, launch, meets, line))
+        self.shared.persistent.append(Persistent(loop, launch, meets, line, turned))
         values = "".join(f"{self._word(o)}, " for o in operands)
         self._line(f"values = ({values})")
         self._line(f"blocks = run.blocks_for({number}, values)")

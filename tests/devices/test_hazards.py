@@ -37,6 +37,23 @@ def test_what_was_freed_is_in_use_until_all_have_met() -> None:
     assert not made.uses(A)
 
 
+def test_what_was_freed_is_waited_for_by_nobody() -> None:
+    made = pending()
+    made.add([A], [B])
+    made.add([D], [])
+    made.free(A)
+    assert made.waits([], [A]) == ALL  # what the other slot held may be the same buffer
+    made.rebound(3)
+    made.free(D)
+    assert made.waits([], [A]) == ALL  # that was another buffer of slot 3
+    made.own(2)
+    made.add([], [C])
+    made.move(0, C)
+    made.free(A)
+    assert made.waits([C], []) == NOBODY
+    assert made.waits([B], []) == ALL
+
+
 N: Monomial = ("n",)
 
 

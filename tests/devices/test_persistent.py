@@ -10,13 +10,20 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices import cuda_emulator, gpu, persistent_prelude, word_texts
+from pyrelay.devices import (
+    cuda_emulator,
+    gpu,
+    persistent_prelude,
+    persistent_product,
+    word_texts,
+)
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.driver import Text
 from pyrelay.devices.hazards import NOBODY, Pending
 from pyrelay.devices.persistent import loops
 from pyrelay.devices.plan_python import plan_code
 from pyrelay.errors import InvariantError
+from pyrelay.ir.types import f32
 from pyrelay.lower.opcodes import BINARY, CHECKED, UNARY
 from pyrelay.lower.plan import plan
 from pyrelay.pipeline import lowered
@@ -391,6 +398,61 @@ def test_blocks_that_meet_see_what_all_have_written() -> None:
         met("if (blockIdx.x != 1 || k == 0) pyrelay_meet(grid, record, launch, 0);")
 
 
+WEIGHTS = """\
+#define BLOCK_THREADS 256
+#define MEETS 1
+{support}
+namespace phase0 {{
+{product}}}
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<i64> words,
+    Buffer<const f32> a, Buffer<const f32> b, Buffer<f32> lost, Buffer<f32> c, Buffer<i64> out
+) {{
+    pyrelay_meeting grid = {{(u32 *)&words[0], 0u}};
+    const i64 m = out[0], n = out[1], units = out[2], k = out[3], turned = out[4];
+    const i64 line = turned ? k : n, gates = (n + units - 1) / units;
+    const pyrelay_own own = pyrelay_own_of(m, units, k, k * gates, 8192, true);
+    PYRELAY_SHARED(f32, work, 2048);
+    PYRELAY_SHARED(u64, weights, 4096);
+    f32 *kept = (f32 *)&weights[0];
+    const pyrelay_split split = pyrelay_split_owned<f32>(own, m, n, k, 32768);
+    pyrelay_keep<f32>(kept, split, b, n, k, turned, line);
+    pyrelay_meet(grid, record, launch, 0);
+    const f32 nan = f32(__builtin_nan(""));
+    for (i64 e = threadIdx.x; blockIdx.x == 0 && e < k * n; e += 256) lost[e] = nan;
+    pyrelay_meet(grid, record, launch, 0);
+    for (int round = 0; round < 2; round++) {{
+        phase0::phase(record, launch, 0, 1, work, kept, split, a, b, c, m, n, k, 0, turned, round,
+            k, line, n, 0, 0, 0);
+    }}
+    if (blockIdx.x == 0 && threadIdx.x == 0) out[5] = split.kept * split.columns * split.padded;
+}}
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_weights_that_fit_are_read_from_memory_once(rows: int, turned: int) -> None:
+    units, depth, columns, blocks = 10, 70, 37, 3
+    driver = cuda_emulator.EmulatorDriver()
+    support = persistent_prelude.SUPPORT + persistent_prelude.OWNING + persistent_product.SUPPORT
+    text = WEIGHTS.format(support=support, product=persistent_product.product(f32, 0))
+    (function,) = driver.load([Text(text, ())])
+    rng = np.random.default_rng(4)
+    a, b = (rng.normal(size=s).astype("f4") for s in ((rows, depth), (depth, columns)))
+    given = np.ascontiguousarray(b.T) if turned else b.copy()
+    words, c = np.zeros(2, np.int64), np.zeros((rows, columns), np.float32)
+    out = np.array([rows, columns, units, depth, turned, 0])
+    arrays = (words, a, given, given, c, out)
+    for each in arrays:
+        driver.sizes[each.ctypes.data] = each.nbytes
+    driver.launch_meeting(function, blocks, [0, 0, 0, 1, *(each.ctypes.data for each in arrays)])
+    assert np.isnan(given).all()
+    np.testing.assert_allclose(c, 2 * (a @ b), rtol=1e-4, atol=1e-4)
+    # Units of a block, in four runs, and packs of four; of more rows each block has all columns.
+    assert out[5] == {1: 4, 9: 10}[rows] * 4 * 72
+
+
 def test_every_spelling_is_of_an_instruction() -> None:
     known = (set(UNARY), set(BINARY), set(CHECKED))
     for spelled, names in zip(word_texts.SPELLED.values(), known, strict=True):
@@ -467,8 +529,8 @@ def test_a_step_of_a_recurrence_meets_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert found(state_of_lstm, x, wx, wh, b) == [1, 1, 1]
     # The sums of biases over rows are another meeting.
     assert found(lstm_batch, several, wx, wh, b) == [1, 1, 2]
-    assert found(rnn, x, wx[:, :6], wh[:, :6], b[:6]) == [1, 1, 2]
-    assert found(gru, x, wx[:, :18], wh[:, :18], b[:18])[1:] == [1, 1]
+    assert found(rnn, x, wx[:, :6], wh[:, :6], b[:6]) == [1, 1, 1]
+    assert found(gru, x, wx[:, :18], wh[:, :18], b[:18]) == [1, 1, 1]
 
 
 def state_of_lstm(x: Any, wx: Any, wh: Any, b: Any) -> Any:
@@ -524,6 +586,35 @@ def test_blocks_that_own_elements_give_what_the_cpu_gives(
             found = compiled(*args) if several else [compiled(*args)]
             for mine, theirs in zip(found, wanted if several else [wanted], strict=True):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_states_that_are_stored_in_place_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(h: Any, w: Any, n: int) -> Any:
+        for _ in range(n):
+            h[:] = np.tanh(h @ w) + 0.5 * h
+        return h.sum()
+
+    def but_one(h: Any, w: Any, n: int) -> Any:
+        for _ in range(n):
+            h[1:] = np.tanh(h @ w)[1:]
+        return h.sum()
+
+    rng = np.random.default_rng(7)
+    h, w = rng.normal(size=40), 0.3 * rng.normal(size=(40, 40))
+    for function in (whole, but_one):
+        compiled = pyrelay.jit(function, device=ON)
+        for blocks in (1, 3):
+            monkeypatch.setattr(gpu, "blocks_of", lambda *_, b=blocks: b)
+            for turns in cuda_emulator.ORDERS:
+                monkeypatch.setattr(cuda_emulator.DRIVER, "turns", turns)
+                for n in (0, 3, 4):  # the last one is in the buffer itself, or in the other one
+                    mine, theirs = h.copy(), h.copy()
+                    assert compiled(mine, w, n) == pytest.approx(function(theirs, w, n))
+                    np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    steps = (pyrelay.jit(each, device=ON) for each in (whole, but_one))
+    found = [meetings(each, h, w, 3, monkeypatch=monkeypatch) for each in steps]
+    assert found == [[1], [2]]
 
 
 @pytest.mark.slow
