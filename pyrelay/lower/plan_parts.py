@@ -59,6 +59,10 @@ _LARGEST = 1 << 21
 """Bytes of the matrices up to which each thread reads all of them: they come from a cache of its
 own, or at most from the one that all share. Larger ones are read by columns."""
 
+_LONGEST = 1_000_000_000
+"""Picoseconds of a round up to which meeting in it costs more than parts that take unequally long:
+a launch is cut into more parts than there are threads."""
+
 
 @dataclass(slots=True)
 class Rows:
@@ -122,12 +126,14 @@ def close(p: FunctionPlanner, rows: Rows, loop: Loop, head: int, start: list[Any
         return
     frame, after = p.frame, p.frame.label("together")
     assert loop.count is not None
-    small, large, whole = frame.words(3)
+    small, some, short, wanted, whole = frame.words(5)
     bytes_read, work = p.sizes.value(rows.matrices), p.sizes.value(rows.work)
     start += [
         Binary("le.i64", small, bytes_read, immediate(_LARGEST)),
-        Select(large, Slot(small), work, ZERO),
-        Binary("mul.i64", whole, Slot(large), p.scalar(loop.count)),
+        Select(some, Slot(small), work, ZERO),
+        Binary("le.i64", short, work, immediate(_LONGEST)),
+        Select(wanted, Slot(short), Slot(some), ZERO),
+        Binary("mul.i64", whole, Slot(wanted), p.scalar(loop.count)),
         Parts(rows.first, rows.end, rows.inside, p.sizes.value(rows.count), Slot(whole), after),
     ]
     frame.emit(JumpUnless(Slot(rows.inside), after))

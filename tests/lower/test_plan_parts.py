@@ -150,6 +150,13 @@ def test_both_loops_of_a_gradient_go_in_parts(bias: tuple[int, ...]) -> None:
     np.testing.assert_allclose(slope, (up - down) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
+def test_the_program_decides_by_the_matrices_and_by_the_work_of_a_round() -> None:
+    code = pyrelay.jit(two_layers).code(*CELL)
+    before = code[: code.index("in parts")].splitlines()[-6:]
+    assert sum("<= 2097152" in line for line in before) == 1
+    assert sum("<= 1000000000" in line for line in before) == 1
+
+
 def shifted(h, u):
     for _ in range(5):
         h = np.tanh(h @ u)
