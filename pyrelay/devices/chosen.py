@@ -15,7 +15,7 @@ from pyrelay.devices import cache
 from pyrelay.devices.choices import ALONE, DEFAULT, PLANNED, Choices, from_text
 from pyrelay.ir.digest import digest
 from pyrelay.ir.nodes import Module
-from pyrelay.lower.instructions import Instruction, Launch, Plan
+from pyrelay.lower.instructions import Immediate, Instruction, Launch, Parts, Plan
 from pyrelay.records import dataclass
 
 _KIND = "choices"  # in the disk cache
@@ -92,6 +92,8 @@ def as_chosen(made: Plan, choices: Choices) -> Plan:
 
 
 def _shared(instruction: Instruction, launches: str) -> Instruction:
+    if isinstance(instruction, Parts) and launches == ALONE:
+        return replace(instruction, work=Immediate(0))
     if not isinstance(instruction, Launch):
         return instruction
     if launches == ALONE:

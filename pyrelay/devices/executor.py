@@ -84,6 +84,8 @@ class Executor:
             "launch_evenly": lambda: self._launch(1),
             "launch_serial": lambda: self._launch(0),
             "launch_part": lambda: self._launch(CHUNKS_PER_THREAD, begins=True),
+            "launch_evenly_part": lambda: self._launch(1, begins=True),
+            "launch_serial_part": lambda: self._launch(0, begins=True),
             "parts": self._parts,
             "part_end": lambda: f.ret(Status.OK),
             "select": self._select,

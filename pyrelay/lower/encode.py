@@ -230,7 +230,7 @@ class _Encoder:
         op = "launch_serial" if instruction.serial else op
         begin = []
         if instruction.begin != plan_ir.Immediate(0):
-            op, begin = "launch_part", [self.value(instruction.begin)]
+            op, begin = f"{op}_part", [self.value(instruction.begin)]
         words = [number, extent, cost, instruction.first_site, len(operands), *begin]
         self.emit(op, [*words, *operands])
 

@@ -52,7 +52,8 @@ LINK_WORDS = 2
 OPCODES = (
     "launch", "launch_serial", "launch_evenly", "select", "jump", "jump_if", "jump_unless",
     "loop_up", "loop_down", "poll", "alloc", "free", "copy", "zero", "call", "return",
-    "alloc_passing", "launch_part", "parts", "part_end",
+    "alloc_passing", "parts", "part_end", "launch_part", "launch_serial_part",
+    "launch_evenly_part",
     "tape_new", "tape_push", "tape_pop", "tape_push_bytes", "tape_pop_bytes", "tape_free",
     "raise", "guard", "host_call",
     *(f"load.{kind}" for kind in MEMORY),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import pyrelay
 from pyrelay import config
+from pyrelay.devices.choices import ALONE, DEFAULT, EVENLY
+from pyrelay.devices.chosen import choosing
 from tests.devices.running_kernels import needs_compiler
 
 RNG = np.random.default_rng(29)
@@ -155,6 +158,19 @@ def test_the_program_decides_by_the_matrices_and_by_the_work_of_a_round() -> Non
     before = code[: code.index("in parts")].splitlines()[-6:]
     assert sum("<= 2097152" in line for line in before) == 1
     assert sum("<= 1000000000" in line for line in before) == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("launches", [ALONE, EVENLY])
+def test_what_is_chosen_for_launches_holds_for_parts(launches: str) -> None:
+    compiled = pyrelay.jit(moving)
+    expected = by_threads(1, compiled, MOVED)
+    with choosing(replace(DEFAULT, launches=launches)) as trial:
+        found = by_threads(2, compiled, MOVED)
+    assert trial.plan.count("Parts(") == 1
+    assert ("work=Immediate(word=0)" in trial.plan) == (launches == ALONE)
+    for value, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(value, wanted)
 
 
 def shifted(h, u):
