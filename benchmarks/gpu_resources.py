@@ -53,6 +53,10 @@ def argmax(x: Any) -> Any:
     return np.argmax(x, axis=1), x.max(axis=1)
 
 
+def largest_so_far(x: Any) -> Any:
+    return np.maximum.accumulate(x)
+
+
 def chosen(x: Any) -> Any:
     return x[x > 0]
 
@@ -91,11 +95,18 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (gpu.softmax, (f32(64, 512),)),
     "layer norm": (gpu.layer_norm, (f32(64, 512), f32(512), f32(512))),
     "cross entropy": (gpu.cross_entropy, (f32(64, 512), np.zeros(64, np.int64))),
+    "gradient of cross entropy": (
+        pyrelay.grad(gpu.cross_entropy), (f32(64, 512), np.zeros(64, np.int64))
+    ),
     "gradient of softmax": (pyrelay.grad(gpu.softmax_loss), (f32(64, 512),)),
     "sum of squares": (gpu.total, (f32(1 << 12),)),
     "column sums": (gpu.column_sums, (f32(64, 512),)),
     "argmax and maximum of rows": (argmax, (f32(64, 512),)),
     "running sum": (gpu.running_sum, (f32(1 << 12),)),
+    "largest so far": (largest_so_far, (f32(1 << 12),)),
+    "gradient of largest so far": (
+        pyrelay.grad(lambda x: largest_so_far(x).sum()), (f32(1 << 12),)
+    ),
     "elements chosen by a mask": (chosen, (f32(1 << 12),)),
     "scatter": (counted, (f32(1 << 12), _WHICH)),
     "gradient of rows picked": (pyrelay.grad(gpu.picked), (f32(64, 512), _WHICH)),

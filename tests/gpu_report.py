@@ -1,23 +1,30 @@
 """A plugin of pytest for `make gpu-test`: a table last, and `gpu_tests.json` in the folder `OUT`.
 
 The run ends by itself before it is ended: after `ENOUGH` seconds no test is begun, and after
-`LIMIT` what is known is told even if a kernel on the GPU never comes back.
+`LIMIT` what is known is told even if a kernel on the GPU never comes back. Without a GPU it ends at
+once and the last line says why there is none: tests that need none are those of `make test-all`.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
 import time
+import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyrelay.devices import cuda
+from pyrelay.errors import DeviceError
+
 ENOUGH, LIMIT = 540.0, 580.0
 _SHOWN = 20
+_ON_A_GPU = "test_gpu.py"
 
 
 @dataclass
@@ -71,6 +78,8 @@ class Report:
             lines.append(f"and {len(self.failures) - _SHOWN} more failures")
         if not self.complete:
             lines.append("There was no time for all tests.")
+        if missing():
+            lines += ["", f"NO GPU: {missing()}", "Tests that need none: make test-all."]
         return "\n".join(lines)
 
 
@@ -110,6 +119,21 @@ class Plugin:
         self.tell()
 
 
+@functools.cache
+def missing() -> str:
+    """Why there is no GPU; empty if there is one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of CuPy, when it is imported
+            cuda.driver()
+    except DeviceError as error:
+        return str(error)
+    return ""
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    """Without a GPU only the tests are looked at that say that they need one."""
+    if missing():
+        config.args[:] = [path for path in config.args if path.endswith(_ON_A_GPU)] or config.args
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Plugin(), "gpu report")

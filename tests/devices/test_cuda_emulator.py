@@ -6,6 +6,7 @@ import ast
 import copy
 import importlib
 import inspect
+import math
 import signal
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 
 import pyrelay
 from pyrelay import config, nn
@@ -137,7 +137,7 @@ def others(x: Any, w: Any, i: Any, z: Any) -> Any:
     filtered = nn.conv2d(image, np.stack([w[:2, :2], w[1:, 1:3]])[None])
     return (
         np.maximum.accumulate(x, axis=1), filtered, np.linalg.det(x[:3] + 2.0 * np.eye(3)),
-        scipy.special.gammaln(np.abs(w) + 1.0),
+        math.lgamma(w[0, 0] + 2.0),
     )
 
 
