@@ -311,3 +311,16 @@ class Builder:
         following = body(inner, Handle(inner, index), tuple(Handle(inner, v) for v in carried))
         loop = Loop(carried, atoms, inner.block(following), count=self.atom(count), index=index)
         return self.bind(loop, [v.type for v in carried])  # type: ignore[misc]
+
+    def repeated(
+        self, init: Sequence[Operand], test: Callable[[Builder, tuple[Handle, ...]], Operand],
+        body: Callable[[Builder, tuple[Handle, ...]], Sequence[Operand]],
+    ) -> tuple[Handle, ...]:
+        """A loop that goes on as long as `test(builder, carried)` holds."""
+        atoms = tuple(self.atom(a) for a in init)
+        carried = tuple(Var("c", a.type, span=self.span) for a in atoms)
+        asked, inner = self.nested(), self.nested()
+        goes_on = test(asked, tuple(Handle(asked, v) for v in carried))
+        following = body(inner, tuple(Handle(inner, v) for v in carried))
+        loop = Loop(carried, atoms, inner.block(following), test=asked.block([goes_on]))
+        return self.bind(loop, [v.type for v in carried])  # type: ignore[misc]

@@ -10,6 +10,7 @@ from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Dim, Extent, Symbol
 from pyrelay.ir.nodes import Atom, Block, Const, Let, Loop, OpCall
 from pyrelay.ir.op import Fusion
+from pyrelay.ir.types import TensorType, bool_
 from pyrelay.opt.shapes import shape_of
 
 _DEEPEST = 30
@@ -128,6 +129,8 @@ class Bounds:
             return self._extent(call.attrs["size"], depth + 1)
         if call.op.name == "cast":
             return self._number(call.args[0], depth + 1)
+        if call.op.name == "sum":
+            return self._count(call.args[0], depth + 1)
         if call.op.name == "subtract":
             small = self._is_natural(call.args[1], depth + 1)
             return self._number(call.args[0], depth + 1) if small else None
@@ -143,6 +146,18 @@ class Bounds:
                 return dims.add(a, b)
             return dims.minimum(a, b) if call.op.name == "minimum" else dims.maximum(a, b)
         return None
+
+    def _count(self, array: Atom, depth: int) -> Extent | None:
+        """The most that elements of an array can be together, if they are 0 or 1."""
+        let = self.makers.get(array)
+        if let is None or not isinstance(let.rhs, OpCall) or let.rhs.op.name != "cast":
+            return None
+        ty = let.rhs.args[0].type
+        if not isinstance(ty, TensorType) or ty.dtype != bool_:
+            return None
+        axes = [self._extent(extent, depth) for extent in ty.shape]
+        known = [extent for extent in axes if extent is not None]
+        return dims.product(known) if len(known) == len(axes) else None
 
     def _is_natural(self, atom: Atom, depth: int) -> bool:
         """Whether a number is seen to be 0 or more."""

@@ -168,9 +168,18 @@ class _VectorLoops:
         if long == 0:
             return True
         if long == 1:
-            return len(loops) > 1 or self._has_size_of_array(loops[0].count)
+            return (
+                len(loops) > 1 or self._has_size_of_array(loops[0].count)
+                or (loops[0].count is None and self._goes_through_an_array(loops[0]))
+            )
         window = rhs.op.name not in places.UPDATES
         return len(loops) > long or (len(loops) == long and window)
+
+    def _goes_through_an_array(self, loop: Loop) -> bool:
+        """Whether each round goes through elements one by one, which costs more than computing with
+        all of them: a queue of places, each with a row of neighbours."""
+        inner = (let.rhs for let in walk.nested_lets(loop.body) if isinstance(let.rhs, Loop))
+        return any(self._has_size_of_array(each.count) for each in inner)
 
     def _is_update(self, atom: Atom) -> bool:
         let = self.makers.get(atom)

@@ -1,8 +1,9 @@
 """Sorting in loops, for devices without a kernel of their own for it.
 
-In: a module with the op `argsort`. Out: one with loops in its place: runs of 1, 2, 4, ... elements
-are merged (Knuth, The Art of Computer Programming, volume 3, section 5.2.4), which is stable. Which
-of two elements comes next is a branch: a processor guesses it and reads on meanwhile.
+In: a module with the op `argsort`. Out: one with loops in its place: runs of 16 elements, sorted by
+insertion, are merged, then those of 32, 64, ... (Knuth, The Art of Computer Programming, volume 3,
+sections 5.2.1 and 5.2.4), which is stable. Which of two elements comes next is a branch: a processor
+guesses it and reads on meanwhile. To insert one of 16, it has to guess right but once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pyrelay.ir.types import i64
 from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
-_MOST_PASSES = 31  # pairs of them: a longer run is longer than any array
+_RUN = 16  # elements that are sorted by insertion
+_MOST_PASSES = 29  # pairs of them: a longer run is longer than any array
 
 
 def sorting(module: Module) -> Module:
@@ -36,7 +38,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
 
     def doubled(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Any]:
         """Counts every other width of runs that are shorter than a line."""
-        width = inner.call(OPS["left_shift"], integer(inner, 1), integer(inner, k) * 2)
+        width = inner.call(OPS["left_shift"], integer(inner, _RUN), integer(inner, k) * 2)
         return [carried[0] + inner.cast(width < n, i64)]
 
     (passes,) = builder.counted(_MOST_PASSES, [integer(builder, 0)], doubled)
@@ -54,20 +56,43 @@ def _line(
     build: Builder, x: Handle, row: Handle, n: Handle, passes: Handle, carried: tuple[Handle, ...]
 ) -> tuple[Handle, ...]:
     """The order of one line, in the first of two arrays."""
-    def start(inner: Builder, k: Handle, state: tuple[Handle, ...]) -> list[Any]:
-        place = integer(inner, k)
-        return [stored(inner, state[0], place, row, place)]
+    def insert(inner: Builder, k: Handle, state: tuple[Handle, ...]) -> list[Any]:
+        return [_inserted(inner, x, row, integer(inner, k), state[0])]
 
-    (order,) = build.counted(n, carried[:1], start)
+    (order,) = build.counted(n, carried[:1], insert)
 
     def merge(inner: Builder, k: Handle, state: tuple[Handle, ...]) -> list[Any]:
         order, other = state
-        width = inner.call(OPS["left_shift"], integer(inner, 1), integer(inner, k) * 2)
+        width = inner.call(OPS["left_shift"], integer(inner, _RUN), integer(inner, k) * 2)
         other = _pass(inner, x, row, n, width, order, other)
         order = _pass(inner, x, row, n, width * 2, other, order)
         return [order, other]
 
     return build.counted(passes, [order, carried[1]], merge)
+
+
+def _inserted(build: Builder, x: Handle, row: Handle, new: Handle, order: Handle) -> Handle:
+    """The order with element `new` among those before it in its run."""
+    first = new - build.call(OPS["bitwise_and"], new, _RUN - 1)
+    value = read(build, x, row, new)
+
+    def goes_on(inner: Builder, state: tuple[Handle, ...]) -> Handle:
+        at, order = state
+
+        def is_less(deeper: Builder) -> list[Any]:
+            before = read(deeper, order, row, at - 1)
+            return [_is_less(deeper, deeper.handle(value), read(deeper, x, row, before))]
+
+        more = at > first
+        return inner.cond(more, is_less, lambda deeper: [more])[0]
+
+    def step(inner: Builder, state: tuple[Handle, ...]) -> list[Any]:
+        at, order = state
+        before = at - 1
+        return [before, stored(inner, order, read(inner, order, row, before), row, at)]
+
+    at, order = build.repeated([new, order], goes_on, step)
+    return stored(build, order, new, row, at)
 
 
 def _pass(

@@ -42,6 +42,37 @@ def test_a_dot_product_of_parts_whose_length_is_the_loop_s_index_is_too() -> Non
     assert counts(solved, np.eye(4), np.ones(4), np.zeros(4)) == (0, 1)
 
 
+def test_places_of_what_is_true_in_a_row_are_found_and_gone_through_in_the_kernel() -> None:
+    def summed(a):
+        total = 0.0
+        for i in range(len(a)):
+            for j in np.where(a[i] > 0.5)[0]:
+                total += a[i, j]
+        return total
+
+    def reached(near):
+        far = np.full(len(near), -1)
+        queue = np.zeros(len(near), dtype=np.int64)
+        far[0], head, tail = 0, 0, 1
+        while head < tail:
+            here = queue[head]
+            head += 1
+            for there in np.nonzero(near[here])[0]:
+                if far[there] < 0:
+                    far[there] = far[here] + 1
+                    queue[tail] = there
+                    tail += 1
+        return far
+
+    assert counts(summed, np.ones((5, 3)))[0] == 0
+    assert counts(reached, np.eye(4, 4, 1) > 0)[0] == 0
+    near = np.random.default_rng(3).random((30, 30)) < 0.1
+    assert np.array_equal(pyrelay.jit(reached)(near), reached(near))
+    for size in (0, 1, 7):
+        a = np.random.default_rng(size).random((5, size))
+        assert pyrelay.jit(summed)(a) == summed(a)
+
+
 def test_vectors_of_known_small_size_are_in_any_loop() -> None:
     def walked(y, steps):
         for _ in range(steps):
