@@ -26,6 +26,7 @@ from pyrelay.ir.nodes import (
 )
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType, bool_, i64
+from pyrelay.lower.chosen_stores import with_chosen_stores
 from pyrelay.lower.cleaning import finish_body, without_unused
 from pyrelay.lower.counters import without_counter_checks
 from pyrelay.lower.elements import Elements
@@ -86,6 +87,7 @@ def scalar_program(function: Function) -> Lowering:
     spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
     kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
     body = with_versions(_without_idle_checks(kernel.body))
+    body = with_chosen_stores(without_unused(body))
     kernel = replace(kernel, body=without_unused(body), apart=True)
     arrays = program.arrays
     kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out

@@ -2,8 +2,8 @@
 
 In: a module with the op `argsort`. Out: one with loops in its place: runs of 16 elements, sorted by
 insertion, are merged, then those of 32, 64, ... (Knuth, The Art of Computer Programming, volume 3,
-sections 5.2.1 and 5.2.4), which is stable. Which of two elements comes next is a branch: a processor
-guesses it and reads on meanwhile. To insert one of 16, it has to guess right but once.
+sections 5.2.1 and 5.2.4), which is stable. Which of two elements comes next is a branch: a
+processor guesses it and reads on meanwhile. To insert one of 16, it has to guess right but once.
 """
 
 from __future__ import annotations
