@@ -17,6 +17,7 @@ import numpy as np
 from pyrelay.ir.build import Handle
 from pyrelay.ir.nodes import Const
 from pyrelay.ir.op import Op, Promotion, Sample
+from pyrelay.ir.types import f32, f64
 from pyrelay.ops import python_numbers as py
 from pyrelay.ops.arithmetic import reciprocal
 from pyrelay.ops.elementwise import Slope, elementwise
@@ -149,7 +150,9 @@ def _power_element(s: Any, i: Any, a: Any, b: Any, *, strict: bool = False) -> A
     negative_exponent = "Integers to negative integer powers are not allowed."
     if not s.weak and b.dtype.kind == "i":
         s.fail("ValueError", (negative_exponent,), s.less(y, s.const(0, b.dtype)))
-    result = s.power(x, y)
+    # As exact as the function is, and it takes one or two instructions.
+    few = {2: lambda: x * x, 3: lambda: x * x * x} if b.dtype in (f32, f64) else {}
+    result = few.get(getattr(y, "literal", None), lambda: s.power(x, y))()
     if s.weak:
         check = py.math_power if strict else py.valid_power
         check(s, (a, b), (x, y), result)
