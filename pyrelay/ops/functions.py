@@ -151,8 +151,8 @@ def _power_element(s: Any, i: Any, a: Any, b: Any, *, strict: bool = False) -> A
     if not s.weak and b.dtype.kind == "i":
         s.fail("ValueError", (negative_exponent,), s.less(y, s.const(0, b.dtype)))
     # As exact as the function is, and it takes one or two instructions.
-    few = {2: lambda: x * x, 3: lambda: x * x * x} if b.dtype in (f32, f64) else {}
-    result = few.get(getattr(y, "literal", None), lambda: s.power(x, y))()
+    exponent = getattr(y, "literal", None) if b.dtype in (f32, f64) else None
+    result = x * x if exponent == 2 else x * x * x if exponent == 3 else s.power(x, y)
     if s.weak:
         check = py.math_power if strict else py.valid_power
         check(s, (a, b), (x, y), result)
