@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from pyrelay import errors
-from pyrelay.infer import growing, lists
+from pyrelay.infer import functions_in_nodes, growing, lists
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.annotations import Expected, expected_fields, is_record_class
@@ -23,6 +23,7 @@ from pyrelay.infer.constructing import begun, in_place_of, incomplete, known_as
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
+    Callee,
     Child,
     Choice,
     Constant,
@@ -284,6 +285,11 @@ class _Node:
                     return Items(cls, sort)
             case V.Union():
                 return self._common(value.possible, expected, name)
+            case V.Closure() | V.Method() | V.Partial():
+                parts = functions_in_nodes.captured(it, value)
+                head = L.head_of(value)
+                assert head is not None
+                return Callee(head, tuple(self.sort_of(p, None, name) for p in parts))
         raise it.failure(
             errors.UnsupportedOperationError,
             f"the field {name!r} of {self.cls.__name__} cannot be {V.describe(value)} in a node "
@@ -431,6 +437,11 @@ class _Node:
                 assert isinstance(value, V.Tuple)
                 for k, (part, item) in enumerate(zip(parts_sorts, value.items, strict=True)):
                     self.write(part, f"{path}[{k}]", item, into)
+            case Callee(_, sorts):
+                functions_in_nodes.fix(it, value)
+                captured = functions_in_nodes.captured(it, value)
+                for k, (part, item) in enumerate(zip(sorts, captured, strict=True)):
+                    self.write(part, f"{path}[{k}]", item, into)
             case Choice(cases):
                 self._choice(cases, path, value, into)
 
@@ -446,6 +457,8 @@ class _Node:
                 )
             return
         table = f"{path}[]"
+        if isinstance(value, V.Ref):
+            self._keep(value.root, path)
         items = value.items if isinstance(value, V.Tuple) else it.content(value.root)  # type: ignore[union-attr]
         rows = it.content(self.pool.root).get(table)
         if rows is None:  # what the items are is known
@@ -467,6 +480,16 @@ class _Node:
             leaves: dict[str, V.Value] = {}
             self.write(sort.item, table, item, leaves)
             self.append(table, leaves)
+
+    def _keep(self, root: V.Root, path: str) -> None:
+        """Note that a node has a copy of a list: if it is changed, it has to be the node's own."""
+        it = self.it
+        root.stored = root.stored or (it.let.span if it.let else None) or True
+        kind, _, name = path.partition(".")
+        known = self.pool.cls.of(int(kind))
+        if name in known and not it.program.plans[self.family].unified:
+            fields = tuple((n, Grows() if n == name else s) for n, s in known.items())
+            root.wanted = NeedsPool(self.family, int(kind), fields)
 
     def _choice(
         self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]
@@ -532,4 +555,6 @@ def _shown(sort: Sort) -> str:
             return f"a {cls.__name__}"
         case Struct():
             return "a tuple"
+        case Callee():
+            return "a function"
     return "of another type"

@@ -93,13 +93,22 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True)
+class Callee:
+    """A function of the program, or a method: `head` says which (layout.head_of), and what it
+    captures, which is fixed from then on."""
+
+    head: tuple[Any, ...]
+    children: tuple[Sort, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of several; told apart by an int."""
 
     cases: tuple[Sort, ...]
 
 
-Sort = Nothing | Constant | Number | Array | Child | Items | Grows | Struct | Choice
+Sort = Nothing | Constant | Number | Array | Child | Items | Grows | Struct | Callee | Choice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +144,7 @@ class Schema:
                     yield sort
                 case Items(_, item):
                     pending.append(item)
-                case Struct(parts) | Choice(parts):
+                case Struct(parts) | Choice(parts) | Callee(_, parts):
                     pending.extend(parts)
 
     def __str__(self) -> str:
@@ -196,6 +205,9 @@ def merged(a: Sort, b: Sort, *, promote: bool = False) -> Sort:
         case Struct(xs), Struct(ys) if len(xs) == len(ys):
             pairs = zip(xs, ys, strict=True)
             return Struct(tuple(merged(x, y, promote=promote) for x, y in pairs))
+        case Callee(h, xs), Callee(g, ys) if h == g:
+            pairs = zip(xs, ys, strict=True)
+            return Callee(h, tuple(merged(x, y, promote=promote) for x, y in pairs))
         case Number(s), Number(t) if promote:
             dtype, weak = types.promote((s, t))
             return Number(TensorType(dtype, (), weak))

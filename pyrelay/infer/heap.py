@@ -62,7 +62,9 @@ class Heap:
     def write(self, root: Root, content: Any, span: Span | None) -> None:
         """Change an object; those that may or may not be the same object become stale."""
         if root.stored and root.kind == "list":
-            raise lent_and_changed(span, root.stored)
+            raise root.wanted or lent_and_changed(span, root.stored)
+        if root.stored and root.kind == "cell":
+            raise captured_and_assigned(span, root.stored)
         self._note_items(root, content, -1)
         self.contents[root] = content
         self.written[root] = span
@@ -134,4 +136,16 @@ def lent_and_changed(span: Span | None, lent: Span | bool) -> AliasError:
         "in the other.",
         span=span, related=[(where, "here it became an item")] if where else [],
         hints=("put a copy there: rows.append(row.copy())",),
+    )
+
+
+def captured_and_assigned(span: Span | None, stored: Span | bool) -> AliasError:
+    """The error for a variable that a function captures which is in a field of a node."""
+    where = _span(stored)
+    return AliasError(
+        "this variable is captured by a function in a field of one of many objects, which would "
+        "have to see what is assigned here.",
+        span=span, related=[(where, "here the function is put there")] if where else [],
+        hints=("keep what changes in a field of the object: node.count += 1",
+               "or give the function the value of now: lambda x, k=k: x * k"),
     )

@@ -16,6 +16,7 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.coding import typed_by_rows
 from pyrelay.infer.datatypes import Array, Grows, Number, Schema
+from pyrelay.infer.functions_in_nodes import refuse_leaving
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.pools import Column, column_sorts, schema_columns
 from pyrelay.ir import types
@@ -52,7 +53,8 @@ def table_of(schema: Schema, column: str) -> tuple[str, int]:
 
 
 def columns(it: Interpreter, pool: V.Ref) -> dict[str, V.ArrayRef]:
-    """All columns of a pool, as arrays."""
+    """All columns of a pool, as arrays, for Python to make objects of."""
+    refuse_leaving(it, pool.cls)
     content = it.content(pool.root)
     found = {}
     for name in schema_columns(pool.cls):
@@ -68,7 +70,7 @@ def column_rows(it: Interpreter, pool: V.Ref, column: str) -> Atom | None:
     in lists (ragged.py): the arrays of a field are rows of one column.
     """
     content = it.content(pool.root)
-    if column in content:
+    if isinstance(content.get(column), V.ArrayRef):  # else it may be a table of that name
         return None
     table, position = table_of(pool.cls, column)
     rows = it.content(content[table].root)

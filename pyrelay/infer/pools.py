@@ -21,6 +21,7 @@ from pyrelay.errors import TypeMismatchError
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
+    Callee,
     Child,
     Choice,
     Constant,
@@ -114,7 +115,7 @@ def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
             yield f"{path}.start", whole
             yield f"{path}.count", whole
             yield from column_sorts(item, f"{path}[]")
-        case Struct(parts):
+        case Struct(parts) | Callee(_, parts):
             for k, part in enumerate(parts):
                 yield from column_sorts(part, f"{path}[{k}]")
         case Choice(cases):

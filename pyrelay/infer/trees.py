@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyrelay import errors
+from pyrelay.infer import functions_in_nodes as functions
 from pyrelay.infer import values as V
 from pyrelay.infer.datatypes import (
     NO_NODE,
     Array,
+    Callee,
     Child,
     Choice,
     Constant,
@@ -148,6 +150,10 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
             return V.Tuple(tuple(
                 read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)
             ))
+        case Callee(head, parts):
+            return functions.rebuilt(it, head, [
+                read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)
+            ])
         case Choice(cases):
             tag = it.atom(_number(it, pool, f"{path}.case", row, types.PY_INT))
             values = tuple(
@@ -175,13 +181,12 @@ def _rows(it: Interpreter, pool: V.Ref, column: str) -> Atom:
 def _array(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
     """A row of a column of arrays: of an argument a view, of new nodes a copy, never written."""
     column = it.content(pool.root).get(path)
-    if column is None:
+    if not isinstance(column, V.ArrayRef):
         made = it.result(it.emit("index", _rows(it, pool, path), row, axes=(0,)))
         if isinstance(made, V.ArrayRef):
             made.root.stored = (it.let.span if it.let else None) or True
             made.root.item = _item(it, pool, path, row)
         return made
-    assert isinstance(column, V.ArrayRef)
     ty = TensorType(column.type.dtype, column.type.shape[1:])
     step = V.ViewStep("index", (row,), _AT_ROW)
     view = V.ArrayRef(column.root, (*column.view, step), ty)
