@@ -164,7 +164,7 @@ def _request(
 
 def _scalar_result(it: Interpreter, layout: L.Layout) -> TensorType | None:
     match layout:
-        case L.LScalar(ty) if ty.dtype.kind == "f":
+        case L.LScalar(ty) | L.LPlace(_, "array", _, ty) if ty.dtype.kind == "f" and not ty.shape:
             return ty
         case L.LKnown(v) if isinstance(v, float):
             return None

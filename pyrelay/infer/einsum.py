@@ -50,11 +50,11 @@ def einsum(
             errors.InvalidValueError,
             "each letter of einsum's result stands in it once, and in an operand",
         )
-    extents = _extents(it, inputs, values)
     if len(values) == 1 and isinstance(values[0], V.ArrayRef):
         same = _diagonal_view(it, values[0], inputs[0], wanted)
         if same is not None:
             return same
+    extents, values = _extents(it, inputs, values)
     for k, letters_of in enumerate(inputs):
         values[k], inputs[k] = _simple(it, values[k], letters_of, extents)
     value, letters_now = values[0], inputs[0]
@@ -126,20 +126,27 @@ def _without_ellipsis(
 
 def _extents(
     it: Interpreter, inputs: list[str], values: list[V.Value]
-) -> dict[str, Extent]:
+) -> tuple[dict[str, Extent], list[V.Value]]:
+    """The extent of each letter, and the operands with it: what only the running program can
+    compare is checked there."""
     extents: dict[str, Extent] = {}
-    for letters, value in zip(inputs, values, strict=True):
-        for letter, extent in zip(letters, it.tensor(value).shape, strict=True):
+    for k, letters in enumerate(inputs):
+        for letter, extent in zip(letters, it.tensor(values[k]).shape, strict=True):
             known = extents.setdefault(letter, extent)
             if known == 1:
                 extents[letter] = extent
-            elif extent != 1 and it.program.guards.equal(known, extent) is False:
-                raise it.failure(
-                    errors.ShapeError,
-                    f"the axes {letter!r} of the operands differ: {dims.show(known)} and "
-                    f"{dims.show(extent)}",
-                )
-    return extents
+            elif extent != 1:
+                equal = it.program.guards.equal(known, extent)
+                if equal is False:
+                    raise it.failure(
+                        errors.ShapeError,
+                        f"the axes {letter!r} of the operands differ: {dims.show(known)} and "
+                        f"{dims.show(extent)}",
+                    )
+                if equal is None:
+                    values = list(values)
+                    values[k] = it.result(it.refined(it.atom(values[k]), extent, known))
+    return extents, values
 
 
 def _simple(

@@ -362,10 +362,10 @@ class Interpreter:
                 with dims.decided_by(self._decide_equal):
                     return self.builder.call(record, *atoms, **attrs)
             except NeedsCheck as need:
-                refined = [self._refined(a, need.right, need.left) for a in atoms]
+                refined = [self.refined(a, need.right, need.left) for a in atoms]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     # The right one stands in an attribute, e.g. a shape to fit into.
-                    refined = [self._refined(a, need.left, need.right) for a in atoms]
+                    refined = [self.refined(a, need.left, need.right) for a in atoms]
                 if all(a is b for a, b in zip(atoms, refined, strict=True)):
                     raise self.failure(
                         errors.ShapeError,
@@ -396,7 +396,7 @@ class Interpreter:
             hints=("copy the view where it is made: x[1:].copy()",),
         )
 
-    def _refined(self, operand: Any, own: Extent, other: Extent) -> Any:
+    def refined(self, operand: Any, own: Extent, other: Extent) -> Any:
         """The operand with `other` in place of its extent `own`, after a run-time check."""
         atom = self.builder.atom(operand)
         ty = atom.type

@@ -22,12 +22,14 @@ from pyrelay.infer.adapters import (
     stack,
     strong,
 )
+from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.handling import without_words
 from pyrelay.infer.in_python import arrangement
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles
 from pyrelay.infer.names_creation import of_no_axes
 from pyrelay.ir import dims, types
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.types import TensorType
 
 FALSE, TRUE = V.Known(False), V.Known(True)
@@ -35,8 +37,9 @@ ZERO, ONE = V.Known(0), V.Known(1)
 
 
 def view(it: Interpreter, x: V.Value, kind: str, ty: TensorType, **attrs: Any) -> V.Value:
-    """A view of an array by one more step; a number is computed at once."""
-    if isinstance(x, V.ArrayRef) and ty.shape:
+    """A view of an array by one more step. A number is computed at once, and so is a view of no
+    axes in functions of ours, which are NumPy's seen from within."""
+    if isinstance(x, V.ArrayRef) and (ty.shape or not is_our_own(it)):
         step = V.ViewStep(kind, (), tuple(attrs.items()))
         return V.ArrayRef(x.root, (*x.view, step), ty)
     return it.call(kind, x, **attrs)
@@ -112,7 +115,8 @@ def reshape(
         a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it
     if it.program.guards.equal(ty.size, result.size) is None:
         a = _of_size(it, a, result.size)
-    return of_no_axes(it, view(it, a, "reshape", result, shape=result.shape))
+    made = view(it, a, "reshape", result, shape=result.shape)
+    return of_no_axes(it, made) if ty.weak else made  # of a NumPy number it is one
 
 
 def _of_size(it: Interpreter, a: V.Value, size: Any) -> V.Value:
@@ -203,25 +207,42 @@ def expand_dims(it: Interpreter, a: V.Value, axis: V.Value) -> V.Value:
     return view(it, a, "expand_dims", TensorType(ty.dtype, tuple(extents)), axes=axes)
 
 
+_NOT_ONE = "cannot select an axis to squeeze out which has size not equal to one"
+
+
+def _is_one(it: Interpreter, axis: int, extent: Extent) -> bool:
+    """Whether an extent is 1; one that only the running program knows may not be."""
+    from pyrelay.infer.names_composed import in_python
+
+    equal = it.program.guards.equal(extent, 1)
+    if equal is None:
+        check: Any = in_python("np.squeeze", arrangement.longer_than_one)
+        check(it, V.Scalar.of_extent(extent), V.Known(axis))
+    return equal is True
+
+
 @handles(np.squeeze)
 def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
     """np.squeeze: a view without the axes of extent 1."""
     a = operand(it, a)
     ty = it.tensor(a)
     if axis == V.NONE:
-        axes = tuple(k for k, d in enumerate(ty.shape) if d == 1)
+        axes = tuple(k for k, d in enumerate(ty.shape) if _is_one(it, k, d))
     else:
         axes = axes_of(it, axis, ty.rank)
         for k in axes:
-            if it.program.guards.equal(ty.shape[k], 1) is False:
+            equal = it.program.guards.equal(ty.shape[k], 1)
+            if equal is False:
                 raise it.failure(
                     errors.ShapeError,
                     f"cannot squeeze axis {k} of {ty}: its extent is not 1",
                 )
+            if equal is None:
+                it.emit("check_equal", left=ty.shape[k], right=1, text=_NOT_ONE)
     if not axes:
         return a
     result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
-    return of_no_axes(it, view(it, a, "squeeze", result, axes=axes))
+    return view(it, a, "squeeze", result, axes=axes)
 
 
 @handles(np.broadcast_to)

@@ -351,7 +351,8 @@ def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
             return array[tuple(_slice_of(*p) for p in parts)]
         case "index":
             places = dict(zip(attrs["axes"], numbers(step.positions), strict=True))
-            return array[tuple(places.get(k, slice(None)) for k in range(array.ndim))]
+            # With an ellipsis the view of no axes is an array, as the program has it.
+            return array[(*(places.get(k, slice(None)) for k in range(array.ndim)), ...)]
         case "transpose":
             return array.transpose(attrs["axes"])
         case "expand_dims":

@@ -12,6 +12,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import characters, choice, lists, open_sequences, text
 from pyrelay.infer import values as V
+from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.handling import catches, certain
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
@@ -214,9 +215,17 @@ def _index_array(it: Interpreter, array: V.ArrayRef, key: V.Value, checked: bool
         return gather(it, array, items)
     basic = _basic(it, array.type, items, checked)
     view = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
-    if basic.type.shape:
+    if basic.type.shape or (_has_ellipsis(key) and not is_our_own(it)):
         return view if basic.steps else V.ArrayRef(array.root, array.view, array.type)
     return it.result(it.builder.handle(it.atom(view)))
+
+
+def _has_ellipsis(key: V.Value) -> bool:
+    """Whether what a key says of all axes is an array still, a view of no axes."""
+    if isinstance(key, V.Known):
+        parts = key.value if isinstance(key.value, tuple) else (key.value,)
+        return any(part is Ellipsis for part in parts)
+    return isinstance(key, V.Tuple) and V.Known(Ellipsis) in key.items
 
 
 def _is_flag(key: V.Value) -> bool:

@@ -69,3 +69,19 @@ def test_a_cast_that_numpy_refuses_for_out_is_refused() -> None:
 
     with pytest.raises(TypeError, match="does not cast"):
         pyrelay.jit(truncated)(np.array([1, 2]))
+
+
+def test_squeezed_axes_that_only_the_program_knows_are_named() -> None:
+    def all_of_them(v, n):
+        return v[:n].squeeze()
+
+    def the_first(v, n):
+        return v[:n].squeeze(axis=0)
+
+    v = np.arange(3.0)
+    assert_same_outcome(interpreted(all_of_them, (v, 2)), plainly(all_of_them, (v, 2)))
+    assert_same_outcome(interpreted(the_first, (v, 1)), plainly(the_first, (v, 1)))
+    with pytest.raises(ValueError, match="axis 0 turns out to have extent 1"):
+        pyrelay.jit(all_of_them)(v, 1)
+    with pytest.raises(ValueError, match="not equal to one"):
+        pyrelay.jit(the_first)(v, 2)

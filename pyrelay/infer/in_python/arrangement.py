@@ -32,6 +32,18 @@ def seen_at(x: Array, indices: tuple[Array, ...], axes: tuple[int, ...]) -> Arra
     return x[tuple(key)]
 
 
+def longer_than_one(extent: int, axis: int) -> None:
+    """What np.squeeze asks of an axis that is kept, if only the running program knows its extent.
+
+    Raises ValueError: whether the result has the axis is to be known before.
+    """
+    if extent == 1:
+        raise ValueError(
+            f"axis {axis} turns out to have extent 1: name the axes that np.squeeze drops, "
+            "as in x.squeeze(axis=0)"
+        )
+
+
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
     """The windows of an array, on axes of their own at the end: a view."""
     widths = window_shape if isinstance(window_shape, tuple) else (window_shape,)
