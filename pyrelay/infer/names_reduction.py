@@ -234,6 +234,8 @@ def var(
     lost = ddof if correction == V.NONE else correction
     degrees = binary(it, "-", _count(it, x, axis, where, keepdims), lost)
     divisor = it.builder.cast(it.atom(degrees), it.tensor(total).dtype)
+    if lost != ZERO:  # of too few elements it is infinite, or no number
+        divisor = it.emit("maximum", divisor, it.builder.cast(it.atom(ZERO), divisor.type.dtype))
     return stored(it, out, it.call("divide", total, divisor))
 
 

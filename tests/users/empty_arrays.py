@@ -68,3 +68,21 @@ def chained_from_the_second_on(x):
         p = np.tanh(p * x[i - 1]) + x[i]
         total += p * p
     return total
+
+
+@use((X, 3), (X, 9), (X, 1))
+def spread_of_too_few(x, lost):
+    return np.var(x, ddof=lost), x.std(ddof=lost), np.cov(np.stack([x, -x]), ddof=lost)
+
+
+@use((NONE, NONE), (X, np.zeros(len(X))), (X, X**2), wrt=(0, 1), corners=(0, 1))
+def weighted_or_not(x, w):
+    try:
+        return np.average(x, weights=w)
+    except ZeroDivisionError as error:
+        return str(error)
+
+
+@use((X, 0), (X, 2), wrt=(0,), corners=(0,))
+def middle_of_a_part(x, n):
+    return np.median(x[:n])

@@ -144,6 +144,8 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
 
 def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
     """Greatest minus least element."""
+    if axis is None and np.size(a) == 0:
+        raise ValueError("zero-size array to reduction operation maximum which has no identity")
     high, low = np.max(a, axis=axis, keepdims=keepdims), np.min(a, axis=axis, keepdims=keepdims)
     return _put(high - low, out)
 
@@ -194,6 +196,8 @@ def average(
         w = np.moveaxis(np.broadcast_to(w, np.moveaxis(x, axis, -1).shape), -1, axis)
     total = np.sum(w, axis=axis, keepdims=keepdims, dtype=np.float64 if w.dtype.kind in "biu" and
                    x.dtype.kind in "biu" else None)
+    if np.any(total == 0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     found = np.sum(x * w, axis=axis, keepdims=keepdims) / total
     return (found, total * 1.0) if returned else found
 
@@ -209,7 +213,7 @@ def cov(
     lost = (0 if bias else 1) if ddof is None else ddof
     if fweights is None and aweights is None:
         centred = x - np.mean(x, axis=1, keepdims=True)
-        found = centred @ np.conj(centred.T) / (x.shape[1] - lost)
+        found = centred @ np.conj(centred.T) / np.float64(max(x.shape[1] - lost, 0))
         return np.squeeze(found) if x.shape[0] == 1 else found
     w = np.ones(x.shape[1])
     if fweights is not None:
@@ -421,6 +425,8 @@ def median(
     """The middle of the sorted elements; NaN if there is a NaN."""
     x = _lanes(a, axis)
     n = x.shape[-1]
+    if n == 0:
+        return _put(_with_axes(np.mean(x, axis=-1), a, axis, keepdims), out)
     ordered = np.sort(x)
     middle = np.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
     if x.dtype.kind == "f":
