@@ -59,6 +59,13 @@ def to_array(it: Interpreter, value: V.Value) -> V.Value:
         return strong(it, value)
     from pyrelay.infer import list_arrays, lists
 
+    if isinstance(value, V.Known) and isinstance(value.value, range):
+        held = value.value
+        value = V.Range(V.Known(held.start), V.Known(held.stop), V.Known(held.step))
+    if isinstance(value, V.Range) and not _is_empty(value):
+        from pyrelay.infer.names_creation import arange
+
+        return arange(it, value.start, value.stop, value.step)
     content = lists.growing_content(it, value)
     if content is not None:
         return list_arrays.to_array(it, content)
@@ -67,6 +74,14 @@ def to_array(it: Interpreter, value: V.Value) -> V.Value:
     if not parts:
         return it.result(it.builder.full(0.0, (0,), types.f64))
     return stack(it, parts, 0)
+
+
+def _is_empty(numbers: V.Range) -> bool:
+    """Whether a range is known to be empty: of that NumPy makes an array of floats."""
+    bounds = (numbers.start, numbers.stop, numbers.step)
+    return all(isinstance(b, V.Known) for b in bounds) and not range(
+        *(b.value for b in bounds)  # type: ignore[union-attr]
+    )
 
 
 def nested_items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:

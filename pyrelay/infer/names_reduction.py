@@ -233,9 +233,10 @@ def var(
     total = reduction("sum")(it, squared, axis, keepdims=keepdims, where=where)
     lost = ddof if correction == V.NONE else correction
     degrees = binary(it, "-", _count(it, x, axis, where, keepdims), lost)
-    divisor = it.builder.cast(it.atom(degrees), it.tensor(total).dtype)
+    kind = it.tensor(total).dtype
+    divisor = it.builder.cast(it.atom(degrees), kind)
     if lost != ZERO:  # of too few elements it is infinite, or no number
-        divisor = it.emit("maximum", divisor, it.builder.cast(it.atom(ZERO), divisor.type.dtype))
+        divisor = it.emit("maximum", divisor, it.builder.cast(it.atom(ZERO), kind))
     return stored(it, out, it.call("divide", total, divisor))
 
 

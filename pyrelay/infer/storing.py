@@ -29,7 +29,9 @@ def fitted(
 
     `unequal` is the text of the error for two lengths that the running program finds unequal.
     """
-    if (isinstance(value, V.Ref) and value.root.kind == "list") or isinstance(value, V.Tuple):
+    is_list = isinstance(value, V.Ref) and value.root.kind == "list"
+    is_range = isinstance(value, V.Known) and isinstance(value.value, range)
+    if is_list or is_range or isinstance(value, V.Tuple | V.Range):
         from pyrelay.infer.adapters import to_array
 
         value = to_array(it, value)

@@ -213,3 +213,12 @@ def read_from_outside_on_one_path(x, k):
     if x > 0:
         return x * RATES[k] + float(TABLE[k])
     return x * SCALES["a"]
+
+
+@use((3, 2), (1, 4))
+def table_with_numbered_borders(n, m):
+    table = np.zeros((n + 1, m + 1), dtype=int)
+    table[:, 0] = range(n + 1)
+    table[0] = range(m + 1)
+    table[1, [0, 1]] = range(5, 7)
+    return table, np.array(range(n)), np.sum(range(m)), np.mean(range(1, n + 1))
