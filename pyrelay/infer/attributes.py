@@ -312,9 +312,11 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
 
         if methods.set_attribute(it, obj, name, value):
             return
+    shape = isinstance(obj, V.ArrayRef) and name == "shape"
     raise it.failure(
         errors.UnsupportedOperationError,
         f"attributes of {V.describe(obj)} cannot be assigned in a compiled function",
+        hints=("write x = x.reshape(shape)",) if shape else (),
     )
 
 

@@ -50,6 +50,19 @@ def zeros(
     return _filled(it, 0, shape, dtype)
 
 
+@handles(np.ndarray)
+def ndarray(
+    it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, buffer: V.Value = V.NONE
+) -> V.Value:
+    """np.ndarray(shape, dtype): as np.empty."""
+    if buffer != V.NONE:
+        raise it.failure(
+            errors.UnsupportedOperationError, "np.ndarray of a buffer cannot be compiled",
+            hints=("write np.frombuffer(...) outside the function, or x.reshape(shape)",),
+        )
+    return zeros(it, shape, dtype)
+
+
 @handles(np.ones)
 def ones(
     it: Interpreter, shape: V.Value, dtype: V.Value = V.NONE, order: V.Value = V.Known("C")

@@ -102,6 +102,10 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     if special is not None:
         return special
     tx, ty = V.tensor_type(x), V.tensor_type(y)
+    if tx is not None and ty == _NUMPY_FLOAT and tx.weak and tx.dtype.kind == "c":
+        # np.float64 is a float, so that Python's complex number computes with it by itself.
+        y = it.result(it.builder.handle(it.builder.cast(it.atom(y), types.f64, weak=True)))
+        ty = types.PY_FLOAT
     if tx is None or ty is None:
         raise it.failure(
             errors.TypeMismatchError,
@@ -128,6 +132,9 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return kinds.computed(it, "*", x, y, raised_to) if whole else raised_to
     result = it.call(_OPS[op], *_python_bools(it, op, x, y))
     return kinds.computed(it, op, x, y, _with_poly(op, x, y, result))
+
+
+_NUMPY_FLOAT = TensorType(types.f64)
 
 
 def _beside_an_array(it: Interpreter, value: V.Value, other: V.Value) -> V.Value:
