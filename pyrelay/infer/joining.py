@@ -54,6 +54,8 @@ from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
 _MOST_CASES = 16
+_MOST_CONSTANTS = 200
+"""More constants than tables of names have: a string gets longer in an unrolled loop."""
 UNNUMBERED = ("list", "dict", "set")
 """What has no number that tells at run time which object it is (identity.py)."""
 
@@ -346,7 +348,9 @@ class Joiner:
         cases += [self._alone(new, False) for new in waiting]
         if all(_number_type(c) is not None for c in cases):
             return functools.reduce(self._common, cases)
-        if sum(not isinstance(case, LKnown) for case in cases) > _MOST_CASES:
+        if len(cases) > _MOST_CONSTANTS or (
+            sum(not isinstance(case, LKnown) for case in cases) > _MOST_CASES
+        ):
             raise JoinError(a, b, "there are too many cases")
         return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
 

@@ -19,6 +19,7 @@ from pyrelay.infer.in_python import tables
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handles, keeps_unions
 from pyrelay.infer.open_keys import is_by_identity, is_int, is_number
+from pyrelay.infer.open_sequences import open_text
 from pyrelay.infer.operators import binary, compare, number
 from pyrelay.ir import types
 from pyrelay.ir.op import OPS
@@ -73,7 +74,9 @@ def _number(it: Interpreter, key: V.Value) -> V.Value:
     code = code_of(key)
     if code is not None:
         return code
-    if is_data(key):
+    if isinstance(key, V.Text):
+        if not is_data(key):
+            key = open_text(it, key)
         return call(it, V.Known(tables.number_of_codes), (codes(it, key),), {})  # type: ignore[arg-type]
     if isinstance(key, V.OpenTuple):
         return call(it, V.Known(tables.number_of_items), (key,), {})

@@ -10,7 +10,6 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import values as V
-from pyrelay.infer.characters import code_of, is_data
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import types
 
@@ -38,11 +37,11 @@ def can_be_key(key: V.Value) -> bool:
             return all(map(can_be_key, items))
         case V.Union():
             return all(map(can_be_key, key.possible))
-        case V.OpenTuple():
+        case V.OpenTuple() | V.Text():
             return True
         case V.Data():
             return is_by_identity(key.cls)
-    return is_number(key) or code_of(key) is not None or is_data(key)
+    return is_number(key)
 
 
 def is_hashable(value: Any) -> bool:

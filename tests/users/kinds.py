@@ -91,3 +91,12 @@ BYTES, SHORT, LONG = np.array([250, 3], "u1"), np.array([-7, 7], "i2"), np.array
 def whole_numbers_beside_larger_ones_of_python(few, short, long, n):
     compared = few < n, n >= short, short != n, few == n, long > -1, long == -5, -(2**40) < short
     return compared, [k for k in (-1, 3, 70000) if short[0] < k], few[0] > 4294967295
+
+
+@use((np.array([2.0, 1.0]),), long=True)
+def complex_numbers_of_python(x):
+    z = 1j * x[0]
+    z += x[1]
+    made = np.ndarray((2,), dtype=int)
+    made[:] = 3
+    return z, z ** x[1], x[0] * 1j, -1j / x[0], type(z) is complex, made

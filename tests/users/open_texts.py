@@ -148,3 +148,49 @@ def text_in_a_cell(n):
         if len(out) == 6:
             return out, i
     return out, n
+
+
+@use(([3, 1, 2, 3, 0],), ([3, 1, 2, 3, 0] * 9,), long=True)
+def longer_at_either_end(xs):
+    s = ""
+    for x in xs:
+        if x > 2:
+            s += "hi"
+        elif x > 1:
+            s = s[1:]
+        else:
+            s = "lo" + s
+    return s
+
+
+@use((4,), long=True)
+def kept_while_it_grows(n):
+    current, out = "", []
+    for i in range(n):
+        current += chr(97 + i)
+        out.append(current)
+    current += "!"
+    out[0] = current
+    out.insert(1, current[:2])
+    last = out.pop()
+    out.append(out[1] + last)
+    return out, current, last
+
+
+@use((7,), long=True)
+def groups_by_name(n):
+    groups = {}
+    for i in range(n):
+        groups.setdefault("k" + str(i % 3), []).append(i)
+    return [(name, sum(members)) for name, members in groups.items()], "k1" in groups
+
+
+@use(("abcabcabcdabcabdabcabcxyz", 4), long=True)
+def first_repeated_part(s, size):
+    seen = set()
+    for i in range(len(s) - size + 1):
+        part = s[i : i + size]
+        if part in seen:
+            return part
+        seen.add(part)
+    return ""

@@ -116,3 +116,22 @@ def rows_of_tuples(n):
             row += (i * j,)
         out.append(row)
     return out, [len(row) for row in out], sum(sum(row) for row in out)
+
+
+@use((1.3, 7), wrt=(0,), slow=True, long=True)
+def sums_by_tuple(x, n):
+    sums = {}
+    for i in range(n):
+        key = tuple(range(i % 3))
+        sums[key] = sums.get(key, 0.0) + x * i
+    total = 0.0
+    for key, value in sums.items():
+        total += len(key) * value * value
+    return total
+
+
+@use((3, 0, 1, 2), long=True)
+def moves_of_a_tower(n, a, b, c):
+    if n == 0:
+        return ()
+    return moves_of_a_tower(n - 1, a, c, b) + ((a, c),) + moves_of_a_tower(n - 1, b, a, c)
