@@ -56,15 +56,13 @@ endif
 
 gpu-test: $(GPU_NEEDS)
 	$(GPU_PYTHON) -m pytest $(WORKERS) -m "" -p tests.gpu_report \
-	  --continue-on-collection-errors tests/devices/test_gpu.py \
-	  tests/devices/test_cuda_*.py tests/devices/test_cupy_*.py tests/devices/test_graphs.py \
-	  tests/devices/test_persistent*.py tests/devices/test_gpu_*.py tests/lower/test_emit_cuda.py \
-	  tests/devices/test_round_graphs.py tests/devices/test_guesses.py \
-	  tests/devices/test_same_texts.py tests/devices/test_kernel_listing.py \
+	  --continue-on-collection-errors tests/devices/gpu/test_*.py \
+	  tests/devices/test_cuda_emulator.py tests/lower/text/test_emit_cuda.py \
 	  tests/opt/test_hal*.py tests/benchmarks/test_gpu_resources.py \
-	  tests/end_to_end/test_bfloat16.py tests/lower/test_packs.py tests/lower/test_narrow.py \
-	  tests/lower/test_cooperation.py tests/lower/test_traffic.py tests/ops/test_scalar.py \
-	  tests/opt/test_picks.py tests/opt/test_extremes.py tests/lower/test_whole_schedule.py
+	  tests/end_to_end/test_bfloat16.py tests/lower/passes/test_packs.py \
+	  tests/lower/passes/test_narrow.py tests/lower/passes/test_cooperation.py \
+	  tests/lower/kernels/test_traffic.py tests/ops/test_scalar.py tests/opt/test_picks.py \
+	  tests/opt/test_extremes.py tests/lower/kernels/test_whole_schedule.py
 
 gpu-bench: $(firstword $(GPU_NEEDS))
 	$(GPU_PYTHON) -m benchmarks.gpu $(OUT)

@@ -138,7 +138,7 @@ def _chain(statements: int) -> Callable[[], Any]:
 
 def _kernels() -> int:
     """The kernels that were compiled so far, by this process or for it."""
-    from pyrelay.devices import native
+    from pyrelay.devices.compiler import native
 
     return native.counts.compiled
 

@@ -24,16 +24,17 @@ import numpy as np
 
 import pyrelay
 from benchmarks import gpu_timing
-from pyrelay.devices import cuda, cuda_library
+from pyrelay.devices import cuda
+from pyrelay.devices.gpu import cuda_library
 from pyrelay.errors import DeviceError
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import dims, interp, walk
 from pyrelay.ir.nodes import Atom, KernelCall, Let, Loop, OpCall, Var
 from pyrelay.ir.types import TensorType
-from pyrelay.lower.cooperation import cooperation
-from pyrelay.lower.kernelise import kernelise
-from pyrelay.lower.normalise import kernels_only
-from pyrelay.lower.traffic import moved
+from pyrelay.lower.kernels.kernelise import kernelise
+from pyrelay.lower.kernels.traffic import moved
+from pyrelay.lower.passes.cooperation import cooperation
+from pyrelay.lower.planning.normalise import kernels_only
 from pyrelay.pipeline import lowered
 
 ENOUGH, LIMIT = 480.0, 570.0

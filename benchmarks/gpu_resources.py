@@ -24,12 +24,12 @@ import numpy as np
 import pyrelay
 from benchmarks import gpu
 from benchmarks.gpu import f32
-from pyrelay.devices.cuda_compiler import OPTIONS
-from pyrelay.devices.cuda_library import TARGET
-from pyrelay.devices.cupy_driver import unit
-from pyrelay.devices.driver import Text
-from pyrelay.devices.plan_python import plan_code
-from pyrelay.lower.plan import plan
+from pyrelay.devices.gpu.cuda_compiler import OPTIONS
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.cupy_driver import unit
+from pyrelay.devices.gpu.driver import Text
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 
 _USED = re.compile(r"Used (\d+) registers")

@@ -24,7 +24,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from pyrelay.devices.matmul import native_vector_bits
+from pyrelay.devices.routines.matmul import native_vector_bits
 
 FLOATS = {"f32": ("float", 4), "f64": ("double", 8)}
 _CHAINS = 12  # independent ones: more than latency times throughput of any present core

@@ -16,7 +16,7 @@ import numpy as np
 
 from pyrelay import errors
 from pyrelay.build import Build
-from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.infer.result_trees import assemble, nodes_of, restore
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.infer.structure import Flattened, flatten

@@ -20,7 +20,7 @@ import numpy as np
 
 from pyrelay import api, errors
 from pyrelay.compiled import Compiled
-from pyrelay.infer import columns
+from pyrelay.infer.containers import columns
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.records import dataclass
 

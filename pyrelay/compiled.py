@@ -34,7 +34,7 @@ from pyrelay.callables import (
 )
 from pyrelay.collecting import few_collections
 from pyrelay.deep_stack import deep, on_deep_stack
-from pyrelay.infer.datatypes import EVERYWHERE, Families
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
 from pyrelay.tracebacks import PACKAGE_DIRECTORY, trimmed, user_facing
 
@@ -289,7 +289,7 @@ class Compiled:
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
         """The program for these arguments, by another thread, from disk, or now."""
-        from pyrelay.devices import runtime
+        from pyrelay.devices.runtime import library as runtime
 
         if key[-1] == "cpu" and not config.current().interpret:
             runtime.expect_first_program()
@@ -325,7 +325,7 @@ class Compiled:
         self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[_Entry, bool]:
         """The program, and whether it is one of too many."""
-        from pyrelay.devices.runtime import expect_program
+        from pyrelay.devices.runtime.library import expect_program
 
         with _compiling, few_collections():
             again = Flattened()
@@ -560,14 +560,14 @@ class Compiled:
 
 def _packed(family: Any, trees: Sequence[Any]) -> Any:
     """Trees of a data type that was met before, packed by native code, or None."""
-    from pyrelay.devices.packing import packed
+    from pyrelay.devices.runtime.packing import packed
 
     return packed(family, trees)
 
 
 def _unpacker(schema: Any, columns: Any, given: Any) -> Any:
     """What makes the nodes of results in native code, or None."""
-    from pyrelay.devices.unpacking import unpacker
+    from pyrelay.devices.runtime.unpacking import unpacker
 
     return unpacker(schema, columns, given)
 

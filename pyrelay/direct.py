@@ -22,8 +22,8 @@ from numpy import array_equal, ascontiguousarray, ndarray
 
 from pyrelay import config
 from pyrelay.boundary import Program, outcome
-from pyrelay.infer.datatypes import ones_of
 from pyrelay.infer.guards import ABSENT, NameGuard
+from pyrelay.infer.nodes.datatypes import ones_of
 from pyrelay.infer.objects import generator_classes
 from pyrelay.infer.result_trees import (
     ArgumentResult,
@@ -118,7 +118,7 @@ def _written(
         raise _NeedsMore
     if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
         raise _NeedsMore
-    from pyrelay.devices.entry import MISMATCH, guarded
+    from pyrelay.devices.runtime.entry import MISMATCH, guarded
 
     seen = [_native_guard(g) for g in binding.names]
     native = guarded(program.build.run, [n for n in seen if n is not None], hits)
@@ -383,7 +383,7 @@ def _reading(text: _Text, guard: NameGuard) -> str:
 
 def _native_guard(guard: NameGuard) -> tuple[str, Any, Any, Any] | None:
     """A guard as the native entry looks at it, by identity; None if that cannot."""
-    from pyrelay.devices.entry import NOTHING
+    from pyrelay.devices.runtime.entry import NOTHING
 
     place, value = guard.container, guard.value
     match guard.kind:
@@ -444,7 +444,7 @@ def _outcome(text: _Text, binding: Binding) -> str:
 
 def _assembled(text: _Text, binding: Binding) -> str:
     """How a result is made that has no text of its own, or that comes with changes of arguments."""
-    from pyrelay.devices.unpacking import unpacker
+    from pyrelay.devices.runtime.unpacking import unpacker
 
     taken = functools.partial(Flattened, unpack=unpacker)
     make, tree, kept, flat = map(text.name, (outcome, binding, binding.kept, taken))

@@ -17,13 +17,13 @@ import numpy as np
 
 from pyrelay import pipeline
 from pyrelay.boundary import Program
-from pyrelay.infer.device_arrays import DeviceArray, device_array, is_device_array
+from pyrelay.infer.arrays.device_arrays import DeviceArray, device_array, is_device_array
 from pyrelay.infer.guards import ABSENT, NameGuard
-from pyrelay.infer.names import lookup
+from pyrelay.infer.names.handlers import lookup
 from pyrelay.infer.specialised import Binding, Specialised
 from pyrelay.ir import dims, types
 from pyrelay.ir.show import show
-from pyrelay.lower.show import show_kernel_ir, show_plan
+from pyrelay.lower.text.show import show_kernel_ir, show_plan
 
 _WORDS = frozenset((*keyword.kwlist, "loop", "next", "plan", "vjp", "kernel"))
 _TOKEN = re.compile(

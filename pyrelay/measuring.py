@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config
-from pyrelay.devices import cache, native
-from pyrelay.devices.threads import usable_threads
+from pyrelay.devices import cache
+from pyrelay.devices.compiler import native
+from pyrelay.devices.runtime.threads import usable_threads
 from pyrelay.errors import DeviceError
 from pyrelay.records import dataclass
 
@@ -103,7 +104,8 @@ def info() -> Any:
 
 def _gpu() -> list[str]:
     """Whether programs can run on a GPU, with what, or why not."""
-    from pyrelay.devices import cuda, cuda_diagnosis
+    from pyrelay.devices import cuda
+    from pyrelay.devices.gpu import cuda_diagnosis
 
     try:
         return cuda_diagnosis.described(cuda.driver())

@@ -18,9 +18,10 @@ import numpy as np
 
 from pyrelay import config
 from pyrelay.build import Build, Step
-from pyrelay.devices import cpu, native
+from pyrelay.devices import cpu
 from pyrelay.devices.base import Device, device
 from pyrelay.devices.chosen import as_chosen, chosen
+from pyrelay.devices.compiler import native
 from pyrelay.grad.expand import expand
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir import walk
@@ -29,10 +30,10 @@ from pyrelay.ir.nodes import Function, KernelCall, Module, Var
 from pyrelay.ir.show import show
 from pyrelay.ir.types import bf16
 from pyrelay.ir.verify import verify
-from pyrelay.lower.instructions import Launch, Plan
-from pyrelay.lower.plan import Condition, Entry, plan
-from pyrelay.lower.show import show_kernel_ir, show_plan
-from pyrelay.lower.target import Target
+from pyrelay.lower.planning.instructions import Launch, Plan
+from pyrelay.lower.planning.plan import Condition, Entry, plan
+from pyrelay.lower.planning.target import Target
+from pyrelay.lower.text.show import show_kernel_ir, show_plan
 from pyrelay.opt.attention import attention
 from pyrelay.opt.attention_gradient import attention_gradient, attention_gradient_again
 from pyrelay.opt.commits import commits, in_place

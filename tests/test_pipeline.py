@@ -8,11 +8,11 @@ import pytest
 import pyrelay
 from benchmarks.programs import plain
 from pyrelay import config, pipeline
-from pyrelay.devices import native
+from pyrelay.devices.compiler import native
 from pyrelay.ir.nodes import Vjp
 from pyrelay.ir.verify import VerifyError
 from pyrelay.ir.walk import nested_lets
-from pyrelay.lower.show import show_plan
+from pyrelay.lower.text.show import show_plan
 
 
 def specialised(function, *args):

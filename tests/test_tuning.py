@@ -11,9 +11,10 @@ import pytest
 import pyrelay
 from pyrelay import tuning
 from pyrelay.compiled import Compiled
-from pyrelay.devices import choices, matmul
+from pyrelay.devices import choices
 from pyrelay.devices import chosen as programs_choices
 from pyrelay.devices.choices import DEFAULT, VALUES, Choices, from_text
+from pyrelay.devices.routines import matmul
 from pyrelay.ir.types import f32
 from tests.devices.running_kernels import run
 

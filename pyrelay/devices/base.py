@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyrelay.lower.encode import EncodedPlan
-from pyrelay.lower.instructions import Plan
-from pyrelay.lower.show import show_kernels
-from pyrelay.lower.target import Target
+from pyrelay.lower.planning.encode import EncodedPlan
+from pyrelay.lower.planning.instructions import Plan
+from pyrelay.lower.planning.target import Target
+from pyrelay.lower.text.show import show_kernels
 from pyrelay.records import dataclass
 
 

@@ -15,7 +15,7 @@ from pyrelay.devices import cache
 from pyrelay.devices.choices import ALONE, DEFAULT, PLANNED, Choices, from_text
 from pyrelay.ir.digest import digest
 from pyrelay.ir.nodes import Module
-from pyrelay.lower.instructions import Immediate, Instruction, Launch, Parts, Plan
+from pyrelay.lower.planning.instructions import Immediate, Instruction, Launch, Parts, Plan
 from pyrelay.records import dataclass
 
 _KIND = "choices"  # in the disk cache

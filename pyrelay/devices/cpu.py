@@ -5,15 +5,20 @@ In: nothing. Out: `DEVICE`.
 
 from __future__ import annotations
 
-from pyrelay.devices import attention, attention_gradient, convolution, convolution_first, matmul
 from pyrelay.devices.base import Device, Loaded
 from pyrelay.devices.choices import DEFAULT, Choices
-from pyrelay.devices.entry import Executable
+from pyrelay.devices.routines import (
+    attention,
+    attention_gradient,
+    convolution,
+    convolution_first,
+    matmul,
+)
+from pyrelay.devices.runtime.entry import Executable
 from pyrelay.ir.types import DType
-from pyrelay.lower.emit_kernel import emit
-from pyrelay.lower.encode import encode
-from pyrelay.lower.instructions import Plan
-from pyrelay.lower.target import (
+from pyrelay.lower.planning.encode import encode
+from pyrelay.lower.planning.instructions import Plan
+from pyrelay.lower.planning.target import (
     FORWARD,
     AttentionGradientKernel,
     AttentionKernel,
@@ -22,6 +27,7 @@ from pyrelay.lower.target import (
     PanelKernel,
     Target,
 )
+from pyrelay.lower.text.emit_kernel import emit
 
 
 def target(choices: Choices = DEFAULT) -> Target:

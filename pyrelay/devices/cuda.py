@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 
-from pyrelay.devices import cuda_diagnosis
 from pyrelay.devices.base import Device
-from pyrelay.devices.cuda_library import TARGET
-from pyrelay.devices.cupy_driver import CupyDriver
-from pyrelay.devices.gpu import loaded_by
-from pyrelay.devices.kernel_listing import listing
+from pyrelay.devices.gpu import cuda_diagnosis
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.cupy_driver import CupyDriver
+from pyrelay.devices.gpu.kernel_listing import listing
+from pyrelay.devices.gpu.programs import loaded_by
 
 
 def gpu() -> Device:

@@ -1,8 +1,8 @@
 """CUDA without a GPU: the source that a GPU would run, compiled by the host's C++ compiler.
 
-In: texts of kernels as `lower.emit_cuda` prints them. Out: `EmulatorDriver`, whose device memory is
-the host's, and `DEVICE`. Memory starts as garbage, and is garbage again when it has been freed; an
-index outside of a buffer is an error.
+In: texts of kernels as `lower.text.emit_cuda` prints them. Out: `EmulatorDriver`, whose device
+memory is the host's, and `DEVICE`. Memory starts as garbage, and is garbage again when it has been
+freed; an index outside of a buffer is an error.
 
 The kernels of one plan are one translation unit, and its machine code is kept in the disk cache
 under a digest of everything that was compiled. `cuda_emulator_header` says how threads run.
@@ -29,14 +29,14 @@ import numpy as np
 
 from pyrelay.devices import cache
 from pyrelay.devices.base import Device
-from pyrelay.devices.cuda_emulator_header import AFTER, BEFORE
-from pyrelay.devices.cuda_library import TARGET
-from pyrelay.devices.cuda_prelude import BLOCKS, PRELUDE
-from pyrelay.devices.driver import UNDEFINED, Driver, Product, Text, block_threads, meets
-from pyrelay.devices.gpu import loaded_by
-from pyrelay.devices.kernel_listing import listing
+from pyrelay.devices.gpu.cuda_emulator_header import AFTER, BEFORE
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.cuda_prelude import BLOCKS, PRELUDE
+from pyrelay.devices.gpu.driver import UNDEFINED, Driver, Product, Text, block_threads, meets
+from pyrelay.devices.gpu.kernel_listing import listing
+from pyrelay.devices.gpu.programs import loaded_by
 from pyrelay.errors import DeviceError, InvariantError
-from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.ir.types import DType
 
 KIND = "cuda_emulator"

@@ -11,13 +11,13 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import building
 from pyrelay.infer import values as V
-from pyrelay.infer.anonymous import Groups, NeedsNodes
-from pyrelay.infer.datatypes import EVERYWHERE, Families
-from pyrelay.infer.joining import UNNUMBERED
+from pyrelay.infer.arrays.named_arrays import named_arrays
+from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.memoising import Memo, NeedsMemo
-from pyrelay.infer.named_arrays import named_arrays
+from pyrelay.infer.nodes import building
+from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.infer.specialised import Specialised
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass

@@ -11,32 +11,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from pyrelay.infer import (
-    calls,
-    code_points,
-    column_content,
-    columns,
-    growing,
-    joining,
-    names_containers,
-    open_layouts,
-    pool_tables,
-)
+from pyrelay.infer import calls
 from pyrelay.infer import values as V
-from pyrelay.infer.annotations import is_record_class
 from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
 from pyrelay.infer.closing import Close
-from pyrelay.infer.datatypes import Child, Families, Grows, Number, Schema
+from pyrelay.infer.containers import code_points, column_content, columns, growing, open_layouts
+from pyrelay.infer.flow import joining
+from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import Guards, NameGuard
-from pyrelay.infer.handling import with_raised
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import counting, tables
 from pyrelay.infer.interpreter import Interpreter, Program
+from pyrelay.infer.names import containers as names_containers
+from pyrelay.infer.nodes import pool_tables
+from pyrelay.infer.nodes.annotations import is_record_class
+from pyrelay.infer.nodes.datatypes import Child, Families, Grows, Number, Schema
+from pyrelay.infer.nodes.pools import Column, schema_columns
+from pyrelay.infer.nodes.trees import ARGUMENT
 from pyrelay.infer.objects import generator_classes
-from pyrelay.infer.pools import Column, schema_columns
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Flattened, Identity, Key, flatten
-from pyrelay.infer.trees import ARGUMENT
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol

@@ -16,9 +16,9 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import random_state
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import EVERYWHERE
 from pyrelay.infer.guards import ABSENT, NameGuard
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.objects import is_constant_object, is_writer
 from pyrelay.ir import types
 
@@ -122,19 +122,19 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     """`obj.name`. Raises AttributeMissingError, with the nearest names, if there is none."""
     match obj:
         case V.Union():
-            from pyrelay.infer.unions import distribute
+            from pyrelay.infer.flow.unions import distribute
 
             return distribute(
                 it, obj, lambda case: get_attribute(it, case, name), lambda c: getattr(c, name)
             )
         case V.Data():
-            from pyrelay.infer import trees
+            from pyrelay.infer.nodes import trees
 
             return trees.attribute(it, obj, name)
         case V.Known(v) if types.of_scalar(v) is None:
             return _known_attribute(it, v, name)
         case V.Ref(_, cls) if cls in random_state.CLASSES:
-            from pyrelay.infer.names_random import method_of
+            from pyrelay.infer.names.random import method_of
 
             return method_of(it, obj, name)
         case V.Ref(root, cls) if cls is not None:
@@ -158,11 +158,11 @@ def get_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value:
     if found is not None:
         return found
     if isinstance(obj, V.Items) and obj.cls is list and hasattr(list, name):
-        from pyrelay.infer.lists_in_nodes import let_grow
+        from pyrelay.infer.containers.lists_in_nodes import let_grow
 
         let_grow(it, obj)
     if name == "__class__":
-        from pyrelay.infer.names_builtins import type_
+        from pyrelay.infer.names.builtins import type_
 
         return type_(it, obj)
     raise _missing(it, obj, name, methods.names_of(obj))
@@ -173,8 +173,8 @@ def _missing(
 ) -> errors.PyrelayError:
     import difflib
 
-    from pyrelay.infer.handling import catches, raise_to_handler
-    from pyrelay.infer.names_builtins import class_of, is_of_builtin_class
+    from pyrelay.infer.flow.handling import catches, raise_to_handler
+    from pyrelay.infer.names.builtins import class_of, is_of_builtin_class
 
     if catches(it, AttributeError) and not is_of_builtin_class(obj, name):
         cls = getattr(class_of(obj), "__name__", "object")
@@ -251,7 +251,7 @@ def _member(
 
 def _super_attribute(it: Interpreter, after: type, obj: V.Value, name: str) -> V.Value:
     """`super(after, obj).name`: what the bases behind `after` say."""
-    from pyrelay.infer.names_operator import class_behind
+    from pyrelay.infer.names.operator import class_behind
 
     own = class_behind(obj)
     assert own is not None
@@ -284,7 +284,7 @@ def of_class(it: Interpreter, cls: type, name: str) -> Any:
 
 def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> None:
     """`obj.name = value` of an object."""
-    from pyrelay.infer.building import NeedsPool, is_inside
+    from pyrelay.infer.nodes.building import NeedsPool, is_inside
 
     if obj == V.NONE:
         raise _missing(it, obj, name, ())
@@ -303,7 +303,7 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
     if isinstance(obj, V.Ref) and obj.cls is not None:
         return
     if isinstance(obj, V.Data):
-        from pyrelay.infer import trees
+        from pyrelay.infer.nodes import trees
 
         trees.set_attribute(it, obj, name, value)
         return
@@ -323,7 +323,7 @@ def set_attribute(it: Interpreter, obj: V.Value, name: str, value: V.Value) -> N
 def put_attribute(it: Interpreter, obj: V.Ref, name: str, value: V.Value) -> None:
     """`object.__setattr__(obj, name, value)`."""
     if obj.cls is not None and issubclass(obj.cls, BaseException):
-        from pyrelay.infer.effects import is_complete
+        from pyrelay.infer.flow.effects import is_complete
 
         if is_complete(it, obj):
             raise it.failure(
@@ -381,7 +381,7 @@ def construct(
     it: Interpreter, cls: type, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """An instance of a dataclass, a namedtuple, or a plain Python class."""
-    from pyrelay.infer.building import NeedsPool, build, contents, is_inside
+    from pyrelay.infer.nodes.building import NeedsPool, build, contents, is_inside
 
     made = _constructed(it, cls, args, keywords)
     if it.program.families.of(cls) is None:
@@ -407,7 +407,7 @@ def _constructed(
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _namedtuple(it, cls, args, keywords)
     if issubclass(cls, BaseException):
-        from pyrelay.infer.effects import exception_value
+        from pyrelay.infer.flow.effects import exception_value
 
         return exception_value(it, cls, args, keywords)
     if dataclasses.is_dataclass(cls) and _generated_init(cls):

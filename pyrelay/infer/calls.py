@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import memoising, numba_functions, text
+from pyrelay.infer import memoising, numba_functions
 from pyrelay.infer import values as V
+from pyrelay.infer.containers import text
 from pyrelay.infer.guards import NameGuard, keyword_defaults
 from pyrelay.infer.interpreter import Frame, Interpreter
 from pyrelay.ir.nodes import Block, Function, Var
@@ -62,7 +63,7 @@ def call(
 
             return call(it, get_attribute(it, callee, "__call__"), args, keywords)
         case V.Union():
-            from pyrelay.infer.unions import distribute
+            from pyrelay.infer.flow.unions import distribute
 
             return distribute(
                 it, callee, lambda case: call(it, case, args, keywords), lambda c: c()
@@ -74,11 +75,12 @@ def call_known(
     it: Interpreter, fn: Any, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """Call a Python object known while compiling."""
-    from pyrelay.infer import names, names_operator
+    from pyrelay.infer.names import handlers
+    from pyrelay.infer.names import operator as names_operator
 
-    handler = names.lookup(fn)
+    handler = handlers.lookup(fn)
     if handler is not None:
-        return names.apply(it, fn, handler, args, keywords)
+        return handlers.apply(it, fn, handler, args, keywords)
     target = transformed(it, fn)
     if target is not None:
         return call(it, target, args, keywords)
@@ -115,7 +117,7 @@ def call_known(
     if isinstance(fn, python_types.WrapperDescriptorType) and fn.__name__ == "__init__" and (
         issubclass(fn.__objclass__, BaseException)
     ):
-        from pyrelay.infer.effects import initialise
+        from pyrelay.infer.flow.effects import initialise
 
         return initialise(it, args[0], args[1:])
     cached = memoising.wrapped_function(fn)
@@ -186,9 +188,9 @@ def unsupported(it: Interpreter, fn: Any) -> errors.PyrelayError:
 def _similar(fn: Any, name: str) -> str | None:
     import difflib
 
-    from pyrelay.infer import names
+    from pyrelay.infer.names import handlers
 
-    match = difflib.get_close_matches(name, names.known_names(), n=2, cutoff=0.8)
+    match = difflib.get_close_matches(name, handlers.known_names(), n=2, cutoff=0.8)
     return f"pyrelay knows {' and '.join(match)}" if match else None
 
 
@@ -293,7 +295,8 @@ def call_closure(
     it: Interpreter, closure: V.Closure, args: Sequence[V.Value], keywords: Mapping[str, V.Value]
 ) -> V.Value:
     """Call a function of the program or a Python function with source."""
-    from pyrelay.infer import generators, specialisation
+    from pyrelay.infer import specialisation
+    from pyrelay.infer.flow import generators
 
     bound = bind_arguments(it, closure, args, keywords)
     function = closure.function

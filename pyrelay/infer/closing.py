@@ -15,23 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import (
-    growing,
-    identity,
-    pool_tables,
-)
 from pyrelay.infer import values as V
-from pyrelay.infer.code_points import from_items
-from pyrelay.infer.grown_trees import grown_tree
+from pyrelay.infer.arrays import identity
+from pyrelay.infer.containers import growing
+from pyrelay.infer.containers.code_points import from_items
+from pyrelay.infer.containers.grown_trees import grown_tree
+from pyrelay.infer.containers.lists_in_nodes import closed
+from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.guards import ExtentGuard, Guards
-from pyrelay.infer.handling import settle
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.counting import Counts, Defaults
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.layout import content_children
-from pyrelay.infer.lists_in_nodes import closed
-from pyrelay.infer.names_containers import given_back
+from pyrelay.infer.names.containers import given_back
+from pyrelay.infer.nodes import pool_tables
 from pyrelay.infer.result_trees import (
     ArgumentResult,
     CaseResult,

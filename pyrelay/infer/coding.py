@@ -13,10 +13,11 @@ from typing import Any
 
 from pyrelay.errors import Span, UnsupportedOperationError
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import NO_NODE
+from pyrelay.infer.arrays.identity import Numbers
+from pyrelay.infer.arrays.windows import Window, steps_of, window_of
+from pyrelay.infer.containers.open_layouts import OPEN_TEXT, is_open
+from pyrelay.infer.flow.joining import same_reference, same_value
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.identity import Numbers
-from pyrelay.infer.joining import same_reference, same_value
 from pyrelay.infer.kinds import kind_of
 from pyrelay.infer.layout import (
     Layout,
@@ -42,8 +43,7 @@ from pyrelay.infer.layout import (
     retyped,
     with_pools,
 )
-from pyrelay.infer.open_layouts import OPEN_TEXT, is_open
-from pyrelay.infer.windows import Window, steps_of, window_of
+from pyrelay.infer.nodes.datatypes import NO_NODE
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -154,7 +154,7 @@ class Encoder:
             self.absent(layout)
             return
         if is_open(layout):
-            from pyrelay.infer.open_sequences import in_list
+            from pyrelay.infer.containers.open_sequences import in_list
 
             value = in_list(self.builder, self.heap, self.read, value)
         if isinstance(value, V.Known) and isinstance(layout, LNode) and (
@@ -233,7 +233,7 @@ class Encoder:
 
     def _grown(self, root: V.Root, layout: LGrown) -> None:
         """Write the content of a list, which becomes a growing one of this layout if it is not."""
-        from pyrelay.infer import growing, widening
+        from pyrelay.infer.containers import growing, widening
 
         content = self.heap.contents[root]
         if isinstance(content, V.Part):

@@ -10,14 +10,16 @@ import dataclasses
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import protocols, sets, text, trees
+from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.datatypes import EVERYWHERE, is_anonymous
+from pyrelay.infer.containers import sets, text
+from pyrelay.infer.flow.truth import as_bool, truth
 from pyrelay.infer.in_python.lists import equal_lists, precedes
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes import trees
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, is_anonymous
 from pyrelay.infer.operators import both, compare, raised, unary
-from pyrelay.infer.truth import as_bool, truth
 
 _METHODS = {
     "==": "__eq__", "!=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__",
@@ -68,7 +70,7 @@ def structures(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
 
 def _with_array(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """An array and a sequence are compared element by element, as in NumPy."""
-    from pyrelay.infer.adapters import to_array
+    from pyrelay.infer.names.adapters import to_array
 
     if _items(it, y)[0] in (tuple, list) or _items(it, x)[0] in (tuple, list):
         return compare(it, op, *(
@@ -177,7 +179,7 @@ def _ordered(
     it: Interpreter, op: str, left: tuple[V.Value, ...], right: tuple[V.Value, ...]
 ) -> V.Value:
     """The order of two sequences: that of the first items that differ, else of the lengths."""
-    from pyrelay.infer.control import branch
+    from pyrelay.infer.flow.control import branch
 
     if not left or not right:
         return compare(it, op, V.Known(len(left)), V.Known(len(right)))

@@ -11,8 +11,9 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays.identity import numbered
+from pyrelay.infer.arrays.windows import window_of
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.identity import numbered
 from pyrelay.infer.layout import (
     Layout,
     LFixed,
@@ -32,7 +33,6 @@ from pyrelay.infer.layout import (
     template_types,
     with_pools,
 )
-from pyrelay.infer.windows import window_of
 from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Origin
 from pyrelay.ir.nodes import Atom

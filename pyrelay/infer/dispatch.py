@@ -11,30 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import (
-    anonymous,
-    attributes,
-    calls,
-    effects,
-    generators,
-    handling,
-    lists,
-    managing,
-    narrowing,
-    open_sequences,
-    operators,
-    sets,
-    subscripts,
-    text,
-    trees,
-)
+from pyrelay.infer import attributes, calls, operators
 from pyrelay.infer import values as V
-from pyrelay.infer.handling import certain
+from pyrelay.infer.arrays import subscripts
+from pyrelay.infer.containers import lists, open_sequences, sets, text
+from pyrelay.infer.containers.open_keys import is_open, note
+from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
+from pyrelay.infer.flow.handling import certain
+from pyrelay.infer.flow.iteration import sequence_of
+from pyrelay.infer.flow.truth import truth
+from pyrelay.infer.flow.unions import distribute, distribute_all, sample
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.iteration import sequence_of
-from pyrelay.infer.open_keys import is_open, note
-from pyrelay.infer.truth import truth
-from pyrelay.infer.unions import distribute, distribute_all, sample
+from pyrelay.infer.nodes import anonymous, trees
 from pyrelay.ir.nodes import UNSET
 
 Args = tuple[V.Value, ...]
@@ -189,7 +177,7 @@ def _list(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     items = _items_of(it, args, attrs)
     if it.let in it.program.tables:
-        from pyrelay.infer.names_containers import members
+        from pyrelay.infer.names.containers import members
 
         return members(it, V.Tuple(tuple(items)))
     return sets.new(it, items)
@@ -200,7 +188,7 @@ def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
     merged = attrs.get("merged", (False,) * (len(args) // 2))
     pairs = list(zip(merged, args[::2], args[1::2], strict=True))
     if it.let in it.program.tables:
-        from pyrelay.infer.names_containers import table
+        from pyrelay.infer.names.containers import table
 
         return table(it, pairs)
     for is_merged, key, value in pairs:

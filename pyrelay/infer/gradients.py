@@ -14,12 +14,12 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import gradient_schema
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.tables import Table
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.pool_tables import table_of
-from pyrelay.infer.pools import schema_columns
+from pyrelay.infer.nodes.datatypes import gradient_schema
+from pyrelay.infer.nodes.pool_tables import table_of
+from pyrelay.infer.nodes.pools import schema_columns
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass

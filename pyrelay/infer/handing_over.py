@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from pyrelay.infer import coding, lists
+from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.identity import Numberer, identity, numbered
+from pyrelay.infer.arrays.identity import Numberer, identity, numbered
+from pyrelay.infer.containers import lists
+from pyrelay.infer.containers.open_sequences import as_laid_out
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.open_sequences import as_laid_out
 from pyrelay.infer.specialisation import Result, Specialisation, argument_types, own_symbols
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
@@ -156,7 +157,7 @@ def _decode(
 def _changed(it: Interpreter, target: V.Value, content: Any) -> None:
     """A call changed an argument to this content."""
     if isinstance(target, V.ArrayRef):
-        from pyrelay.infer.storing import write_whole
+        from pyrelay.infer.arrays.storing import write_whole
 
         write_whole(it, target, content)
         return
@@ -170,7 +171,7 @@ def _changed(it: Interpreter, target: V.Value, content: Any) -> None:
 
 def _where(it: Interpreter, tests: Tests, change: Callable[[], None]) -> None:
     """Make a change if all tags have their numbers: else what it changes is not at hand."""
-    from pyrelay.infer.control import branch
+    from pyrelay.infer.flow.control import branch
 
     def arm() -> list[V.Value]:
         change()

@@ -15,7 +15,7 @@ import numpy as np
 from pyrelay import errors
 from pyrelay.infer import result_trees
 from pyrelay.infer import values as V
-from pyrelay.infer.grown_trees import grown_tree
+from pyrelay.infer.containers.grown_trees import grown_tree
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.objects import CAUSE
@@ -149,7 +149,7 @@ class Operands:
 
     def pool(self, pool: V.Ref) -> result_trees.PoolResult:
         """The columns of a pool that nodes lie in."""
-        from pyrelay.infer.lists_in_nodes import closed
+        from pyrelay.infer.containers.lists_in_nodes import closed
 
         key = self.keys.setdefault(pool.root, len(self.keys))
         schema, columns = closed(self.it, pool)
@@ -176,7 +176,7 @@ class Operands:
         self.certain.add(root)
         content = self.it.content(root)
         if cls is not None and issubclass(cls, BaseException):
-            from pyrelay.infer.effects import parts_of
+            from pyrelay.infer.flow.effects import parts_of
 
             made, args, named = parts_of(self.it, V.Ref(root, cls))
             if any(k != CAUSE for k, _ in named):

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
-from pyrelay.infer import identity, narrowing
 from pyrelay.infer import values as V
-from pyrelay.infer.anonymous import Groups
-from pyrelay.infer.datatypes import EVERYWHERE, Families
+from pyrelay.infer.arrays import identity
+from pyrelay.infer.flow import narrowing
+from pyrelay.infer.flow.narrowing import Fact
+from pyrelay.infer.flow.revisits import Visits
 from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.marks import operand_spans
-from pyrelay.infer.narrowing import Fact
-from pyrelay.infer.revisits import Visits
+from pyrelay.infer.nodes.anonymous import Groups
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
@@ -34,7 +35,7 @@ from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
-    from pyrelay.infer.handling import Handling
+    from pyrelay.infer.flow.handling import Handling
 
 #: Errors whose message is clearer with the types of the operands under them.
 _SHOWN_OPERANDS = (
@@ -216,7 +217,7 @@ class Interpreter:
     def _run_from(
         self, block: Block, start: int, behind: Rest | None, outermost: bool
     ) -> tuple[V.Value, ...]:
-        from pyrelay.infer import control
+        from pyrelay.infer.flow import control
 
         for k in range(start, len(block.lets)):
             let, saved = block.lets[k], self.let
@@ -260,7 +261,7 @@ class Interpreter:
         self, block: Block, start: int, behind: Rest | None
     ) -> tuple[V.Value, ...]:
         """In the body of a `try`: the rest of a block, unless something was raised before."""
-        from pyrelay.infer import handling
+        from pyrelay.infer.flow import handling
 
         return tuple(
             handling.behind(self, lambda: self._run_from(block, start, behind, False))
@@ -290,7 +291,7 @@ class Interpreter:
 
     def step(self, let: Let) -> None:
         """Interpret one Let."""
-        from pyrelay.infer import control, handling
+        from pyrelay.infer.flow import control, handling
 
         saved, self.let = self.let, let
         mark, tried = len(self.builder.lets), self.tries_ops
@@ -314,7 +315,7 @@ class Interpreter:
         self, let: Let, rest: Callable[[list[V.Value]], Sequence[V.Value]]
     ) -> tuple[bool, list[V.Value]]:
         """A step in the body of a `try` (see `handling.attempt`)."""
-        from pyrelay.infer import handling
+        from pyrelay.infer.flow import handling
 
         node, saved = let.rhs, self.let
         assert isinstance(node, PyCall)
@@ -376,7 +377,7 @@ class Interpreter:
             except RelationError as error:
                 failure = self.relation_failure(error, record)
                 if error.kind == "shape" and record.name in _AS_IN_NUMPY:
-                    from pyrelay.infer.handling import without_words
+                    from pyrelay.infer.flow.handling import without_words
 
                     raise without_words(self, failure, ValueError) from None
                 raise failure from None
@@ -468,7 +469,7 @@ class Interpreter:
         )
 
     def _chosen_number(self, value: V.Union) -> V.Value:
-        from pyrelay.infer.unions import distribute_all
+        from pyrelay.infer.flow.unions import distribute_all
 
         return distribute_all(self, value, lambda case: [case])[0]
 
@@ -488,7 +489,7 @@ class Interpreter:
         if isinstance(content, V.Varied):
             raise self.varied(root, self.builder.span)
         if isinstance(content, (V.Part, V.Lost)):
-            from pyrelay.infer.lists import part_content
+            from pyrelay.infer.containers.lists import part_content
 
             return part_content(self, content)
         return content

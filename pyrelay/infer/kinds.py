@@ -138,7 +138,7 @@ def _refuse_zero(
     it: Interpreter, op: str, left: tuple[V.Value, TensorType], right: tuple[V.Value, TensorType]
 ) -> None:
     """Raise as Python does where both are Python's and the divisor is 0, which NumPy divides by."""
-    from pyrelay.infer.effects import raise_where
+    from pyrelay.infer.flow.effects import raise_where
 
     one, zero = (types.python_type(ty)(k) for k, (_, ty) in ((1, left), (0, right)))
     try:

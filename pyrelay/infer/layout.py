@@ -15,8 +15,8 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import values as V
-from pyrelay.infer.code_points import from_codes, from_items
-from pyrelay.infer.windows import Form
+from pyrelay.infer.arrays.windows import Form
+from pyrelay.infer.containers.code_points import from_codes, from_items
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import UNREAD
@@ -461,7 +461,7 @@ def as_template(layout: Layout) -> Layout:
             case LNode(("text", function, *_) as head, children) if function in (chr, from_items):
                 return LNode(head, tuple(map(convert, children)))
             case LNode(("text", function, *_), _) if function is from_codes:
-                from pyrelay.infer.open_layouts import OPEN_TEXT, items_of_open
+                from pyrelay.infer.containers.open_layouts import OPEN_TEXT, items_of_open
 
                 count += 1
                 return LNode(OPEN_TEXT, (LPlace(count, "list", None, items_of_open(here)),))
@@ -476,7 +476,7 @@ def as_template(layout: Layout) -> Layout:
                 count += 1
                 return LPlace(count, "list", None, inner_list(content))
         if isinstance(here, LFixed) and here.value.root.kind == "list":
-            from pyrelay.infer.joining import NeedsPlace
+            from pyrelay.infer.flow.joining import NeedsPlace
 
             raise NeedsPlace([here.value.root])
         raise JoinError(here, here, "a list of a length known only at run time cannot hold it")
@@ -508,7 +508,7 @@ def inner_list(content: Any) -> LGrown:
     if isinstance(content, LGrown):
         inner = replace(content, loops=frozenset(), slots=None, known=None)
     else:
-        from pyrelay.infer.joining import join_items
+        from pyrelay.infer.flow.joining import join_items
 
         joined: Layout = LKnown(UNREAD)  # of an empty list: its items may become anything
         for child in content.children:
@@ -527,7 +527,7 @@ def inner_list(content: Any) -> LGrown:
 
 def same_structure(a: Layout, b: Layout) -> bool:
     """Whether two templates have the same leaves, up to types of numbers and shapes."""
-    from pyrelay.infer.open_layouts import becomes_open, is_open
+    from pyrelay.infer.containers.open_layouts import becomes_open, is_open
 
     match a, b:
         case LKnown(v), _ if v is UNREAD:

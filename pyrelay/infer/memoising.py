@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay.infer import values as V
-from pyrelay.infer.characters import code_of
+from pyrelay.infer.containers.characters import code_of
+from pyrelay.infer.containers.open_keys import is_int
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.open_keys import is_int
 from pyrelay.records import dataclass
 
 

@@ -8,27 +8,19 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import (
-    calls,
-    characters,
-    choice,
-    list_arrays,
-    lists,
-    names,
-    progress,
-    random_state,
-    sets,
-    text,
-)
+from pyrelay.infer import calls, progress, random_state
 from pyrelay.infer import values as V
-from pyrelay.infer.adapters import cast, dtype_of, operand
-from pyrelay.infer.handling import catches
+from pyrelay.infer.containers import characters, list_arrays, lists, sets, text
+from pyrelay.infer.containers.open_keys import key_of, note
+from pyrelay.infer.containers.open_sequences import as_item
+from pyrelay.infer.flow import choice
+from pyrelay.infer.flow.handling import catches
+from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.in_python import lists as in_python
 from pyrelay.infer.in_python import python_math
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.iteration import sequence_of
-from pyrelay.infer.open_keys import key_of, note
-from pyrelay.infer.open_sequences import as_item
+from pyrelay.infer.names import handlers
+from pyrelay.infer.names.adapters import cast, dtype_of, operand
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -62,15 +54,15 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
         case "nbytes":
             return V.Scalar.of_extent(dims.multiply(ty.size, ty.dtype.size))
         case "T":
-            handler = names.lookup(np.transpose)
+            handler = handlers.lookup(np.transpose)
             assert handler is not None
-            return names.apply(it, np.transpose, handler, (obj,), {})
+            return handlers.apply(it, np.transpose, handler, (obj,), {})
         case "mT":
-            handler = names.lookup(np.matrix_transpose)
+            handler = handlers.lookup(np.matrix_transpose)
             assert handler is not None
-            return names.apply(it, np.matrix_transpose, handler, (obj,), {})
+            return handlers.apply(it, np.matrix_transpose, handler, (obj,), {})
         case "flat":
-            from pyrelay.infer.names_shape import view
+            from pyrelay.infer.names.shape import view
 
             whole = TensorType(ty.dtype, (ty.size,))
             flat = view(it, obj, "reshape", whole, shape=whole.shape)
@@ -87,7 +79,7 @@ def _tensor_attribute(it: Interpreter, obj: V.Value, name: str) -> V.Value | Non
 
 def _part(it: Interpreter, x: V.Value, kind: str) -> V.Value:
     """The real or imaginary part of a complex value, a view of an array."""
-    from pyrelay.infer.names_shape import view
+    from pyrelay.infer.names.shape import view
 
     ty = it.tensor(x)
     dtype = types.f32 if ty.dtype is types.c64 else types.f64
@@ -96,7 +88,7 @@ def _part(it: Interpreter, x: V.Value, kind: str) -> V.Value:
 
 def set_attribute(it: Interpreter, array: V.ArrayRef, name: str, value: V.Value) -> bool:
     """`array.name = value`; False if the attribute is not one that elements are written through."""
-    from pyrelay.infer.subscripts import set_item
+    from pyrelay.infer.arrays.subscripts import set_item
 
     part = name in ("real", "imag") and (name == "real" or array.type.dtype.kind == "c")
     if not part and name != "flat":
@@ -170,26 +162,26 @@ def call(
     if V.tensor_type(obj) is not None:
         special = _ARRAY_METHODS.get(name) or _NUMBER_METHODS.get(name)
         if special is not None:
-            return names.apply(it, special, special, (obj, *args), keywords)
+            return handlers.apply(it, special, special, (obj, *args), keywords)
         fn = _FUNCTIONS[name]
-        handler = names.lookup(fn)
+        handler = handlers.lookup(fn)
         if handler is None:
             from pyrelay.infer.calls import unsupported
 
             raise unsupported(it, fn)
         if name in ("reshape", "transpose") and len(args) > 1:
             args = (V.Tuple(tuple(args)),)
-        return names.apply(it, fn, handler, (obj, *args), keywords)
+        return handlers.apply(it, fn, handler, (obj, *args), keywords)
     method = _methods_of(obj)[name]
     if args:
         note(obj, args[0], it)
-    return names.apply(it, method, method, (obj, *args), keywords)
+    return handlers.apply(it, method, method, (obj, *args), keywords)
 
 
 def _methods_of(obj: V.Value) -> Mapping[str, Callable[..., Any]]:
     match obj:
         case V.Ref(_, cls) if cls in random_state.CLASSES:
-            from pyrelay.infer.names_random import METHODS
+            from pyrelay.infer.names.random import METHODS
 
             return METHODS[cls]
         case V.Ref(root, None):
@@ -238,7 +230,7 @@ def _copy(it: Interpreter, x: V.Value, order: V.Value = V.NONE) -> V.Value:
 
 def _flatten(it: Interpreter, x: V.Value, order: V.Value = V.Known("C")) -> V.Value:
     """x.flatten(): a fresh array of one axis."""
-    from pyrelay.infer.names_shape import ravel
+    from pyrelay.infer.names.shape import ravel
 
     flat = ravel(it, x, order)
     return it.new_array(it.atom(flat)) if isinstance(flat, V.ArrayRef) else flat
@@ -248,7 +240,7 @@ def _item(it: Interpreter, x: V.Value, *index: V.Value) -> V.Value:
     """x.item(): the element as a Python number."""
     ty = it.tensor(x)
     if index:
-        from pyrelay.infer.subscripts import get_item
+        from pyrelay.infer.arrays.subscripts import get_item
 
         flat = it.call("reshape", x, shape=(ty.size,)) if len(index) == 1 and ty.rank > 1 else x
         x = get_item(it, flat, V.Tuple(index) if len(index) > 1 else index[0])
@@ -264,7 +256,7 @@ _PYTHONS = {"b": types.bool_, "i": types.i64, "u": types.i64, "f": types.f64, "c
 
 def _fill(it: Interpreter, x: V.Value, value: V.Value) -> V.Value:
     """x.fill(value): writes every element."""
-    from pyrelay.infer.subscripts import set_item
+    from pyrelay.infer.arrays.subscripts import set_item
 
     set_item(it, x, V.Known(Ellipsis), value)
     return V.NONE
@@ -299,7 +291,7 @@ def _in_place(fn: Any) -> Callable[..., V.Value]:
     """x.sort() and x.partition(): the elements of the array put in another order."""
 
     def method(it: Interpreter, x: V.Value, *args: V.Value, **keywords: V.Value) -> V.Value:
-        from pyrelay.infer.subscripts import set_item
+        from pyrelay.infer.arrays.subscripts import set_item
 
         ordered = call_function(it, V.Known(fn), (x, *args), keywords)
         set_item(it, x, V.Known(Ellipsis), ordered)
@@ -360,7 +352,7 @@ def _span(it: Interpreter) -> Any:
     return it.let.span if it.let else None
 
 
-@names.keeps_unions
+@handlers.keeps_unions
 def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
     item = as_item(it, item)
     if lists.growing_content(it, x) is not None:

@@ -12,18 +12,11 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import (
-    characters,
-    constants,
-    identity,
-    kinds,
-    narrowing,
-    open_sequences,
-    protocols,
-    sets,
-    text,
-)
+from pyrelay.infer import kinds, protocols
 from pyrelay.infer import values as V
+from pyrelay.infer.arrays import identity
+from pyrelay.infer.containers import characters, open_sequences, sets, text
+from pyrelay.infer.flow import constants, narrowing
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent
@@ -76,7 +69,7 @@ def poly_of(value: V.Value) -> Extent | None:
 
 def raised(it: Interpreter, exception: BaseException) -> V.Diverges:
     """Emit the raising of an exception that plain Python would raise here."""
-    from pyrelay.infer.effects import emit_raise
+    from pyrelay.infer.flow.effects import emit_raise
 
     emit_raise(it, type(exception), tuple(map(V.Known, exception.args)))
     return V.Diverges()
@@ -112,7 +105,7 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
             f"'{op}' cannot combine {V.describe(x)} and {V.describe(y)}",
         )
     if op == "@":
-        from pyrelay.infer.contraction import matmul
+        from pyrelay.infer.arrays.contraction import matmul
 
         return matmul(it, x, y)
     if op == "-" and types.promote((tx, ty))[0] is types.bool_ and not (tx.weak and ty.weak):
@@ -144,7 +137,7 @@ def _beside_an_array(it: Interpreter, value: V.Value, other: V.Value) -> V.Value
     )
     if not listed or not isinstance(other, V.ArrayRef) or not other.type.shape:
         return value
-    from pyrelay.infer.adapters import operand
+    from pyrelay.infer.names.adapters import operand
 
     return operand(it, value)
 
@@ -190,7 +183,7 @@ def _over_cases(
     python: Callable[[Any, Any], Any],
 ) -> V.Value:
     """An operator on two values, one of which is one of several cases."""
-    from pyrelay.infer.unions import distribute, sample
+    from pyrelay.infer.flow.unions import distribute, sample
 
     def with_other(a: V.Value) -> V.Value:
         return use(a, narrowing.narrowed(it, y))
@@ -209,7 +202,7 @@ def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
     except (ArithmeticError, ValueError) as error:
         raise raised(it, error) from None
     except TypeError as error:
-        from pyrelay.infer.handling import certain
+        from pyrelay.infer.flow.handling import certain
 
         failure = it.failure(errors.TypeMismatchError, str(error))
         raise certain(it, failure, TypeError, *error.args) from None
@@ -248,7 +241,7 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
                         hints=("np.array(...) makes numbers of it that can be multiplied",),
                     )
                 if _is_list(container) and _repeats_at_run_time(it, container, count):
-                    from pyrelay.infer.lists import repeated
+                    from pyrelay.infer.containers.lists import repeated
 
                     return repeated(it, container, count)  # type: ignore[arg-type]
                 n = it.static(count, "the number of repetitions")
@@ -268,7 +261,7 @@ def _joined_lists(it: Interpreter, x: V.Ref, y: V.Ref) -> V.Value:
 
     first = contents[0]
     if isinstance(first, V.Growing):
-        from pyrelay.infer.lists import copied
+        from pyrelay.infer.containers.lists import copied
 
         first = copied(it, first)
     result = it.new_ref("list", first)
@@ -278,7 +271,7 @@ def _joined_lists(it: Interpreter, x: V.Ref, y: V.Ref) -> V.Value:
 
 def _repeats_at_run_time(it: Interpreter, container: V.Value, count: V.Value) -> bool:
     """Whether `container * count` is a list whose length is not known, or a long one."""
-    from pyrelay.infer.lists import MOST_STATIC
+    from pyrelay.infer.containers.lists import MOST_STATIC
 
     items = it.content(container.root)  # type: ignore[union-attr]
     if isinstance(items, V.Growing):
@@ -334,13 +327,13 @@ def _as_float(it: Interpreter, value: V.Value) -> V.Value:
 def unary(it: Interpreter, op: str, x: V.Value) -> V.Value:
     """`-x`, `+x`, `~x`, `not x`."""
     if isinstance(x, V.Union) and op != "not":
-        from pyrelay.infer.unions import distribute
+        from pyrelay.infer.flow.unions import distribute
 
         return distribute(
             it, x, lambda case: unary(it, op, case), _PYTHON_UNARY[op]
         )
     if op == "not":
-        from pyrelay.infer.truth import truth
+        from pyrelay.infer.flow.truth import truth
 
         test = truth(it, x)
         if isinstance(test, V.Known):
@@ -428,7 +421,7 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if isinstance(one, V.Scalar) and one.type == types.PY_BOOL and isinstance(other, V.Known):
             return compare(it, "==", x, y) if type(other.value) is bool else V.Known(False)
     if isinstance(x, V.Data) or isinstance(y, V.Data):
-        from pyrelay.infer.trees import is_same
+        from pyrelay.infer.nodes.trees import is_same
 
         return is_same(it, x, y)
     if isinstance(x, V.Known) and isinstance(y, V.Known):
@@ -455,7 +448,7 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
 
 def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
     if isinstance(container, V.Ref) and isinstance(item, V.Union):
-        from pyrelay.infer.open_keys import note
+        from pyrelay.infer.containers.open_keys import note
 
         note(container, item, it)
     whole = isinstance(container, V.Ref) and container.cls is not None
@@ -474,12 +467,12 @@ def _contains(it: Interpreter, container: V.Value, item: V.Value) -> V.Value:
         case V.Known(c) if isinstance(item, V.Known):
             return V.Known(item.value in c)
         case V.Ref(root) if root.kind == "dict":
-            from pyrelay.infer.choice import has_key
+            from pyrelay.infer.flow.choice import has_key
 
             return has_key(it, container, item)
-    from pyrelay.infer.generators import is_iterator
-    from pyrelay.infer.iteration import iterate
-    from pyrelay.infer.truth import as_bool, truth
+    from pyrelay.infer.flow.generators import is_iterator
+    from pyrelay.infer.flow.iteration import iterate
+    from pyrelay.infer.flow.truth import as_bool, truth
 
     if isinstance(container, V.ArrayRef):
         found = it.emit("any", it.call("equal", container, item), axes=tuple(
@@ -515,7 +508,7 @@ def _is_one_object(a: V.Value, b: V.Value) -> bool:
 
 def _in_range(it: Interpreter, container: V.Range, item: V.Value) -> V.Value:
     """`item in range(start, stop, step)` of a step whose sign is known."""
-    from pyrelay.infer.truth import truth
+    from pyrelay.infer.flow.truth import truth
 
     start, stop, step = container.start, container.stop, container.step
     up = isinstance(step, V.Known) and step.value > 0
@@ -549,7 +542,7 @@ _OUTPUT = "non-broadcastable output operand with shape ({1},) doesn't match the 
 
 def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
     """The new value of `x` after `x op= y`; an array or list is changed itself."""
-    from pyrelay.infer.storing import write_whole
+    from pyrelay.infer.arrays.storing import write_whole
 
     if isinstance(x, V.Union) or isinstance(y, V.Union):
         result = _over_cases(
@@ -573,7 +566,7 @@ def inplace(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return x
     result = binary(it, op, x, y)
     if _is_list(x) and op == "*":
-        from pyrelay.infer.subscripts import set_item
+        from pyrelay.infer.arrays.subscripts import set_item
 
         set_item(it, x, V.Slice(V.NONE, V.NONE, V.NONE), result)
         return x

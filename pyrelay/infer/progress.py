@@ -15,8 +15,8 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import host
 from pyrelay.infer import values as V
+from pyrelay.infer.flow.iteration import Iteration, iterate
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.iteration import Iteration, iterate
 from pyrelay.ir import types
 
 PERIOD = 0.02
@@ -62,7 +62,7 @@ def handler(cls: Any, ranges: bool) -> Callable[..., V.Value]:
     def call(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
         iterable = keywords.pop("iterable", None)
         if ranges:
-            from pyrelay.infer.names_builtins import range_
+            from pyrelay.infer.names.builtins import range_
 
             iterable, args = range_(it, *args), ()
         elif args:
@@ -110,7 +110,7 @@ def iteration(it: Interpreter, value: V.Lazy) -> Iteration:
     number, cell = _state(value)
 
     def item(index: V.Value) -> V.Value:
-        from pyrelay.infer.control import branch
+        from pyrelay.infer.flow.control import branch
         from pyrelay.infer.operators import compare
 
         due = compare(it, ">=", index, it.content(cell.root))

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import Span, locate
-from pyrelay.infer import columns
-from pyrelay.infer.datatypes import Schema
-from pyrelay.infer.device_arrays import DeviceArray
+from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.infer.containers import columns
 from pyrelay.infer.kinds import code
+from pyrelay.infer.nodes.datatypes import Schema
+from pyrelay.infer.nodes.pools import Unpacker
 from pyrelay.infer.objects import CAUSE, generator_classes, is_generator
-from pyrelay.infer.pools import Unpacker
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import types
 from pyrelay.records import dataclass

@@ -15,15 +15,18 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import anonymous, building, coding, constructing, growing, handling
-from pyrelay.infer import joining as J
+from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.datatypes import EVERYWHERE
+from pyrelay.infer.arrays.identity import Numberer, Numbers
+from pyrelay.infer.containers import growing
 from pyrelay.infer.describing import Describer
+from pyrelay.infer.flow import handling
+from pyrelay.infer.flow import joining as J
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.identity import Numberer, Numbers
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes import anonymous, building, constructing
+from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Origin, Symbol

@@ -14,15 +14,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import building, columns
 from pyrelay.infer import values as V
-from pyrelay.infer.annotations import is_record_class
-from pyrelay.infer.anonymous import NeedsNodes
 from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
 from pyrelay.infer.attempt import Attempt, Entered
 from pyrelay.infer.closing import NeedsApart
-from pyrelay.infer.datatypes import EVERYWHERE
+from pyrelay.infer.containers import columns
 from pyrelay.infer.memoising import NeedsMemo
+from pyrelay.infer.nodes import building
+from pyrelay.infer.nodes.annotations import is_record_class
+from pyrelay.infer.nodes.anonymous import NeedsNodes
+from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.infer.specialised import Specialised
 from pyrelay.infer.structure import Flattened
 from pyrelay.ir import dims

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer.datatypes import Families
 from pyrelay.infer.guards import ExtentGuard, NameGuard
+from pyrelay.infer.nodes.datatypes import Families
 from pyrelay.infer.result_trees import PoolResult, ResultTree
 from pyrelay.infer.structure import Key
 from pyrelay.ir.dims import Symbol

@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
-from pyrelay.infer import columns
-from pyrelay.infer.annotations import is_record_class
-from pyrelay.infer.code_points import MOST_KNOWN, codes_of
-from pyrelay.infer.datatypes import EVERYWHERE, Families, ones_of
-from pyrelay.infer.device_arrays import device_array, is_device_array
-from pyrelay.infer.instances import slots_of
+from pyrelay.infer.arrays.device_arrays import device_array, is_device_array
+from pyrelay.infer.containers import columns
+from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of
+from pyrelay.infer.nodes.annotations import is_record_class
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, ones_of
+from pyrelay.infer.nodes.instances import slots_of
+from pyrelay.infer.nodes.packing import Packer
+from pyrelay.infer.nodes.pools import Packed, PackedTree
 from pyrelay.infer.objects import is_constant_object, is_generator
-from pyrelay.infer.packing import Packer
-from pyrelay.infer.pools import Packed, PackedTree
 from pyrelay.ir import types
 from pyrelay.records import dataclass
 

@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay.errors import Span
-from pyrelay.infer.datatypes import NO_NODE, Schema, Sort
+from pyrelay.infer.nodes.datatypes import NO_NODE, Schema, Sort
 from pyrelay.ir import types
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let

@@ -148,7 +148,8 @@ def define(
                results): one cotangent or None per operand. The engine sums broadcast axes, casts
                dtypes, accumulates, and passes no zero cotangents.
     element    `element(s, i, *readers, **attrs)` -> scalar expression of the result's element at
-               index tuple `i` (a tuple of them for several results): see `lower/kernelise.py`.
+               index tuple `i` (a tuple of them for several results): see
+               `lower/kernels/kernelise.py`.
     schedule   for opaque ops: the name of the kernel or plan construct that computes it.
     promotion  what the builder does to operands first.
     effect     what it does besides computing.

@@ -5,8 +5,8 @@ computes, or Python's exception; else what NumPy computes, without its warnings.
 64 bits raises OverflowError, since compiled code holds ints in 64 bits.
 
 The second half states the same checks for compiled code: `guard(s, operands, values, result)` emits
-the failures of an op on weak operands (`s` as in `lower/kernelise.py`). The words are taken from
-the running Python, because they differ between its versions.
+the failures of an op on weak operands (`s` as in `lower/kernels/kernelise.py`). The words are taken
+from the running Python, because they differ between its versions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 In: an array; `axis`, and `reverse` for a scan from the axis' end. Out: at each place the op of all
 elements up to there; its type is the array's. The ops are associative, so a device may take the
-elements in groups (`devices.cuda_scans`), and have an identity: what stands before the first one.
+elements in groups (`devices.gpu.cuda_scans`), and have an identity: what stands before the first
+one.
 """
 
 from __future__ import annotations

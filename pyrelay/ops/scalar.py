@@ -5,9 +5,9 @@ that ufunc means on operands of one dtype; a few more names serve reductions and
 ``SCALARS`` maps names to records.  A spelling is a template for ``str.format``: ``{0}``, ``{1}``
 and ``{2}`` stand for operands, which must be atoms or parenthesised.
 
-``kernel`` text is in the kernel language of ``devices.kernel_language``; the functions it calls
-are importable from ``devices.vocabulary``.  ``cuda`` text is CUDA C++; dtypes have their short
-names there, and functions that CUDA does not have are in ``ops.cuda_prelude``.
+``kernel`` text is in the kernel language of ``devices.compiler.kernel_language``; the functions it
+calls are importable from ``devices.compiler.vocabulary``.  ``cuda`` text is CUDA C++; dtypes have
+their short names there, and functions that CUDA does not have are in ``ops.cuda_prelude``.
 """
 
 from __future__ import annotations

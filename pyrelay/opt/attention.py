@@ -8,8 +8,9 @@ In: Core before fusion. Out: Core in which
 
 stands in one `KernelCall` where nothing else reads what lies between, over any leading axes, but
 for the maxima and the sums of the rows, which are results of it where they are read. Its matrices
-of scores never exist as a whole (`lower/attention.py`). What a derivative needs of them is computed
-again (`attention_gradient.py`), unless they are small: then they are kept, as `kept_rows` says.
+of scores never exist as a whole (`lower/kernels/attention.py`). What a derivative needs of them is
+computed again (`attention_gradient.py`), unless they are small: then they are kept, as `kept_rows`
+says.
 
 `attention_of` finds the same in the body of such a group.
 """

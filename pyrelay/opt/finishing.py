@@ -3,7 +3,7 @@
 In: the Let of a product, the Lets that are computed from it, the axes of their results. Out:
 whether each element of the results needs just the element of the product at its own place, so that
 finished parts of the product can be handed to their kernel, row by row, while they lie in the cache
-(`lower/finishing.py`).
+(`lower/planning/finishing.py`).
 
 The product may be several matrices of the results' shape side by side, as the gates of a recurrent
 cell are: `z = h @ U`, then `z[:, :n]`, `z[:, n:2 * n]` and so on. Then an element of the results

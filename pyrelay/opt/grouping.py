@@ -179,7 +179,7 @@ class Grouping:
 
     def _numbers_a_row(self, k: int) -> bool:
         """Whether a Let says which row of an array is stored: what is stored may be made there
-        (`lower/plan_rows.py`), if the plan knows the number."""
+        (`lower/planning/plan_rows.py`), if the plan knows the number."""
         let = self.lets[k]
         if len(let.outs) != 1 or is_array(let.outs[0]):
             return False
@@ -204,8 +204,8 @@ class Grouping:
         if group.product is not None or not self._keeps_order(k, group):
             return None
         members = [self.lets[m] for m in sorted((k, *group.members))]
-        # Several matrices side by side are laid in panels (`lower/plan_panels.py`), which only a
-        # loop that goes on multiplying by them repays.
+        # Several matrices side by side are laid in panels (`lower/planning/plan_panels.py`), which
+        # only a loop that goes on multiplying by them repays.
         most = _END if walk.operands(let.rhs)[1] in self.unchanged else 1
         return group if 1 <= gates(let, members, group.space) <= most else None
 

@@ -4,10 +4,10 @@ In: a module. Out: the module in which a loop whose arrays grow is a loop around
 do not, where the inner one can then be a kernel: a kernel cannot make an array larger, and a plan
 that steps through a loop takes many times as long as its arithmetic.
 
-A list is a count and arrays of rows (`infer/growing`), which are made larger, in an `If`, where
-the next item would find no room. The outer loop makes room for all that one round can append, and
-for as much again; the inner one goes on as long as there is room for a round. How much a
-round can append follows from the counts: additions of constants, and loops of rounds that do not
+A list is a count and arrays of rows (`infer/containers/growing`), which are made larger, in an
+`If`, where the next item would find no room. The outer loop makes room for all that one round can
+append, and for as much again; the inner one goes on as long as there is room for a round. How much
+a round can append follows from the counts: additions of constants, and loops of rounds that do not
 depend on the outer one. As the room doubles, n items take a logarithm of n launches.
 """
 

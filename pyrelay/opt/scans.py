@@ -6,7 +6,8 @@ their place, if it can then be one kernel: launching a kernel for each row costs
 A scan runs along its axis in registers; a scatter visits the new elements in order, so that the
 last writer wins.
 
-`WRITERS`: the same loops for `lower.library`, which makes kernels of their own of the others.
+`WRITERS`: the same loops for `lower.kernels.library`, which makes kernels of their own of the
+others.
 """
 
 from __future__ import annotations

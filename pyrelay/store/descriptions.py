@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.infer.datatypes import Schema, Sort
 from pyrelay.infer.guards import ABSENT
+from pyrelay.infer.nodes.datatypes import Schema, Sort
 from pyrelay.infer.objects import below_numba, is_constant_object, loaded_classes
 from pyrelay.infer.structure import Identity
 from pyrelay.ir.types import DType, TensorType

@@ -18,7 +18,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from pyrelay.infer.datatypes import Schema
+from pyrelay.infer.nodes.datatypes import Schema
 from pyrelay.infer.objects import below_numba
 from pyrelay.infer.structure import Identity
 from pyrelay.store.descriptions import importable, imported, is_versioned

@@ -28,9 +28,10 @@ import numpy as np
 from pyrelay import config
 from pyrelay.boundary import Program
 from pyrelay.build import Build, Step
-from pyrelay.devices import cache, native
-from pyrelay.infer.datatypes import EVERYWHERE, Families, is_anonymous
+from pyrelay.devices import cache
+from pyrelay.devices.compiler import native
 from pyrelay.infer.guards import ABSENT, NameGuard
+from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families, is_anonymous
 from pyrelay.infer.specialised import Binding, HiddenArgument
 from pyrelay.infer.structure import Flattened, Key, flatten, forget, mark
 from pyrelay.records import dataclass
@@ -388,7 +389,7 @@ def _loaded(
     program = Program(binding, _NOTHING, signature)
     if not program.accepts(flat):
         return None
-    from pyrelay.devices.entry import Executable
+    from pyrelay.devices.runtime.entry import Executable
 
     before = native.counts.compiled
     encoded = from_bytes(plan, places, files)

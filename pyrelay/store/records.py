@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import SourceText
-from pyrelay.infer.datatypes import anonymous_class, is_anonymous
 from pyrelay.infer.guards import ABSENT
+from pyrelay.infer.nodes.datatypes import anonymous_class, is_anonymous
 from pyrelay.ir.op import OPS, Op
 from pyrelay.ir.types import DTYPES, DType
-from pyrelay.lower.instructions import Kernel
+from pyrelay.lower.planning.instructions import Kernel
 from pyrelay.records import dataclass
 from pyrelay.store.descriptions import importable, imported, is_versioned
 from pyrelay.store.places import Places

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pyrelay.devices.entry import Executable
-from pyrelay.lower.boundary import ScalarParameter, ScalarResult
-from pyrelay.lower.encode import encode
-from pyrelay.lower.instructions import Instruction, Plan, PlanFunction
+from pyrelay.devices.runtime.entry import Executable
+from pyrelay.lower.planning.boundary import ScalarParameter, ScalarResult
+from pyrelay.lower.planning.encode import encode
+from pyrelay.lower.planning.instructions import Instruction, Plan, PlanFunction
 
 
 @pytest.fixture

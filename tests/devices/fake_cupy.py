@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from pyrelay.devices import cuda_emulator
-from pyrelay.devices.cuda_prelude import BLOCKS, DEVICE, PRELUDE
-from pyrelay.devices.driver import Text, meets
+from pyrelay.devices.gpu.cuda_prelude import BLOCKS, DEVICE, PRELUDE
+from pyrelay.devices.gpu.driver import Text, meets
 
 H2D, D2H, D2D = 1, 2, 3
 PROCESSORS, COOPERATIVE = 2, 95
@@ -400,7 +400,8 @@ def _columns(address: int, start: int, shape: tuple[int, int], line: int, dtype:
 @contextmanager
 def installed(machine: Machine, monkeypatch: Any, library: Any = None) -> Iterator[None]:
     """`device="cuda"` is this machine, its cuBLAS this library: never one that is installed."""
-    from pyrelay.devices import cublas, cuda, cupy_driver
+    from pyrelay.devices import cuda
+    from pyrelay.devices.gpu import cublas, cupy_driver
 
     with monkeypatch.context() as patch:
         found = None if library is None else cublas.Cublas(library)

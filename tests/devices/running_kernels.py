@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pyrelay.devices import cuda_emulator, native
-from pyrelay.devices.codegen import kernel_machine
-from pyrelay.devices.cuda_library import TARGET
-from pyrelay.devices.driver import Text
-from pyrelay.devices.kernel_compiler import optimised_module
-from pyrelay.devices.plan_python import plan_code
-from pyrelay.lower.plan import plan
+from pyrelay.devices import cuda_emulator
+from pyrelay.devices.compiler import native
+from pyrelay.devices.compiler.codegen import kernel_machine
+from pyrelay.devices.compiler.kernel_compiler import optimised_module
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.driver import Text
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
@@ -82,7 +83,7 @@ def emulate(texts: Sequence[str], *calls: tuple[Any, ...], items: Sequence[int])
 
 def elementwise_source(expression: str, inputs: Sequence[str], output: str) -> str:
     """A kernel that maps ``expression`` over arrays ``x0``, ``x1``, ... of these short dtypes."""
-    lines = ["from math import inf, nan", "from pyrelay.devices.vocabulary import *", ""]
+    lines = ["from math import inf, nan", "from pyrelay.devices.compiler.vocabulary import *", ""]
     lines.append("def kernel(block, begin, end):")
     for place in range(len(inputs)):
         lines.append(f"    a{place} = param_i64(block, {place + 1})")

@@ -21,12 +21,12 @@ import pyrelay
 from pyrelay import config, nn
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_emulator import DEVICE
-from pyrelay.devices.cuda_library import TARGET
+from pyrelay.devices.gpu.cuda_library import TARGET
 from pyrelay.errors import InvariantError
 from pyrelay.ir.nodes import Module, OpCall
 from pyrelay.ir.op import Op
 from pyrelay.ir.walk import nested_lets
-from pyrelay.lower.plan import plan
+from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import emulate, needs_compiler
 from tests.end_to_end.test_corpus_compiled import (

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices.cuda_library import TARGET
-from pyrelay.devices.plan_python import plan_code
-from pyrelay.lower.plan import plan
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler
 from tests.infer.running import inferred

@@ -17,15 +17,15 @@ import pytest
 
 import pyrelay
 from pyrelay.devices.cpu import TARGET
-from pyrelay.devices.entry import Executable
+from pyrelay.devices.runtime.entry import Executable
 from pyrelay.infer.structure import Flattened, flatten
 from pyrelay.ir import dims
 from pyrelay.ir.build import Builder
 from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, Module, Var, Vjp
 from pyrelay.ir.types import TensorType
-from pyrelay.lower.encode import encode
-from pyrelay.lower.plan import plan
+from pyrelay.lower.planning.encode import encode
+from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 from tests.grad.checking import derived
 from tests.grad.test_random_programs import random_program

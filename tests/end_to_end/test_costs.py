@@ -16,7 +16,7 @@ import pytest
 
 import pyrelay
 from benchmarks.programs import plain
-from pyrelay.devices import native
+from pyrelay.devices.compiler import native
 
 SMALL, LARGE = 2_000, 200_000
 MOST = 12  # how much dearer a store may be in the large array: caches, page faults, other work

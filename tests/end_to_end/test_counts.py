@@ -17,7 +17,7 @@ from benchmarks import inputs
 from benchmarks.programs import gradients, plain
 from pyrelay import nn, pipeline
 from pyrelay.compiled import Compiled
-from pyrelay.lower.instructions import Alloc, Copy, HostCall, Launch
+from pyrelay.lower.planning.instructions import Alloc, Copy, HostCall, Launch
 
 
 def f32(*shape: int) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 PROGRAM = '''
 import sys, numpy as np, pyrelay
-from pyrelay.devices import native
+from pyrelay.devices.compiler import native
 
 @pyrelay.jit
 def norm(x):
@@ -25,7 +25,7 @@ x = np.linspace(-1.0, 1.0, 50)
 assert np.isclose(norm(x), norm.py(x))
 assert np.allclose(pyrelay.grad(norm)(x), -2 * x * np.exp(-x * x) + 1 - np.tanh(x) ** 2)
 assert np.isclose(pyrelay.jit(power)(x, 3), power(x, 3))
-late = {"numba", "pyrelay.devices.kernel_lowering"}
+late = {"numba", "pyrelay.devices.compiler.kernel_lowering"}
 print(native.counts.compiled, bool(late & set(sys.modules)))
 '''
 

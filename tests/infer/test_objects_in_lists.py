@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pyrelay
-from pyrelay.infer.datatypes import EVERYWHERE
+from pyrelay.infer.nodes.datatypes import EVERYWHERE
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 
 import pyrelay
 from pyrelay.frontend.subset import LANGUAGE, Refused
-from pyrelay.infer.names import known_names
+from pyrelay.infer.names.handlers import known_names
 from tests.infer.running import assert_same
 from tests.language import constructs  # noqa: F401  fills the tables
 from tests.language.rows import ROWS, SECTIONS, Row

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.devices import native
+from pyrelay.devices.compiler import native
 from pyrelay.errors import exception_of
 from pyrelay.ir import dims, interp
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.nodes import Function, Module, Var
 from pyrelay.ir.types import DType, TensorType
-from pyrelay.lower.emit_kernel import emit
-from pyrelay.lower.kernel import Kernel
-from pyrelay.lower.kernelise import kernelise
+from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.kernels.kernelise import kernelise
+from pyrelay.lower.text.emit_kernel import emit
 
 _FORMATS = {"f64": "d", "f32": "fxxxx"}
 

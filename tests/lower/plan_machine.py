@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.devices import native
-from pyrelay.lower import boundary
-from pyrelay.lower import instructions as ins
+from pyrelay.devices.compiler import native
+from pyrelay.lower.planning import boundary
+from pyrelay.lower.planning import instructions as ins
 
 MASK = 2**64
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

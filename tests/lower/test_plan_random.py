@@ -21,7 +21,7 @@ from pyrelay.ir.interp import interpret
 from pyrelay.ir.nodes import Function, Module
 from pyrelay.ir.types import PY_INT, TensorType, f64
 from pyrelay.ir.verify import verify
-from pyrelay.lower.plan import Entry, plan
+from pyrelay.lower.planning.plan import Entry, plan
 
 SIZE = vector()
 LENGTH = SIZE.shape[0]

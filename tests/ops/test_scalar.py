@@ -132,7 +132,8 @@ def test_kernels_compute_every_primitive_as_numpy_does(dtype: DType) -> None:
         np.zeros(given[0].shape, scalar.result_dtype(dtype).numpy)
         for scalar, given in zip(scalars, arrays, strict=True)
     ]
-    lines = ["from pyrelay.devices.vocabulary import *", "", "def kernel(block, begin, end):"]
+    lines = ["from pyrelay.devices.compiler.vocabulary import *", ""]
+    lines.append("def kernel(block, begin, end):")
     lines.append("    for i in range(begin, end):")
     for place, scalar in enumerate(scalars):
         # Every variable keeps one type, so each primitive has variables of its own.
@@ -160,7 +161,8 @@ def test_casts_to_every_dtype_are_numpys_astype(dtype: DType) -> None:
         values = np.where(np.isfinite(values), values, np.ones(1, dtype.numpy))
     targets = HERE
     results = [np.zeros(values.shape, target.numpy) for target in targets]
-    lines = ["from pyrelay.devices.vocabulary import *", "", "def kernel(block, begin, end):"]
+    lines = ["from pyrelay.devices.compiler.vocabulary import *", ""]
+    lines.append("def kernel(block, begin, end):")
     lines.append("    x = param_i64(block, 1)")
     lines.append("    for i in range(begin, end):")
     lines.append(f"        v = load_{dtype.name}(x, i)")

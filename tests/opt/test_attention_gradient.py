@@ -12,8 +12,8 @@ import scipy.special
 
 import pyrelay
 from pyrelay import nn
-from pyrelay.devices import attention_gradient, matmul
 from pyrelay.devices.choices import DEFAULT
+from pyrelay.devices.routines import attention_gradient, matmul
 from pyrelay.ir.types import f32, f64
 from pyrelay.opt import attention
 from tests.devices.running_kernels import run

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import pyrelay
-from pyrelay.devices.cuda_library import TARGET
-from pyrelay.devices.plan_python import plan_code
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.ir.nodes import OpCall
 from pyrelay.ir.types import TensorType, f16
-from pyrelay.lower.plan import plan
+from pyrelay.lower.planning.plan import plan
 from pyrelay.opt.halves import halves
 from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import needs_compiler

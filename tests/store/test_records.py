@@ -9,17 +9,22 @@ import numpy as np
 import pytest
 
 import pyrelay.ops  # noqa: F401 -- ops register themselves
-from pyrelay.devices.entry import Executable
+from pyrelay.devices.runtime.entry import Executable
 from pyrelay.errors import SourceText, Span
 from pyrelay.infer.guards import ABSENT, ExtentGuard
 from pyrelay.infer.result_trees import ConstantResult, LeafResult, NodeResult
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Symbol
 from pyrelay.ir.op import OPS
-from pyrelay.lower.boundary import ArrayParameter, ObjectResult, ScalarParameter, ScalarResult
-from pyrelay.lower.encode import EncodedPlan, encode
-from pyrelay.lower.host import Host
-from pyrelay.lower.instructions import (
+from pyrelay.lower.planning.boundary import (
+    ArrayParameter,
+    ObjectResult,
+    ScalarParameter,
+    ScalarResult,
+)
+from pyrelay.lower.planning.encode import EncodedPlan, encode
+from pyrelay.lower.planning.host import Host
+from pyrelay.lower.planning.instructions import (
     Data,
     Kernel,
     Load,

@@ -1,0 +1,245 @@
+"""Kernels and the run time, compiled by several processes at once.
+
+In: kernels as source text. Out: their object code, in order.
+
+LLVM is run under a lock of its process, so threads do not help: other processes do
+(`compile_worker`). The first is started when a program turns out to be on no disk (`expect`); while
+this process infers and plans, it makes the run time if that is missing too.
+Kernels are taken by whoever is free, the long ones first. A process that cannot be started, fails
+or ends costs nothing but time: what it owes is compiled here. `Config.compile_processes` is how
+many there are, this one included.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyrelay import config
+from pyrelay.devices.compiler.compile_worker import KERNEL, RUNTIME, START
+from pyrelay.devices.runtime.threads import usable_threads
+from pyrelay.records import dataclass
+
+_MOST = 4
+"""Processes, this one included, unless the setting says otherwise: a program has few kernels."""
+_EACH = 8
+"""Kernels for which one process more is started."""
+_HAND, _TEXT, _START = 0.3, 0.05, 0.6
+"""Seconds, about: a kernel that arranges its registers itself, any other, a process's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A kernel to compile; `filename` is for messages."""
+
+    source: str
+    filename: str
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes."""
+        return _HAND if "BY_HAND = True" in self.source else _TEXT
+
+
+class Compiler:
+    """A process that compiles one thing after another, started when it is first asked."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def started(self) -> bool:
+        """Whether its process was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def take(self, tasks: deque[int], of: Sequence[Task], codes: list[bytes | None]) -> None:
+        """Compile the next one of `tasks` until there are none; what fails stays None."""
+        with self._one_at_a_time:
+            while tasks:
+                try:
+                    index = tasks.popleft()
+                except IndexError:
+                    return
+                codes[index] = self._reply((KERNEL, of[index].source, of[index].filename))
+                if codes[index] is None and not self.started:
+                    return
+
+    def ask(self, request: tuple[str, ...]) -> bytes | None:
+        """The reply; None where there is none."""
+        with self._one_at_a_time:
+            return self._reply(request)
+
+    def _reply(self, request: tuple[str, ...]) -> bytes | None:
+        try:
+            if not self.started:
+                self.stop()
+                self._process = _process()
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
+            reply: bytes | None = pickle.load(self._process.stdout)
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            self.stop()
+            return None
+        return reply
+
+    def stop(self) -> None:
+        """End the process, whatever it is at."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            self._close(process)
+
+    def forget(self) -> None:
+        """In a forked child, whose process this is not: close the child's ends of its pipes."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.returncode = 0
+            self._close(process)
+
+    @staticmethod
+    def _close(process: Any) -> None:
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):  # what was not yet written has nobody to read it
+                pipe.close()
+
+
+def _process() -> Any:
+    """A new process. Raises OSError where there can be none."""
+    import subprocess  # starting from disk needs none
+
+    program = os.path.basename(sys.executable or "").lower()
+    if not program.startswith("python"):  # an application that Python is embedded in
+        raise OSError("no Python to start")
+    flags = ["-S", "-B"] if sys.dont_write_bytecode else ["-S"]
+    return subprocess.Popen(
+        [sys.executable, *flags, "-c", process_start()],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def process_start() -> str:
+    """The text that a process which compiles runs, without `site`: what that does is in the path.
+
+    Its `pyrelay` is a package without the `__init__`, which would import NumPy.
+    """
+    folder = str(Path(__file__).parents[2])
+    return (
+        f"import sys, types; sys.path[:] = {sys.path!r}; "
+        f"p = sys.modules['pyrelay'] = types.ModuleType('pyrelay'); p.__path__ = [{folder!r}]; "
+        "from pyrelay.devices.compiler.compile_worker import main; main()"
+    )
+
+
+_compilers: list[Compiler] = []
+_making: dict[str, threading.Thread] = {}
+"""Parts of the run time that are being made, and who waits for each."""
+_made: dict[str, bytes | None] = {}
+_guard = threading.Lock()
+
+
+def _stop() -> None:
+    for compiler in _compilers:
+        compiler.stop()
+
+
+def _after_fork() -> None:
+    """In a child: the processes are the parent's, and the threads that used them are gone."""
+    global _compilers, _guard
+    for compiler in _compilers:
+        compiler.forget()
+    _compilers, _guard = [], threading.Lock()
+    _making.clear()
+    _made.clear()
+
+
+atexit.register(_stop)
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _others(count: int) -> list[Compiler]:
+    """Compilers beside this process, at most `count` and what the settings allow."""
+    allowed = config.current().compile_processes or min(_MOST, usable_threads(0))
+    with _guard:
+        count = min(count, allowed - 1)
+        _compilers.extend(Compiler() for _ in range(count - len(_compilers)))
+        return _compilers[: max(count, 0)]
+
+
+def expect(parts: Sequence[str]) -> None:
+    """A program will be compiled soon: have a process ready, and let it make these parts of the run
+    time first."""
+    for compiler in _others(1):
+        with _guard:
+            new = [part for part in parts if part not in _making]
+            if compiler.started and not new:
+                return
+            thread = threading.Thread(target=_prepare, args=(compiler, new), daemon=True)
+            _making.update(dict.fromkeys(new, thread))
+        thread.start()
+
+
+def _prepare(compiler: Compiler, parts: Sequence[str]) -> None:
+    if not parts:
+        compiler.ask((START,))
+    for part in parts:
+        _made[part] = compiler.ask((RUNTIME, part))
+
+
+def runtime(part: str) -> bytes | None:
+    """The object code of a part of the run time, where it was expected and could be made."""
+    with _guard:
+        thread = _making.pop(part, None)
+    if thread is None:
+        return None
+    thread.join()
+    return _made.pop(part, None)
+
+
+def objects(tasks: Sequence[Task]) -> list[bytes]:
+    """The object code of kernels, in order.
+
+    Raises `kernel_language.KernelError` where a text is not in the kernel language.
+    """
+    codes: list[bytes | None] = [None] * len(tasks)
+    order = deque(sorted(range(len(tasks)), key=lambda index: -tasks[index].seconds))
+    threads = [
+        threading.Thread(target=compiler.take, args=(order, tasks, codes), daemon=True)
+        for compiler in _helping(tasks)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        while order:
+            try:
+                index = order.popleft()
+            except IndexError:  # another one was faster
+                break
+            codes[index] = _here(tasks[index])
+    finally:
+        order.clear()
+        for thread in threads:
+            thread.join()
+    return [_here(task) if code is None else code for task, code in zip(tasks, codes, strict=True)]
+
+
+def _helping(tasks: Sequence[Task]) -> list[Compiler]:
+    """The compilers worth asking: those at work already, and new ones for many kernels."""
+    others = _others(1 + len(tasks) // _EACH) if len(tasks) > 1 else []
+    share = sum(task.seconds for task in tasks) / (1 + len(others))
+    return [compiler for compiler in others if compiler.started or share > _START]
+
+
+def _here(task: Task) -> bytes:
+    from pyrelay.devices.compiler import kernel_compiler  # loading from disk needs none of it
+
+    return kernel_compiler.kernel_object(task.source, task.filename)

@@ -1,0 +1,73 @@
+"""Kernel source text in, object code out.
+
+A kernel is a Python text that defines ``kernel(block, begin, end)`` in the language of
+``kernel_language``; ``kernel_lowering`` lowers it.  LLVM optimises and emits it here, for the
+machine this process runs on, with 512-bit vectors where the CPU has them (LLVM's tuning prefers
+256 bits on most Intel models, which halves the speed of compute-bound kernels).  A text that sets
+``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied.  One that sets
+``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
+looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
+
+The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
+It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from pyrelay.devices.compiler.codegen import kernel_machine, tidy
+from pyrelay.devices.compiler.kernel_lowering import lower_kernel
+from pyrelay.devices.routines.calls import Routine
+
+SYMBOL = "pyrelay_kernel"
+
+
+def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
+    """The optimised LLVM module of a kernel.
+
+    Raises ``KernelError`` where the text is not in the kernel language.
+    """
+    machine = kernel_machine()
+    tree = ast.parse(source, filename)
+    names: dict[str, Any] = {}
+    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
+    tree.body = [each for each in tree.body if not isinstance(each, ast.FunctionDef)]
+    exec(compile(tree, filename, "exec"), names)
+    layout = str(machine.target_data)
+    module = lower_kernel(functions["kernel"], names, SYMBOL, machine.triple, layout)
+    reference = llvm.parse_assembly(str(module))
+    routines = [each for each in names.values() if isinstance(each, Routine)]
+    for each in routines:
+        lowered = lower_kernel(
+            functions[each.symbol], names, each.symbol, machine.triple, layout, each.kinds
+        )
+        reference.link_in(llvm.parse_assembly(str(lowered)))
+    for each in routines:
+        reference.get_function(each.symbol).linkage = "internal"
+    reference.verify()
+    if names.get("BY_HAND"):
+        tidy(reference, machine)
+    else:
+        _optimise(reference, machine, bool(names.get("SHORT_ROWS")))
+    return reference
+
+
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, short_rows: bool) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = short_rows
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def kernel_object(source: str, filename: str) -> bytes:
+    """The object code of the kernel ``source``.
+
+    Raises ``KernelError`` where the text is not in the kernel language.
+    """
+    code: bytes = kernel_machine().emit_object(optimised_module(source, filename))
+    return code

@@ -1,0 +1,262 @@
+"""Operators of the kernel language.
+
+In: LLVM values and their types; out: LLVM instructions.  ``BINARY``, ``UNARY`` and ``COMPARED`` map
+Python's operators to intrinsics; arithmetic means what NumPy's ufuncs mean for operands of one
+dtype.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler.kernel_language import (
+    BOOL,
+    COMPLEX,
+    EVERYTHING,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    SIGNED,
+    Emit,
+    Intrinsic,
+    alike,
+)
+
+
+def _is_float(ty: types.Type) -> bool:
+    return isinstance(ty, types.Float)
+
+
+def _pairwise(instruction: str) -> Emit:
+    """Complex addition or subtraction, part by part."""
+
+    def emit(b: llvm.IRBuilder, a: Any, c: Any) -> Any:
+        out = llvm.Constant(a.type, llvm.Undefined)
+        for part in (0, 1):
+            value = getattr(b, instruction)(b.extract_value(a, part), b.extract_value(c, part))
+            out = b.insert_value(out, value, part)
+        return out
+
+    return emit
+
+
+def make_complex(b: llvm.IRBuilder, re: Any, im: Any) -> Any:
+    """The LLVM value of the complex number ``re + 1j * im``."""
+    out = llvm.Constant(llvm.LiteralStructType([re.type, im.type]), llvm.Undefined)
+    return b.insert_value(b.insert_value(out, re, 0), im, 1)
+
+
+def parts(b: llvm.IRBuilder, z: Any) -> tuple[Any, Any]:
+    """Real and imaginary part of an LLVM complex value."""
+    return b.extract_value(z, 0), b.extract_value(z, 1)
+
+
+def _complex_mul(b: llvm.IRBuilder, x: Any, y: Any) -> Any:
+    (a, c), (d, e) = parts(b, x), parts(b, y)
+    re = b.fsub(b.fmul(a, d), b.fmul(c, e))
+    im = b.fadd(b.fmul(a, e), b.fmul(c, d))
+    return make_complex(b, re, im)
+
+
+def _complex_div(b: llvm.IRBuilder, x: Any, y: Any) -> Any:
+    """Smith's algorithm (Comm. ACM 5, 1962), as NumPy's loops; branch-free by selects."""
+    (a, c), (d, e) = parts(b, x), parts(b, y)
+    zero = llvm.Constant(d.type, 0.0)
+    size_d, size_e = _fabs(b, d), _fabs(b, e)
+    wide = b.fcmp_ordered(">=", size_d, size_e)
+    both_zero = b.and_(b.fcmp_ordered("==", size_d, zero), b.fcmp_ordered("==", size_e, zero))
+    large, small = b.select(wide, d, e), b.select(wide, e, d)
+    ratio = b.fdiv(small, large)
+    scale = b.fdiv(llvm.Constant(d.type, 1.0), b.fadd(large, b.fmul(small, ratio)))
+    p, q = b.select(wide, a, c), b.select(wide, c, a)
+    re = b.fmul(b.fadd(p, b.fmul(q, ratio)), scale)
+    im_wide = b.fsub(c, b.fmul(a, ratio))
+    im_tall = b.fsub(b.fmul(c, ratio), a)
+    im = b.fmul(b.select(wide, im_wide, im_tall), scale)
+    re = b.select(both_zero, b.fdiv(a, size_d), re)
+    im = b.select(both_zero, b.fdiv(c, size_d), im)
+    return make_complex(b, re, im)
+
+
+def _fabs(b: llvm.IRBuilder, x: Any) -> Any:
+    return b.call(b.module.declare_intrinsic("llvm.fabs", [x.type]), [x])
+
+
+_add_parts, _sub_parts = _pairwise("fadd"), _pairwise("fsub")
+
+
+def emit_add(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in COMPLEX:
+        return _add_parts(b, x, y)
+    return b.fadd(x, y) if _is_float(ty) else b.add(x, y)
+
+
+def emit_sub(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in COMPLEX:
+        return _sub_parts(b, x, y)
+    return b.fsub(x, y) if _is_float(ty) else b.sub(x, y)
+
+
+def emit_mul(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in COMPLEX:
+        return _complex_mul(b, x, y)
+    return b.fmul(x, y) if _is_float(ty) else b.mul(x, y)
+
+
+def emit_div(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    return _complex_div(b, x, y) if ty in COMPLEX else b.fdiv(x, y)
+
+
+def emit_neg(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    if ty in COMPLEX:
+        re, im = parts(b, x)
+        return make_complex(b, b.fneg(re), b.fneg(im))
+    return b.fneg(x) if _is_float(ty) else b.neg(x)
+
+
+def _safe_divisor(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> tuple[Any, Any]:
+    """``y`` with 1 where dividing by it would trap, and the bit that says ``y`` was 0.
+
+    ``minimum // -1`` overflows: NumPy answers with the minimum and a remainder of 0, which is what
+    dividing by 1 gives.
+    """
+    one = llvm.Constant(y.type, 1)
+    zero = b.icmp_signed("==", y, llvm.Constant(y.type, 0))
+    unsafe = zero
+    if ty.signed:
+        lowest = llvm.Constant(y.type, -(2 ** (ty.bitwidth - 1)))
+        overflow = b.and_(
+            b.icmp_signed("==", y, llvm.Constant(y.type, -1)), b.icmp_signed("==", x, lowest)
+        )
+        unsafe = b.or_(zero, overflow)
+    return b.select(unsafe, one, y), zero
+
+
+def _power_of_two(y: Any) -> int | None:
+    """The exponent, if a divisor is a power of two that is known now."""
+    number = y.constant if isinstance(y, llvm.Constant) else None
+    if not isinstance(number, int) or number <= 0 or number & (number - 1):
+        return None
+    return number.bit_length() - 1
+
+
+def emit_floordiv(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """Integer quotient rounded down; 0 where ``y`` is 0."""
+    shift = _power_of_two(y)
+    if shift is not None:  # a shift rounds down
+        bits = llvm.Constant(x.type, shift)
+        return b.ashr(x, bits) if ty.signed else b.lshr(x, bits)
+    divisor, zero = _safe_divisor(b, ty, x, y)
+    nothing = llvm.Constant(x.type, 0)
+    if not ty.signed:
+        return b.select(zero, nothing, b.udiv(x, divisor))
+    quotient = b.sdiv(x, divisor)
+    rest = b.sub(x, b.mul(quotient, divisor))
+    inexact = b.icmp_signed("!=", rest, nothing)
+    opposite = b.icmp_signed("<", b.xor(rest, divisor), nothing)
+    down = b.sub(quotient, b.zext(b.and_(inexact, opposite), x.type))
+    return b.select(zero, nothing, down)
+
+
+def emit_mod(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """Integer remainder with the sign of ``y``; 0 where ``y`` is 0."""
+    shift = _power_of_two(y)
+    if shift is not None:
+        return b.and_(x, llvm.Constant(x.type, (1 << shift) - 1))
+    divisor, zero = _safe_divisor(b, ty, x, y)
+    nothing = llvm.Constant(x.type, 0)
+    if not ty.signed:
+        return b.select(zero, nothing, b.urem(x, divisor))
+    rest = b.srem(x, divisor)
+    inexact = b.icmp_signed("!=", rest, nothing)
+    opposite = b.icmp_signed("<", b.xor(rest, divisor), nothing)
+    lifted = b.select(b.and_(inexact, opposite), b.add(rest, divisor), rest)
+    return b.select(zero, nothing, lifted)
+
+
+def emit_shift_left(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """``x << y``; 0 where ``y`` is negative or not below the width, as NumPy."""
+    inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))
+    amount = b.select(inside, y, llvm.Constant(y.type, 0))
+    return b.select(inside, b.shl(x, amount), llvm.Constant(x.type, 0))
+
+
+def emit_shift_right(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    """``x >> y``; only the sign is left where ``y`` is negative or not below the width."""
+    inside = b.icmp_unsigned("<", y, llvm.Constant(y.type, ty.bitwidth))
+    last = llvm.Constant(y.type, ty.bitwidth - 1)
+    if ty.signed:
+        return b.ashr(x, b.select(inside, y, last))
+    shifted = b.lshr(x, b.select(inside, y, last))
+    return b.select(inside, shifted, llvm.Constant(x.type, 0))
+
+
+def _comparison(sign: str) -> Emit:
+    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+        if ty in COMPLEX:
+            return _complex_comparison(b, sign, x, y)
+        if _is_float(ty):
+            return b.fcmp_unordered(sign, x, y) if sign == "!=" else b.fcmp_ordered(sign, x, y)
+        if ty in SIGNED:
+            return b.icmp_signed(sign, x, y)
+        return b.icmp_unsigned(sign, x, y)
+
+    return emit
+
+
+def _complex_comparison(b: llvm.IRBuilder, sign: str, x: Any, y: Any) -> Any:
+    (a, c), (d, e) = parts(b, x), parts(b, y)
+    if sign == "!=":
+        return b.or_(b.fcmp_unordered("!=", a, d), b.fcmp_unordered("!=", c, e))
+    same = b.fcmp_ordered("==", a, d)
+    if sign == "==":
+        return b.and_(same, b.fcmp_ordered("==", c, e))
+    # NumPy orders complex numbers by the real part, then by the imaginary part.
+    strict = b.fcmp_ordered(sign[0], a, d)
+    return b.or_(strict, b.and_(same, b.fcmp_ordered(sign, c, e)))
+
+
+def emit_truth(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    """Whether ``x`` is not zero."""
+    if ty == BOOL:
+        return x
+    zero = llvm.Constant(x.type, None)
+    return _comparison("!=")(b, ty, x, zero)
+
+
+_BITS = (BOOL, *INTEGERS)
+
+truth = Intrinsic("truth", alike(1, EVERYTHING, BOOL), emit_truth)
+
+BINARY: dict[type[ast.operator], Intrinsic] = {
+    ast.Add: Intrinsic("add", alike(2, NUMBERS), emit_add),
+    ast.Sub: Intrinsic("subtract", alike(2, NUMBERS), emit_sub),
+    ast.Mult: Intrinsic("multiply", alike(2, NUMBERS), emit_mul),
+    ast.Div: Intrinsic("divide", alike(2, FLOATS + COMPLEX), emit_div),
+    ast.FloorDiv: Intrinsic("int_floor_divide", alike(2, INTEGERS), emit_floordiv),
+    ast.Mod: Intrinsic("int_remainder", alike(2, INTEGERS), emit_mod),
+    ast.BitAnd: Intrinsic("bitwise_and", alike(2, _BITS), lambda b, ty, x, y: b.and_(x, y)),
+    ast.BitOr: Intrinsic("bitwise_or", alike(2, _BITS), lambda b, ty, x, y: b.or_(x, y)),
+    ast.BitXor: Intrinsic("bitwise_xor", alike(2, _BITS), lambda b, ty, x, y: b.xor(x, y)),
+    ast.LShift: Intrinsic("left_shift", alike(2, INTEGERS), emit_shift_left),
+    ast.RShift: Intrinsic("right_shift", alike(2, INTEGERS), emit_shift_right),
+}
+UNARY: dict[type[ast.unaryop], Intrinsic] = {
+    ast.USub: Intrinsic("negative", alike(1, NUMBERS), emit_neg),
+    ast.Invert: Intrinsic("invert", alike(1, _BITS), lambda b, ty, x: b.not_(x)),
+    ast.Not: Intrinsic(
+        "logical_not", alike(1, EVERYTHING, BOOL), lambda b, ty, x: b.not_(emit_truth(b, ty, x))
+    ),
+}
+COMPARED: dict[type[ast.cmpop], Intrinsic] = {
+    op: Intrinsic(name, alike(2, EVERYTHING, BOOL), _comparison(sign))
+    for op, name, sign in (
+        (ast.Eq, "equal", "=="), (ast.NotEq, "not_equal", "!="),
+        (ast.Lt, "less", "<"), (ast.LtE, "less_equal", "<="),
+        (ast.Gt, "greater", ">"), (ast.GtE, "greater_equal", ">="),
+    )
+}  # fmt: skip

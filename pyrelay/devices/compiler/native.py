@@ -1,0 +1,181 @@
+"""Object code: made from kernels once, loaded ever after.
+
+In: kernels as source text. Out: addresses of native functions
+`int64 (int64 block, int64 begin, int64 end)`.
+
+A kernel is known by a digest of its text and of everything else that decides its machine code:
+versions, CPU, and this package's own code generators. Equal texts share one compiled and one
+loaded kernel, in all programs of the process. Loading imports nothing of what compiles.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyrelay.devices import cache
+from pyrelay.devices.compiler import compile_pool
+from pyrelay.errors import DeviceError
+from pyrelay.records import dataclass
+
+KIND = "kernels"
+"""The cache's name for kernels; sources lie beside the object code, as `<digest>.py`."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What this process did so far; `compiled` counts kernels."""
+
+    compiled: int = 0
+    loaded: int = 0
+    compile_seconds: float = 0.0
+    load_seconds: float = 0.0
+
+
+counts = Counts()
+
+_addresses: dict[str, int] = {}
+_loaded: list[Any] = []  # trackers: object code stays while they do, and kernels stay for good
+_lock = threading.RLock()
+_names = itertools.count()
+
+
+def _after_fork() -> None:
+    """In a child: a thread that is gone may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@functools.cache
+def fingerprint() -> str:
+    """A digest of what decides machine code beside its source."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    parts = [
+        llvmlite.__version__,
+        np.__version__,
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+    ]
+    digest = hashlib.sha256("\n".join(parts).encode())
+    for path in generators():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def generators() -> list[Path]:
+    """The files that decide what machine code is made: all that a process which only compiles
+    reads, the numbers of a plan's operations and the places of fields among them."""
+    package = Path(__file__).parents[2]
+    beside = ("lower/planning/opcodes.py", "infer/nodes/instances.py", "records.py")
+    return [*sorted((package / "devices").rglob("*.py")), *(package / name for name in beside)]
+
+
+def kernel_digest(source: str) -> str:
+    """The identity of a kernel's machine code, as hexadecimal digits."""
+    return hashlib.sha256(f"{fingerprint()}\n{source}".encode()).hexdigest()
+
+
+def kernel_address(source: str) -> int:
+    """The address of a kernel, compiled or fetched from disk where it is not yet loaded."""
+    return kernel_addresses((source,))[0]
+
+
+def kernel_addresses(sources: Sequence[str]) -> list[int]:
+    """The addresses of kernels; those that are neither loaded nor on disk are compiled together."""
+    digests = [kernel_digest(source) for source in sources]
+    if any(digest not in _addresses for digest in digests):
+        with _lock:
+            store = cache.current()
+            missing = {
+                digest: source for digest, source in zip(digests, sources, strict=True)
+                if digest not in _addresses and not _stored(digest, store)
+            }
+            if missing:
+                _compile(missing, store)
+    return [_addresses[digest] for digest in digests]
+
+
+def _stored(digest: str, store: cache.Cache) -> bool:
+    """Load a kernel from disk; whether it was there."""
+    code = store.get(KIND, digest)
+    if code is None:
+        return False
+    try:
+        _addresses[digest] = load(code, "pyrelay_kernel")
+    except DeviceError:  # not object code after all: to be made anew
+        store.counts.rejected += 1
+        return False
+    return True
+
+
+def _compile(missing: dict[str, str], store: cache.Cache) -> None:
+    """Compile, keep and load kernels, by their digests."""
+    started = time.perf_counter()
+    tasks = []
+    for digest, source in missing.items():
+        path = store.path(KIND, digest, ".py")
+        store.put_text(KIND, digest, ".py", source)
+        tasks.append(compile_pool.Task(source, str(path or f"<kernel {digest[:12]}>")))
+    codes = compile_pool.objects(tasks)
+    counts.compile_seconds += time.perf_counter() - started
+    counts.compiled += len(codes)
+    for digest, code in zip(missing, codes, strict=True):
+        store.put(KIND, digest, code)
+        _addresses[digest] = load(code, "pyrelay_kernel")
+
+
+@functools.cache
+def _linker(process: int) -> Any:
+    """LLVM's linker; a forked child goes on with a copy of its own."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        reloc="pic", codemodel="default"
+    )
+    # JITLink keeps the sections of an object together. RuntimeDyld places each kind near others of
+    # its kind, and once they are 2 GiB apart, as in a process that maps much, it ends the process.
+    return llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
+
+
+def load_all(code: bytes, symbols: tuple[str, ...]) -> dict[str, int]:
+    """Link object code into the process; the addresses of its symbols.
+
+    Raises DeviceError where it is no object code for this machine or needs an unknown symbol.
+    """
+    import llvmlite.binding as llvm
+
+    started = time.perf_counter()
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for symbol in symbols:
+        builder.export_symbol(symbol)
+    with _lock:
+        try:
+            tracker = builder.link(_linker(os.getpid()), f"pyrelay{next(_names)}")
+        except RuntimeError as error:
+            raise DeviceError(f"Object code cannot be loaded: {error}") from error
+        _loaded.append(tracker)
+        counts.loaded += 1
+        counts.load_seconds += time.perf_counter() - started
+        return {symbol: int(tracker[symbol]) for symbol in symbols}
+
+
+def load(code: bytes, symbol: str) -> int:
+    """Link object code into the process; the address of one symbol."""
+    return load_all(code, (symbol,))[symbol]

@@ -1,0 +1,18 @@
+"""Every name a kernel's text may import, in one place.
+
+In: nothing; out: the intrinsics of ``memory_access``, ``arithmetic`` and ``vector_math``.
+"""
+
+from pyrelay.devices.compiler.kernel_language import Intrinsic
+from pyrelay.devices.routines import arithmetic, memory_access, vector_math
+from pyrelay.devices.routines import calls as routines
+from pyrelay.devices.routines.calls import routine
+
+for _module in (memory_access, arithmetic, routines, vector_math):
+    globals().update(
+        {name: value for name, value in vars(_module).items() if isinstance(value, Intrinsic)}
+    )
+
+__all__ = sorted(
+    name for name, value in globals().items() if isinstance(value, Intrinsic) or value is routine
+)

@@ -1,0 +1,424 @@
+"""Attention in CUDA C++: ``softmax(score(q k')) v`` as one kernel, without its scores.
+
+In: a dtype, the number of batch axes, the kernel that makes scores of products, if any. Out: the
+text, to stand behind `cuda_prelude`; parameters are those of
+`lower.planning.target.AttentionKernel`, with those of that kernel at the end.
+
+A block does `ROWS` rows of the scores. Tiles of keys come through shared memory one after another:
+each thread has a few scores and a few elements of the result in registers, the maximum and the sum
+of a row are combined by shuffles, and a larger maximum scales what was summed (Milakov and
+Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al., *FlashAttention*, 2022).
+Values wider than `width_of` are done in several rounds, which make the scores again.
+
+With `matmul_precision` tf32 or bf16 warps multiply float32 by `mma.sync`, both the scores and the
+result: then each has 16 rows of a tile, and factors and sums of rows come through shared memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.ir.types import DType, f32
+from pyrelay.lower.kernels.kernel import BOUND, PRODUCT, Kernel, Parameter
+from pyrelay.lower.planning.frame import ZERO
+from pyrelay.lower.planning.instructions import KernelAddress
+from pyrelay.lower.planning.target import AttentionKernel
+from pyrelay.lower.text.cuda_heads import BY_VALUE, parameter_types
+from pyrelay.lower.text.emit_cuda import emit_item
+from pyrelay.records import dataclass
+
+ROWS = KEYS = 32
+"""Of a tile of scores; a thread has 2 rows and each 8th column of them."""
+
+_MOST_OPERANDS = 64  # of the kernel that makes scores
+_PICOSECONDS = 1000  # nobody shares this work
+_STATISTICS, _SIZES, _SHAPING, _AXES = 4, 8, 19, 21  # places among the operands
+
+_TENSOR = """\
+// Adds the product of 16 by 32 elements, in lines of 33, and 32 by 8 elements to sums, by tensor
+// cores: the lanes that have them are those of `pyrelay_mma`.
+template <int N, class Memory> __device__ void tensor_product(
+    f32 (&sums)[4], const Memory a, const Memory b, int a0, int b0, int b_down, int b_across
+) {
+    const int line = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
+#pragma unroll
+    for (int k0 = 0; k0 < 32; k0 += 8 * N) {
+        f32 left[4 * N], right[2 * N];
+#pragma unroll
+        for (int e = 0; e < 2 * N; e++) {
+            const int k = k0 + e / N * 4 * N + lane * N + e % N, place = e / N * 2 * N + e % N;
+            left[place] = a[a0 + line * 33 + k];
+            left[place + N] = a[a0 + line * 33 + 264 + k];
+            right[e] = b[b0 + k * b_down + line * b_across];
+        }
+        tensor_cores(sums, left, right);
+    }
+}
+"""
+
+_TENSOR_CORES = """\
+__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[4], const f32 (&b)[2]) {
+    pyrelay_mma_tf32(sums, a, b);
+}
+__device__ void tensor_cores(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4]) {
+    pyrelay_mma_bf16(sums, a, b);
+}
+"""
+
+TENSOR_PRODUCT = _TENSOR_CORES + _TENSOR
+"""Function templates of what warps multiply."""
+
+_LANES = """\
+    PYRELAY_SHARED(f32, factors, {rows});
+    const int warp = threadIdx.x / 32, m0 = warp / 2 * 16, group = threadIdx.x % 32 / 4;
+    const int lane = threadIdx.x % 4;
+"""
+
+_HANDED_OVER = """\
+                    if (precision != 0) {{
+                        if (c0 == 0) factors[r0 + r] = NUMBER;
+                        continue;
+                    }}
+"""
+
+_SCORES_BY_TENSORS = """\
+                    if (precision != 0) {{
+#pragma unroll
+                        for (int c = 0; c < 2; c++) {{
+                            const int column = (warp % 2 * 16 + 8 * c) * 33;
+                            if (precision == 1) {{
+                                tensor_product<1>(score[c], left, right, m0 * 33, column, 1, 33);
+                            }} else {{
+                                tensor_product<2>(score[c], left, right, m0 * 33, column, 1, 33);
+                            }}
+                        }}
+                        __syncthreads();
+                        continue;
+                    }}
+"""
+
+_SCORES_HANDED_OVER = """\
+                if (precision != 0) {{
+#pragma unroll
+                    for (int e = 0; e < 8; e++) {{
+                        const int line = m0 + group + e / 2 % 2 * 8;
+                        scores[line * 33 + warp % 2 * 16 + e / 4 * 8 + 2 * lane + e % 2]
+                            = score[e / 4][e % 4];
+                    }}
+                    __syncthreads();
+#pragma unroll
+                    for (int e = 0; e < 8; e++) {{
+                        score[e / 4][e % 4] = scores[(r0 + e / 4) * 33 + c0 + e % 4 * 8];
+                    }}
+                }}
+"""
+
+_RESULT_BY_TENSORS = """\
+                if (precision != 0) {{
+#pragma unroll
+                    for (int u = 0; u < {quads}; u++) {{
+                        const int column = warp % 2 * {half} + 8 * u;
+                        if (e0 + column >= width) continue;
+#pragma unroll
+                        for (int e = 0; e < 4; e++) {{
+                            sums[u][e] *= factors[m0 + group + e / 2 * 8];
+                        }}
+                        if (precision == 1) {{
+                            tensor_product<1>(
+                                sums[u], scores, values, m0 * 33, column, {line}, 1);
+                        }} else {{
+                            tensor_product<2>(
+                                sums[u], scores, values, m0 * 33, column, {line}, 1);
+                        }}
+                    }}
+                    __syncthreads();
+                    continue;
+                }}
+"""
+
+_WRITTEN_BY_TENSORS = """\
+            if (precision != 0) {{
+                __syncthreads();
+#pragma unroll
+                for (int e = 0; e < 4 * {quads}; e++) {{
+                    const int line = m0 + group + e / 2 % 2 * 8;
+                    const i64 column = e0 + warp % 2 * {half} + e / 4 * 8 + 2 * lane + e % 2;
+                    if (i0 + line < targets && column < width) {{
+                        y[(entry * targets + i0 + line) * width + column]
+                            = sums[e / 4][e % 4] / factors[line];
+                    }}
+                }}
+                __syncthreads();
+            }}
+"""
+
+_KERNEL = """\
+{tensor}{shaping}#define BLOCK_THREADS 128
+extern "C" __global__ void kernel(
+    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> q,
+    Buffer<const {t}> k, Buffer<const {t}> v, Buffer<{t}> y{rows_of}, i64 targets, i64 sources,
+    i64 depth, i64 width, i64 q_turned, i64 k_turned, i64 v_turned, i64 q_line, i64 k_line,
+    i64 v_line, i64 guarded, i64 precision, i64 no_operands, i64 axes{parameters}
+) {{
+    if (pyrelay_over(record, launch)) return;
+    PYRELAY_SHARED({t}, left, {square});
+    PYRELAY_SHARED({t}, right, {square});
+    PYRELAY_SHARED({t}, scores, {square});
+    PYRELAY_SHARED({t}, values, {values});
+{lanes}    const int r0 = threadIdx.x / 8 * 2, c0 = threadIdx.x % 8;
+    const i64 blocks = (targets + {rows} - 1) / {rows};
+    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
+        const i64 entry = item / blocks, i0 = item % blocks * {rows};
+        i64 rest = entry, q_start = 0, k_start = 0, v_start = 0;
+{batch}        for (i64 e0 = 0; e0 < width; e0 += {width}) {{
+            {t} sums[{quads}][4], largest[2], totals[2];
+#pragma unroll
+            for (int r = 0; r < 2; r++) {{
+                largest[r] = -{t}(PYRELAY_INFINITY), totals[r] = 0;
+#pragma unroll
+                for (int e = 0; e < {columns}; e++) {at} = 0;
+            }}
+            for (i64 j0 = 0; j0 < sources; j0 += {keys}) {{
+                {t} score[2][4] = {{}};
+                for (i64 d0 = 0; d0 < depth; d0 += 32) {{
+                    for (int k0 = threadIdx.x; k0 < 1024; k0 += BLOCK_THREADS) {{
+                        const int slow = k0 / 32, fast = k0 % 32;
+                        int line = q_turned ? fast : slow, d = q_turned ? slow : fast;
+                        const bool in_q = i0 + line < targets && d0 + d < depth;
+                        const i64 i = i0 + line, j = j0 + (k_turned ? slow : fast);
+                        left[line * 33 + d] = in_q
+                            ? q[q_start + (q_turned ? (d0 + d) * q_line + i : i * q_line + d0 + d)]
+                            : {t}(0);
+                        line = k_turned ? slow : fast, d = k_turned ? fast : slow;
+                        const bool in_k = j < sources && d0 + d < depth;
+                        right[line * 33 + d] = in_k
+                            ? k[k_start + (k_turned ? j * k_line + d0 + d : (d0 + d) * k_line + j)]
+                            : {t}(0);
+                    }}
+                    __syncthreads();
+{scores_by_tensors}#pragma unroll 8
+                    for (int d = 0; d < 32; d++) {{
+                        const {t} a = left[r0 * 33 + d], b = left[r0 * 33 + 33 + d];
+#pragma unroll
+                        for (int c = 0; c < 4; c++) {{
+                            const {t} key = right[(c0 + 8 * c) * 33 + d];
+                            score[0][c] = fma(a, key, score[0][c]);
+                            score[1][c] = fma(b, key, score[1][c]);
+                        }}
+                    }}
+                    __syncthreads();
+                }}
+{scores_handed_over}#pragma unroll
+                for (int r = 0; r < 2; r++) {{
+                    const i64 row = i0 + r0 + r;
+#pragma unroll
+                    for (int c = 0; c < 4; c++) {{
+                        const i64 j = j0 + c0 + 8 * c;
+                        const int place = (r0 + r) * 33 + c0 + 8 * c;
+                        const bool inside = row < targets && j < sources;
+                        scores[place] = inside ? score[r][c] : -{t}(PYRELAY_INFINITY);
+{shaped}                        score[r][c] = scores[place];
+                    }}
+                    {t} top = largest[r];
+#pragma unroll
+                    for (int c = 0; c < 4; c++) top = pyrelay_maximum(top, score[r][c]);
+                    for (int step = 1; step < 8; step *= 2) {{
+                        top = pyrelay_maximum(top, pyrelay_shuffled(top, step));
+                    }}
+                    const {t} shift = top == -{t}(PYRELAY_INFINITY) ? {t}(0) : top;
+                    const {t} scale = exp({t}(largest[r] - shift));
+                    {t} total = 0;
+#pragma unroll
+                    for (int c = 0; c < 4; c++) {{
+                        const {t} power = exp({t}(score[r][c] - shift));
+                        scores[(r0 + r) * 33 + c0 + 8 * c] = power;
+                        total += power;
+                    }}
+                    for (int step = 1; step < 8; step *= 2) total += pyrelay_shuffled(total, step);
+                    largest[r] = top, totals[r] = fma(totals[r], scale, total);
+{scale_handed_over}#pragma unroll
+                    for (int e = 0; e < {columns}; e++) {at} *= scale;
+                }}
+                for (int k0 = threadIdx.x; k0 < {keys} * {width}; k0 += BLOCK_THREADS) {{
+                    const int line = v_turned ? k0 % 32 : k0 / {width};
+                    const int e = v_turned ? k0 / 32 : k0 % {width};
+                    const i64 j = j0 + line;
+                    values[line * {line} + e] = j < sources && e0 + e < width
+                        ? v[v_start + (v_turned ? (e0 + e) * v_line + j : j * v_line + e0 + e)]
+                        : {t}(0);
+                }}
+                __syncthreads();
+{result_by_tensors}                for (int j = 0; j < {keys}; j++) {{
+                    const {t} a = scores[r0 * 33 + j], b = scores[r0 * 33 + 33 + j];
+#pragma unroll
+                    for (int e = 0; e < {columns}; e++) {{
+                        const {t} value = values[j * {line} + c0 + 8 * e];
+                        {at0} = fma(a, value, {at0});
+                        {at1} = fma(b, value, {at1});
+                    }}
+                }}
+                __syncthreads();
+            }}
+#pragma unroll
+            for (int r = 0; r < 2; r++) {{
+                const i64 row = i0 + r0 + r;
+{kept}                const {t} total = guarded && totals[r] == 0 ? {t}(1) : totals[r];
+{total_handed_over}#pragma unroll
+                for (int e = 0; e < {columns}; e++) {{
+                    const i64 column = e0 + c0 + 8 * e;
+                    if (row < targets && column < width) {{
+                        y[(entry * targets + row) * width + column] = {at} / total;
+                    }}
+                }}
+            }}
+{written_by_tensors}        }}
+    }}
+}}
+"""
+
+_BATCH_AXIS = """\
+        q_start += rest % extent{k} * q_stride{k};
+        k_start += rest % extent{k} * k_stride{k};
+        v_start += rest % extent{k} * v_stride{k};
+        rest /= extent{k};
+"""
+
+_SHAPED = """\
+                        if (inside) {{
+                            shaped(record, launch, entry * targets + row,
+                                   PYRELAY_BUFFER({t}, &scores[place] - j), j, j + 1, 0{given});
+                        }}
+"""
+
+_KEPT = """\
+                if (e0 == 0 && c0 == 0 && row < targets) {{
+                    tops[entry * targets + row] = largest[r];
+                    sums_of_rows[entry * targets + row] = totals[r];
+                }}
+"""
+
+Writer = Callable[..., str]
+"""Gives the text of a kernel: with so many batch axes, a kernel that makes scores (or None), and
+`statistics` if it leaves maxima and sums of rows."""
+
+KernelOf = Callable[[KernelAddress], Kernel]
+"""The kernel at an address of a plan."""
+
+Launched = tuple[Text, list[Any], int]
+"""The text of a launch, those of its operands that the parameters take, and where among them stands
+how products are rounded."""
+
+_made: dict[str, Callable[[Sequence[Any], KernelOf], Launched]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OfLaunch:
+    """What the text of a launch has of its own: the function that makes scores, further parameters
+    and what of them that function is given, the starts of an entry's matrices."""
+
+    function: str
+    parameters: str
+    given: str
+    batch: str
+
+
+def attention(dtype: DType) -> AttentionKernel:
+    """The kernel for floats of this type. Its text is one without batch axes and a kernel that
+    makes scores: `for_launch` gives what a launch needs."""
+    return AttentionKernel(
+        written_by(functools.partial(_text, dtype)), ROWS, _PICOSECONDS, _MOST_OPERANDS
+    )
+
+
+def written_by(writer: Writer) -> str:
+    """The text that stands in plans for the kernels of attention that a writer gives."""
+    text = writer(0, None, statistics=False)
+    return known(text, functools.partial(_launched, writer))
+
+
+def known(text: str, launched: Callable[[Sequence[Any], KernelOf], Launched]) -> str:
+    """A text that stands in plans, for whose launches a function gives what they need."""
+    _made[text] = launched
+    return text
+
+
+def is_attention(text: str) -> bool:
+    """Whether a text is one of `known`."""
+    return text in _made
+
+
+def width_of(dtype: DType) -> int:
+    """How wide a tile of values is, so that all tiles fit into shared memory."""
+    return 512 // dtype.size
+
+
+def for_launch(source: str, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
+    """What a launch needs whose plan has this source and these operands."""
+    return _made[source](operands, kernel_of)
+
+
+def _launched(writer: Writer, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
+    axes, statistics = operands[_AXES].word, operands[_STATISTICS] != ZERO
+    address = operands[_SHAPING]
+    shaping = kernel_of(address) if isinstance(address, KernelAddress) else None
+    text = writer(axes, shaping, statistics=statistics)
+    arrays = [*operands[:_STATISTICS]]
+    if statistics:
+        arrays += operands[_STATISTICS : _STATISTICS + 2]
+    sizes = operands[_SIZES:_SHAPING]
+    kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 3 + 4 * axes)
+    kinds += tuple(
+        p.dtype.name if p.role in BY_VALUE else ADDRESS for p in own_parameters(shaping)
+    )
+    before = [*arrays, *sizes]
+    return Text(text, kinds), [*before, ZERO, ZERO, *operands[_AXES:]], len(before)
+
+
+def _text(dtype: DType, axes: int, shaping: Kernel | None, *, statistics: bool) -> str:
+    t, width, own = dtype.name, width_of(dtype), of_launch(axes, shaping)
+    shaped = "" if shaping is None else _SHAPED.format(t=t, given=own.given)
+    columns, line = width // 8, width + 4
+    places = {
+        "t": t, "rows": ROWS, "keys": KEYS, "square": 33 * 32, "width": width, "columns": columns,
+        "quads": columns // 2, "half": width // 2, "line": line, "values": KEYS * line,
+    }
+    tensors = {
+        "lanes": _LANES, "scale_handed_over": _HANDED_OVER.replace("NUMBER", "scale"),
+        "total_handed_over": _HANDED_OVER.replace("NUMBER", "total"),
+        "scores_by_tensors": _SCORES_BY_TENSORS, "scores_handed_over": _SCORES_HANDED_OVER,
+        "result_by_tensors": _RESULT_BY_TENSORS, "written_by_tensors": _WRITTEN_BY_TENSORS,
+    }
+    by_tensors = dtype == f32
+    return _KERNEL.format(
+        **places, **{k: v.format(**places) if by_tensors else "" for k, v in tensors.items()},
+        tensor=TENSOR_PRODUCT if by_tensors else "", shaping=own.function, shaped=shaped,
+        at=_sum("r"), at0=_sum("0"), at1=_sum("1"), parameters=own.parameters,
+        rows_of=f", Buffer<{t}> tops, Buffer<{t}> sums_of_rows" if statistics else "",
+        kept=_KEPT.format() if statistics else "",
+        batch=own.batch,
+    ).replace("COLUMNS", str(columns))
+
+
+def of_launch(axes: int, shaping: Kernel | None) -> OfLaunch:
+    """What a text has of its own for so many batch axes and a kernel that makes scores."""
+    strides = ("extent", "q_stride", "k_stride", "v_stride")
+    parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
+    function, own = "" if shaping is None else emit_item(shaping, "shaped"), own_parameters(shaping)
+    parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own.values()))
+    given = "".join(f", given{k}" for k in range(len(own)))
+    batch = "".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes)))
+    return OfLaunch(function, parameters, given, batch)
+
+
+def _sum(row: str) -> str:
+    """Where a thread has element e of one of its two rows."""
+    return f"sums[({row} * COLUMNS + e) / 4][e % 4]"
+
+
+def own_parameters(called: Kernel | None) -> dict[Parameter, str]:
+    """The parameters of a kernel that attention does not fill in, as they are declared."""
+    types = {} if called is None else parameter_types(called)
+    return {p: kind for p, kind in types.items() if p.role not in (PRODUCT, BOUND)}

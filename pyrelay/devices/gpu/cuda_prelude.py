@@ -1,0 +1,344 @@
+"""What every CUDA source starts with: scalar functions, error records, slots, numbering of threads.
+
+In: nothing. Out: `PRELUDE`. A kernel's text follows it. The text is CUDA C++ for NVRTC; behind the
+definitions of `cuda_emulator_header` the same text is C++ for the host.
+
+Of all failures of a launch the one at the lowest position of the parallel axis is reported, so that
+the error does not depend on which thread was first, and is the one that plain Python raises.
+"""
+
+from __future__ import annotations
+
+from pyrelay.devices.gpu.cuda_tensor_cores import DEVICE_CORES
+from pyrelay.ops.cuda_prelude import CUDA_PRELUDE
+
+STACK = 16384
+"""Bytes of stack that threads with recursive routines have, the last frame's included."""
+
+RECORD = r"""
+// What launches report: kernels write it, the host reads it at the end of a call.
+struct pyrelay_record {
+    u64 lock;
+    i64 position, status, site, values[15];
+    i64 launch;  // the launch that failed
+    i64 stop;  // the address of a word that the host sets to end what runs; emulated, a function
+};
+// Whether an earlier launch has failed: what follows it is not to happen. Programs that cannot fail
+// say so with launch 0, and read no memory. Status 3: the graph with the launch is over. 4: a gate
+// is closed (`guesses`).
+__device__ bool pyrelay_over(pyrelay_record *record, i64 launch) {
+    if (launch == 0) return false;
+    const i64 status = *(volatile i64 *)&record->status;
+    if (status == 0) return false;
+    __threadfence();  // what stands beside the status was written before it
+    return *(volatile i64 *)&record->launch != launch || status >= 3;
+}
+// True for the thread that may write the values of its failure, and then has to release the record.
+__device__ bool pyrelay_claim(pyrelay_record *record, i64 launch, i64 position, i64 site) {
+    while (atomicCAS(&record->lock, 0ull, 1ull) != 0) {}
+    __threadfence();
+    if (record->status != 0 && record->position <= position) {
+        atomicExch(&record->lock, 0ull);
+        return false;
+    }
+    record->position = position;
+    record->site = site;
+    record->launch = launch;
+    __threadfence();
+    record->status = 1;
+    return true;
+}
+__device__ void pyrelay_release(pyrelay_record *record) {
+    __threadfence();
+    atomicExch(&record->lock, 0ull);
+}
+
+// A scalar as words of 64 bits: integers extended, floats and complex numbers as their bits.
+__device__ void pyrelay_put(i64 *slot, float value) {
+    *slot = (i64)(u32)__float_as_int(value);
+}
+__device__ void pyrelay_put(i64 *slot, double value) {
+    *slot = __double_as_longlong(value);
+}
+__device__ void pyrelay_put(i64 *slot, c64 value) {
+    i64 low, high;
+    pyrelay_put(&low, value.re);
+    pyrelay_put(&high, value.im);
+    *slot = low | (i64)((u64)high << 32);
+}
+__device__ void pyrelay_put(i64 *slot, c128 value) {
+    pyrelay_put(slot, value.re);
+    pyrelay_put(slot + 1, value.im);
+}
+__device__ void pyrelay_put(i64 *slot, f16 value) {
+    *slot = value.bits;
+}
+__device__ void pyrelay_put(i64 *slot, bf16 value) {
+    *slot = value.bits;
+}
+template <class T> __device__ void pyrelay_put(i64 *slot, T value) {
+    *slot = (i64)value;
+}
+
+
+// A scalar that an earlier kernel left on the device, from its words.
+template <class T> struct pyrelay_words {
+    static __device__ T read(const i64 *slot) { return (T)*slot; }
+};
+template <> struct pyrelay_words<f32> {
+    static __device__ f32 read(const i64 *slot) { return __int_as_float((i32)*slot); }
+};
+template <> struct pyrelay_words<f16> {
+    static __device__ f16 read(const i64 *slot) {
+        f16 value;
+        value.bits = (u16)*slot;
+        return value;
+    }
+};
+template <> struct pyrelay_words<bf16> {
+    static __device__ bf16 read(const i64 *slot) {
+        bf16 value;
+        value.bits = (u16)*slot;
+        return value;
+    }
+};
+template <> struct pyrelay_words<f64> {
+    static __device__ f64 read(const i64 *slot) { return __longlong_as_double(*slot); }
+};
+template <> struct pyrelay_words<c64> {
+    static __device__ c64 read(const i64 *slot) {
+        return c64(__int_as_float((i32)*slot), __int_as_float((i32)(*slot >> 32)));
+    }
+};
+template <> struct pyrelay_words<c128> {
+    static __device__ c128 read(const i64 *slot) {
+        return c128(__longlong_as_double(slot[0]), __longlong_as_double(slot[1]));
+    }
+};
+
+#define PYRELAY_INFINITY __longlong_as_double(0x7ff0000000000000ll)
+#define PYRELAY_NAN __longlong_as_double(0x7ff8000000000000ll)
+
+// State of a kernel's recursive routines: how deep they are, how often they were entered.
+struct pyrelay_calls { int depth, rounds; i64 launch; };
+// Whether the routines that are running, whose kernel has its state on the same stack, have used up
+// most of it.
+__device__ bool pyrelay_deep(const pyrelay_calls &calls) {
+    volatile char here = 0;
+    const u64 low = (u64)&here, high = (u64)&calls;
+    return (low < high ? high - low : low - high) > MOST_STACK;
+}
+""".replace("MOST_STACK", str(STACK - 2048))
+
+DEVICE = r"""
+template <class T> using Buffer = T *;
+// The address of an element, and of `count` elements that are read or written together.
+template <class T> __device__ u64 pyrelay_address(T *array, i64 index) {
+    return (u64)(array + index);
+}
+template <class T> __device__ T *pyrelay_span(T *array, i64 index, int count) {
+    return array + index;
+}
+#define PYRELAY_SHARED(type, name, count) __shared__ __align__(16) type name[count]
+#define PYRELAY_BUFFER(type, word) ((type *)(word))
+#define PYRELAY_TAKEN(address, nbytes)
+#define PYRELAY_PAUSE()
+// Products of tensor cores, added to sums: operands as the registers of `mma.sync` hold them, by
+// PTX ISA's "Warp-level matrix fragments" for m16n8k8 (tf32) and m16n8k16 (bf16).
+__device__ u32 pyrelay_tf32(f32 value) {
+    u32 rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(value));
+    return rounded;
+}
+__device__ u32 pyrelay_bf16(f32 low, f32 high) {
+    u32 rounded;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded) : "f"(high), "f"(low));
+    return rounded;
+}
+#define PYRELAY_MMA(shape)                                                                       \
+    asm volatile(                                                                                \
+        "mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "              \
+        "{%0, %1, %2, %3};"                                                                      \
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                             \
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]))
+__device__ void pyrelay_mma_tf32(f32 (&sums)[4], const f32 (&a)[4], const f32 (&b)[2]) {
+    const u32 x[4] = {
+        pyrelay_tf32(a[0]), pyrelay_tf32(a[1]), pyrelay_tf32(a[2]), pyrelay_tf32(a[3])
+    };
+    const u32 y[2] = {pyrelay_tf32(b[0]), pyrelay_tf32(b[1])};
+    PYRELAY_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+}
+__device__ void pyrelay_mma_bf16(f32 (&sums)[4], const f32 (&a)[8], const f32 (&b)[4]) {
+    const u32 x[4] = {
+        pyrelay_bf16(a[0], a[1]), pyrelay_bf16(a[2], a[3]), pyrelay_bf16(a[4], a[5]),
+        pyrelay_bf16(a[6], a[7])
+    };
+    const u32 y[2] = {pyrelay_bf16(b[0], b[1]), pyrelay_bf16(b[2], b[3])};
+    PYRELAY_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+}
+__device__ u16 pyrelay_half_bits(f32 value) {
+    u16 rounded;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+}
+__device__ u16 pyrelay_half_bits(f64 value) {
+    u16 rounded;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(rounded) : "d"(value));
+    return rounded;
+}
+__device__ f32 pyrelay_half_value(u16 bits) {
+    f32 value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+__device__ u16 pyrelay_brain_bits(f32 value) {
+    u16 rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+}
+__device__ f32 pyrelay_brain_value(u16 bits) {
+    return __int_as_float((i32)((u32)bits << 16));
+}
+// Whether the host wants the launch to stop; looked up now and then in loops of the program.
+__device__ bool pyrelay_stopped(pyrelay_record *record, int &rounds) {
+    if ((++rounds & 0xfffff) != 0) return false;
+    return *(volatile i64 *)record->stop != 0;
+}
+""" + DEVICE_CORES
+
+BLOCKS = r"""
+// Neighbouring elements that a thread reads or writes in one access, or in two.
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pyrelay_pack {
+    T at[N];
+};
+template <class T> struct pyrelay_plain { typedef T type; };
+template <class T> struct pyrelay_plain<const T> { typedef T type; };
+template <int N, class T>
+__device__ pyrelay_pack<typename pyrelay_plain<T>::type, N> pyrelay_together(
+    Buffer<T> array, i64 start
+) {
+    typedef pyrelay_pack<typename pyrelay_plain<T>::type, N> Pack;
+    return *(const Pack *)pyrelay_span(array, start, N);
+}
+template <int N, class T>
+__device__ void pyrelay_put_together(Buffer<T> array, i64 start, const pyrelay_pack<T, N> &pack) {
+    *(pyrelay_pack<T, N> *)pyrelay_span(array, start, N) = pack;
+}
+// Whether packs of N elements may begin at an index of all these arrays.
+template <int N> __device__ bool pyrelay_lined_up(i64) { return true; }
+template <int N, class T, class... Rest>
+__device__ bool pyrelay_lined_up(i64 index, Buffer<T> array, Rest... rest) {
+    const u64 bytes = sizeof(T) * N < 16 ? sizeof(T) * N : 16;
+    return pyrelay_address(array, index) % bytes == 0 && pyrelay_lined_up<N>(index, rest...);
+}
+// The first index where they may; `last` if there is none.
+template <int N, class... Arrays>
+__device__ i64 pyrelay_head(i64 first, i64 last, Arrays... arrays) {
+    for (i64 index = first; index < last && index < first + N; index++) {
+        if (pyrelay_lined_up<N>(index, arrays...)) return index;
+    }
+    return last;
+}
+template <class T> __device__ T pyrelay_shuffled(T value, int mask) {
+    return (T)__shfl_xor_sync(0xffffffffu, (i32)value, mask);
+}
+#define PYRELAY_SHUFFLED(T)                                      \
+    __device__ T pyrelay_shuffled(T value, int mask) {           \
+        return __shfl_xor_sync(0xffffffffu, value, mask);        \
+    }
+PYRELAY_SHUFFLED(i64)
+PYRELAY_SHUFFLED(u64)
+PYRELAY_SHUFFLED(u32)
+PYRELAY_SHUFFLED(f32)
+PYRELAY_SHUFFLED(f64)
+__device__ c64 pyrelay_shuffled(c64 value, int mask) {
+    return c64(pyrelay_shuffled(value.re, mask), pyrelay_shuffled(value.im, mask));
+}
+__device__ c128 pyrelay_shuffled(c128 value, int mask) {
+    return c128(pyrelay_shuffled(value.re, mask), pyrelay_shuffled(value.im, mask));
+}
+// The value of the thread so many lanes below in the warp.
+template <class T> __device__ T pyrelay_from_below(T value, int by) {
+    return (T)__shfl_up_sync(0xffffffffu, value, by);
+}
+__device__ c64 pyrelay_from_below(c64 value, int by) {
+    return c64(pyrelay_from_below(value.re, by), pyrelay_from_below(value.im, by));
+}
+__device__ c128 pyrelay_from_below(c128 value, int by) {
+    return c128(pyrelay_from_below(value.re, by), pyrelay_from_below(value.im, by));
+}
+// A step of a recurrence: what was before times a factor, and a term.
+template <class T> struct pyrelay_affine {
+    T factor, term;
+    pyrelay_affine() = default;
+    __device__ pyrelay_affine(T factor, T term) : factor(factor), term(term) {}
+};
+template <class T>
+__device__ pyrelay_affine<T> pyrelay_from_below(pyrelay_affine<T> value, int by) {
+    return pyrelay_affine<T>(
+        pyrelay_from_below(value.factor, by), pyrelay_from_below(value.term, by)
+    );
+}
+// The values of all threads of a block combined in the order of the threads.
+template <class T, class Op> __device__ T pyrelay_in_order(T value, Op combine) {
+    PYRELAY_SHARED(T, held, 32);
+    for (int step = 1; step < 32; step *= 2) {
+        const T before = pyrelay_from_below(value, step);
+        if (threadIdx.x % 32 >= step) value = combine(before, value);
+    }
+    if (threadIdx.x % 32 == 31) held[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = held[0];
+    for (int warp = 1; warp < (int)blockDim.x / 32; warp++) value = combine(value, held[warp]);
+    __syncthreads();
+    return value;
+}
+// The values of all threads of a block combined, in an order that is always the same; every thread
+// gets the same result (Harris, "Optimizing parallel reduction in CUDA", 2007).
+template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) {
+    PYRELAY_SHARED(T, held, 32);
+    for (int step = 16; step > 0; step /= 2) {
+        value = combine(value, pyrelay_shuffled(value, step));
+    }
+    if (threadIdx.x % 32 == 0) held[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = held[0];
+    for (int warp = 1; warp < (int)blockDim.x / 32; warp++) value = combine(value, held[warp]);
+    __syncthreads();
+    return value;
+}
+// How many threads of a block stand side by side along columns: a power of two.
+__device__ i64 pyrelay_wide(i64 columns) {
+    i64 wide = 1;
+    while (wide < columns) wide *= 2;
+    return wide;
+}
+template <class T> __device__ T *pyrelay_held() {
+    PYRELAY_SHARED(T, held, 256);
+    return &held[0];
+}
+// The values of the threads of a column combined, by pairs; each of them gets the result.
+template <class T, class Op> __device__ T pyrelay_of_column(T value, i64 wide, Op combine) {
+    T *held = pyrelay_held<T>();
+    held[threadIdx.x] = value;
+    __syncthreads();
+    for (i64 half = blockDim.x / 2; half >= wide; half /= 2) {
+        if (threadIdx.x < half) {
+            held[threadIdx.x] = combine(held[threadIdx.x], held[threadIdx.x + half]);
+        }
+        __syncthreads();
+    }
+    value = held[threadIdx.x % wide];
+    __syncthreads();
+    return value;
+}
+// Floats as words and back, for the arithmetic of plans (`word_texts`).
+__device__ i64 pyrelay_word(f64 value) { return __double_as_longlong(value); }
+__device__ i64 pyrelay_word(f32 value) { return (i64)(u32)__float_as_int(value); }
+__device__ f64 f64_of(i64 word) { return __longlong_as_double(word); }
+__device__ f32 f32_of(i64 word) { return __int_as_float((i32)word); }
+"""
+"""Behind `DEVICE`, or what the emulator has in its place."""
+
+PRELUDE = CUDA_PRELUDE + RECORD
+"""Without what differs between a GPU and its emulation: `DEVICE` for a GPU; `BLOCKS` follows."""

@@ -1,0 +1,418 @@
+"""A GPU through CuPy: the driver of `device="cuda"`.
+
+In: nothing. Out: `CupyDriver`. Memory is CuPy's pool's, work goes to the stream that is CuPy's
+current one, or PyTorch's for its arrays; kernels are compiled in one unit per program
+(`cuda_compiler`), products are those of `cublas`.
+
+Used of CuPy are `cuda.alloc`, `cuda.Stream` and its capture, `cuda.function`, `cuda.runtime`'s
+copies, and of `cuda.driver` how many blocks of a kernel fit on a multiprocessor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from pyrelay import config
+from pyrelay.devices.gpu import cublas
+from pyrelay.devices.gpu.cuda_compiler import Compiler
+from pyrelay.devices.gpu.cuda_prelude import BLOCKS, DEVICE, PRELUDE, STACK
+from pyrelay.devices.gpu.driver import (
+    ADDRESS,
+    UNDEFINED,
+    CannotCaptureError,
+    Driver,
+    OutOfDeviceMemory,
+    Product,
+    Text,
+    block_threads,
+    meets,
+    pack,
+)
+from pyrelay.errors import DeviceError
+from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.ir.types import DTYPES
+from pyrelay.records import dataclass
+
+ELEMENT_THREADS = 256
+"""Threads of a block whose items are computed one by one, at most."""
+
+WAVES = 32
+"""Blocks for each multiprocessor, at most; threads go on to further items by themselves."""
+
+_WARP = 32
+_SPINNING = 0.002  # seconds of looking at the stream without a pause
+_PAUSE = 0.0001
+_NOT_READY = 600  # cudaErrorNotReady
+_STACK_LIMIT = 0  # cudaLimitStackSize
+_RECURSIVE = "__device__ int routine"
+_MODULE = re.compile(r"^[A-Za-z]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A compiled kernel, how many threads work on an item together, how many items a thread does at
+    once, how many blocks of it may meet, what its parameters become."""
+
+    kernel: Any
+    together: int
+    pack: int
+    resident: int
+    casts: tuple[Callable[..., Any], ...]
+    pairs: tuple[bool, ...]
+
+    def arguments(self, words: Sequence[int]) -> tuple[Any, ...]:
+        """The words of a launch as CuPy takes them."""
+        given = iter(words)
+        return tuple(
+            cast(next(given), next(given)) if pair else cast(next(given))
+            for cast, pair in zip(self.casts, self.pairs, strict=True)
+        )
+
+
+def _cast(name: str) -> Callable[[int], Any]:
+    """A word as the NumPy scalar that CuPy passes by value."""
+    if name in ("f16", "bf16"):
+        return lambda word: np.uint16(word & 0xFFFF)  # its bits: not all of CuPy knows bfloat16
+    dtype = DTYPES[name].numpy
+    if dtype.kind == "b":
+        return lambda word: np.bool_(word != 0)
+    if dtype.kind in "iu" and dtype.itemsize < 8:
+        return lambda word: np.int64(word).astype(dtype)
+    return lambda word: np.array([word], np.int64).view(dtype)[0]
+
+
+def _complex(low: int, high: int) -> Any:
+    return np.array([low, high], np.int64).view(np.complex128)[0]
+
+
+class CupyDriver(Driver):
+    """The current device of CuPy.
+
+    Raises DeviceError where CuPy finds no GPU.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy, self.runtime = cupy, cupy.cuda.runtime
+        self.number, self.several = int(cupy.cuda.Device().id), self.runtime.getDeviceCount() > 1
+        properties = self.runtime.getDeviceProperties(self.number)
+        told = properties["name"]
+        self.name = told.decode() if isinstance(told, bytes) else str(told)
+        self.processors = int(properties["multiProcessorCount"])
+        self.most_blocks = WAVES * self.processors
+        attribute = self.runtime.cudaDevAttrCooperativeLaunch
+        self.meets = bool(self.runtime.deviceGetAttribute(attribute, self.number))
+        # Pinned memory can be read by kernels at the same address while they run.
+        self.pinned = cupy.cuda.alloc_pinned_memory(8)
+        self.stop = np.frombuffer(self.pinned, np.int64, 1)
+        self.stop[0] = 0
+        self.compiler = Compiler(cupy)
+        self.compilations = self.compiler.compilations
+        self.blas = _cublas()
+        self.workspaces: dict[int, tuple[int, Any]] = {}  # of captured products, by stream
+        self.capturing = _Capturing()
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
+        try:
+            memory = self.cupy.cuda.alloc(nbytes)
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            raise OutOfDeviceMemory from None
+        return int(memory.ptr), memory
+
+    def part(self, owner: Any, start: int) -> Any:
+        return owner + start
+
+    def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
+        # From pageable memory this returns when the bytes are in a buffer of the driver's.
+        if array.nbytes:
+            kind = self.runtime.memcpyHostToDevice
+            self.runtime.memcpyAsync(address, array.ctypes.data, array.nbytes, kind, self.stream)
+
+    def download(self, array: np.ndarray[Any, Any], address: int) -> None:
+        self.wait()
+        if array.nbytes:
+            kind = self.runtime.memcpyDeviceToHost
+            self.runtime.memcpyAsync(array.ctypes.data, address, array.nbytes, kind, self.stream)
+            self.runtime.streamSynchronize(self.stream)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        kind = self.runtime.memcpyDeviceToDevice
+        self.runtime.memcpyAsync(target, source, nbytes, kind, self.stream)
+
+    def zero(self, address: int, nbytes: int) -> None:
+        self.runtime.memsetAsync(address, 0, nbytes, self.stream)
+
+    # -- work ----------------------------------------------------------------------------------
+
+    def load(self, texts: Sequence[Text]) -> list[Any]:
+        if not texts:
+            return []
+        if any(_RECURSIVE in text.source for text in texts):
+            self._deepen()
+        module = self.compiler.module(unit(texts), len(texts))
+        kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
+        return [
+            _function(k, text, self._resident(k, text))
+            for k, text in zip(kernels, texts, strict=True)
+        ]
+
+    def _resident(self, kernel: Any, text: Text) -> int:
+        """How many blocks of a kernel may meet: one for each multiprocessor that has room for it,
+        since more of them only make meetings longer."""
+        if not meets(text.source) or not self.meets:
+            return 1
+        fit = self.cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            kernel.ptr, block_threads(text.source), 0
+        )
+        return max(self.processors if fit else 0, 1)
+
+    def _deepen(self) -> None:
+        """Give threads the stack that recursion needs, for which no compiler can see the bytes."""
+        if self.runtime.deviceGetLimit(_STACK_LIMIT) < STACK:
+            self.runtime.deviceSetLimit(_STACK_LIMIT, STACK)
+
+    def launch(self, function: Function, items: int, words: Sequence[int]) -> None:
+        if function.together:
+            blocks, threads = items, function.together
+        else:
+            # Few items are spread over all multiprocessors, by whole warps.
+            parts = -(-items // function.pack)
+            share = -(-parts // (_WARP * self.processors)) * _WARP
+            threads = min(share, ELEMENT_THREADS)
+            blocks = -(-parts // threads)
+        function.kernel(
+            (min(blocks, self.most_blocks),), (threads,), function.arguments(words)
+        )
+
+    def resident(self, function: Function) -> int:
+        return function.resident
+
+    def launch_meeting(self, function: Function, blocks: int, words: Sequence[int]) -> None:
+        # A cooperative launch (cuLaunchCooperativeKernel) is refused where not all blocks fit.
+        function.kernel(
+            (blocks,), (function.together,), function.arguments(words),
+            enable_cooperative_groups=blocks > 1,
+        )
+
+    def wait(self) -> None:
+        stream, query = self.cupy.cuda.get_current_stream(), self.runtime.streamQuery
+        started = time.perf_counter()
+        try:
+            # Any other answer is an error of the device, which `synchronize` raises.
+            while query(stream.ptr) == _NOT_READY:
+                if time.perf_counter() - started > _SPINNING:
+                    time.sleep(_PAUSE)
+        except BaseException:
+            # A signal's handler raised: kernels that run long look at this word.
+            self.stop[0] = 1
+            try:
+                stream.synchronize()
+            finally:
+                self.stop[0] = 0
+            raise
+        stream.synchronize()
+
+    @property
+    def stream(self) -> int:
+        return int(self.cupy.cuda.get_current_stream().ptr)
+
+    @property
+    def stop_word(self) -> int:
+        return int(self.pinned.ptr)
+
+    # -- products of matrices ------------------------------------------------------------------
+
+    def multiply(self, product: Product) -> bool:
+        if self.blas is None:
+            return False
+        precision = config.current().matmul_precision
+        return self.blas.multiply(product, self.stream, precision, self.capturing.workspace)
+
+    # -- graphs --------------------------------------------------------------------------------
+
+    def capture(self, issue: Callable[[], None]) -> Any:
+        # Products of a graph work in memory of the stream that it is replayed in, where nothing
+        # else runs at the same time.
+        workspace = self._workspace()
+        stream = self.cupy.cuda.Stream(non_blocking=True)
+        try:
+            with stream:
+                stream.begin_capture()
+                self.capturing.workspace = workspace
+                try:
+                    issue()
+                except BaseException:
+                    with contextlib.suppress(RuntimeError):
+                        stream.end_capture()
+                    raise
+                finally:
+                    self.capturing.workspace = 0
+                return stream.end_capture()
+        except RuntimeError as error:  # the base of the errors of CUDA and cuBLAS
+            raise CannotCaptureError from error
+
+    def _workspace(self) -> int:
+        if self.blas is None:
+            return 0
+        if self.stream not in self.workspaces:
+            self.blas.handle()  # made here, since it allocates
+            try:
+                self.workspaces[self.stream] = self.allocate(cublas.WORKSPACE)
+            except OutOfDeviceMemory as error:
+                raise CannotCaptureError from error
+        address, _ = self.workspaces[self.stream]
+        return address
+
+    def replay(self, graph: Any) -> None:
+        graph.launch()
+
+    # -- arrays --------------------------------------------------------------------------------
+
+    def follow(self, array: DeviceArray) -> None:
+        if self.several and array.nbytes:
+            home = int(self.runtime.pointerGetAttributes(array.address).device)
+            if home != self.number:
+                raise DeviceError(
+                    f"an array lies on GPU {home}, and programs run on GPU {self.number}.",
+                    hints=(f"copy it to GPU {self.number}",),
+                )
+        ready = getattr(array.value, "block_until_ready", None)
+        if ready is not None:  # JAX tells no stream
+            ready()
+        stream = array.stream
+        # 1 is what the interface calls the default stream, whose handle is 0 as well.
+        if stream is None or stream in (self.stream, 1 if self.stream == 0 else self.stream):
+            return
+        event = _stream_at(self.cupy, stream).record()
+        self.cupy.cuda.get_current_stream().wait_event(event)
+
+    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
+        if self.several and (current := self.runtime.getDevice()) != self.number:
+            raise DeviceError(
+                f"CuPy's current device is GPU {current}, and programs run on GPU {self.number}.",
+                notes=("a process uses the GPU that is current when the first program runs.",),
+                hints=(f"call it inside 'with cupy.cuda.Device({self.number})'",),
+            )
+        if array is None:
+            return contextlib.nullcontext()
+        # PyTorch has a current stream of its own, which its arrays do not tell.
+        if not type(array.value).__module__.startswith("torch"):
+            return contextlib.nullcontext()
+        torch = importlib.import_module("torch")
+        stream = int(torch.cuda.current_stream().cuda_stream)
+        if stream == self.stream:
+            return contextlib.nullcontext()
+        found: AbstractContextManager[Any] = _stream_at(self.cupy, stream)
+        return found
+
+    def gathered(self, array: DeviceArray) -> tuple[int, Any]:
+        try:
+            made = self.cupy.ascontiguousarray(self.cupy.asarray(_known(array)))
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            raise OutOfDeviceMemory from None
+        return int(made.data.ptr), made
+
+    def scattered(self, array: DeviceArray, owner: Any) -> None:
+        self.cupy.copyto(self.cupy.asarray(_known(array)), owner)
+
+    def array(
+        self, address: int, owner: Any, dtype: np.dtype[Any], shape: tuple[int, ...], like: Any
+    ) -> Any:
+        found = _MODULE.match(type(like).__module__)
+        home, name = _IMPORTERS.get(found[0] if found else "", ("", ""))
+        brain = dtype.name == "bfloat16"
+        if not home or (brain and home == "numba.cuda"):  # which has no such arrays
+            return self.cupy.ndarray(shape, dtype=dtype, memptr=owner)
+        bits = np.dtype(np.int16) if brain else dtype  # not every CuPy hands bfloat16 over
+        made = self.cupy.ndarray(shape, dtype=bits, memptr=owner)
+        library = importlib.import_module(home)
+        taken = getattr(library, name)(made)
+        if not brain:
+            return taken
+        return taken.view(library.bfloat16 if home == "torch" else dtype)
+
+
+#: How libraries other than CuPy take an array over without a copy.
+_IMPORTERS = {
+    "torch": ("torch", "from_dlpack"), "jax": ("jax.dlpack", "from_dlpack"),
+    "jaxlib": ("jax.dlpack", "from_dlpack"), "numba": ("numba.cuda", "as_cuda_array"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """A stream of another library, by CUDA's stream protocol."""
+
+    stream: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.stream
+
+
+def _stream_at(cupy: Any, stream: int) -> Any:
+    """CuPy's object for a stream that it has not made."""
+    made = getattr(cupy.cuda.Stream, "from_external", None)  # since CuPy 14
+    return cupy.cuda.ExternalStream(stream) if made is None else made(_Handle(stream))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """An array of bfloat16, or of what CuPy takes for bytes, as one of 16-bit integers."""
+
+    array: DeviceArray
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        a = self.array
+        return {
+            "shape": a.shape, "typestr": "<i2", "data": (a.address, a.readonly), "version": 3,
+            "strides": a.strides, "stream": a.stream,
+        }
+
+
+def _known(array: DeviceArray) -> Any:
+    """An array as CuPy takes it from any library."""
+    return _Bits(array) if array.dtype.name == "bfloat16" else array.value
+
+
+def unit(texts: Sequence[Text]) -> str:
+    """The source of some kernels, which are called kernel0, kernel1, ... there."""
+    parts = [PRELUDE, DEVICE, BLOCKS]
+    for number, text in enumerate(texts):
+        renamed = text.source.replace("void kernel(", f"void kernel{number}(")
+        parts.append(f"namespace unit{number} {{\n{renamed}\n}}\n{UNDEFINED}")
+    return "\n".join(parts)
+
+
+def _function(kernel: Any, text: Text, resident: int) -> Function:
+    kinds = (ADDRESS, "i64", "i64", "i64", *text.kinds)
+    casts = tuple(
+        np.int64 if kind == ADDRESS else _complex if kind == "c128" else _cast(kind)
+        for kind in kinds
+    )
+    return Function(
+        kernel, block_threads(text.source), pack(text.source), resident, casts,
+        tuple(kind == "c128" for kind in kinds),
+    )
+
+
+class _Capturing(threading.local):
+    """What a thread captures now: the address of the workspace of its products, 0 for nothing."""
+
+    workspace = 0
+
+
+@functools.cache
+def _cublas() -> cublas.Cublas | None:
+    return cublas.load()

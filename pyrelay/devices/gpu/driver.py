@@ -1,0 +1,218 @@
+"""What the plan executor for GPUs asks of a GPU, and nothing else.
+
+In: nothing. Out: `Driver`, which `cupy_driver` implements with CuPy for a real GPU and
+`cuda_emulator` with the host's compiler for tests. `gpu` is all that lies above it.
+
+Work is asynchronous and in the order of one stream, the one that is current when a call begins, to
+CuPy or to the library whose arrays it is given:
+only `download` and `wait` wait for it. Memory that is freed may be given out again at once, since
+what uses it next comes later in the same stream.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.ir.types import DType
+from pyrelay.records import dataclass
+
+ADDRESS = "address"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A kernel as `lower.text.emit_cuda` prints it.
+
+    kinds: what each parameter after the record, the launch and the range is: `ADDRESS`, or the name
+    of the dtype of a scalar by value (complex128 takes two words of a launch).
+    """
+
+    source: str
+    kinds: tuple[str, ...]
+
+
+def block_threads(source: str) -> int:
+    """How many threads work on an item of the parallel axis together; 0 where each does its own."""
+    return _defined(source, "BLOCK_THREADS", 0)
+
+
+def pack(source: str) -> int:
+    """How many items of the parallel axis a thread does at once."""
+    return _defined(source, "PACK", 1)
+
+
+def meets(source: str) -> bool:
+    """Whether the blocks of a kernel wait for each other."""
+    return _defined(source, "MEETS", 0) != 0
+
+
+def _defined(source: str, name: str, otherwise: int) -> int:
+    found = re.search(rf"^#define {name} (\d+)$", source, re.MULTILINE)
+    return int(found[1]) if found else otherwise
+
+
+#: What a text defines for itself.
+UNDEFINED = "#undef BLOCK_THREADS\n#undef PACK\n#undef MEETS\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`c = a @ b`, row-major: numbers of rows and columns, elements from one line to the next,
+    whether an operand is transposed, and for each batch axis its extent and strides of a and b in
+    elements. `of` is the type of the operands' elements, which are 16-bit floats or of the type
+    `dtype` of the result."""
+
+    of: DType
+    dtype: DType
+    a: int
+    b: int
+    c: int
+    m: int
+    n: int
+    k: int
+    a_turned: bool
+    b_turned: bool
+    a_line: int
+    b_line: int
+    c_line: int
+    batch: tuple[tuple[int, int, int], ...]
+
+
+class OutOfDeviceMemory(MemoryError):
+    """The device has no memory left."""
+
+
+class CannotCaptureError(Exception):
+    """The device does not take some work into a graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What one unit cost: its kernels, and seconds of the compiler; 0 where the disk had it."""
+
+    kernels: int
+    seconds: float
+
+
+class Driver(ABC):
+    """One GPU, or what stands for one. compilations: what was compiled or read from disk so far."""
+
+    name: str
+    compilations: Sequence[Compilation] = ()
+
+    # -- memory --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
+        """The address of fresh memory, and the object whose end frees it.
+
+        Raises OutOfDeviceMemory.
+        """
+
+    @abstractmethod
+    def part(self, owner: Any, start: int) -> Any:
+        """The owner of memory that lies inside of another's, so many bytes from its beginning; it
+        keeps all of it."""
+
+    @abstractmethod
+    def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
+        """Copy a C-contiguous array of the host; it may change when this has returned."""
+
+    @abstractmethod
+    def download(self, array: np.ndarray[Any, Any], address: int) -> None:
+        """Fill a C-contiguous array of the host; waits for all work before."""
+
+    @abstractmethod
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device; the two may not overlap unless they are the same."""
+
+    @abstractmethod
+    def zero(self, address: int, nbytes: int) -> None:
+        """Fill with zeros."""
+
+    # -- work ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def load(self, texts: Sequence[Text]) -> list[Any]:
+        """Compile kernels; what `launch` takes. Raises DeviceError."""
+
+    @abstractmethod
+    def launch(self, function: Any, items: int, words: Sequence[int]) -> None:
+        """Run a kernel over `items` > 0 items; words are those of all its parameters."""
+
+    @abstractmethod
+    def resident(self, function: Any) -> int:
+        """How many blocks of a kernel that `meets` the device runs at the same time; 1 where it
+        has no such launches."""
+
+    @abstractmethod
+    def launch_meeting(self, function: Any, blocks: int, words: Sequence[int]) -> None:
+        """Run a kernel with so many blocks, `resident` ones at most, which wait for each other."""
+
+    @abstractmethod
+    def multiply(self, product: Product) -> bool:
+        """A product of matrices by the device's library; False if it has none for this one."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait for all work; Ctrl-C is looked for meanwhile."""
+
+    @property
+    @abstractmethod
+    def stream(self) -> int:
+        """The stream that is current now."""
+
+    @property
+    @abstractmethod
+    def stop_word(self) -> int:
+        """What kernels that run long look at: the record's `stop`."""
+
+    # -- graphs --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def capture(self, issue: Callable[[], None]) -> Any:
+        """What `issue` launches and copies, to be replayed; nothing of it is done.
+
+        Raises CannotCaptureError.
+        """
+
+    @abstractmethod
+    def replay(self, graph: Any) -> None:
+        """Do what was captured."""
+
+    # -- arrays --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def follow(self, array: DeviceArray) -> None:
+        """What comes is to wait for the work on an array that its library has begun.
+
+        Raises DeviceError for an array of another device.
+        """
+
+    @abstractmethod
+    def beside(self, array: DeviceArray | None) -> AbstractContextManager[Any]:
+        """Inside, work goes where the library of an array sends its own.
+
+        Raises DeviceError where another device than this one is current.
+        """
+
+    @abstractmethod
+    def gathered(self, array: DeviceArray) -> tuple[int, Any]:
+        """A C-contiguous copy of an array: its address and owner. Raises OutOfDeviceMemory."""
+
+    @abstractmethod
+    def scattered(self, array: DeviceArray, owner: Any) -> None:
+        """Write back what `gathered` gave."""
+
+    @abstractmethod
+    def array(
+        self, address: int, owner: Any, dtype: np.dtype[Any], shape: tuple[int, ...], like: Any
+    ) -> Any:
+        """An array of the library that `like` is of, over memory of the device."""

@@ -1,0 +1,35 @@
+"""What a GPU compiles for a plan, to be read.
+
+In: a plan. Out: the texts of its kernels as they are compiled before the first call, each below the
+lines of the user's program that it computes: with indices of 32 bits where those are enough,
+scalars of the device by their addresses, and loops that may run as one kernel.
+"""
+
+from __future__ import annotations
+
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.lower.planning.instructions import Plan
+from pyrelay.lower.text.show import heading, kernel_names
+
+
+def listing(plan: Plan) -> str:
+    """The kernels of a plan."""
+    code, names = plan_code(plan), kernel_names(plan)
+    told: dict[int, list[str]] = {}
+    for launched in code.launches:
+        if launched.text >= 0 and launched.kernel >= 0 and launched.text not in told:
+            kernel = plan.kernels[launched.kernel]
+            told[launched.text] = [f"# {names[launched.kernel]}", *heading(kernel.spans)]
+    for loop in code.persistent:
+        told[code.launches[loop.launch].text] = [f"# {loop.name} as one kernel"]
+    own = ["# of pyrelay's library"]
+    parts = [
+        "\n".join([*told.get(number, own), text.source.strip()])
+        for number, text in enumerate(code.texts)
+    ]
+    if code.late:
+        parts.append(
+            f"# {len(code.late)} more with indices of 64 bits, for few long rows, many indices or "
+            "several rounds at once are compiled when they are first needed."
+        )
+    return "\n\n\n".join(parts)

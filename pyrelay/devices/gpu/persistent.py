@@ -1,0 +1,378 @@
+"""Loops of a plan as one kernel each.
+
+In: a function of a plan. Out: its `Loop`s, outermost ones first, and for each the text of a kernel
+that runs all its rounds: launches become phases with meetings of all threads between them, slots
+become variables that all threads agree on, and buffers come from an arena that the host lays out
+beforehand.
+
+A recurrence whose state is small spends its time between launches: k rounds of n kernels become
+one, as persistent kernels of recurrent networks are by hand (Diamos et al., "Persistent RNNs",
+2016). One block or a grid of them runs such a kernel (`persistent_choice`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pyrelay.devices.gpu import cuda_library
+from pyrelay.devices.gpu.device_words import labels_of
+from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads
+from pyrelay.devices.gpu.hazards import Buffers, Frozen
+from pyrelay.devices.gpu.item_places import Polynomial
+from pyrelay.devices.gpu.ownership import Grid, Values, extents_of, grids
+from pyrelay.devices.gpu.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
+from pyrelay.devices.gpu.persistent_leaving import (
+    Tape,
+    counter_of,
+    left_to_host,
+    once_a_round,
+    tape_of,
+)
+from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, shared_bytes
+from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
+from pyrelay.devices.gpu.stretches import connected, flow, read_outside
+from pyrelay.devices.gpu.word_texts import SPELLED
+from pyrelay.lower.kernels import kernel as kernel_ir
+from pyrelay.lower.planning import instructions as ins
+from pyrelay.lower.planning.instructions import (
+    AddressOf,
+    Data,
+    KernelAddress,
+    Launch,
+    Plan,
+    PlanFunction,
+    Slot,
+)
+from pyrelay.records import dataclass
+
+_MOST_LAUNCHES = 64
+_MOST_CHUNKS = 64
+_MOST_GRIDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Buffers of one size in the arena: the operand that tells it; how many there are, or, where
+    they escape to a tape, how many a round takes; whether there are too few to keep what was freed
+    until all have met."""
+
+    nbytes: Any
+    chunks: int
+    escapes: bool
+    tight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop that one kernel can run.
+
+    first, last: its instructions, from its head's label up to that of its end. given: slots that
+    it begins with; data: constant arrays. arrays: slots of buffers that it leaves changed; scalars:
+    of words that it leaves. groups: what it allocates. work: extents and costs of its launches, and
+    what works on an item. cells: how many scalars its kernels leave.
+
+    A loop that hands over to the host (`persistent_leaving`) or has a tape leaves neither arrays
+    nor scalars but its state, slots that it changes. left: places that the host does. addresses:
+    those of its slots that hold buffers; freed: those it is given that it may free. counter: a slot
+    that counts its rounds, and their limit.
+    """
+
+    first: int
+    last: int
+    given: tuple[int, ...]
+    arrays: tuple[int, ...]
+    scalars: tuple[int, ...]
+    groups: tuple[Group, ...]
+    work: tuple[tuple[Any, Any, str], ...]
+    cells: int
+    data: tuple[int, ...]
+    state: tuple[int, ...] = ()
+    left: tuple[range, ...] = ()
+    tape: Tape | None = None
+    addresses: frozenset[int] = frozenset()
+    freed: tuple[int, ...] = ()
+    counter: tuple[int, Any] | None = None
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it hands over to the host."""
+        return bool(self.left) or self.tape is not None
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """All slots that it leaves."""
+        return (*self.arrays, *self.scalars)
+
+
+def loops(plan: Plan, function: PlanFunction) -> list[Loop]:
+    """The loops of a function that can be kernels; of nested ones the outermost."""
+    code = function.code
+    labels = labels_of(code)
+    found: list[Loop] = []
+    for first, instruction in enumerate(code):
+        if not isinstance(instruction, ins.Label) or (found and first < found[-1].last):
+            continue
+        last = _end(code, labels, first)
+        made = None if last is None else _loop(plan, function, first, last)
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def _end(code: Sequence[ins.Instruction], labels: dict[str, int], first: int) -> int | None:
+    """The label behind a loop that begins at a label: all jumps from inside stay inside or go
+    there, and none comes from outside. None if there is no such place."""
+    head = code[first]
+    assert isinstance(head, ins.Label)
+    last = max((k for k, i in enumerate(code) if _target(i) == head.name), default=-1) + 1
+    if last <= first:
+        return None
+    while True:
+        reach = max(labels[goal] for i in code[first:last] if (goal := _target(i)))
+        if reach <= last:
+            break
+        last = reach
+    goals = [labels[goal] for i in code[first:last] if (goal := _target(i))]
+    own = {i.name for i in code[first:last] if isinstance(i, ins.Label)}
+    entered = any(_target(i) in own for i in (*code[:first], *code[last:]))
+    if entered or min(goals) < first or last >= len(code):
+        return None
+    return last if isinstance(code[last], ins.Label) else None
+
+
+def _target(instruction: ins.Instruction) -> str | None:
+    found: str | None = getattr(instruction, "label", None)
+    return found
+
+
+def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | None:
+    """The loop's record; None if it does something that a kernel cannot."""
+    code = function.code
+    part = code[first:last]
+    given, written = flow(plan, part)
+    changed = set(written)
+    left = left_to_host(code, first, last, lambda i: _is_fit(plan, i, changed))
+    if left is None:
+        return None
+    places = [k for k in range(first, last) if not any(k in each for each in left)]
+    own = [code[k] for k in places]
+    launches = [i for i in own if isinstance(i, Launch)]
+    if not launches or len(launches) > _MOST_LAUNCHES:
+        return None
+    addresses = address_slots(plan, part)
+    tape = tape_of(code, places, addresses)
+    if tape is False:
+        return None
+    groups = _groups(code, places, addresses & changed)
+    if groups is None:
+        return None
+    work = [(i.extent, i.cost, _worker(plan, i)) for i in launches]
+    cells = sum(isinstance(o, AddressOf) for launch in launches for o in launch.operands)
+    data = dict.fromkeys(o.index for i in own for o in _operands(i) if isinstance(o, Data))
+    if not left and tape is True:
+        later = read_outside(plan, function, part)
+        results = [slot for slot in written if slot in later or slot in given]
+        arrays = [slot for slot in results if slot in addresses]
+        if any(slot not in given for slot in arrays):
+            return None
+        scalars = tuple(slot for slot in results if slot not in addresses and slot in later)
+        return Loop(
+            first, last, tuple(given), tuple(arrays), scalars, groups, tuple(work), cells,
+            tuple(data),
+        )
+    own_given, own_written = flow(plan, own)
+    buffers = Buffers(code)
+    freed = {buffers.of(i.address) for i in own if isinstance(i, ins.Free)}
+    found = None if tape is True else tape
+    begins = [
+        slot for slot in dict.fromkeys((*given, *own_given)) if not found or slot != found.slot
+    ]
+    return Loop(
+        first, last, tuple(begins), (), (), groups, tuple(work), cells, tuple(data),
+        tuple(sorted(own_written)), tuple(left), found,
+        frozenset(addresses),
+        tuple(s for s in begins if s in addresses and buffers.of(Slot(s)) in freed),
+        counter_of(code, range(first, last), changed),
+    )
+
+
+def _groups(
+    code: Sequence[ins.Instruction], places: Sequence[int], kept: set[int]
+) -> tuple[Group, ...] | None:
+    """What the arena holds; None if that is too much."""
+    buffers = Buffers(code)
+    escaped = {
+        buffers.of(v) for k in places if isinstance(i := code[k], ins.TapePush) for v in i.values
+    }
+    allocs = [(k, i) for k in places if isinstance(i := code[k], ins.Alloc)]
+    sites = [(i.nbytes, buffers.of(Slot(i.target)) in escaped) for _, i in allocs]
+    kept_long = [k for (k, _), (_, escapes) in zip(allocs, sites, strict=True) if escapes]
+    if not once_a_round(code, places, kept_long):
+        return None
+    groups = tuple(
+        _group(size, escapes, sites.count((size, escapes)), len(kept))
+        for size, escapes in dict.fromkeys(sites)
+    )
+    return groups if all(g.chunks <= _MOST_CHUNKS for g in groups) else None
+
+
+def _group(size: Any, escapes: bool, sites: int, kept: int) -> Group:
+    """What is taken at so many places of a round, and kept in so many slots."""
+    if escapes:
+        return Group(size, sites, escapes)
+    # Each buffer is one of this round's, or in a slot that keeps it from one round to the next;
+    # between two meetings each place takes once more, while what was freed is still in use.
+    tight = 2 * sites + kept > _MOST_CHUNKS
+    return Group(size, sites * (1 if tight else 2) + kept, escapes, tight)
+
+
+def _worker(plan: Plan, launch: Launch) -> str:
+    kernel = plan.kernels[launch.kernel]
+    if kernel.code is None and cuda_library.product_of(kernel.source) is not None:
+        return BY_PRODUCT
+    return BY_BLOCKS if block_threads(kernel.source) else BY_THREADS
+
+
+def _operands(instruction: Any) -> Iterator[Any]:
+    for name in instruction.__dataclass_fields__:
+        value = getattr(instruction, name)
+        yield from value if isinstance(value, tuple) else (value,)
+
+
+def _is_fit(plan: Plan, instruction: ins.Instruction, changed: set[int]) -> bool:
+    """Whether a kernel can do an instruction in a loop that changes these slots."""
+    if any(isinstance(o, KernelAddress) for o in _operands(instruction)):
+        return False
+    match instruction:
+        case ins.Alloc(nbytes=nbytes):
+            return not _any_in(changed, (nbytes,))
+        case ins.TapePush(tape=tape) | ins.TapePop(tape=tape):
+            return isinstance(tape, Slot) and tape.index not in changed
+        case Launch(kernel=number, extent=extent, cost=cost):
+            kernel = plan.kernels[number]
+            if _any_in(changed, (extent, cost)):
+                return False
+            return kernel.code is not None or cuda_library.is_phase(kernel.source)
+        case ins.Unary(op=op) | ins.Binary(op=op) | ins.Checked(op=op):
+            return op in SPELLED[type(instruction)]
+        case (
+            ins.Select() | ins.Label() | ins.Jump() | ins.JumpIf() | ins.JumpUnless()
+            | ins.LoopNext() | ins.Poll() | ins.Free() | ins.Copy() | ins.Zero() | ins.Load()
+            | ins.Store() | ins.Raise()
+        ):
+            return True
+    return False
+
+
+def address_slots(plan: Plan, part: Sequence[ins.Instruction]) -> set[int]:
+    """The slots of a part that hold addresses of buffers."""
+    found = {o.index for i in part for o in _pointed(plan, i) if isinstance(o, Slot)}
+    found |= {i.target for i in part if isinstance(i, ins.Alloc)}
+    return connected(part, found)
+
+
+def _pointed(plan: Plan, instruction: ins.Instruction) -> Iterable[Any]:
+    """The operands of an instruction that are addresses of buffers."""
+    match instruction:
+        case Launch(kernel=number, operands=operands):
+            code = plan.kernels[number].code
+            if code is None:
+                source = plan.kernels[number].source
+                return [o for kind, o in cuda_library.typed(source, operands) if kind is not None]
+            scalar = (kernel_ir.SCALAR, kernel_ir.EXTENT, kernel_ir.SLOT)
+            return [w for p, words in code.split(operands) if p.role not in scalar for w in words]
+        case ins.Free(address=address):
+            return (address,)
+        case ins.Copy(target=target, source=source):
+            return (target, source)
+        case ins.Zero(target=target):
+            return (target,)
+        case ins.Load(address=address) | ins.Store(address=address):
+            return (address,)
+    return ()
+
+
+def _any_in(slots: set[int], values: Iterable[Any]) -> bool:
+    return any(isinstance(v, Slot) and v.index in slots for v in values)
+
+
+def written(
+    plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int]
+) -> tuple[Text, int, tuple[int, ...]] | None:
+    """The kernel of a loop, at how many places all threads of it meet, and the slots whose buffers
+    take turns with others; None if it needs more shared memory than there is.
+
+    Its parameters: a word for each slot that it is given, or its address where that may lie on the
+    device; constant arrays; the arena; for each group the bytes from one buffer to the next and
+    those of each, and how many there are if they escape; the tape, its words, and where the state
+    goes, if it hands over to the host; where arrays are to be copied to, with their bytes; what
+    buffers take turns with, with their bytes; where scalars are to be left.
+    """
+    ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
+    # Neighbours are worth less than a meeting.
+    found = [_written(plan, function, loop, on_device, *way) for way in ways]
+    writer = min(found, key=lambda each: each.meets)
+    text = writer.text
+    if shared_bytes(text) > MOST_SHARED:
+        return None
+    kinds = tuple(ADDRESS if slot in on_device else "i64" for slot in loop.given)
+    kinds += ("i64",) * len(loop.data) + (ADDRESS,)
+    kinds += ("i64",) * sum(3 if group.escapes else 2 for group in loop.groups)
+    kinds += (ADDRESS, "i64", ADDRESS) * loop.resumes
+    kinds += (ADDRESS, "i64") * (len(loop.arrays) + len(writer.turned))
+    kinds += (ADDRESS,) * len(loop.scalars)
+    return Text(text, kinds), writer.meets, tuple(writer.turned)
+
+
+def _written(
+    plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int], alike: bool,
+    grid: Grid | None,
+) -> Writer:
+    """A kernel of a loop that deals items out in one way, with the fewest meetings."""
+    def write(before: Left | None) -> Writer:
+        return Writer(plan, function, loop, on_device, alike, grid, before)
+
+    return fewest(write, write(None))
+
+
+def _grids(plan: Plan, function: PlanFunction, loop: Loop) -> list[Grid]:
+    """What blocks may own elements of."""
+    part = function.code[loop.first : loop.last]
+    values = Values(function.code, *flow(plan, part))
+    products: list[tuple[Frozen, Frozen]] = []
+    extents: list[tuple[Polynomial, Polynomial | None]] = []
+    for launch in part:
+        if not isinstance(launch, Launch):
+            continue
+        kernel = plan.kernels[launch.kernel]
+        if kernel.code is not None:
+            found = extents_of(kernel.code, launch, values.now)
+            extents += [] if found is None else [found]
+        elif cuda_library.product_of(kernel.source) is not None and len(launch.operands) == 15:
+            m, n = (frozenset(values.now(o).items()) for o in launch.operands[3:5])
+            products.append((m, n))
+    return grids(products, extents)[:_MOST_GRIDS]
+
+
+def first_line(plan: Plan, part: Sequence[ins.Instruction]) -> int:
+    """The first line of the user's program that a loop's kernels compute; 0 if none is known."""
+    launches = [i.kernel for i in part if isinstance(i, Launch)]
+    return min((s.line for k in launches for s in plan.kernels[k].spans), default=0)
+
+
+def operands_of(loop: Loop) -> Iterator[Any]:
+    """The extents and costs of a loop's launches, and the sizes of its groups: what the host has to
+    know before it can choose."""
+    for extent, cost, _ in loop.work:
+        yield extent
+        yield cost
+    for group in loop.groups:
+        yield group.nbytes
+
+
+def work_of(loop: Loop, values: Sequence[int]) -> list[Work]:
+    """What a round computes; `values` are those of `operands_of`."""
+    return [
+        Work(values[2 * k], values[2 * k + 1], by) for k, (_, _, by) in enumerate(loop.work)
+    ]

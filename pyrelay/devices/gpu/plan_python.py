@@ -1,0 +1,327 @@
+"""A plan as Python: what the host does between the kernels of a GPU.
+
+In: a plan, and which of its slots may hold scalars of the device. Out: `PlanCode`: the text of one
+Python function per function of the plan, and the kernels and host kernels that it refers to.
+
+A word is an int, a scalar on the device an object that knows its address (`gpu_memory.Cell`), a
+tape a list. Functions that may recurse are generators which yield the call, so that recursion
+takes no stack of Python's. Jumps go through a loop that finds a block by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrelay.devices.gpu import cuda_library, guesses
+from pyrelay.devices.gpu.device_words import device_slots
+from pyrelay.devices.gpu.driver import Text
+from pyrelay.devices.gpu.persistent import Loop, first_line, loops, operands_of, written
+from pyrelay.devices.gpu.plan_instructions import InstructionWriter, PlanLaunches
+from pyrelay.devices.gpu.plan_launches import Launched
+from pyrelay.devices.gpu.plan_rounds import Rounds, RoundWriter
+from pyrelay.devices.gpu.straight import Straight, straight_loops
+from pyrelay.devices.gpu.stretches import flow, read_outside, runs_on_host, stretches, tape_slots
+from pyrelay.lower.planning import instructions as ins
+from pyrelay.lower.planning.instructions import Plan, Slot
+from pyrelay.records import dataclass
+
+_LEAVES = (ins.Jump, ins.JumpIf, ins.JumpUnless, ins.LoopNext, ins.Return, ins.Raise)
+_ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
+
+
+@dataclass(frozen=True, slots=True)
+class Persistent:
+    """A loop that may run as one kernel, the number of that launch, at how many places of a round
+    its blocks meet, the first line of the program that it computes (0 for a loop of a library
+    function, as sorting is), and slots whose buffers take turns with others."""
+
+    loop: Loop
+    launch: int
+    meets: int
+    line: int
+    turned: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the user knows it by."""
+        return f"the loop at line {self.line}" if self.line else "a loop of a library function"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCode:
+    """The Python functions of a plan, and what they launch.
+
+    fails: whether any kernel can fail. late: texts that few calls need (`Launched.text`). stays:
+    for each branch that the host may guess (`guesses`) what its condition is where a loop goes on,
+    None where it leaves no loop. own: launches that guessing needs, None where nothing is guessed.
+    arrays: what is allocated, in the user's words, by the number that `run.allocate` is given.
+    """
+
+    source: str
+    texts: tuple[Text, ...]
+    late: tuple[Text, ...]
+    launches: tuple[Launched, ...]
+    fails: bool
+    generators: tuple[bool, ...]
+    stretches: int
+    rounds: tuple[Rounds, ...]
+    persistent: tuple[Persistent, ...]
+    stays: tuple[int | None, ...]
+    own: guesses.Own | None
+    arrays: tuple[str, ...]
+
+
+def plan_code(plan: Plan) -> PlanCode:
+    """The plan written in Python."""
+    shared = _Shared(plan)
+    parts = [_Function(shared, number).text() for number in range(len(plan.functions))]
+    fails = shared.fails or any(map(_can_fail, plan.kernels)) or any(
+        isinstance(instruction, (ins.Raise, ins.Checked))
+        for found, function in zip(shared.loops, plan.functions, strict=True) for loop in found
+        for instruction in function.code[loop.first : loop.last]
+    )
+    own = guesses.own(shared) if shared.stays else None
+    return PlanCode(
+        "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
+        tuple(shared.launches), fails, shared.generators, shared.stretches,
+        tuple(shared.rounds), tuple(shared.persistent), tuple(shared.stays), own,
+        tuple(shared.arrays),
+    )
+
+
+def _can_fail(kernel: ins.Kernel) -> bool:
+    if kernel.code is None:
+        return cuda_library.can_fail(kernel.source)
+    return bool(kernel.code.sites)
+
+
+class _Shared(PlanLaunches):
+    """What the functions of a plan have in common."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(_recursive(plan))
+        self.plan = plan
+        self.loops = [loops(plan, function) for function in plan.functions]
+        known = [{s for loop in found for s in loop.scalars} for found in self.loops]
+        self.slots = device_slots(
+            plan, lambda launch, on: runs_on_host(plan, launch, on), known
+        )
+        self.persistent: list[Persistent] = []
+        self.rounds: list[Rounds] = []
+        self.stretches = 0
+
+
+def _recursive(plan: Plan) -> tuple[bool, ...]:
+    """For each function whether it may call itself, or calls one that may."""
+    calls = [
+        {i.function for i in f.code if isinstance(i, ins.Call)} for f in plan.functions
+    ]
+    # What is left when those that call nothing that is left are taken out, again and again.
+    left = set(range(len(calls)))
+    while True:
+        done = {k for k in left if not calls[k] & left}
+        if not done:
+            return tuple(k in left for k in range(len(calls)))
+        left -= done
+
+
+class _Function(InstructionWriter):
+    """Writes one function of the plan."""
+
+    shared: _Shared
+
+    def __init__(self, shared: _Shared, number: int) -> None:
+        self.shared, self.launches, self.plan = shared, shared, shared.plan
+        self.function = self.plan.functions[number]
+        self.number, self.on_device = number, frozenset(shared.slots[number])
+        self.tapes = tape_slots(self.function.code)
+        self.lines: list[str] = []
+        self.before: list[str] = []  # the functions of its stretches
+        self.cells = 0
+        found = guesses.branches(self.function, self.on_device)
+        self.guessed = {name: len(shared.stays) + n for n, name in enumerate(found)}
+        shared.stays += found.values()
+        inside = guesses.inside(self.function, found)
+        self.changed = sorted(flow(self.plan, inside)[1])  # what rounds of such a loop change
+        self.kept = "".join(f"s{k}, " for k in self.changed)
+        self.straight = straight_loops(self.plan, self.function, self.on_device, found)
+
+    def text(self) -> str:
+        """The definition."""
+        self.blocks = blocks = self._blocks()
+        self.places = {
+            instruction.name: number for number, block in enumerate(blocks)
+            for instruction in block if isinstance(instruction, ins.Label)
+        }
+        given = "".join(f", s{k}" for k in range(self.function.parameters))
+        head = f"def f{self.number}(run{given}):"
+        out: list[str] = []
+        fresh = [f"s{k} = " for k in range(self.function.parameters, self.function.slots)]
+        out += [f"    {''.join(fresh[k : k + 50])}0" for k in range(0, len(fresh), 50)]
+        self.single = len(blocks) == 1
+        written = [self._block(n, block, len(blocks)) for n, block in enumerate(blocks)]
+        if self.single:
+            out += (f"    {line}" for line in written[0] or ["pass"])
+        else:
+            out += ["    at = 0", "    while True:"]
+            depth = 2
+            if self.guessed:
+                out += ["        try:", "            while True:"]
+                depth = 4
+            self._tree(written, 0, len(written), depth, out)
+            if self.guessed:
+                out.append("        except Guessed as wrong:")
+                out.append(f"            at, ({self.kept}) = wrong.at, wrong.words")
+        return "\n".join([*self.before, head, *out])
+
+    def _blocks(self) -> list[list[ins.Instruction]]:
+        """The code cut at labels and after jumps."""
+        blocks: list[list[ins.Instruction]] = [[]]
+        starts: list[tuple[int, list[ins.Instruction]]] = []  # places of the first ones
+        for place, instruction in enumerate(self.function.code):
+            # A branch that was guessed wrong is where the function goes on.
+            begins = isinstance(instruction, ins.Label) or id(instruction) in self.guessed
+            if begins and blocks[-1]:
+                blocks.append([])
+            if not blocks[-1]:
+                starts.append((place, blocks[-1]))
+            blocks[-1].append(instruction)
+            if isinstance(instruction, _LEAVES):
+                blocks.append([])
+        self.starts = {place: number for number, (place, _) in enumerate(starts)}
+        return [block for _, block in starts]
+
+    def _tree(
+        self, blocks: Sequence[list[str]], first: int, last: int, depth: int, out: list[str]
+    ) -> None:
+        """The blocks first..last as nested conditions on `at`."""
+        indent = "    " * depth
+        if last - first == 1:
+            out += [indent + line for line in blocks[first]]
+            return
+        middle = (first + last) // 2
+        out.append(f"{indent}if at < {middle}:")
+        self._tree(blocks, first, middle, depth + 1, out)
+        out.append(f"{indent}else:")
+        self._tree(blocks, middle, last, depth + 1, out)
+
+    def _block(self, number: int, block: list[ins.Instruction], count: int) -> list[str]:
+        self.lines, self.place = [], number
+        for loop in self.shared.loops[self.number]:
+            if loop.resumes and self.function.code[loop.first] is block[0]:
+                self._resuming(loop)
+        for straight in self.straight:
+            if self.function.code[straight.first] is block[0]:
+                self._rounds(straight)
+        for part, worth_it in stretches(self.plan, block, self.on_device, self.tapes):
+            if worth_it:
+                self._stretch(part)
+                continue
+            for instruction in part:
+                self._instruction(instruction)
+        if not isinstance(block[-1], _ALL_LEAVES) and number + 1 < count:
+            self._persistent(self.blocks[number + 1][0])
+            self.lines.append(f"at = {number + 1}")
+        return self.lines
+
+    def _persistent(self, following: ins.Instruction) -> None:
+        """Run the loop that follows as one kernel if that is faster."""
+        code = self.function.code
+        for loop in self.shared.loops[self.number]:
+            if code[loop.first] is not following:
+                continue
+            if loop.resumes:
+                self._line(f"enter{loop.first} = 1")
+                continue
+            number = self._kernel_of(loop)
+            if number is None:
+                continue
+            end = code[loop.last]
+            assert isinstance(end, ins.Label)
+            self._line("if blocks:")
+            given = "".join(f"s{k}, " for k in loop.given)
+            slots = "".join(f"s{k}, " for k in loop.results)
+            run = f"run.persist({number}, blocks, values, ({given}))"
+            self._line(f"    ({slots}) = {run}" if slots else f"    {run}")
+            self._line(f"    {self._jump(end.name)}")
+
+    def _resuming(self, loop: Loop) -> None:
+        """Run what is left of a loop as one kernel, which may hand over again."""
+        lines, self.lines = self.lines, []
+        number = self._kernel_of(loop)
+        made, self.lines = self.lines, lines
+        if number is None:
+            return
+        end = self.function.code[loop.last]
+        assert isinstance(end, ins.Label)
+        places = {-1: self.places[end.name], loop.first: self.place}
+        places |= {block.start: self.starts[block.start] for block in loop.left}
+        given = "".join(f"s{k}, " for k in loop.given)
+        slots = "".join(f"s{k}, " for k in loop.state)
+        tape = "None" if loop.tape is None else f"s{loop.tape.slot}"
+        enter = f"enter{loop.first}"
+        self._line(f"if {enter}:")
+        self.lines += [f"    {line}" for line in (
+            f"{enter} = 0", *made,
+            f"found = run.resume({number}, blocks, values, ({given}), {tape}) if blocks else None",
+            "if found is not None:", f"    at, {enter}, ({slots}) = found",
+            f"    at = {places}[at]", "    continue",
+        )]
+
+    def _kernel_of(self, loop: Loop) -> int | None:
+        """The number of a loop's kernel, if it has one; with how many blocks it is to run."""
+        operands = list(operands_of(loop))
+        if any(isinstance(o, Slot) and o.index in self.on_device for o in operands):
+            return None
+        made = written(self.plan, self.function, loop, self.on_device)
+        if made is None:
+            return None
+        text, meets, turned = made
+        launch = self.shared.library(text)
+        number = len(self.shared.persistent)
+        line = first_line(self.plan, self.function.code[loop.first : loop.last])
+        self.shared.persistent.append(Persistent(loop, launch, meets, line, turned))
+        values = "".join(f"{self._word(o)}, " for o in operands)
+        self._line(f"values = ({values})")
+        self._line(f"blocks = run.blocks_for({number}, values)")
+        return number
+
+    def _stretch(self, part: Sequence[ins.Instruction]) -> None:
+        """A function of its own, which `graphs` may replace by what it did before."""
+        given, written = flow(self.plan, part)
+        later = read_outside(self.plan, self.function, part) | set(given)
+        results = [slot for slot in written if slot in later]
+        number = self.shared.stretches
+        self.shared.stretches += 1
+        lines, self.lines = self.lines, []
+        for instruction in part:
+            self._instruction(instruction)
+        words = "".join(f"s{k}, " for k in results)
+        self.before += [
+            f"def g{number}(run{''.join(f', s{k}' for k in given)}):",
+            *(f"    {line}" for line in self.lines), f"    return ({words})", "",
+        ]
+        self.lines = lines
+        made = f"run.stretch({number}, g{number}, ({''.join(f's{k}, ' for k in given)}))"
+        self._line(f"({words}) = {made}" if words else made)
+
+    def _rounds(self, loop: Straight) -> None:
+        """Run several rounds of the loop that begins here at once, if that can be done."""
+        number = len(self.shared.rounds)
+        writer = RoundWriter(self.shared, self.plan, loop, self.guessed, self.starts, self.changed)
+        self.before += writer.text(number)
+        self.shared.rounds.append(writer.rounds())
+        words = [
+            "".join(f"s{k}, " for k in slots)
+            for slots in (loop.fixed, loop.ahead, self.changed if loop.guesses else ())
+        ]
+        given = ", ".join(f"({each})" for each in words)
+        slots = [f"({''.join(f's{k}, ' for k in each)})" for each in (loop.results, loop.counts)]
+        after = self.starts.get(loop.last + 1, self.place)
+        self._line(f"found = run.rounds({number}, r{number}, w{number}, {given})")
+        self._line("if found is not None:")
+        self._line(f"    ended, {', '.join(slots)} = found")
+        self._line(f"    at = {after} if ended else {self.place}; continue")
+
+    def _jump(self, label: str) -> str:
+        return f"at = {self.places[label]}; continue"

@@ -1,0 +1,528 @@
+"""Programs on a GPU: a plan and a driver in, a callable out.
+
+The host steps through the plan (`plan_python`), the device runs its kernels in the order of one
+stream. Scalars that kernels compute stay on the device as `Cell`s until the host needs one. What a
+kernel finds wrong stands in a record on the device, which is read where the host needs a value and
+at the end of a call; launches after a failure do nothing.
+
+Arrays of the host are copied in, and back where they are written; with arrays of the device among
+the arguments nothing is copied, and results are arrays of the device too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from pyrelay import config, errors
+from pyrelay.devices.base import Loaded
+from pyrelay.devices.compiler import native
+from pyrelay.devices.gpu import cuda_library
+from pyrelay.devices.gpu.cuda_convolution import MODES
+from pyrelay.devices.gpu.driver import Compilation, Driver, OutOfDeviceMemory, Product, Text
+from pyrelay.devices.gpu.gpu_boundary import Mismatched, results_of, taken
+from pyrelay.devices.gpu.gpu_memory import (
+    LAUNCH,
+    SCRATCH_WORDS,
+    SITE,
+    STATUS,
+    VALUES,
+    Cell,
+    Scratch,
+    made_with,
+    size_text,
+)
+from pyrelay.devices.gpu.graphs import Stretch
+from pyrelay.devices.gpu.guesses import Branch, Guessed, GuessingMemory
+from pyrelay.devices.gpu.persistent import work_of
+from pyrelay.devices.gpu.persistent_choice import blocks_of, form_of
+from pyrelay.devices.gpu.persistent_runs import persist, resume
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.devices.gpu.round_graphs import RoundGraphs
+from pyrelay.devices.gpu.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
+from pyrelay.devices.runtime.entry import MISMATCH, site_error
+from pyrelay.devices.runtime.layout import RECORD_WORDS, WORD
+from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.lower.planning.instructions import Plan
+from pyrelay.lower.text import emit_kernel
+
+DEEPEST = 1 << 20
+"""Calls in each other at which recursion is taken to be endless."""
+
+_KERNEL = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
+
+
+class Stopped(Exception):
+    """The program raises the error of a site, with the words of its values."""
+
+    def __init__(self, site: int, words: Sequence[int]) -> None:
+        super().__init__(site)
+        self.site, self.words = site, tuple(words)
+
+
+class GpuExecutable:
+    """A plan loaded on a device.
+
+    `call(*arguments)` gives a tuple of results, or `MISMATCH`.
+    """
+
+    def __init__(self, plan: Plan, driver: Driver) -> None:
+        self.plan, self.driver = plan, driver
+        made = plan_code(plan)
+        self.code, self.fails = made, made.fails
+        # Launches tell who they are where one may stop those that follow.
+        self.numbered = made.fails or made.own is not None
+        self.branches = [Branch(stay) for stay in made.stays]
+        self.compilations: list[Compilation] = []
+        self.functions = self._compiled(made.texts)
+        self.late: dict[int, Any] = {}
+        self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
+        self.host_kernels: dict[int, Any] = {}
+        for launched in made.launches:
+            if launched.text == -1 and launched.kernel not in self.host_kernels:
+                code = plan.kernels[launched.kernel].code
+                assert code is not None
+                address = native.kernel_address(emit_kernel.emit(code))
+                self.host_kernels[launched.kernel] = _KERNEL(address)
+        self.stretches = [Stretch() for _ in range(made.stretches)]
+        self.rounds = [RoundGraphs(each) for each in made.rounds]
+        seals = self.numbered and bool(self.stretches or self.rounds)
+        self.seal = driver.load([cuda_library.SEAL])[0] if seals else None
+        self.idle: dict[int, list[Scratch]] = {}  # by stream
+        self.data = [_uploaded(driver, array) for array in plan.arrays]
+        names: dict[str, Any] = {
+            "Stopped": Stopped, "Mismatched": Mismatched(), "Guessed": Guessed,
+            "unary": UNARY_MEANINGS, "binary": BINARY_MEANINGS, "checked": CHECKED_MEANINGS,
+            "M": (1 << 64) - 1, "H": 1 << 63,
+        }
+        exec(_compiled(made.source), names)
+        names.update({
+            f"f{k}": functools.partial(_Call, names[f"f{k}"])
+            for k, generates in enumerate(made.generators) if generates
+        })
+        self.entry = names["f0"]
+        with _loading:
+            _loaded.add(self)
+
+    def late_function(self, number: int) -> Any:
+        """A kernel that few calls need, compiled by the first of them."""
+        if number not in self.late:
+            self.compile_late((number,))
+        return self.late[number]
+
+    def compile_late(self, numbers: Sequence[int]) -> None:
+        """Compile kernels that are needed now, all at once."""
+        fresh = [k for k in numbers if k not in self.late]
+        made = self._compiled([self.code.late[k] for k in fresh])
+        self.late.update(zip(fresh, made, strict=True))
+
+    def _compiled(self, texts: Sequence[Text]) -> list[Any]:
+        """What `launch` takes for kernels."""
+        before = len(self.driver.compilations)
+        made = self.driver.load(texts)
+        self.compilations += self.driver.compilations[before:]
+        return made
+
+    def told(self) -> list[str]:
+        """What the device's compiler did, and how the loops ran that may be kernels."""
+        found = []
+        for each in self.compilations:
+            name = f"{each.kernels} kernel" + "s" * (each.kernels != 1)
+            found.append(
+                f"NVRTC compiled {name} in {each.seconds:.2f} s" if each.seconds
+                else f"machine code of {name} was on disk"
+            )
+        for number, made in enumerate(self.code.persistent):
+            blocks = self.forms.get(number)
+            form = "did not run" if blocks is None else form_of(blocks)
+            found.append(f"{made.name} {form}")
+        return found
+
+    def call(self, *arguments: Any) -> Any:
+        """Run the program."""
+        own = next((a for a in arguments if isinstance(a, DeviceArray)), None)
+        with self.driver.beside(own):
+            return self._called(arguments)
+
+    def _called(self, arguments: Sequence[Any]) -> Any:
+        try:
+            run = Run(self)
+        except OutOfDeviceMemory:
+            forget_graphs(self.driver)
+            raise MemoryError(f"no memory on {self.driver.name} to begin a call") from None
+        try:
+            return run.call(arguments)
+        except Mismatched:
+            return MISMATCH
+        except OutOfDeviceMemory:  # for a few scalars, say
+            run.scratch.used_up = True
+            raise MemoryError(run.out_of_memory(0)) from None
+        except BaseException:
+            # Kernels that were stopped, by Ctrl-C say, may have left anything in the record.
+            run.scratch.used_up = True
+            raise
+        finally:
+            run.end()
+
+
+def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Loaded]:
+    """How a device loads plans (`base.Device.load`)."""
+    def load(plan: Plan) -> Loaded:
+        made = GpuExecutable(plan, driver())
+        return Loaded(made.call, told=made.told)
+
+    return load
+
+
+_loaded: weakref.WeakSet[GpuExecutable] = weakref.WeakSet()
+_loading = threading.Lock()
+
+
+def forget_graphs(driver: Driver) -> None:
+    """Give back the memory that the graphs of all programs on a device hold."""
+    with _loading:
+        programs = list(_loaded)
+    for program in programs:
+        if program.driver is driver:
+            for stretch in program.stretches:
+                stretch.forget()
+            for loop in program.rounds:
+                loop.forget()
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<plan>", "exec")
+
+
+def _uploaded(driver: Driver, array: np.ndarray[Any, Any]) -> tuple[int, Any]:
+    """A constant of the program. Raises MemoryError."""
+    array = np.ascontiguousarray(array)
+    nbytes = max(array.nbytes, 1)
+    make = functools.partial(driver.allocate, nbytes)
+    try:
+        address, owner = made_with(make, functools.partial(forget_graphs, driver))
+    except OutOfDeviceMemory:
+        raise MemoryError(
+            f"no memory on {driver.name} for a constant of {size_text(nbytes)}"
+        ) from None
+    driver.upload(address, array)
+    return address, owner
+
+
+class _Call:
+    """A call that the plan makes, to be run by `Run.execute` rather than on Python's stack."""
+
+    __slots__ = ("arguments", "function")
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.function, self.arguments = function, arguments
+
+
+class Run(GuessingMemory):
+    """One call in progress: its memory, its scalars, its record."""
+
+    def __init__(self, program: GpuExecutable) -> None:
+        super().__init__(
+            program.driver, program.code.arrays, program.code.own, program.branches
+        )
+        self.program = program
+        self.data = [address for address, _ in program.data]
+        self.functions, self.launches = program.functions, program.code.launches
+        self.waiting: list[Cell] = []  # for the next launch
+        self.count = 0
+        self.stream = self.driver.stream
+        self.precision = MODES.index(config.current().matmul_precision)
+        idle = program.idle.setdefault(self.stream, [])
+        self.scratch = idle.pop() if idle else Scratch(self.driver)
+        self.record, self.free_cells = self.scratch.record, self.scratch.free_cells
+
+    def end(self) -> None:
+        """Leave what is not this call's to the next one."""
+        if not self.scratch.used_up:
+            self.program.idle[self.stream].append(self.scratch)
+
+    def forget_graphs(self) -> None:
+        forget_graphs(self.driver)
+
+    # -- the call ------------------------------------------------------------------------------
+
+    def call(self, arguments: Sequence[Any]) -> Any:
+        """The results of the program."""
+        plan = self.program.plan
+        words: list[int] = []
+        back: list[Callable[[], None]] = []  # copy what is written to where it came from
+        like = None
+        if len(arguments) != len(plan.parameters):
+            raise Mismatched
+        for parameter, argument in zip(plan.parameters, arguments, strict=True):
+            if isinstance(argument, DeviceArray):
+                like = argument.value if like is None else like
+                self.driver.follow(argument)
+            words += taken(self, parameter, argument, back)
+        try:
+            found = self.execute(words)
+            self.check()
+        except Stopped as stopped:
+            self.check()  # what a kernel raised came before
+            raise site_error(plan.sites[stopped.site], stopped.words) from None
+        finally:
+            for copy_back in back:
+                copy_back()
+        return results_of(self, found, arguments, like)
+
+    def execute(self, words: Sequence[int]) -> tuple[Any, ...]:
+        """Run function 0 and what it calls on a stack of its own."""
+        waiting: list[Any] = []
+        made = self.program.entry(self, *words)
+        if not isinstance(made, _Call):
+            return tuple(made)
+        current = made.function(*made.arguments)
+        value: Any = None
+        while True:
+            try:
+                asked = current.send(value)
+            except StopIteration as done:
+                value = done.value
+                if not waiting:
+                    return tuple(value)
+                current = waiting.pop()
+                continue
+            waiting.append(current)
+            if len(waiting) > DEEPEST:
+                raise RecursionError("maximum recursion depth exceeded in compiled code")
+            current, value = asked.function(*asked.arguments), None
+
+    # -- scalars -------------------------------------------------------------------------------
+
+    def fresh_cell(self) -> Cell:
+        if not self.free_cells:
+            self.scratch.grow()
+        return Cell(self.free_cells.pop(), self.free_cells)
+
+    def place(self, *words: Any) -> int:
+        """The address where a kernel finds a scalar."""
+        first = words[0]
+        if type(first) is not int and len(words) == 1:
+            return int(first.address)
+        if type(first) is not int:
+            second = words[1]
+            if type(second) is not int and second.keeper is first:
+                return int(first.address)
+        known = [self.known(word) for word in words]
+        if self.is_guessing:
+            cell = self.written(*known)
+        else:
+            cell = self.cell()
+            self.driver.upload(cell.address, np.array(known, np.int64))
+        self.waiting.append(cell)
+        return cell.address
+
+    def known(self, word: Any) -> int:
+        """A word that the host needs."""
+        return word if type(word) is int else self.fetched(word)
+
+    def fetched(self, cell: Any) -> int:
+        """A scalar read back from the device. Raises what kernels have raised, and Guessed."""
+        self.check()
+        found = np.zeros(1, np.int64)
+        self.driver.download(found, cell.address)
+        return int(found[0])
+
+    def load(self, number: int, address: int, index: int) -> Cell:
+        """An element of an array as a scalar."""
+        cell = self.cell()
+        self.launch(number, 1, (address, index, cell.address))
+        return cell
+
+    def computed(self, number: int, *operands: Any) -> Cell:
+        """A scalar of the device made of others, and of what the host knows."""
+        cell = self.cell()
+        words = (each for o in operands for each in ((o, 0) if type(o) is int else (0, o.address)))
+        self.launch(number, 1, (*words, cell.address))
+        return cell
+
+    def store(self, number: int, address: int, index: int, value: Any) -> None:
+        """An element of an array set to a scalar."""
+        self.launch(number, 1, (address, index, self.place(value)))
+
+    # -- kernels -------------------------------------------------------------------------------
+
+    def launch(self, number: int, items: int, words: Sequence[int], meeting: int = 0) -> None:
+        """Run a kernel over so many items, or one with so many blocks that meet."""
+        if items <= 0:
+            return
+        launched = self.launches[number]
+        ident = 0
+        if self.program.numbered:
+            self.count += 1
+            ident = (self.count << 32) | launched.base
+        text = launched.text
+        function = self.functions[text] if text >= 0 else self.program.late_function(-2 - text)
+        given = (self.record, ident, 0, items, *words)
+        if meeting:
+            self.driver.launch_meeting(function, meeting, given)
+        else:
+            self.driver.launch(function, items, given)
+        self.waiting.clear()
+
+    def stretch(self, number: int, function: Callable[..., Any], given: Sequence[Any]) -> Any:
+        """Run a stretch of the plan, by a graph if that is worth it."""
+        return self.program.stretches[number].run(self, function, given)
+
+    def rounds(
+        self, number: int, launch: Callable[..., Any], compute: Callable[..., Any],
+        fixed: Sequence[Any], ahead: Sequence[Any], kept: Sequence[Any],
+    ) -> tuple[int, list[Any], Sequence[int]] | None:
+        """Run several rounds of a loop by one graph (`RoundGraphs.run`)."""
+        return self.program.rounds[number].run(self, launch, compute, fixed, ahead, kept)
+
+    def seal(self) -> None:
+        """End a graph."""
+        if self.program.seal is not None:
+            self.driver.launch(self.program.seal, 1, (self.record, 0, 0, 1))
+
+    def blocks_for(self, number: int, values: Sequence[int]) -> int:
+        """How many blocks are to run a loop as one kernel; 0: round by round."""
+        made = self.program.code.persistent[number]
+        function = self.functions[self.launches[made.launch].text]
+        blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.resident(function))
+        self.program.forms[number] = blocks
+        return blocks
+
+    def persist(
+        self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any]
+    ) -> list[Any]:
+        """Run a loop as one kernel (`persistent_runs.persist`)."""
+        return persist(self, self.program.code.persistent[number], blocks, values, given)
+
+    def resume(
+        self, number: int, blocks: int, values: Sequence[int], given: Sequence[Any],
+        tape: list[Any] | None,
+    ) -> tuple[int, int, list[int]] | None:
+        """Run a part of a loop as one kernel (`persistent_runs.resume`)."""
+        made = self.program.code.persistent[number]
+        return resume(self, made, blocks, values, given, tape)
+
+    def multiply(
+        self, number: int, items: int, words: Sequence[int],
+        aside: Callable[[int], int] | None = None,
+    ) -> None:
+        """Compute a product of matrices, by the device's library if it has one. `aside` gives
+        memory for a product that may turn out not to happen."""
+        product = self.launches[number].product
+        assert product is not None
+        k, adds = words[5], words[8]
+        by_library = items > 0 and k and not adds and product[1].kind in "fc"
+        if not (by_library and self._by_library(number, words, aside or self.aside)):
+            self.launch(number, items, words)
+
+    def product_bytes(self, number: int, words: Sequence[int]) -> int:
+        """The bytes of a product."""
+        dtypes = self.launches[number].product
+        assert dtypes is not None
+        m, c_line, axes = words[3], words[11], words[12]
+        batch = words[15 : 15 + 3 * axes : 3]
+        return dtypes[1].size * math.prod((m, c_line, *batch))
+
+    def _by_library(
+        self, number: int, words: Sequence[int], aside: Callable[[int], int]
+    ) -> bool:
+        """Whether the device's library computes a product."""
+        a, b, c, m, n, k, a_turned, b_turned, _, a_line, b_line, c_line, axes, *rest = words
+        rest = rest[2:]  # a product of ours is finished by no other kernel
+        batch = tuple(zip(*[iter(rest)] * 3, strict=True))[:axes]
+        dtypes, nbytes = self.launches[number].product, self.product_bytes(number, words)
+        assert dtypes is not None
+        place = c
+        if self.is_guessing:
+            try:
+                place = aside(nbytes)
+            except OutOfDeviceMemory:
+                return False
+        product = Product(
+            *dtypes, a, b, place, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line,
+            c_line, batch,
+        )
+        done = self.driver.multiply(product)
+        if done:
+            self.copy(c, place, nbytes)
+        return done
+
+    def host_launch(self, number: int, items: int, words: Sequence[int]) -> list[int]:
+        """Run a kernel of scalars here; the words of its results."""
+        launched = self.launches[number]
+        record = np.zeros(RECORD_WORDS + 2, np.int64)
+        record[RECORD_WORDS] = _signals()
+        out = np.zeros(2 * len(launched.outs) or 1, np.int64)
+        block = np.array([record.ctypes.data, *words], np.int64)
+        for k, (place, _) in enumerate(launched.outs):
+            block[1 + place] = out.ctypes.data + 2 * WORD * k
+        status = self.program.host_kernels[launched.kernel](block.ctypes.data, 0, items)
+        if status:
+            self.settle()
+            raise Stopped(launched.base + int(record[0]), record[1:RECORD_WORDS].tolist())
+        found: list[int] = []
+        for k, (_, count) in enumerate(launched.outs):
+            found += out[2 * k : 2 * k + count].tolist()
+        return found
+
+    # -- the host ------------------------------------------------------------------------------
+
+    def host_call(self, number: int, words: Sequence[int], count: int) -> list[int]:
+        """Call Python; arrays are copied to the host and back."""
+        self.check()
+        host: Any = self.program.plan.hosts[number]
+        given = list(words)
+        kept: list[Any] = []
+        written: list[tuple[int, Any]] = []
+        owner = getattr(host, "__self__", host)
+        taken, made = owner.places(given, fetching=owner is not host)
+        for place, nbytes in taken:
+            array = np.empty(max(nbytes, 1), np.uint8)
+            if nbytes:
+                self.driver.download(array, given[place])
+            kept.append(array)
+            given[place] = array.ctypes.data
+        for place in made:
+            array = np.empty(self.live[given[place]][0], np.uint8)
+            written.append((given[place], array))
+            given[place] = array.ctypes.data
+        found = list(host(given))
+        for address, array in written:
+            if array.nbytes:
+                self.driver.upload(address, array)
+        if len(found) != count:
+            raise errors.InvariantError(f"a host call gave {len(found)} words, not {count}.")
+        return found
+
+    def check(self) -> None:
+        """Raise what a kernel has found wrong; see whether guesses were right."""
+        if self.is_guessing:
+            self.settle()
+        elif self.program.fails:
+            record = np.zeros(SCRATCH_WORDS, np.int64)
+            self.driver.download(record, self.record)
+            if record[STATUS]:
+                self.raised(record)
+
+    def raised(self, record: np.ndarray[Any, Any]) -> None:
+        """Raise what the record says."""
+        self.scratch.used_up = True
+        site = int(record[LAUNCH] & 0xFFFFFFFF) + int(record[SITE])
+        words = record[VALUES:LAUNCH].tolist()
+        raise site_error(self.program.plan.sites[site], words)
+
+
+@functools.cache
+def _signals() -> int:
+    """The address of CPython's function that runs the handlers of signals."""
+    return ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value or 0

@@ -1,0 +1,1 @@
+"""Numerical kernels as texts: products, convolutions, attention, elementary functions."""

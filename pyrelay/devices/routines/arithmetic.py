@@ -1,0 +1,336 @@
+"""Intrinsics of exact operations: rounding, order, selection, logic, integer powers.
+
+In: values of kernel types; out: LLVM instructions emitted in place.  Each means what the NumPy
+ufunc of its name means for operands of one dtype.  ``add_reassociated`` and
+``multiply_reassociated`` let LLVM change the order of a reduction; they assume nothing about NaN
+or infinities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler.kernel_language import (
+    BIT,
+    BOOL,
+    COMPLEX,
+    EVERYTHING,
+    FLOATS,
+    INTEGERS,
+    LLVM_TYPES,
+    MOVED,
+    NUMBERS,
+    Intrinsic,
+    alike,
+)
+from pyrelay.devices.compiler.kernel_operators import (
+    emit_add,
+    emit_div,
+    emit_floordiv,
+    emit_mod,
+    emit_mul,
+    emit_truth,
+    make_complex,
+    parts,
+)
+from pyrelay.devices.routines.lanes import Lane
+
+__all__ = [
+    "absolute", "add_reassociated", "ceil", "conj", "copysign", "floor", "floor_divide", "fma",
+    "fmax", "fmin", "hypot", "imag", "isfinite", "isinf", "isnan", "logical_and", "logical_or",
+    "logical_xor", "maximum", "minimum", "multiply_reassociated", "real", "reciprocal",
+    "remainder", "rint", "sign", "square", "trunc", "where",
+]  # fmt: skip
+
+_REALS = INTEGERS + FLOATS
+_ORDERED = (BOOL, *_REALS)
+
+
+def _real_rule(given: tuple[types.Type, ...]) -> types.Type | None:
+    """One operand; the type of its real part."""
+    if len(given) != 1 or given[0] not in EVERYTHING:
+        return None
+    return given[0].underlying_float if given[0] in COMPLEX else given[0]
+
+
+def _less(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in INTEGERS and ty.signed:
+        return b.icmp_signed("<", x, y)
+    return b.icmp_unsigned("<", x, y)
+
+
+# -- reductions ----------------------------------------------------------------------------------
+
+
+def _emit_add_reassociated(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in FLOATS:
+        return b.fadd(x, y, flags=("reassoc",))
+    if ty in COMPLEX:
+        pairs = zip(parts(b, x), parts(b, y), strict=True)
+        return make_complex(b, *(b.fadd(p, q, flags=("reassoc",)) for p, q in pairs))
+    return emit_add(b, ty, x, y)
+
+
+def _emit_multiply_reassociated(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    return b.fmul(x, y, flags=("reassoc",)) if ty in FLOATS else emit_mul(b, ty, x, y)
+
+
+add_reassociated = Intrinsic("add_reassociated", alike(2, NUMBERS), _emit_add_reassociated)
+multiply_reassociated = Intrinsic(
+    "multiply_reassociated", alike(2, NUMBERS), _emit_multiply_reassociated
+)
+
+# -- order and selection -------------------------------------------------------------------------
+
+
+def _extreme(smaller: bool, skips_nan: bool) -> Callable[..., Any]:
+    """Minimum or maximum; a NaN operand is the result, unless ``skips_nan``. Of two zeros either
+    is: NumPy takes the second, which is cheaper than the greater."""
+
+    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+        if ty in FLOATS:
+            suffix = "num" if skips_nan else "imum"
+            name = f"llvm.{'min' if smaller else 'max'}{suffix}"
+            signature = llvm.FunctionType(x.type, [x.type] * 2)
+            function = b.module.declare_intrinsic(name, [x.type], signature)
+            return b.call(function, [x, y], fastmath=("nsz",))
+        first = _less(b, ty, x, y) if smaller else _less(b, ty, y, x)
+        return b.select(first, x, y)
+
+    return emit
+
+
+minimum = Intrinsic("minimum", alike(2, _ORDERED), _extreme(smaller=True, skips_nan=False))
+maximum = Intrinsic("maximum", alike(2, _ORDERED), _extreme(smaller=False, skips_nan=False))
+fmin = Intrinsic("fmin", alike(2, _ORDERED), _extreme(smaller=True, skips_nan=True))
+fmax = Intrinsic("fmax", alike(2, _ORDERED), _extreme(smaller=False, skips_nan=True))
+
+
+def _where_rule(given: tuple[types.Type, ...]) -> types.Type | None:
+    fits = len(given) == 3 and given[0] == BOOL and given[1] == given[2] and given[1] in MOVED
+    return given[1] if fits else None
+
+
+def _emit_where(b: llvm.IRBuilder, _: types.Type, condition: Any, x: Any, y: Any) -> Any:
+    if not isinstance(x.type, llvm.LiteralStructType):
+        return b.select(condition, x, y)
+    pairs = zip(parts(b, x), parts(b, y), strict=True)
+    return make_complex(b, *(b.select(condition, p, q) for p, q in pairs))
+
+
+where = Intrinsic("where", _where_rule, _emit_where)
+
+# -- logic ---------------------------------------------------------------------------------------
+
+
+def _logical(operation: str) -> Callable[..., Any]:
+    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+        return getattr(b, operation)(emit_truth(b, ty, x), emit_truth(b, ty, y))
+
+    return emit
+
+
+logical_and = Intrinsic("logical_and", alike(2, EVERYTHING, BOOL), _logical("and_"))
+logical_or = Intrinsic("logical_or", alike(2, EVERYTHING, BOOL), _logical("or_"))
+logical_xor = Intrinsic("logical_xor", alike(2, EVERYTHING, BOOL), _logical("xor"))
+
+_Test = Callable[[Lane], Lane]
+
+
+def _float_test(name: str, test: _Test, combine: str, on_integers: int) -> Intrinsic:
+    """A question about floats; complex numbers answer by both parts, integers by a constant."""
+
+    def emit(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+        if ty in FLOATS:
+            return test(Lane(b, x)).v
+        if ty in COMPLEX:
+            return getattr(b, combine)(*(test(Lane(b, part)).v for part in parts(b, x)))
+        return llvm.Constant(BIT, on_integers)
+
+    return Intrinsic(name, alike(1, EVERYTHING, BOOL), emit)
+
+
+_INFINITY = float("inf")
+isnan = _float_test("isnan", lambda x: x.is_nan(), "or_", 0)
+isinf = _float_test("isinf", lambda x: x.abs().equals(_INFINITY), "or_", 0)
+isfinite = _float_test("isfinite", lambda x: x.abs() < _INFINITY, "and_", 1)
+
+# -- rounding and sign ---------------------------------------------------------------------------
+
+
+def _lane_function(name: str, function: Callable[..., Lane], arity: int = 1) -> Intrinsic:
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> Any:
+        return function(*(Lane(b, each) for each in args)).v
+
+    return Intrinsic(name, alike(arity, FLOATS), emit)
+
+
+floor = _lane_function("floor", Lane.floor)
+ceil = _lane_function("ceil", Lane.ceil)
+trunc = _lane_function("trunc", Lane.trunc)
+rint = _lane_function("rint", Lane.rint)
+copysign = _lane_function("copysign", Lane.copysign, 2)
+fma = _lane_function("fma", Lane.fma, 3)
+
+
+def lane_hypot(x: Lane, y: Lane) -> Lane:
+    """``sqrt(x * x + y * y)`` without overflow on the way."""
+    if x.format.bits == 32:
+        wide_x, wide_y = x.widen(), y.widen()
+        size = wide_x.fma(wide_x, wide_y * wide_y).sqrt().narrow()
+    else:
+        a, c = x.abs(), y.abs()
+        large, small = (a > c).choose(a, c), (a > c).choose(c, a)
+        # A power of two near the larger one, such that it and its inverse are normal numbers.
+        exponents = large.bits() & (0x7FE << 52)
+        exponents = (exponents < (2 << 52)).choose(exponents.constant(2 << 52), exponents)
+        exponents = (exponents > (0x7FC << 52)).choose(exponents.constant(0x7FC << 52), exponents)
+        scale = exponents.as_float()
+        inverse = (exponents.constant(0x7FE << 52) - exponents).as_float()
+        p, q = large * inverse, small * inverse
+        size = p.fma(p, q * q).sqrt() * scale
+    infinite = x.abs().equals(_INFINITY) | y.abs().equals(_INFINITY)
+    return infinite.choose(x.constant(_INFINITY), size)
+
+
+hypot = _lane_function("hypot", lane_hypot, 2)
+
+
+def _emit_absolute(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    if ty in COMPLEX:
+        return lane_hypot(*(Lane(b, part) for part in parts(b, x))).v
+    if ty in FLOATS:
+        return Lane(b, x).abs().v
+    if ty == BOOL or not ty.signed:
+        return x
+    return b.select(b.icmp_signed("<", x, llvm.Constant(x.type, 0)), b.neg(x), x)
+
+
+def _emit_sign(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    if ty in COMPLEX:
+        return _complex_sign(b, x)
+    lane = Lane(b, x)
+    if ty in INTEGERS and not ty.signed:
+        return lane.differs(0).choose(lane.constant(1), 0).v
+    rest = lane.constant(0) if ty in INTEGERS else lane.equals(0.0).choose(lane.constant(0.0), lane)
+    return (lane > 0).choose(lane.constant(1), (lane < 0).choose(lane.constant(-1), rest)).v
+
+
+def _complex_sign(b: llvm.IRBuilder, z: Any) -> Any:
+    """``z / |z|``, 0 for 0."""
+    re, im = (Lane(b, part) for part in parts(b, z))
+    size = lane_hypot(re, im)
+    zero = size.equals(0.0)
+    return make_complex(b, *((zero.choose(part.constant(0.0), part / size)).v for part in (re, im)))
+
+
+def _emit_conj(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    if ty not in COMPLEX:
+        return x
+    re, im = parts(b, x)
+    return make_complex(b, re, b.fneg(im))
+
+
+def _emit_real(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    return b.extract_value(x, 0) if ty in COMPLEX else x
+
+
+def _emit_imag(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    return b.extract_value(x, 1) if ty in COMPLEX else llvm.Constant(x.type, None)
+
+
+absolute = Intrinsic("absolute", _real_rule, _emit_absolute)
+sign = Intrinsic("sign", alike(1, NUMBERS), _emit_sign)
+conj = Intrinsic("conj", alike(1, EVERYTHING), _emit_conj)
+real = Intrinsic("real", _real_rule, _emit_real)
+imag = Intrinsic("imag", _real_rule, _emit_imag)
+square = Intrinsic("square", alike(1, NUMBERS), lambda b, ty, x: emit_mul(b, ty, x, x))
+
+
+def _emit_reciprocal(b: llvm.IRBuilder, ty: types.Type, x: Any) -> Any:
+    if ty in FLOATS:
+        return (1.0 / Lane(b, x)).v
+    one = llvm.Constant(LLVM_TYPES[ty.underlying_float], 1.0)
+    return emit_div(b, ty, make_complex(b, one, llvm.Constant(one.type, 0.0)), x)
+
+
+reciprocal = Intrinsic("reciprocal", alike(1, FLOATS + COMPLEX), _emit_reciprocal)
+
+# -- floor division ------------------------------------------------------------------------------
+
+
+def _float_divmod(x: Lane, y: Lane) -> tuple[Lane, Lane]:
+    """C's remainder brought to the sign of ``y``, and the quotient that goes with it."""
+    rest = Lane(x.b, x.b.frem(x.v, y.v))
+    quotient = (x - rest) / y
+    inexact = rest.differs(0.0)
+    adjust = inexact & ((rest < 0.0) ^ (y < 0.0))
+    rest = inexact.choose(adjust.choose(rest + y, rest), x.constant(0.0).copysign(y))
+    return adjust.choose(quotient - 1.0, quotient), rest
+
+
+def _emit_floor_divide(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in INTEGERS:
+        return emit_floordiv(b, ty, x, y)
+    a, c = Lane(b, x), Lane(b, y)
+    quotient, _ = _float_divmod(a, c)
+    down = quotient.floor()
+    # The quotient is a whole number up to rounding; one just below it must not fall.
+    whole = (quotient - down > 0.5).choose(down + 1.0, down)
+    signed = quotient.differs(0.0).choose(whole, a.constant(0.0).copysign(a / c))
+    return c.equals(0.0).choose(a / c, signed).v
+
+
+def _emit_remainder(b: llvm.IRBuilder, ty: types.Type, x: Any, y: Any) -> Any:
+    if ty in INTEGERS:
+        return emit_mod(b, ty, x, y)
+    a, c = Lane(b, x), Lane(b, y)
+    _, rest = _float_divmod(a, c)
+    return c.equals(0.0).choose(a.constant(float("nan")), rest).v
+
+
+floor_divide = Intrinsic("floor_divide", alike(2, _REALS), _emit_floor_divide)
+remainder = Intrinsic("remainder", alike(2, _REALS), _emit_remainder)
+
+
+# -- integer powers ------------------------------------------------------------------------------
+
+
+def emit_integer_power(b: llvm.IRBuilder, ty: types.Type, base: Any, exponent: Any) -> Any:
+    """``base ** exponent`` by squaring, wrapping around.
+
+    A negative exponent gives the quotient rounded towards zero: 1, -1 or 0.
+    """
+    kind = base.type
+    zero, one, minus_one = (llvm.Constant(kind, n) for n in (0, 1, -1))
+    before = b.block
+    head, after = b.append_basic_block("power"), b.append_basic_block("power_done")
+    b.branch(head)
+    b.position_at_end(head)
+    result, factor, left = (b.phi(kind) for _ in range(3))
+    odd = b.trunc(left, BIT)
+    next_result = b.select(odd, b.mul(result, factor), result)
+    next_factor = b.mul(factor, factor)
+    next_left = b.lshr(left, one)
+    for phi, first, following in (
+        (result, one, next_result),
+        (factor, base, next_factor),
+        (left, exponent, next_left),
+    ):
+        phi.add_incoming(first, before)
+        phi.add_incoming(following, head)
+    b.cbranch(b.icmp_unsigned("!=", next_left, zero), head, after)
+    b.position_at_end(after)
+    if not ty.signed:
+        return next_result
+    alternating = b.select(b.trunc(exponent, BIT), minus_one, one)
+    inverse = b.select(
+        b.icmp_signed("==", base, one),
+        one,
+        b.select(b.icmp_signed("==", base, minus_one), alternating, zero),
+    )
+    return b.select(b.icmp_signed("<", exponent, zero), inverse, next_result)

@@ -1,0 +1,188 @@
+"""Attention: the source text of a kernel that computes ``softmax(score(q k')) v``.
+
+In: a dtype; out: one kernel's text (ABI of ``kernel_compiler``) for attention of every size and
+layout. Parameters:
+
+    block[1..4]      addresses of q, k, v and the result
+    block[5..6]      addresses of the maxima and of the sums of rows, or 0 where they are not wanted
+    block[7..8]      address of scores that are kept, one matrix of the rows of all entries, and how
+                     many rows are kept: none or all
+    block[9..12]     targets (rows of scores), sources (columns), depth of q and k, width of v
+    block[13..15]    1 or 0: whether q, k and v are transposed, as in ``matmul``: q is [targets,
+                     depth], k [depth, sources], v [sources, width] where they are not
+    block[16..18]    elements from one line of q, of k, of v to the next
+    block[19]        1 or 0: whether a row whose scores are all -inf gives zeros (else NaN)
+    block[20..21]    the address of a kernel that makes scores of products, in place
+                     (``lower/planning/finishing.py``), or 0; how many operands that has
+    block[22]        the number of batch axes
+    block[23 ...]    for each batch axis: its extent, the strides of q, k and v along it, in
+                     elements (0 where that operand is broadcast)
+    block[...]       the operands of the kernel that makes scores
+
+The parallel axis counts blocks of ``choices.targets`` targets of each entry of the batch. Two whole
+blocks that follow each other are taken together: keys and values are packed once for both. Their
+scores, for ``choices.sources`` columns at a time, lie in the frame of the kernel; how blocks of
+columns are joined is said in ``lower/kernels/attention.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from pyrelay.devices.choices import DEFAULT, Choices
+from pyrelay.devices.routines.matmul import (
+    COLUMN_UNIT,
+    FINISHING_OPERANDS,
+    ROW_UNIT,
+    native_vector_bits,
+    product_name,
+)
+from pyrelay.ir.types import DType
+
+_TEXT = """\
+from math import inf
+
+from pyrelay.devices.routines.matmul_blocks import product_{vectors}
+from pyrelay.devices.compiler.vocabulary import *
+
+
+def kernel(block, begin, end):
+    targets, sources = param_i64(block, 9), param_i64(block, 10)
+    depth, width = param_i64(block, 11), param_i64(block, 12)
+    q_turned, k_turned, v_turned = param_i64(block, 13), param_i64(block, 14), param_i64(block, 15)
+    q_line, k_line, v_line = param_i64(block, 16), param_i64(block, 17), param_i64(block, 18)
+    guarded, shaping, operands = param_i64(block, 19), param_i64(block, 20), param_i64(block, 21)
+    axes = param_i64(block, 22)
+    kept, keeps = param_i64(block, 7), param_i64(block, 8)
+    raw_line = sources if keeps != 0 else {columns}
+    tops, sums = param_i64(block, 5), param_i64(block, 6)
+    q_row = 1 if q_turned != 0 else q_line
+    k_column = k_line if k_turned != 0 else 1
+    v_row = 1 if v_turned != 0 else v_line
+    scores = local_{t}({scores})
+    largest, totals = local_{t}({most}), local_{t}({most})
+    product, shaped = local_i64(16), local_i64({words})
+    store_ordered_i64(product, 9, 0)
+    store_ordered_i64(product, 13, 0)
+    store_ordered_i64(product, 14, 0)
+    store_ordered_i64(product, 15, 0)
+    store_ordered_i64(shaped, 0, param_i64(block, 0))
+    store_ordered_i64(shaped, 4, raw_line)
+    for k in range(operands):
+        store_ordered_i64(shaped, 5 + k, load_ordered_i64(block, 23 + 4 * axes + k))
+    blocks = (targets + {rows_most}) // {rows}
+    unit = begin
+    while unit < end:
+        entry, i0 = unit // blocks, unit % blocks * {rows}
+        count = targets - i0 if targets - i0 < {rows} else {rows}
+        unit += 1
+        if unit < end and targets - i0 >= 2 * {rows}:
+            count = 2 * {rows}
+            unit += 1
+        q, keys, values = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+        rest = entry
+        axis = axes
+        while axis > 0:
+            axis -= 1
+            extent = load_ordered_i64(block, 23 + 4 * axis)
+            index = rest % extent
+            rest = rest // extent
+            q += index * load_ordered_i64(block, 24 + 4 * axis) * {size}
+            keys += index * load_ordered_i64(block, 25 + 4 * axis) * {size}
+            values += index * load_ordered_i64(block, 26 + 4 * axis) * {size}
+        q += i0 * q_row * {size}
+        result = param_i64(block, 4) + (entry * targets + i0) * width * {size}
+        for r in range(count):
+            store_{t}(largest, r, {t}(-inf))
+            store_{t}(totals, r, {t}(0.0))
+        if sources == 0:
+            for place in range(count * width):
+                store_inner_{t}(result, place, {t}(0.0))
+        for j0 in range(0, sources, {columns}):
+            added = 1 if j0 > 0 else 0
+            span = sources - j0 if sources - j0 < {columns} else {columns}
+            first = entry * targets + i0
+            raw = kept + (first * sources + j0) * {size} if keeps != 0 else scores
+            store_ordered_i64(product, 1, q)
+            store_ordered_i64(product, 2, keys + j0 * k_column * {size})
+            store_ordered_i64(product, 3, raw)
+            store_ordered_i64(product, 4, count)
+            store_ordered_i64(product, 5, span)
+            store_ordered_i64(product, 6, depth)
+            store_ordered_i64(product, 7, q_turned)
+            store_ordered_i64(product, 8, k_turned)
+            store_ordered_i64(product, 9, 0)
+            store_ordered_i64(product, 10, q_line)
+            store_ordered_i64(product, 11, k_line)
+            store_ordered_i64(product, 12, raw_line)
+            product_{vectors}(product, 0, (span + {column_unit_most}) // {column_unit})
+            if shaping != 0:
+                store_ordered_i64(shaped, 1, raw - (first * raw_line + j0) * {size})
+                store_ordered_i64(shaped, 2, j0)
+                store_ordered_i64(shaped, 3, j0 + span)
+                call_kernel(shaping, shaped, first, first + count)
+            for r in range(count):
+                row, raw_row = r * {columns}, r * raw_line
+                before = load_ordered_{t}(largest, r)
+                top = before
+                for j in range(span):
+                    top = maximum(top, load_inner_{t}(raw, raw_row + j))
+                shift = {t}(0.0) if top == {t}(-inf) else top
+                total = {t}(0.0)
+                for j in range(span):
+                    power = exp_of_negative(load_inner_{t}(raw, raw_row + j) - shift)
+                    store_inner_{t}(scores, row + j, power)
+                    total = add_reassociated(total, power)
+                if j0 > 0:
+                    scale = exp_of_negative(before - shift)
+                    total = total + load_ordered_{t}(totals, r) * scale
+                    if scale != {t}(1.0):
+                        for e in range(width):
+                            place = r * width + e
+                            store_inner_{t}(result, place, load_inner_{t}(result, place) * scale)
+                store_ordered_{t}(largest, r, top)
+                store_ordered_{t}(totals, r, total)
+            store_ordered_i64(product, 1, scores)
+            store_ordered_i64(product, 2, values + j0 * v_row * {size})
+            store_ordered_i64(product, 3, result)
+            store_ordered_i64(product, 5, width)
+            store_ordered_i64(product, 6, span)
+            store_ordered_i64(product, 7, 0)
+            store_ordered_i64(product, 8, v_turned)
+            store_ordered_i64(product, 9, added)
+            store_ordered_i64(product, 10, {columns})
+            store_ordered_i64(product, 11, v_line)
+            store_ordered_i64(product, 12, width)
+            product_{vectors}(product, 0, (width + {column_unit_most}) // {column_unit})
+        for r in range(count):
+            total = load_ordered_{t}(totals, r)
+            if tops != 0:
+                store_{t}(tops, entry * targets + i0 + r, load_ordered_{t}(largest, r))
+            if sums != 0:
+                store_{t}(sums, entry * targets + i0 + r, total)
+            if guarded != 0 and total == {t}(0.0):
+                total = {t}(1.0)
+            for e in range(width):
+                place = r * width + e
+                store_inner_{t}(result, place, load_inner_{t}(result, place) / total)
+    return 0
+"""
+
+
+@functools.cache
+def attention_kernel(
+    dtype: DType, vector_bits: int | None = None, choices: Choices = DEFAULT
+) -> str:
+    """The text of the kernel for floats of this type.
+
+    ``vector_bits``: 128, 256 or 512; this CPU's widest vectors unless given.
+    """
+    rows, columns = choices.targets, choices.sources
+    assert 2 * rows <= ROW_UNIT
+    bits = native_vector_bits() if vector_bits is None else vector_bits
+    return _TEXT.format(
+        t=dtype.name, size=dtype.size, vectors=product_name(dtype, bits, choices),
+        rows=rows, rows_most=rows - 1, most=2 * rows, columns=columns, scores=2 * rows * columns,
+        column_unit=COLUMN_UNIT, column_unit_most=COLUMN_UNIT - 1,
+        words=5 + FINISHING_OPERANDS,
+    )  # fmt: skip

@@ -1,0 +1,398 @@
+"""Convolutions with the channels first: source texts of kernels.
+
+In: a dtype and a vector width; out: the text of a kernel (ABI and parameters of ``convolution``).
+
+The values that the taps of a line of the weights see from one position on lie, shifted by whole
+rows of positions, in a copy of a part of the image: the lines of rows ``q`` and ``q + 1`` for one
+tap of a row are those of row ``q`` for it and the next one (Cho and Brand, *MEC: Memory-efficient
+Convolution*, 2017). So a block of positions copies as many lines as a row has taps, not as many as
+all taps, and a product reads them at offsets (``offset_product``). With a stride, every phase of
+the rows has lines of its own. Where rows are too long for that to pay, each tap has its line.
+Blocks whose taps reach beyond them about as far as they go are copied several at a time. Of one
+tap and few outputs no block is copied: the product reads the image where it lies, and the first
+tile of a panel of columns leaves a copy of it to the others.
+
+Images whose positions are far apart, or few, are not copied either: vectors lie along the outputs
+(``convolution_turned``).
+
+With 3 by 3 taps most convolutions of float32 go by Winograd's transforms (``winograd``).
+
+The first axis that is not of extent 1 counts the rows; a row has the positions of the other axes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrelay.devices.routines.convolution_lines import LINES, NEXT, SIZES
+from pyrelay.devices.routines.convolution_single import SINGLE
+from pyrelay.devices.routines.convolution_turned import turned_loop
+from pyrelay.devices.routines.kernel_text import filled
+from pyrelay.devices.routines.matmul import FINISHING_OPERANDS, native_vector_bits
+
+if TYPE_CHECKING:
+    from pyrelay.ir.types import DType
+
+PIXELS = 240
+OUTPUTS = 16  # of a unit of work; units of the same positions are done together
+_DEPTH = 160  # values of k at a time
+_PANEL = 256  # of one tap, whose lines are read where they lie
+_MOST_OUTPUTS, _FEWEST_PIXELS = 128, 64  # for that to be faster than to copy them first
+_MOST_IMAGE = 4 * 2**20  # bytes of images for that: memory is slower read a line of a channel each
+_NEAR_IMAGE = 512 * 1024  # bytes of images that a near cache may hold
+_MORE = 3  # blocks of positions that are done with the one before
+_TAPS = 1024  # of a channel that a table holds: more of them are gathered tap by tap
+_SCRATCH = 48 * 1024
+_SHALLOW = 64  # most values of k of products that are finished
+_FEW_ROWS = 24  # so many rows at a time
+_NEAR = 24 * 1024  # bytes of lines of channels by themselves, where they are
+_FEWEST_ROWS = 8  # as many as these, at a time
+_STRIDES = 16  # longest that channels by themselves have lines for
+_FINISHED = 2048  # outputs of such channels that are finished together
+_SMALL = 64  # most rows of planes that are summed several at a time
+WINDOW = 3  # taps along both axes of windows that are summed as such
+_DIRECT = 48  # columns from which on these are summed where they lie
+_AHEAD = 4096  # bytes of these that are fetched before they are read
+SHORT = 64  # positions of rows that are copied as a whole
+MOST_TILES, FEWEST_TILES = 64, 12  # at a time, and of all images for transforms to pay
+
+_FORWARD = """\
+from pyrelay.devices.routines.offset_product import (
+    copy_lines_{vectors}, copy_run_{vectors}, line_sums_{vectors}, offset_product_{vectors},
+    window_sums_{vectors})
+from pyrelay.devices.routines.turned_product import (
+    turned_product_{vectors}, turned_sums_{vectors}, turned_weights_{vectors})
+{transforms}
+from pyrelay.devices.compiler.vocabulary import *
+
+
+def kernel(block, begin, end):
+    x, w, y = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+    batch, groups = param_i64(block, 4), param_i64(block, 5)
+    channels, outputs = param_i64(block, 6), param_i64(block, 7)
+    {sizes}
+    variants = taps1 * taps2
+    taps = taps0 * variants
+    depth_all = taps * channels
+    column_blocks = (outputs + {columns_most}) // {columns}
+    blocks = (pixels + {pixels_most}) // {pixels}
+    share = ((pixels + blocks - 1) // blocks + {wide_most}) // {wide} * {wide}
+    phases = stride0 if taps0 > 1 and step0 % stride0 != 0 else 1
+    shifts = (taps0 - 1) * step0 // stride0 * out1 * out2
+    patches = local_{dtype}({scratch_all})
+    table = local_i64({table})
+    words = local_i64(16)
+    one_tap = plain and channels * outputs != 1
+    panels = one_tap and pixels >= {fewest_pixels} and outputs <= {most_outputs}
+    panels = panels and batch * groups * channels * image * {size} <= {most_image}
+    places = local_i64({panel})
+    if panels:
+        for k in range({panel}):
+            store_ordered_i64(places, k, k * {wide})
+    # Where an image is not in a near cache, what the next positions see is fetched meanwhile.
+    far = local_i64({panel})
+    fetching = one_tap and batch * groups * channels * image * {size} > {near_image}
+    if fetching:
+        for k in range({panel}):
+            store_ordered_i64(far, k, k * image)
+    # The block of what finishes the outputs: rows are channels of entries, columns positions.
+    finisher, finishing = param_i64(block, 26), local_i64({finishing})
+    if finisher != 0:
+        store_ordered_i64(finishing, 0, param_i64(block, 0))
+        store_ordered_i64(finishing, 1, y)
+        store_ordered_i64(finishing, 4, pixels)
+        for k in range(param_i64(block, 27)):
+            store_ordered_i64(finishing, 5 + k, param_i64(block, 28 + k))
+{single}
+{winograd}
+{turned}
+    # Blocks of positions that follow each other share the rows that the taps reach beyond them.
+    together = 0
+    reaching = shifts * 2 > share and phases * (share + shifts) < taps0 * share
+    if reaching and groups == 1 and taps > 0 and taps <= {taps_most}:
+        at_once = {depth} // taps if {depth} // taps < channels else channels
+        at_once = 1 if at_once < 1 else at_once
+        room = {scratch} // (phases * variants * at_once) - shifts - 32 - 2 * out2
+        together = room // share - 1 if room // share - 1 < {more} else {more}
+    while unit < end:
+        column_block, rest = unit % column_blocks, unit // column_blocks
+        last = column_block + end - unit
+        last = column_blocks if column_blocks < last else last
+        unit += last - column_block
+        o0 = column_block * {columns}
+        o_end = outputs if outputs < last * {columns} else last * {columns}
+        o_count = o_end - o0
+        group, place = rest % groups, rest // groups
+        entry, p0 = place // blocks, place % blocks * share
+        p_count = share
+        if together > 0 and last - column_block == column_blocks:
+            more = pixels // share - 1 - place % blocks
+            more = (end - unit) // column_blocks if (end - unit) // column_blocks < more else more
+            more = together if together < more else more
+            if more > 0:
+                p_count += more * share
+                unit += more * column_blocks
+        p_count = pixels - p0 if pixels - p0 < p_count else p_count
+        p_end = p0 + p_count
+        while p0 < p_end:
+            # Panels are whole: what is left of a vector comes last.
+            in_place = (p_end - p0) // {wide} * {wide} if panels else 0
+            p_count = in_place if in_place > 0 else p_end - p0
+            first_q2, q_rest = p0 % out2, p0 // out2
+            first_q1, first_q0 = q_rest % out1, q_rest // out1
+            # Short rows of positions are copied as a whole, from the first one's beginning on.
+            by_rows = flat and out2 <= {short}
+            skipped = first_q2 if by_rows else 0
+            around = 32 + 2 * out2 if by_rows else 32
+            shifted = phases * (p_count + shifts) < taps0 * p_count and taps <= {taps_most}
+            shifted = shifted and phases * variants * (p_count + shifts + around) <= {scratch}
+            span = p_count + shifts if shifted else p_count
+            q_count = (skipped + span + out2 - 1) // out2
+            span = q_count * out2 if by_rows else span
+            planes = phases if shifted else taps0
+            plane_step = 1 if shifted else step0
+            # An odd number of cache lines: lines of equal places share no set of the cache.
+            line = ((span + {per_line} - 1) // {per_line} | 1) * {per_line}
+            lines = planes * variants
+            lines_all = lines * channels
+            most = {scratch} // line
+            if shifted:
+                at_once = {depth} // taps
+                at_once = most // lines if most // lines < at_once else at_once
+                at_once = 1 if at_once < 1 else at_once
+                parts = (channels + at_once - 1) // at_once
+                most = (channels + parts - 1) // parts * lines if parts > 0 else 1
+            elif in_place > 0:
+                parts = (channels + {panel_most}) // {panel}
+                most = (channels + parts - 1) // parts if parts > 0 else 1
+            else:
+                most = {depth} if {depth} < most else most
+            seen = patches
+            r0 = 0
+            k0 = 0
+            while r0 == 0 or r0 < lines_all:
+                r_count = lines_all - r0 if lines_all - r0 < most else most
+                k_count = r_count
+                plane = (entry * groups + group) * channels + r0
+                lying = x + (plane * image + p0) * {size}
+                if in_place == 0 and one_tap:
+                    copy_lines_{vectors}(
+                        patches, line, lying, image, r_count, 0, r_count, 0, p_count, p_count, 1)
+                elif in_place == 0:
+                    {copies}
+                if in_place > 0:
+                    seen = lying
+                    for r in range(r_count):
+                        store_ordered_i64(table, r, r * image)
+                elif shifted:
+                    k_count = r_count // lines * taps
+                    k = 0
+                    for c in range(r_count // lines):
+                        for tap in range(taps0):
+                            at = (c * lines + tap * step0 % stride0 * variants) * line
+                            at += tap * step0 // stride0 * out1 * out2 + skipped
+                            for variant in range(variants):
+                                store_ordered_i64(table, k, at + variant * line)
+                                k += 1
+                else:
+                    for r in range(r_count):
+                        store_ordered_i64(table, r, r * line + skipped)
+                store_ordered_i64(words, 1, depth_all)
+                store_ordered_i64(words, 2, seen)
+                store_ordered_i64(words, 4, pixels)
+                store_ordered_i64(words, 5, table)
+                store_ordered_i64(words, 7, p_count)
+                store_ordered_i64(words, 8, k_count)
+                store_ordered_i64(words, 9, k0)
+                store_ordered_i64(words, 10, 1)
+                room = patches if in_place > 0 else 0
+                store_ordered_i64(words, 11, room)
+                store_ordered_i64(words, 12, places)
+                ahead = {wide} if in_place > 0 else p_count
+                store_ordered_i64(words, 13, lying + ahead * {size} if fetching else 0)
+                store_ordered_i64(words, 14, far)
+                # Sums of a few products are finished while they lie in the first cache.
+                early = finisher != 0 and r_count == lines_all and k_count <= {shallow}
+                rows_each = {few_rows} if early else o_count
+                o = o0
+                while o < o_end:
+                    rows = o_end - o if o_end - o < rows_each else rows_each
+                    row = (entry * groups + group) * outputs + o
+                    weights = w + ((group * outputs + o) * depth_all + k0) * {size}
+                    store_ordered_i64(words, 0, weights)
+                    store_ordered_i64(words, 3, y + (row * pixels + p0) * {size})
+                    store_ordered_i64(words, 6, rows)
+                    offset_product_{vectors}(words)
+                    if finisher != 0 and r0 + most >= lines_all:
+                        store_ordered_i64(finishing, 2, p0)
+                        store_ordered_i64(finishing, 3, p0 + p_count)
+                        call_address(finisher, finishing, row, row + rows)
+                    o += rows
+                k0 += k_count
+                r0 += most
+            p0 += p_count
+    return 0
+"""
+
+# 3 by 3 taps in f32, where tiles of 4 by 4 outputs are many enough to pay for their transforms and
+# those of the weights (``winograd``): the units of work are rows of tiles by ``{outputs}`` outputs.
+_WINOGRAD = """\
+    across, down = (out2 + 3) // 4, (out0 + 3) // 4
+    plain = flat and stride0 == 1 and stride2 == 1 and step0 == 1 and step2 == 1
+    tiled = plain and taps0 == 3 and taps2 == 3 and channels >= 16 and outputs >= 16
+    tiled = tiled and across <= {most_tiles} and across * down * batch >= {fewest_tiles}
+    tiled = tiled and pixels * 5 >= across * down * 32  # else tiles are mostly empty
+    if tiled:
+        store_ordered_i64(words, 10, 0)
+        store_ordered_i64(words, 11, 0)
+        store_ordered_i64(words, 12, 0)
+        store_ordered_i64(words, 13, 0)
+        bands = {most_tiles} // across
+        bands = (down + bands - 1) // bands
+        tall = (down + bands - 1) // bands
+        output_blocks = (outputs + {block_most}) // {block}
+        all_units = batch * groups * column_blocks * blocks
+        # Small images are taken several at a time.
+        together = {most_tiles} // (across * down) if bands == 1 else 1
+        entry_blocks = (batch + together - 1) // together
+        together = (batch + entry_blocks - 1) // entry_blocks
+        all_tiled = entry_blocks * groups * output_blocks * bands
+        image_line = across * 4 + {line_extra}
+        spectra, values = local_f32({spectra_size}), local_f32({values_size})
+        sums, lines = local_f32({values_size}), local_f32({lines_size})
+        for k in range({block}):
+            store_ordered_i64(table, k, k * {tile_line})
+        for unit in range(begin * all_tiled // all_units, end * all_tiled // all_units):
+            o0, rest = unit % output_blocks * {block}, unit // output_blocks
+            o_count = outputs - o0 if outputs - o0 < {block} else {block}
+            first, rest = rest % bands * tall, rest // bands
+            group, entry = rest % groups, rest // groups * together
+            entries = batch - entry if batch - entry < together else together
+            high = down - first if down - first < tall else tall
+            own_tiles = high * across
+            tiles = (entries * own_tiles + {lanes_most}) // {lanes} * {lanes}
+            low, stop = before2, before2 + extent2
+            low = 0 if low < 0 else (across * 4 + 2 if low > across * 4 + 2 else low)
+            stop = low if stop < low else (across * 4 + 2 if stop > across * 4 + 2 else stop)
+            t0_first = first * 4 - before0
+            first_line = -t0_first if t0_first < 0 else 0
+            last_line = extent0 - t0_first if extent0 - t0_first < high * 4 + 2 else high * 4 + 2
+            first_line = high * 4 + 2 if first_line > high * 4 + 2 else first_line
+            last_line = first_line if last_line < first_line else last_line
+            c0 = 0
+            while c0 < channels and high > 0:
+                c_count = channels - c0 if channels - c0 < {block} else {block}
+                for n in range(c_count * entries):
+                    c, which = n // entries, n % entries
+                    plane = ((entry + which) * groups + group) * channels + c0 + c
+                    copy_lines_{vectors}(
+                        lines, image_line,
+                        x + (plane * image + t0_first * extent2 - before2) * 4, extent2,
+                        high * 4 + 2, first_line, last_line, low, stop, across * 4 + 2, 1)
+                    for r in range(high):
+                        winograd_image_{vectors}(
+                            lines + r * 4 * image_line * 4, image_line,
+                            values + (c * {tile_line} + which * own_tiles + r * across) * 4,
+                            {values_plane}, across)
+                for o in range(o_count):
+                    winograd_weights_{vectors}(
+                        w + ((group * outputs + o0 + o) * channels + c0) * 36,
+                        spectra + o * {block} * 4, {spectra_plane}, c_count)
+                for element in range(36):
+                    store_ordered_i64(words, 0, spectra + element * {spectra_plane} * 4)
+                    store_ordered_i64(words, 1, {block})
+                    store_ordered_i64(words, 2, values + element * {values_plane} * 4)
+                    store_ordered_i64(words, 3, sums + element * {values_plane} * 4)
+                    store_ordered_i64(words, 4, {tile_line})
+                    store_ordered_i64(words, 5, table)
+                    store_ordered_i64(words, 6, o_count)
+                    store_ordered_i64(words, 7, tiles)
+                    store_ordered_i64(words, 8, c_count)
+                    store_ordered_i64(words, 9, c0)
+                    offset_product_{vectors}(words)
+                c0 += {block}
+            for which in range(entries):
+                row = ((entry + which) * groups + group) * outputs + o0
+                for o in range(o_count):
+                    for r in range(high):
+                        q0 = (first + r) * 4
+                        q_count = out0 - q0 if out0 - q0 < 4 else 4
+                        winograd_outputs_{vectors}(
+                            sums + (o * {tile_line} + which * own_tiles + r * across) * 4,
+                            {values_plane}, across,
+                            y + ((row + o) * pixels + q0 * out2) * 4, out2, q_count, out2)
+                q_end = out0 if out0 < (first + high) * 4 else (first + high) * 4
+                # Transforms spread what is not finite: such outputs are added up term by term.
+                spread = f32(0)
+                for o in range(o_count):
+                    at = (row + o) * pixels
+                    for p in range(at + first * 4 * out2, at + q_end * out2):
+                        spread = add_reassociated(spread, load_f32(y, p) * f32(0))
+                if spread != spread:
+                    for o in range(o_count):
+                        for q0 in range(first * 4, q_end):
+                            at = (row + o) * pixels + q0 * out2
+                            for q in range(out2):
+                                store_inner_f32(y, at + q, f32(0))
+                            for k in range(channels * 9):
+                                t0, t2 = q0 + k % 9 // 3 - before0, k % 3 - before2
+                                plane = ((entry + which) * groups + group) * channels + k // 9
+                                source = (plane * extent0 + t0) * extent2 + t2
+                                low_here = -t2 if t2 < 0 else 0
+                                stop_here = out2 if out2 < extent2 - t2 else extent2 - t2
+                                stop_here = 0 if t0 < 0 or t0 >= extent0 else stop_here
+                                weight = load_f32(w, (group * outputs + o0 + o) * depth_all + k)
+                                for q in range(low_here, stop_here):
+                                    term = load_inner_f32(x, source + q) * weight
+                                    store_inner_f32(y, at + q, load_inner_f32(y, at + q) + term)
+                if finisher != 0 and high > 0:
+                    p_end = q_end * out2
+                    store_ordered_i64(finishing, 2, first * 4 * out2)
+                    store_ordered_i64(finishing, 3, p_end)
+                    call_address(finisher, finishing, row, row + o_count)
+        return 0
+"""
+_BLOCK = 32  # channels, and outputs, at a time
+_TILE_LINE = MOST_TILES + 16  # an odd number of cache lines, and room for a vector more
+
+
+def _winograd(lanes: int) -> str:
+    planes = {"values_plane": _BLOCK * _TILE_LINE + 16, "spectra_plane": _BLOCK * _BLOCK + 16}
+    return _WINOGRAD.format(
+        vectors=f"f32x{lanes}", lanes=lanes, lanes_most=lanes - 1, block=_BLOCK,
+        block_most=_BLOCK - 1, tile_line=_TILE_LINE, most_tiles=MOST_TILES,
+        fewest_tiles=FEWEST_TILES, line_extra=2 + 16, values_size=36 * planes["values_plane"] + 64,
+        spectra_size=36 * planes["spectra_plane"] + 64,
+        lines_size=(4 * MOST_TILES + 2) * 22 + 64, **planes,
+    )  # fmt: skip
+
+
+def forward_kernel(dtype: DType, vector_bits: int | None = None) -> str:
+    """The text of the kernel ``forward`` for ``f32`` or ``f64``."""
+    bits = native_vector_bits() if vector_bits is None else vector_bits
+    lanes = bits // 8 // dtype.size
+    winograd = transforms = ""
+    if dtype.name == "f32":
+        winograd = _winograd(lanes)
+        parts = ("image", "weights", "outputs")
+        names = ", ".join(f"winograd_{part}_f32x{lanes}" for part in parts)
+        transforms = f"from pyrelay.devices.routines.winograd import (\n    {names})"
+    single = SINGLE.format(
+        dtype=dtype.name, vectors=f"{dtype.name}x{lanes}", size=dtype.size, lanes=lanes,
+        lanes_most=lanes - 1, scratch=_SCRATCH, taps_most=_TAPS, strides=_STRIDES,
+        direct=_DIRECT, ahead=_AHEAD, finished=_FINISHED, window=WINDOW,
+        near=_NEAR // dtype.size, fewest=_FEWEST_ROWS, tall=_SMALL, lines_most=2 * _SMALL + 3,
+    )
+    turned = turned_loop(dtype, lanes, _TAPS, OUTPUTS)
+    return filled(_FORWARD, dict(
+        NEXT, sizes=SIZES, copies=LINES, single=single, winograd=winograd, transforms=transforms,
+        turned=turned,
+        dtype=dtype.name, size=dtype.size, vectors=f"{dtype.name}x{lanes}", columns=OUTPUTS,
+        columns_most=OUTPUTS - 1, pixels=PIXELS, pixels_most=PIXELS - 1, wide=2 * lanes,
+        wide_most=2 * lanes - 1, per_line=64 // dtype.size, scratch=_SCRATCH,
+        scratch_all=_SCRATCH + 64, depth=_DEPTH, taps_most=_TAPS, table=_TAPS, short=SHORT,
+        finishing=5 + FINISHING_OPERANDS, more=_MORE, shallow=_SHALLOW, few_rows=_FEW_ROWS,
+        panel=_PANEL, panel_most=_PANEL - 1,
+        most_outputs=_MOST_OUTPUTS, fewest_pixels=_FEWEST_PIXELS, most_image=_MOST_IMAGE,
+        near_image=_NEAR_IMAGE,
+    ))  # fmt: skip

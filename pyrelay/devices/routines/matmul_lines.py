@@ -1,0 +1,175 @@
+"""Products of few rows: lines of ``b`` stream through the cache, ``c`` stays in it.
+
+In: a ``Code`` on a builder and a shape, of which ``rows`` counts the lines of ``b`` that are read
+side by side; addresses and strides (in elements) as LLVM's ``i64``; out: LLVM vector code, loops
+included, emitted in place. A stripe of ``b`` a few vectors wide, as register tiles read it, is a
+page and a set of the cache for each line where lines are long: whole lines are read in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from pyrelay.devices.compiler.llvm_writer import Word
+from pyrelay.devices.routines.matmul_tiles import Code, Value
+
+
+def bytes_of_panel(k: Word, lanes: int, size: int) -> Word:
+    """Bytes from one panel to the next."""
+    return (k + (lanes - 1)).unsigned_div(lanes) * (2 * lanes * lanes * size)
+
+
+def lines(
+    code: Code, x: Value, x_k: Value, right: Value, b_k: Value, c: Value, columns: Value,
+    keep: Value,
+) -> None:  # fmt: skip
+    """``c[j] (+)= sum of x[k] b[k, j]`` for the next ``rows`` values of k, swept along ``j``: the
+    lines of ``b`` stream through the cache side by side, and ``c`` stays in it."""
+    b, shape = code.b, code.shape
+    x_base, b_base, c_base = code.pointer(x), code.pointer(right), code.pointer(c)
+    numbers = [code.word(row) for row in range(shape.rows)]
+    factors = [code.splat(code.load_scalar(code.at(x_base, b.mul(n, x_k)))) for n in numbers]
+    pointers = [code.at(b_base, b.mul(n, b_k)) for n in numbers]
+    kept = b.icmp_signed("!=", keep, code.word(0))
+    zero = llvm.Constant(shape.vector, None)
+
+    def total(index: Any, load: Callable[[Any], Any]) -> Any:
+        out = b.select(kept, load(code.at(c_base, index)), zero)
+        for factor, pointer in zip(factors, pointers, strict=True):
+            out = code.fma(factor, load(code.at(pointer, index)), out)
+        return out
+
+    def body(index: Any, _carried: list[Any]) -> list[Any]:
+        code.store(total(index, code.load), code.at(c_base, index))
+        return []
+
+    lanes = code.word(shape.lanes)
+    whole = b.mul(b.udiv(columns, lanes), lanes)
+    code.loop(whole, shape.lanes, [], body)
+    rest = b.sub(columns, whole)
+    with b.if_then(b.icmp_signed(">", rest, code.word(0))):
+        mask = code.below(rest, 0)
+        value = total(whole, lambda pointer: code.load_masked(pointer, mask))
+        code.store_masked(value, code.at(c_base, whole), mask)
+
+
+def single(
+    code: Code, x: Value, x_k: Value, panels: Value, apart: Value, c: Value, k: Value,
+    columns: Value, keep: Value,
+) -> None:  # fmt: skip
+    """``c[j] (+)= sum over k of x[k] b[k, j]`` for the columns of ``rows`` panels of ``b``
+    (``matmul_panels``), ``apart`` elements from one to the next."""
+    b, shape = code.b, code.shape
+    x_base, c_base = code.pointer(x), code.pointer(c)
+    starts = [code.at(code.pointer(panels), b.mul(code.word(n), apart)) for n in range(shape.rows)]
+    wide = code.word(shape.across * shape.lanes)
+
+    def body(index: Any, sums: list[Any]) -> list[Any]:
+        factor = code.splat(code.load_scalar(code.at(x_base, b.mul(index, x_k))))
+        lines = [code.at(start, b.mul(index, wide)) for start in starts]
+        places = [
+            code.at(line, code.word(v * shape.lanes)) for line in lines for v in range(shape.across)
+        ]
+        return [
+            code.fma(factor, code.load(place), total)
+            for place, total in zip(places, sums, strict=True)
+        ]
+
+    zero = llvm.Constant(shape.vector, None)
+    sums = code.loop(k, 1, [zero] * (shape.rows * shape.across), body)
+    kept = b.icmp_signed("!=", keep, code.word(0))
+    for v, total in enumerate(sums):
+        mask = code.below(columns, v * shape.lanes)
+        place = code.at(c_base, code.word(v * shape.lanes))
+        old = b.select(kept, code.load_masked(place, mask), zero)
+        code.store_masked(b.fadd(total, old), place, mask)
+
+
+def sweep(
+    code: Code, a: Value, a_row: Value, a_k: Value, right: Value, b_k: Value, c: Value,
+    c_row: Value, rows: Value, columns: Value, keep: Value,
+) -> None:  # fmt: skip
+    """``c[i, j] (+)= sum of a[i, k] b[k, j]`` for the next ``rows`` of the shape values of k:
+    ``across`` vectors of each line of ``b`` stay in registers while all rows of ``c`` pass."""
+    b, shape = code.b, code.shape
+    a_base, b_base, c_base = code.pointer(a), code.pointer(right), code.pointer(c)
+    numbers = [code.word(row) for row in range(shape.rows)]
+    steps = [code.word(v * shape.lanes) for v in range(shape.across)]
+    pointers = [code.at(b_base, b.mul(n, b_k)) for n in numbers]
+    factors = [code.at(a_base, b.mul(n, a_k)) for n in numbers]
+    kept = b.icmp_signed("!=", keep, code.word(0))
+    zero = llvm.Constant(shape.vector, None)
+
+    # The next lines of b are fetched meanwhile: there are too many for the CPU to see them coming.
+    following = [code.at(pointer, b.mul(code.word(shape.rows), b_k)) for pointer in pointers]
+
+    def columns_at(index: Any, masks: list[Any]) -> None:
+        for line in following:
+            code.prefetch(code.at(line, index), written=False)
+        parts = list(zip(steps, masks, strict=True))
+        lines = [
+            [code.load_part(code.at(code.at(pointer, index), step), mask) for step, mask in parts]
+            for pointer in pointers
+        ]
+
+        def row(number: Any, _carried: list[Any]) -> list[Any]:
+            line = code.at(code.at(c_base, b.mul(number, c_row)), index)
+            offset = b.mul(number, a_row)
+            sums = [
+                b.select(kept, code.load_part(code.at(line, step), mask), zero)
+                for step, mask in parts
+            ]
+            for factor, vectors in zip(factors, lines, strict=True):
+                x = code.splat(code.load_scalar(code.at(factor, offset)))
+                sums = [code.fma(x, v, s) for v, s in zip(vectors, sums, strict=True)]
+            for (step, mask), total in zip(parts, sums, strict=True):
+                code.store_part(total, code.at(line, step), mask)
+            return []
+
+        code.loop(rows, 1, [], row)
+
+    def whole(index: Any, _carried: list[Any]) -> list[Any]:
+        columns_at(index, [None] * shape.across)
+        return []
+
+    wide = shape.across * shape.lanes
+    covered = b.mul(b.udiv(columns, code.word(wide)), code.word(wide))
+    code.loop(covered, wide, [], whole)
+    rest = b.sub(columns, covered)
+    with b.if_then(b.icmp_signed(">", rest, code.word(0))):
+        columns_at(covered, [code.below(rest, v * shape.lanes) for v in range(shape.across)])
+
+
+def unload(
+    code: Code, sums: Value, line: Value, c: Value, c_row: Value, rows: Value, columns: Value,
+    keep: Value,
+) -> None:  # fmt: skip
+    """``c[i, j] (+)= sums[i, j]``; ``sums`` may be read beyond its lines."""
+    b, shape = code.b, code.shape
+    sums_base, c_base = code.pointer(sums), code.pointer(c)
+    kept = b.icmp_signed("!=", keep, code.word(0))
+    zero = llvm.Constant(shape.vector, None)
+    whole = b.mul(b.udiv(columns, code.word(shape.lanes)), code.word(shape.lanes))
+    rest = b.sub(columns, whole)
+    mask = code.below(rest, 0)
+
+    def row(number: Any, _carried: list[Any]) -> list[Any]:
+        source, to = code.at(sums_base, b.mul(number, line)), code.at(c_base, b.mul(number, c_row))
+
+        def body(index: Any, _carried: list[Any]) -> list[Any]:
+            place = code.at(to, index)
+            old = b.select(kept, code.load(place), zero)
+            code.store(b.fadd(code.load(code.at(source, index)), old), place)
+            return []
+
+        code.loop(whole, shape.lanes, [], body)
+        with b.if_then(b.icmp_signed(">", rest, code.word(0))):
+            place = code.at(to, whole)
+            old = b.select(kept, code.load_masked(place, mask), zero)
+            code.store_masked(b.fadd(code.load(code.at(source, whole)), old), place, mask)
+        return []
+
+    code.loop(rows, 1, [], row)

@@ -1,0 +1,329 @@
+"""Trigonometric and hyperbolic functions and cbrt of floats, as expressions over ``Lane``.
+
+In: lanes of f32 or f64; out: lanes.  Branch-free, special values as in C99 Annex F; error bounds
+in ``vector_math.ERROR_BOUNDS``.  Sine, cosine and tangent of f32 reduce their argument in f64 with
+a table of 2/pi that starts where the argument's exponent makes its bits matter (Payne and Hanek,
+*Radian Reduction for Trigonometric Functions*, SIGNUM 18, 1983); polynomials are Chebyshev fits
+at 50 digits.  In f64, sin, cos and tan are the C library's.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from llvmlite import ir as llvm
+
+from pyrelay.devices.compiler.kernel_language import EVERY_LOOP, WORD, access_group
+from pyrelay.devices.routines.exponentials import lane_half_exp, lane_log1p
+from pyrelay.devices.routines.lanes import SINGLE, Lane
+
+_INF = math.inf
+_PI = math.pi
+_HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
+_LN2 = 0.6931471805599453
+_DOUBLE = llvm.DoubleType()
+
+# (sin(r) - r) / r**3 and (cos(r) - 1) / r**2 in r**2, on |r| <= pi / 4
+_SIN_TAIL = (-0.16666666663844049, 0.008333331870341349, -0.00019840084376422702,
+             2.724962008007533e-06)  # fmt: skip
+_COS_TAIL = (-0.4999999999996371, 0.04166666663727906, -0.001388888508002599,
+             2.4799858750748857e-05, -2.7236822001886194e-07)  # fmt: skip
+# (atan(t) - t) / t**3 in t**2, on |t| <= tan(pi / 8)
+_ATAN_TAIL = {
+    32: (-0.3333333175381697, 0.1999953879477192, -0.14263897112598675, 0.1074309966767457,
+         -0.06449835224591496),
+    64: (-0.3333333333333333, 0.1999999999999548, -0.14285714284657894, 0.11111111014561013,
+         -0.09090904549884611, 0.07692182535116648, -0.06664502215671447, 0.058580687568615106,
+         -0.05085030492810941, 0.03921955253255129, -0.019162068915902573),
+}  # fmt: skip
+# (asin(t) - t) / t**3 in t**2, on |t| <= 1/2
+_ASIN_TAIL = {
+    32: (0.16666672427703408, 0.07498852962262084, 0.0450018940882998, 0.026550662963657472,
+         0.038093962148042254),
+    64: (0.1666666666666665, 0.07500000000020869, 0.04464285710323956, 0.030381947379559158,
+         0.022372047201808885, 0.01735526856395352, 0.013929545950485803, 0.011876344296279416,
+         0.0077986264075622334, 0.01604912458494932, -0.010773195325585556, 0.028187667142318098),
+}  # fmt: skip
+# (sinh(t) - t) / t**3 in t**2, on |t| <= 1
+_SINH_TAIL = {
+    32: (0.16666666646842135, 0.00833333967591706, 0.00019838101968683888, 2.8062802582276946e-06),
+    64: (0.16666666666666666, 0.008333333333333333, 0.00019841269841269773, 2.755731922404034e-06,
+         2.505210836405804e-08, 1.6059048396350562e-10, 7.646625361656657e-13,
+         2.8445264169895285e-15),
+}  # fmt: skip
+# cbrt(m) to 0.003, on 1 <= m <= 8
+_CBRT_START = (0.6538962985569791, 0.4121814779629245, -0.06797280035500547,
+               0.0069891694835587225, -0.0002882199346276574)  # fmt: skip
+
+
+def library(name: str) -> Callable[..., Lane]:
+    """A function of C's math library: a call, so that the loop around it stays scalar."""
+
+    def function(*args: Lane) -> Lane:
+        x = args[0]
+        symbol = name + ("f" if x.format is SINGLE else "")
+        kind = x.v.type
+        signature = llvm.FunctionType(kind, [kind] * len(args))
+        callee = x.b.module.globals.get(symbol)
+        if callee is None:
+            callee = llvm.Function(x.b.module, signature, symbol)
+            # Nobody reads errno: so LLVM calls `sincos` for a sine and a cosine of one number.
+            for attribute in ("readnone", "nounwind"):
+                callee.attributes.add(attribute)
+        return Lane(x.b, x.b.call(callee, [each.v for each in args]))
+
+    return function
+
+
+def through_double(name: str) -> Callable[[Lane], Lane]:
+    """A function of C's math library, of an f32 too in double precision."""
+    function = library(name)
+
+    def wide(x: Lane) -> Lane:
+        return function(x.widen()).narrow() if x.format is SINGLE else function(x)
+
+    return wide
+
+
+# -- sine, cosine, tangent -----------------------------------------------------------------------
+
+# 2 / pi to 256 bits: floor(2**256 * 2 / pi).
+_TWO_OVER_PI = 0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561
+_FIRST_EXPONENT = 151  # of an f32, biased: below, no bit of 2/pi may be left out
+_HIGH_BITS = 29  # times the 24 bits of an f32 they fill the 53 of an f64
+
+
+@functools.cache
+def _reduction_table() -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """For biased exponents from 151 on, 2/pi without the bits whose products with any f32 of that
+    exponent are multiples of 4: its first 29 bits and the next 53."""
+    highs, lows = [], []
+    for exponent in range(_FIRST_EXPONENT, 256):
+        unit = Fraction(2) ** (exponent - 150)  # weight of the last bit of the significand
+        value = Fraction(_TWO_OVER_PI, 2**256) * unit % 4 / unit
+        scale = Fraction(2) ** (_HIGH_BITS - 1 - _exponent_of(value))
+        high = Fraction(int(value * scale)) / scale
+        highs.append(float(high))
+        lows.append(float(value - high))
+    return tuple(highs), tuple(lows)
+
+
+def _exponent_of(value: Fraction) -> int:
+    """``e`` with ``2**e <= value < 2**(e + 1)``."""
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    return exponent - (value < Fraction(2) ** exponent)
+
+
+def _table_entry(index: Lane, name: str, values: tuple[float, ...]) -> Lane:
+    """``values[index]`` from a constant array of the kernel's module."""
+    b = index.b
+    kind = llvm.ArrayType(_DOUBLE, len(values))
+    table = b.module.globals.get(name)
+    if table is None:
+        table = llvm.GlobalVariable(b.module, kind, name)
+        table.initializer = llvm.Constant(kind, list(values))
+        table.global_constant, table.linkage = True, "internal"
+    place = b.gep(table, [llvm.Constant(WORD, 0), b.zext(index.v, WORD)], inbounds=True)
+    value = b.load(place)
+    value.set_metadata("llvm.access.group", access_group(b.module, EVERY_LOOP))
+    return Lane(b, value)
+
+
+def _quarter_turns(x: Lane) -> tuple[Lane, Lane]:
+    """An f32 as ``n`` quarter turns and an angle within an eighth of a turn: (n, angle in f64)."""
+    highs, lows = _reduction_table()
+    exponent = (x.bits() >> 23) & 0xFF
+    low_end = exponent < _FIRST_EXPONENT
+    index = low_end.choose(exponent.constant(0), exponent - _FIRST_EXPONENT)
+    wide = x.widen()
+    turns = wide * _table_entry(index, "pyrelay_two_over_pi_high", highs)
+    magic = 1.5 * 2.0**52
+    shifted = turns + magic
+    rest = wide.fma(_table_entry(index, "pyrelay_two_over_pi_low", lows), turns - (shifted - magic))
+    return shifted.bits(), rest * (_PI / 2)
+
+
+def _sine_and_cosine(angle: Lane) -> tuple[Lane, Lane]:
+    """Within an eighth of a turn, in f64, to about 2**-34."""
+    z = angle * angle
+    return (z * angle).fma(z.polynomial(_SIN_TAIL), angle), z.fma(z.polynomial(_COS_TAIL), 1.0)
+
+
+def _turned(x: Lane, quarter: int) -> Lane:
+    """``sin(x + quarter * pi / 2)`` of an f32."""
+    n, angle = _quarter_turns(x)
+    sine, cosine = _sine_and_cosine(angle)
+    n = n + quarter
+    value = (n & 1).differs(0).choose(cosine, sine)
+    return (n & 2).differs(0).choose(-value, value).narrow()
+
+
+def lane_sin(x: Lane) -> Lane:
+    if x.format is not SINGLE:
+        return library("sin")(x)
+    return x.equals(0.0).choose(x, _turned(x, 0))  # keeps the sign of zero
+
+
+def lane_cos(x: Lane) -> Lane:
+    return _turned(x, 1) if x.format is SINGLE else library("cos")(x)
+
+
+def lane_tan(x: Lane) -> Lane:
+    if x.format is not SINGLE:
+        return library("tan")(x)
+    n, angle = _quarter_turns(x)
+    sine, cosine = _sine_and_cosine(angle)
+    odd = (n & 1).differs(0)
+    value = odd.choose(-cosine, sine) / odd.choose(sine, cosine)
+    return x.equals(0.0).choose(x, value.narrow())
+
+
+# -- inverses ------------------------------------------------------------------------------------
+
+
+def _atan_of_quotient(numerator: Lane, denominator: Lane) -> Lane:
+    """``atan(numerator / denominator)`` for ``0 <= numerator <= denominator``: below tan(pi / 8)
+    as it is, above it turned by pi / 4."""
+    turn = numerator > denominator * 0.41421356237309503
+    top = turn.choose(numerator - denominator, numerator)
+    bottom = turn.choose(numerator + denominator, denominator)
+    t = top / bottom
+    z = t * t
+    tail = (z * t) * z.polynomial(_ATAN_TAIL[t.format.bits])
+    high = turn.choose(t.constant(_HALF_PI[0] / 2), 0.0)
+    low = turn.choose(t.constant(_low_part(t, _PI / 4)), 0.0)
+    return high + (t + (tail + low))
+
+
+def _low_part(x: Lane, value: float) -> float:
+    """What the constant ``value`` loses in ``x``'s format."""
+    if x.format is SINGLE:
+        import numpy as np
+
+        return value - float(np.float32(value))
+    return _HALF_PI[1] * (value / _HALF_PI[0])
+
+
+def lane_arctan(x: Lane) -> Lane:
+    size = x.abs()
+    inverse = size > 1.0
+    finite = size.equals(_INF).choose(size.constant(0.0), size)
+    one = size.constant(1.0)
+    numerator = inverse.choose(one, size)
+    denominator = inverse.choose(size, one)
+    # 1 / inf is 0 as well, but (1 - inf) / (1 + inf) would be computed beside it.
+    angle = _atan_of_quotient(
+        size.equals(_INF).choose(finite, numerator), size.equals(_INF).choose(one, denominator)
+    )
+    turned = x.constant(_HALF_PI[0]) - (angle - _low_part(x, _PI / 2))
+    return inverse.choose(turned, angle).copysign(x)
+
+
+def lane_arctan2(y: Lane, x: Lane) -> Lane:
+    a, b = y.abs(), x.abs()
+    steep = a > b
+    small, large = steep.choose(b, a), steep.choose(a, b)
+    # Two infinities make an eighth of a turn, two zeros none; huge sums must not overflow.
+    infinite = large.equals(_INF)
+    one = x.constant(1.0)
+    small = infinite.choose(small.equals(_INF).choose(one, 0.0), small)
+    large = infinite.choose(one, large)
+    large = large.equals(0.0).choose(one, large)
+    factor = (large > 1e30).choose(one * 0.25, one)
+    angle = _atan_of_quotient(small * factor, large * factor)
+    angle = steep.choose(x.constant(_HALF_PI[0]) - (angle - _low_part(x, _PI / 2)), angle)
+    behind = x.bits() < 0
+    angle = behind.choose(x.constant(_PI) - (angle - _low_part(x, _PI)), angle)
+    angle = angle.copysign(y)
+    return (x.is_nan() | y.is_nan()).choose(x + y, angle)
+
+
+def _arcsin_parts(x: Lane) -> tuple[Lane, Lane, Lane]:
+    """(whether ``|x| > 1/2``, the root or ``|x|``, its arcsine)."""
+    size = x.abs()
+    large = size > 0.5
+    z = large.choose((1.0 - size) * 0.5, size * size)
+    root = large.choose(z.sqrt(), size)
+    return large, root, (z * root).fma(z.polynomial(_ASIN_TAIL[x.format.bits]), root)
+
+
+def lane_arcsin(x: Lane) -> Lane:
+    large, _, angle = _arcsin_parts(x)
+    far = x.constant(_HALF_PI[0]) - (angle + angle - _low_part(x, _PI / 2))
+    return large.choose(far, angle).copysign(x)
+
+
+def lane_arccos(x: Lane) -> Lane:
+    large, _, angle = _arcsin_parts(x)
+    twice = angle + angle
+    near = x.constant(_HALF_PI[0]) - (angle.copysign(x) - _low_part(x, _PI / 2))
+    far = (x < 0.0).choose(x.constant(_PI) - (twice - _low_part(x, _PI)), twice)
+    return large.choose(far, near)
+
+
+# -- hyperbolic functions ------------------------------------------------------------------------
+
+
+def lane_sinh(x: Lane) -> Lane:
+    size = x.abs()
+    half = lane_half_exp(size)
+    z = x * x
+    inner = (z * x).fma(z.polynomial(_SINH_TAIL[x.format.bits]), x)
+    return (size < 1.0).choose(inner, (half - 0.25 / half).copysign(x))
+
+
+def lane_cosh(x: Lane) -> Lane:
+    half = lane_half_exp(x.abs())
+    return half + 0.25 / half
+
+
+def lane_arcsinh(x: Lane) -> Lane:
+    size = x.abs()
+    huge = size > 2.0**x.format.mantissa
+    bounded = huge.choose(size.constant(1.0), size)
+    square = bounded * bounded
+    inner = bounded + square / ((square + 1.0).sqrt() + 1.0)
+    value = lane_log1p(huge.choose(size, inner))
+    return huge.choose(value + _LN2, value).copysign(x)
+
+
+def lane_arccosh(x: Lane) -> Lane:
+    huge = x > 2.0**x.format.mantissa
+    above = huge.choose(x.constant(1.0), x - 1.0)
+    inner = above + (above.fma(above, above + above)).sqrt()
+    value = lane_log1p(huge.choose(x, inner))
+    value = huge.choose(value + _LN2, value)
+    return (x < 1.0).choose(x.constant(math.nan), value)
+
+
+def lane_arctanh(x: Lane) -> Lane:
+    size = x.abs()
+    return (lane_log1p((size + size) / (1.0 - size)) * 0.5).copysign(x)
+
+
+# -- others --------------------------------------------------------------------------------------
+
+
+def lane_cbrt(x: Lane) -> Lane:
+    """Halley's iteration from a quartic, on ``|x| = 8**k m`` with m from 1 to 8."""
+    fmt = x.format
+    size = x.abs()
+    tiny = size < fmt.smallest_normal
+    size = tiny.choose(size * 2.0 ** (3 * 18), size)
+    bits = size.bits()
+    exponent = ((bits >> fmt.mantissa) - fmt.bias).to_float()
+    third = ((exponent + 0.5) * (1.0 / 3.0)).floor()
+    whole = third.to_integer()
+    m = (bits - ((whole * 3) << fmt.mantissa)).as_float()
+    t = m.polynomial(_CBRT_START)
+    for _ in range(1 if fmt is SINGLE else 2):
+        cube = t * t * t
+        # As a small correction: its rounding errors are small as well.
+        t = t.fma((m - cube) / (cube + cube + m), t)
+    root = t * ((whole + fmt.bias) << fmt.mantissa).as_float()
+    root = tiny.choose(root * 2.0**-18, root).copysign(x)
+    regular = (x.abs() > 0.0) & (x.abs() < _INF)
+    return regular.choose(root, x)

@@ -1,0 +1,243 @@
+"""Winograd's convolution with 3 by 3 taps: transforms of images, weights and outputs.
+
+In: addresses of lines; out: intrinsics for a kernel's text, made on demand for vectors of so many
+``f32``. A tile of 4 by 4 outputs sees 6 by 6 elements of the image. Their transform, times that of
+the weights element by element, added up over channels and transformed back, is the tile: 36
+products in place of 144 (Winograd, *Arithmetic Complexity of Computations*, 1980; the matrices are
+those of Lavin and Gray, *Fast Algorithms for Convolutional Neural Networks*, 2015, for the points
+0, 1, -1, 2, -2). Rounding is relative to the largest terms of a tile: the error is below 1e-5 of
+the largest sum of absolute products (``tests/devices/routines/test_winograd.py``).
+
+    winograd_image_f32x8(lines, line, target, plane, tiles)
+        6 lines of the image, ``line`` elements apart -> 36 planes of ``tiles`` elements, ``plane``
+        elements apart; reads and writes up to one vector beyond the ends
+    winograd_weights_f32x8(weights, target, plane, channels)
+        the 9 taps of ``channels`` channels -> 36 planes of ``channels`` elements, likewise
+    winograd_outputs_f32x8(source, plane, tiles, y, line, rows, columns)
+        36 planes of ``tiles`` elements -> at most 4 rows of y, ``line`` elements apart, of
+        ``columns`` elements; nothing is written beyond them
+
+At most ``MOST_TILES`` tiles.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler.kernel_language import Intrinsic, fixed
+from pyrelay.devices.compiler.llvm_writer import WORD, Function, Word, over
+from pyrelay.devices.routines.convolution_first import MOST_TILES
+from pyrelay.devices.routines.matmul_tiles import Code, Shape, transposed
+
+_FLOAT = llvm.FloatType()
+_INDEX = llvm.IntType(32)
+_SIZE = 4
+_CACHE_LINE = 64
+
+
+class _Vectors:
+    """Arithmetic on vectors."""
+
+    def __init__(self, code: Code) -> None:
+        self.code, self.b = code, code.b
+
+    def times(self, factor: float, x: Any) -> Any:
+        return self.b.fmul(self._all(factor), x)
+
+    def plus(self, factor: float, x: Any, y: Any) -> Any:
+        """factor * x + y"""
+        return self.code.fma(self._all(factor), x, y)
+
+    def _all(self, factor: float) -> Any:
+        lanes = self.code.shape.lanes
+        return llvm.Constant(llvm.VectorType(_FLOAT, lanes), [factor] * lanes)
+
+    def image(self, d: Sequence[Any]) -> list[Any]:
+        """Six elements of an image, transformed."""
+        b = self.b
+        even, odd = self.plus(-4, d[2], d[4]), self.plus(-4, d[1], d[3])
+        near, far = b.fsub(d[4], d[2]), b.fsub(d[3], d[1])
+        return [
+            self.plus(4, d[0], self.plus(-5, d[2], d[4])), b.fadd(even, odd), b.fsub(even, odd),
+            self.plus(2, far, near), self.plus(-2, far, near),
+            self.plus(4, d[1], self.plus(-5, d[3], d[5])),
+        ]
+
+    def weights(self, g: Sequence[Any]) -> list[Any]:
+        """Three taps, transformed."""
+        b = self.b
+        outer, middle = self.times(-1 / 6, b.fadd(g[0], g[2])), self.times(1 / 6, g[1])
+        rest, half = self.plus(1 / 24, g[0], self.times(1 / 6, g[2])), self.times(1 / 12, g[1])
+        return [
+            self.times(0.25, g[0]), b.fsub(outer, middle), b.fadd(outer, middle),
+            b.fadd(rest, half), b.fsub(rest, half), g[2],
+        ]
+
+    def outputs(self, m: Sequence[Any]) -> list[Any]:
+        """Four outputs of six sums."""
+        b = self.b
+        sums, differences = b.fadd(m[1], m[2]), b.fsub(m[1], m[2])
+        far_sums, far_differences = b.fadd(m[3], m[4]), b.fsub(m[3], m[4])
+        return [
+            b.fadd(m[0], b.fadd(sums, far_sums)), self.plus(2, far_differences, differences),
+            self.plus(4, far_sums, sums), b.fadd(self.plus(8, far_differences, differences), m[5]),
+        ]
+
+
+def _columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]:
+    """The first ``count`` elements behind each of as many pointers as a vector has lanes: a vector
+    for each column."""
+    found: list[Any] = []
+    lanes = code.shape.lanes
+    for first in range(0, count, lanes):
+        places = [code.at(pointer, code.word(first)) for pointer in pointers]
+        if first + lanes <= count:
+            rows = [code.load(place) for place in places]
+        else:
+            mask = code.below(code.word(count - first), 0)
+            rows = [code.load_masked(place, mask) for place in places]
+        found += transposed(code, rows)
+    return found[:count]
+
+
+class _Writer(ABC):
+    """A function of words over vectors."""
+
+    def __init__(self, module: llvm.Module, name: str, parameters: int, lanes: int) -> None:
+        self.f = f = Function(module, name, parameters)
+        f.native.linkage = "internal"
+        self.lanes = lanes
+        self.code = Code(f.b, Shape(_FLOAT, lanes, 1, 1))
+        self.vectors = _Vectors(self.code)
+        self.write(*f.parameters)
+        f.ret(0)
+
+    @abstractmethod
+    def write(self, *parameters: Word) -> None:
+        """The body of the function."""
+
+    def at(self, base: Word, index: Word | int) -> Any:
+        return self.code.pointer((base + index * _SIZE).raw)
+
+    def local(self, count: int) -> Word:
+        with self.f.b.goto_entry_block():
+            array = self.f.b.alloca(_FLOAT, size=WORD(count))
+            array.align = 64
+        return self.f.address(array)
+
+
+class _Image(_Writer):
+    def write(self, *parameters: Word) -> None:
+        lines, line, target, plane, tiles = parameters
+        f, code, vectors = self.f, self.code, self.vectors
+        width = 4 * (MOST_TILES + self.lanes) + 4 * self.lanes
+        turned = self.local(6 * width)
+        with over(f, 0, tiles * 4 + 2, self.lanes) as column:
+            column_of = [code.load(self.at(lines, line * row + column)) for row in range(6)]
+            for k, value in enumerate(vectors.image(column_of)):
+                code.store(value, self.at(turned, column + k * width))
+        with over(f, 0, tiles, self.lanes) as tile, over(f, 0, f.number(6), 1) as row:
+            first = tile * 4 + row * width
+            pointers = [self.at(turned, first + 4 * lane) for lane in range(self.lanes)]
+            # Lines are long enough to read a whole vector of the last tile.
+            values = vectors.image(_whole_columns(code, pointers, 6))
+            for k, value in enumerate(values):
+                code.store(value, self.at(target, (row * 6 + k) * plane + tile))
+
+
+def _whole_columns(code: Code, pointers: Sequence[Any], count: int) -> list[Any]:
+    lanes = code.shape.lanes
+    return _columns(code, pointers, -(-count // lanes) * lanes)[:count]
+
+
+class _Weights(_Writer):
+    def write(self, *parameters: Word) -> None:
+        weights, target, plane, channels = parameters
+        f, code, vectors = self.f, self.code, self.vectors
+        following = weights + channels * (9 * _SIZE)
+        with over(f, 0, channels, self.lanes) as channel:
+            # The weights of the next channels lie behind these: they are fetched meanwhile.
+            for at in range(0, 9 * _SIZE * self.lanes, _CACHE_LINE):
+                place = following + channel * (9 * _SIZE) + at
+                code.prefetch(code.pointer(place.raw), written=False)
+            pointers = code.clamped_rows(
+                code.pointer(weights.raw), code.word(9), self.lanes, channels.raw, channel.raw
+            )
+            taps = _columns(code, pointers, 9)
+            columns = [vectors.weights(taps[column::3]) for column in range(3)]
+            for row in range(6):
+                values = vectors.weights([column[row] for column in columns])
+                for column, value in enumerate(values):
+                    code.store(value, self.at(target, plane * (row * 6 + column) + channel))
+
+
+class _Outputs(_Writer):
+    def write(self, *parameters: Word) -> None:
+        source, plane, tiles, y, line, rows, columns = parameters
+        f, code, vectors, lanes = self.f, self.code, self.vectors, self.lanes
+        width = 4 * (MOST_TILES + lanes)
+        buffer = self.local(4 * width)
+        with over(f, 0, tiles, lanes) as tile:
+            halves: list[list[Any]] = []
+            for row in range(6):
+                sums = [
+                    code.load(self.at(source, plane * (row * 6 + column) + tile))
+                    for column in range(6)
+                ]
+                halves.append(vectors.outputs(sums))
+            columns_of = [vectors.outputs([half[column] for half in halves]) for column in range(4)]
+            for row in range(4):
+                values = [column[row] for column in columns_of]
+                self._interleaved(values, buffer + (tile * 4 + row * width) * _SIZE)
+        whole = columns.unsigned_div(lanes) * lanes
+        with over(f, 0, rows, 1) as number:
+            start, to = number * width, number * line
+            with over(f, 0, whole, lanes) as j:
+                code.store(code.load(self.at(buffer, start + j)), self.at(y, to + j))
+            with over(f, whole, columns, 1) as j:
+                f.b.store(code.load_scalar(self.at(buffer, start + j)), self.at(y, to + j))
+
+    def _interleaved(self, columns: Sequence[Any], target: Word) -> None:
+        """Store four vectors, an element of each in turn."""
+        b, lanes = self.f.b, self.lanes
+        pairs = [k // 2 + k % 2 * lanes for k in range(2 * lanes)]
+        both = llvm.VectorType(_INDEX, 2 * lanes)
+        left = b.shuffle_vector(columns[0], columns[1], llvm.Constant(both, pairs))
+        right = b.shuffle_vector(columns[2], columns[3], llvm.Constant(both, pairs))
+        for part in range(4):
+            places = range(part * lanes, (part + 1) * lanes)
+            index = [k // 4 * 2 + k % 2 + (2 * lanes if k % 4 > 1 else 0) for k in places]
+            value = b.shuffle_vector(
+                left, right, llvm.Constant(llvm.VectorType(_INDEX, lanes), index)
+            )
+            self.code.store(value, self.at(target, part * lanes))
+
+
+_WRITERS: dict[str, tuple[Callable[..., _Writer], int]] = {
+    "image": (_Image, 5), "weights": (_Weights, 4), "outputs": (_Outputs, 7),
+}
+
+
+@functools.cache
+def _intrinsic(name: str, what: str, lanes: int) -> Intrinsic:
+    writer, parameters = _WRITERS[what]
+
+    def emit(b: llvm.IRBuilder, _: types.Type, *args: Any) -> None:
+        known = b.module.globals.get(name)
+        b.call(known or writer(b.module, name, parameters, lanes).f.native, args)
+
+    return Intrinsic(name, fixed(types.void, *(types.int64,) * parameters), emit)
+
+
+def __getattr__(name: str) -> Intrinsic:
+    match = re.fullmatch(r"winograd_(image|weights|outputs)_f32x(4|8|16)", name)
+    if match is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _intrinsic(name, match[1], int(match[2]))

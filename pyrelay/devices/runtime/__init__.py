@@ -1,0 +1,1 @@
+"""The native run time: executor, memory, threads, and the way of Python objects in and out."""

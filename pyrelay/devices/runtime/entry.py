@@ -1,0 +1,341 @@
+"""A plan made callable: from Python arguments to Python results with nothing of Python between.
+
+In: an `EncodedPlan`. Out: `Executable`, whose `call(*arguments)` is a C function of CPython
+(`boundary_native.py`): it checks the arguments against the plan's parameters, runs the plan without
+the GIL, and builds the results. Where the arguments are not what the plan was made for, or a
+`Guard` of its prologue fails, it returns `MISMATCH` and has changed nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.devices.compiler import native
+from pyrelay.devices.runtime import boundary_fields as fields
+from pyrelay.devices.runtime.layout import RECORD_WORDS, WORD, Control, Status
+from pyrelay.devices.runtime.library import Runtime, runtime
+from pyrelay.ir.types import numpy_dtype
+from pyrelay.lower.planning import boundary
+from pyrelay.lower.planning.encode import EncodedPlan
+from pyrelay.lower.planning.instructions import HostFunction, Site
+from pyrelay.lower.planning.words import decode
+
+STACK_LIMIT = 1 << 30
+"""Bytes of frames at which recursion is taken to be endless."""
+
+class _Mismatch:
+    """The class of `MISMATCH`."""
+
+    def __repr__(self) -> str:
+        return "MISMATCH"
+
+
+MISMATCH = _Mismatch()
+"""What a call returns where its arguments do not fit."""
+
+
+NOTHING = object()
+"""What a guard finds where there is nothing."""
+
+Guard = tuple[str, Any, Any, Any]
+"""A kind of `GUARD_KINDS`, the object looked at, a key of it, and what is found there."""
+
+
+class _Record(np.ndarray[Any, Any]):
+    """An executable's control record, as the object that owns all it refers to."""
+
+    owners: tuple[Any, ...]
+
+
+class Executable:
+    """A loaded plan.
+
+    call: the C function. It keeps everything it needs alive, so it may outlive this object.
+    """
+
+    def __init__(self, plan: EncodedPlan) -> None:
+        """Load the kernels and build the tables."""
+        self.plan = plan
+        addresses = native.kernel_addresses([kernel.source for kernel in plan.kernels])
+        machine = runtime()
+        if plan.parallel:
+            machine.use_threads()
+        self.call: Callable[..., Any] = _c_function(_control(plan, addresses, machine))
+
+
+def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record:
+    """The control record of a plan and everything it points to."""
+    code, constants = plan.code.copy(), plan.constants.copy()
+    for word, kernel in plan.kernel_words:
+        code[word] = kernels[kernel]
+    arrays = [np.ascontiguousarray(array) for array in plan.arrays]
+    for word, array in plan.data_words:
+        constants[word] = arrays[array].ctypes.data
+    for word, kernel in plan.kernel_constants:
+        constants[word] = kernels[kernel]
+    outside = _Outside(plan.sites, plan.hosts)
+    gate = _GATE(outside.host_call)
+    parameters, kept = _parameter_table(plan.parameters)
+    results = _result_table(plan.results)
+    lent = _lent_slots(plan.parameters)
+    control = np.zeros(Control.BYTES // WORD, np.int64).view(_Record)
+    for field, value in (
+        (Control.PROCESS, machine.process),
+        (Control.CODE, code.ctypes.data),
+        (Control.CONSTANTS_END, constants.ctypes.data + constants.nbytes),
+        (Control.ENTRY_SLOTS, plan.entry_slots),
+        (Control.SCRATCH_WORDS, plan.scratch_words),
+        (Control.PARAMETER_COUNT, len(plan.parameters)),
+        (Control.PARAMETERS, parameters.ctypes.data),
+        (Control.RESULT_COUNT, len(plan.results)),
+        (Control.RESULTS, results.ctypes.data),
+        (Control.SINGLE, int(plan.single)),
+        (Control.MISMATCH, id(MISMATCH)),
+        (Control.ON_ERROR, id(raiser := outside.raise_error)),
+        (Control.GATE, ctypes.cast(gate, ctypes.c_void_p).value or 0),
+        (Control.NDARRAY, id(np.ndarray)),
+        (Control.NEW_ARRAY, numpy_function("PyArray_NewFromDescr")),
+        (Control.SET_BASE, numpy_function("PyArray_SetBaseObject")),
+        (Control.NEW_SCALAR, numpy_function("PyArray_Scalar")),
+        (Control.FALSE, id(False)),
+        (Control.TRUE, id(True)),
+        (Control.STACK_LIMIT, STACK_LIMIT),
+        (Control.LENT, lent.ctypes.data),
+        (Control.LENT_COUNT, len(lent)),
+        (Control.NONE, id(None)),
+    ):
+        control[field // WORD] = value
+    control.owners = (
+        code, constants, arrays, raiser, gate, parameters, kept, results, lent, plan, machine,
+    )  # fmt: skip
+    _disposed_of(control, machine)
+    return control
+
+
+def guarded(
+    call: Callable[..., Any], guards: Sequence[Guard], served: np.ndarray[Any, Any]
+) -> Callable[..., Any] | None:
+    """A C function like an executable's that looks at names first, and gives MISMATCH where one
+    means something else; None if `call` is none. Counts the calls it serves in `served`, an int64.
+    """
+    control = getattr(call, "__self__", None)
+    if not isinstance(control, _Record):
+        return None
+    table = np.zeros((len(guards), fields.GUARD_WORDS), np.int64)
+    for row, (kind, place, key, found) in zip(table, guards, strict=True):
+        number = fields.GUARD_KINDS.index(kind)
+        row[:] = number, id(place), id(key), 0 if found is NOTHING else id(found)
+    own = control.copy()
+    for field, value in (
+        (Control.IDLE, 0), (Control.GUARD_COUNT, len(guards)), (Control.GUARDS, table.ctypes.data),
+        (Control.SERVED, served.ctypes.data),
+    ):
+        own[field // WORD] = value
+    own.owners = (control, table, tuple(guards), served)
+    _disposed_of(own, runtime())
+    return _c_function(own)
+
+
+def _disposed_of(control: _Record, machine: Runtime) -> None:
+    """Give back what calls have left to a control record when nobody has it any more."""
+    dispose = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine.symbols["pyrelay_dispose"])
+    weakref.finalize(control, dispose, control.ctypes.data).atexit = False
+
+
+# ------------------------------------------------------------------------------------ tables
+
+
+@functools.cache
+def _descr(dtype: str) -> np.dtype[Any]:
+    """The one dtype object that arrays of this dtype carry."""
+    if dtype not in (*boundary.DTYPES, "bool_"):
+        raise errors.InvariantError(f"The boundary knows no dtype {dtype!r}.")
+    return numpy_dtype(dtype)
+
+
+def _numpy_kind(dtype: str) -> str:
+    """The kind of parameter that a NumPy scalar of this dtype is."""
+    descr = _descr(dtype)
+    if dtype == "complex128":
+        return "pair"
+    return ("i" if descr.kind == "i" or descr.itemsize == 8 else "u") + str(8 * descr.itemsize)
+
+
+def _parameter_table(parameters: Sequence[boundary.Parameter]) -> tuple[Any, list[Any]]:
+    """The entry's view of the parameters, and what has to stay alive for it."""
+    table = np.zeros((max(len(parameters), 1), fields.PARAMETER_WORDS), np.int64)
+    kept: list[Any] = []
+    classes = {"int": int, "float": float, "bool": bool, "complex": complex}
+    for row, parameter in zip(table, parameters, strict=False):
+        if isinstance(parameter, boundary.ArrayParameter):
+            descr = _descr(parameter.dtype)
+            order = fields.F_CONTIGUOUS if parameter.order == "F" else fields.C_CONTIGUOUS
+            writeable = fields.WRITEABLE if parameter.writeable else 0
+            wanted = parameter.extents or (None,) * parameter.ndim
+            extents = np.array([-1 if n is None else n for n in wanted], np.int64)
+            kept += [descr, extents]
+            row[:] = (
+                fields.PARAMETER_KINDS.index("array"), id(np.ndarray), id(descr), parameter.ndim,
+                order | fields.ALIGNED | writeable, extents.ctypes.data, parameter.order == "F",
+                descr.itemsize,
+            )  # fmt: skip
+        elif isinstance(parameter, boundary.ObjectParameter):
+            kept.append(parameter.value)
+            row[:2] = fields.PARAMETER_KINDS.index("object"), id(parameter.value)
+        elif parameter.kind in boundary.PYTHON_SCALARS:
+            row[:2] = fields.PARAMETER_KINDS.index(parameter.kind), id(classes[parameter.kind])
+        else:
+            kind = fields.PARAMETER_KINDS.index(_numpy_kind(parameter.kind))
+            row[:2] = kind, id(_descr(parameter.kind).type)
+    return table, kept
+
+
+def _lent_slots(parameters: Sequence[boundary.Parameter]) -> Any:
+    """The entry's slots that hold arrays which the plan may write, and so treats as its own."""
+    slots, place = [], 0
+    for parameter in parameters:
+        if isinstance(parameter, boundary.ArrayParameter) and parameter.writeable:
+            slots.append(place)
+        place += parameter.words
+    return np.array(slots, np.int64)
+
+
+def _result_table(results: Sequence[boundary.Result]) -> Any:
+    """The entry's view of the results."""
+    table = np.zeros((max(len(results), 1), fields.RESULT_WORDS), np.int64)
+    kinds = fields.RESULT_KINDS
+    for row, result in zip(table, results, strict=False):
+        if isinstance(result, boundary.ArrayResult):
+            order = fields.F_CONTIGUOUS if result.order == "F" else fields.C_CONTIGUOUS
+            flags = order | fields.ALIGNED | fields.WRITEABLE
+            row[:] = kinds.index("array"), id(_descr(result.dtype)), result.ndim, flags
+        elif isinstance(result, boundary.ViewResult):
+            descr = id(_descr(result.dtype))
+            row[:] = kinds.index("view"), descr, result.ndim, result.parameter
+        elif isinstance(result, boundary.ParameterResult):
+            row[:2] = kinds.index("parameter"), result.parameter
+        elif isinstance(result, boundary.SameResult):
+            row[:2] = kinds.index("same"), result.result
+        elif isinstance(result, boundary.ObjectResult):
+            row[:2] = kinds.index("object"), id(result.value)
+        elif result.kind in boundary.PYTHON_SCALARS:
+            row[:3] = kinds.index(result.kind), 0, result.words
+        else:
+            row[:3] = kinds.index("numpy"), id(_descr(result.kind)), result.words
+    return table
+
+
+# ------------------------------------------------------------------------------- C interfaces
+
+_NUMPY_API = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
+"""Places in NumPy's table of C functions, which its binary interface fixes."""
+
+_FASTCALL = 0x80
+
+_GATE = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@functools.cache
+def numpy_function(name: str) -> int:
+    """The address of a function of NumPy's C interface."""
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = pointer(_multiarray_umath._ARRAY_API, None)
+    return int(ctypes.c_int64.from_address(table + WORD * _NUMPY_API[name]).value)
+
+
+@functools.cache
+def _method() -> _MethodDef:
+    """The one definition that all executables' functions share; CPython keeps its address."""
+    entry = runtime().symbols["pyrelay_entry"]
+    return _MethodDef(b"compiled", entry, _FASTCALL, b"A compiled program.")
+
+
+def _c_function(control: _Record) -> Callable[..., Any]:
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    function: Callable[..., Any] = make(ctypes.addressof(_method()), control, None)
+    return function
+
+
+# ------------------------------------------------------------------------- leaving native code
+
+
+_STATUSES = frozenset(Status)
+
+
+class _Outside:
+    """Where native code turns to Python: host calls and errors."""
+
+    def __init__(self, sites: Sequence[Site], hosts: Sequence[HostFunction]) -> None:
+        self.sites, self.hosts = sites, hosts
+        self.pending: dict[int, BaseException] = {}  # by thread: what a host call raised
+
+    def host_call(self, host: int, given: int, count: int, results: int, wanted: int) -> int:
+        """The gate: words in, words out, a status back; runs with the GIL."""
+        try:
+            words = (ctypes.c_int64 * count).from_address(given)[:] if count else []
+            answer = self.hosts[host](words)
+            if len(answer) != wanted:
+                raise errors.InvariantError(
+                    f"A host call gave {len(answer)} words; {wanted} are wanted."
+                )
+            for place, word in enumerate(answer):
+                ctypes.c_int64.from_address(results + WORD * place).value = word
+        except BaseException as error:
+            self.pending[threading.get_ident()] = error
+            return Status.HOST
+        return Status.OK
+
+    def raise_error(self, status: int, record: int) -> None:
+        """Raise the Python error of a run that ended with a status."""
+        if status == Status.HOST:
+            raise self.pending.pop(threading.get_ident())
+        if status == Status.RECURSION:
+            raise RecursionError("maximum recursion depth exceeded in compiled code")
+        if status == Status.MEMORY:
+            raise MemoryError("no memory for an array of the program")
+        if status not in _STATUSES:
+            # Python raised before the first line of `host_call`, and ctypes has no result then: a
+            # signal came just there, or there was no room for one more frame.
+            raise KeyboardInterrupt
+        words = (ctypes.c_int64 * RECORD_WORDS).from_address(record)[:]
+        if status != Status.RAISED or not 0 <= words[0] < len(self.sites):
+            raise errors.InvariantError(f"Compiled code ended with status {status}.")
+        raise site_error(self.sites[words[0]], words[1:])
+
+
+def site_error(site: Site, words: Sequence[int]) -> BaseException:
+    """The exception of a site, its values read from the record's words."""
+    values: list[Any] = []
+    place = 0
+    for kind in site.kinds:
+        size = boundary.scalar_words(kind)
+        values.append(decode(kind, words[place : place + size]))
+        place += size
+    error = errors.exception_of(site.exception, site.parts, values)
+    return errors.locate(error, span=site.span)

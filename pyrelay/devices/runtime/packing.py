@@ -1,0 +1,386 @@
+"""Trees packed by native code, where it knows their schema: all calls but the first.
+
+In: a family of classes and trees. Out: what `infer.nodes.packing.Packer` makes of them, from one
+walk in native code (`packing_native.py`), or None where a node is unlike what the family has seen,
+and Python has to look.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import types as python_types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
+from pyrelay.devices.runtime.library import trees, want_trees
+from pyrelay.infer.nodes.datatypes import (
+    Array,
+    Child,
+    Choice,
+    Constant,
+    Family,
+    Items,
+    Number,
+    Schema,
+    Sort,
+    Struct,
+)
+from pyrelay.infer.nodes.instances import CLASS_KEYS, MANAGED_DICT, class_keys, slots_of, word_at
+from pyrelay.infer.nodes.packing import stacked
+from pyrelay.infer.nodes.pools import Packed, schema_columns
+from pyrelay.infer.structure import Places
+from pyrelay.ir import types
+
+_MOST_SCHEMAS = 4
+"""Schemas of a family that are tried, one after the other."""
+
+_MOST_TABLES = 256
+"""Schemas whose tables are kept."""
+
+_MOST_KINDS = 63
+_LEAST_ROWS = 64
+_FIRST_STACK = 256
+_FIRST_TABLE = 64
+
+_PYTHON = {"b": (bool, "bool"), "i": (int, "int"), "f": (float, "float"), "c": (complex, "complex")}
+"""Python's class of numbers by the kind of a dtype, and the sort's name."""
+
+
+def packed(family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
+    """Trees of a family in columns, and where their roots are; None where Python has to look.
+
+    Raises nothing: what is wrong with a tree is for Python to say.
+    """
+    if not is_layout_known():
+        return None
+    want_trees()
+    for schema in family.schemas[:_MOST_SCHEMAS]:
+        tables = tables_of(schema)
+        found = tables.packed(family, trees) if tables is not None else None
+        if found is not None:
+            return found
+    return None
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+class _UnsupportedError(Exception):
+    """The native walk cannot read objects of a class, or fill a column."""
+
+
+class _Tables:
+    """What the native walk is told of a schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Raises _UnsupportedError."""
+        if len(schema.classes) > _MOST_KINDS:
+            raise _UnsupportedError
+        self.schema = schema
+        self.groups: list[dict[str, np.dtype[Any]]] = [{"kind": _WORD, "row": _WORD}]
+        self.arrays: dict[str, tuple[int, Array]] = {}  # by path: the group, and the sort
+        self._homes: dict[str, int] = {}  # by path: the group of a sequence's items
+        own = self.own = dict[int, int]()  # the groups of kinds
+        for kind in schema.known():
+            own[kind] = self._new_group()
+            for name, sort in schema.of(kind).items():
+                self._enter(sort, f"{kind}.{name}", own[kind])
+        names = [name for group in self.groups for name in group]
+        self.numbers = {name: k for k, name in enumerate(names)}
+        self.sorts: list[list[int]] = []
+        self._moved: list[tuple[int, int]] = []  # rows and words of sorts that name a row of them
+        self.fields: list[list[int]] = []
+        rows = []
+        self.keeps_for_good = True
+        for kind, cls in enumerate(schema.classes):
+            rows.append(self._kind(kind, cls, own.get(kind, 0)))
+        sorts, fields = _table(self.sorts, F.Sort), _table(self.fields, F.Field)
+        kinds = _table(rows, F.Kind)
+        self.tables = sorts, fields, kinds
+        for row, word in self._moved:
+            sorts[row, word] = sorts.ctypes.data + sorts[row, word] * sorts.strides[0]
+        fields[:, 0] = sorts.ctypes.data + fields[:, 0] * sorts.strides[0]
+        kinds[:, F.Kind.FIRST // F.WORD] *= fields.strides[0]
+        kinds[:, F.Kind.FIRST // F.WORD] += fields.ctypes.data
+        self.rooms = [0] * len(self.groups)
+        self.template = self._template()
+
+    def _new_group(self) -> int:
+        self.groups.append({})
+        return len(self.groups) - 1
+
+    def _enter(self, sort: Sort, path: str, group: int) -> None:
+        """Enter the columns of a field."""
+        into = self.groups[group]
+        match sort:
+            case Number(ty):
+                into[path] = ty.dtype.numpy
+            case Array():
+                self.arrays[path] = group, sort
+            case Child():
+                into.update({f"{path}.kind": _WORD, f"{path}.row": _WORD})
+            case Items(_, item):
+                into.update({f"{path}.start": _WORD, f"{path}.count": _WORD})
+                self._homes[path] = self._new_group()
+                self._enter(item, f"{path}[]", self._homes[path])
+            case Struct(parts):
+                for k, part in enumerate(parts):
+                    self._enter(part, f"{path}[{k}]", group)
+            case Choice(cases):
+                into[f"{path}.case"] = _WORD
+                for k, case in enumerate(cases):
+                    self._enter(case, f"{path}|{k}", group)
+
+    def columns(self) -> Iterator[tuple[str, np.dtype[Any]]]:
+        """The names and dtypes of the columns of a pool."""
+        for group in self.groups[1:]:
+            yield from group.items()
+
+    # -- sorts
+
+    def _sort(self, sort: Sort, path: str, at: int) -> None:
+        """Fill a row of the table of sorts, and those it needs."""
+        found: tuple[Any, ...] = ()
+        name = type(sort).__name__.lower()
+        match sort:
+            case Number(ty):
+                name, cls = _number(ty)
+                found = self.numbers[path], id(cls), id(ty.dtype.numpy)
+            case Constant(value):
+                found = (id(value),)
+            case Child(kinds):
+                mask = sum(1 << k for k in kinds)
+                found = self.numbers[f"{path}.kind"], mask
+            case Items(cls, item):
+                inner = self._rows(at, 4, [(item, f"{path}[]")])
+                found = self.numbers[f"{path}.start"], id(cls), self._homes[path], inner
+            case Struct(parts):
+                first = self._rows(at, 1, [(p, f"{path}[{k}]") for k, p in enumerate(parts)])
+                found = first, len(parts), id(tuple)
+            case Choice(cases):
+                first = self._rows(at, 2, [(c, f"{path}|{k}") for k, c in enumerate(cases)])
+                found = self.numbers[f"{path}.case"], first, len(cases)
+            case Array(dtype, ones):
+                if len(ones) > F.MOST_AXES:
+                    raise _UnsupportedError
+                number = list(self.arrays).index(path)
+                found = number, id(types.DTYPES[dtype].numpy), len(ones), id(np.ndarray)
+        row = (F.SORTS.index(name), *found)
+        self.sorts[at] = [*row, *[0] * (F.Sort.WORDS - len(row))]
+
+    def _rows(self, at: int, word: int, inner: Sequence[tuple[Sort, str]]) -> int:
+        """Rows for the sorts inside one; the number of the first."""
+        first = len(self.sorts)
+        self.sorts += [[]] * len(inner)
+        self._moved.append((at, word))
+        for k, (sort, path) in enumerate(inner):
+            self._sort(sort, path, first + k)
+        return first
+
+    # -- classes
+
+    def _kind(self, kind: int, cls: type, group: int) -> list[int]:
+        """A row of the table of kinds, and those of its fields."""
+        if not kind:
+            return [id(type(None)), 0, 0, 0, 0, 0]
+        if self.schema.fields[kind] is None:
+            return [0] * F.Kind.WORDS  # no object has this class
+        fields = self.schema.of(kind)
+        reading, places = _reading(cls, list(fields))
+        self.keeps_for_good &= reading != "dict"
+        first = len(self.fields)
+        for (name, sort), place in zip(fields.items(), places, strict=True):
+            at = len(self.sorts)
+            self.sorts.append([])
+            self._sort(sort, f"{kind}.{name}", at)
+            self.fields.append([at, place, id(sys.intern(name))])
+        keys = word_at(id(cls) + CLASS_KEYS) if reading == "attributes" else 0
+        return [id(cls), F.READINGS.index(reading), group, first, len(fields), keys]
+
+    # -- calls
+
+    def _template(self) -> np.ndarray[Any, Any]:
+        """The record of a call, without what is of one call."""
+        walk = np.zeros(F.Walk.WORDS, np.int64)
+        *_, kinds = self.tables
+        for place, value in (
+            (F.Walk.KINDS, kinds.ctypes.data), (F.Walk.KIND_COUNT, len(self.schema.classes)),
+            (F.Walk.STACK_SIZE, _FIRST_STACK), (F.Walk.TABLE_SIZE, _FIRST_TABLE),
+            (F.Walk.NONE, id(None)), (F.Walk.TRUE, id(True)), (F.Walk.INT, id(int)),
+            (F.Walk.FLOAT, id(float)), (F.Walk.BOOL, id(bool)), (F.Walk.TEXT, id(str)),
+            (F.Walk.TUPLE, id(tuple)), (F.Walk.GROUP_COUNT, len(self.groups)),
+        ):  # fmt: skip
+            walk[place // F.WORD] = value
+        columns = [[0, d.itemsize, 0, 0] for group in self.groups for d in group.values()]
+        arrays = [
+            [0, 0, *(1 if n == 1 else -1 for n in sort.ones),
+             *[0] * (F.MOST_AXES - len(sort.ones))]
+            for _, sort in self.arrays.values()
+        ]
+        parts = [walk, np.array(columns, np.int64).ravel()]
+        parts.append(np.zeros(len(self.groups) * F.Group.WORDS, np.int64))
+        parts += [np.array(arrays, np.int64).ravel(), np.zeros(len(self.schema.classes), np.int64)]
+        self.starts = np.cumsum([0, *map(len, parts)])
+        return np.concatenate(parts)
+
+    def packed(self, family: Family, trees: Sequence[Any]) -> tuple[Packed, Places] | None:
+        """The trees in columns; None where they are unlike this schema."""
+        record = self.template.copy()
+        base = record.ctypes.data
+        walk, columns, groups, arrays, lists = (
+            record[a:b] for a, b in zip(self.starts, self.starts[1:], strict=False)
+        )
+        addresses = [base + F.WORD * int(start) for start in self.starts]
+        owners = [bytearray() for _ in self.numbers]
+        stack, table = bytearray(), bytearray()
+        objects: list[list[Any]] = [[] for _ in self.schema.classes]
+        met: list[list[Any]] = [[] for _ in self.arrays]
+        columns[F.Column.OWNER // F.WORD :: F.Column.WORDS] = list(map(id, owners))
+        arrays[F.Arrays.LIST // F.WORD :: F.Arrays.WORDS] = list(map(id, met))
+        lists[:] = list(map(id, objects))
+        first = 0
+        for k, group in enumerate(self.groups):
+            room = max(self.rooms[k] + (self.rooms[k] >> 3), _LEAST_ROWS)
+            start = addresses[1] + first * F.Column.WORDS * F.WORD
+            groups[k * F.Group.WORDS : (k + 1) * F.Group.WORDS] = 0, 0, start, len(group), room
+            first += len(group)
+        roots = np.fromiter(map(id, trees), np.int64, len(trees))
+        for place, value in (
+            (F.Walk.COLUMNS, addresses[1]), (F.Walk.GROUPS, addresses[2]),
+            (F.Walk.ARRAYS, addresses[3]), (F.Walk.LISTS, addresses[4]),
+            (F.Walk.STACK_OWNER, id(stack)), (F.Walk.TABLE_OWNER, id(table)),
+            (F.Walk.ROOTS, roots.ctypes.data), (F.Walk.ROOT_COUNT, len(roots)),
+        ):  # fmt: skip
+            walk[place // F.WORD] = value
+        if not _walk()(base):
+            return None
+        if F.LOWER in columns[F.Column.SEEN // F.WORD :: F.Column.WORDS]:
+            return None  # numbers of one class in all nodes: another schema's
+        counts = groups[F.Group.COUNT // F.WORD :: F.Group.WORDS].tolist()
+        self.rooms = counts
+        found: dict[str, np.ndarray[Any, Any]] = {}
+        owner = iter(owners)
+        for group, count in zip(self.groups, counts, strict=True):
+            for name, dtype in group.items():
+                found[name] = np.frombuffer(next(owner), dtype, count)
+        places = found.pop("kind"), found.pop("row")
+        kept: dict[str, list[Any]] = {}
+        for (path, (home, sort)), every in zip(self.arrays.items(), met, strict=True):
+            every += [None] * (counts[home] - len(every))
+            found[path] = stacked(family, every, types.DTYPES[sort.dtype].numpy, sort.ones, path)
+            kept[path] = every
+        ordered = {name: found[name] for name in schema_columns(self.schema)}
+        return Packed(self.schema, ordered, objects, kept), places
+
+
+_WORD = np.dtype(np.int64)
+
+
+def _table(rows: list[list[int]], of: Any) -> np.ndarray[Any, Any]:
+    """Rows of words as an array; a row of zeros if there is none."""
+    return np.array(rows or [[0] * of.WORDS], np.uint64).view(np.int64)
+
+
+def _number(ty: types.TensorType) -> tuple[str, type]:
+    """The sort of a number, and its class in Python."""
+    dtype = ty.dtype.numpy
+    if ty.weak:
+        cls, name = _PYTHON[dtype.kind]
+        return name, cls
+    return "pair" if dtype.itemsize == 16 else f"raw{8 * dtype.itemsize}", dtype.type
+
+
+_known: dict[Schema, _Tables | None] = {}
+
+
+def tables_of(schema: Schema) -> _Tables | None:
+    """The tables of a schema, None if native code cannot pack its nodes."""
+    try:
+        return _known[schema]
+    except KeyError:
+        pass
+    try:
+        made = _Tables(schema)
+    except _UnsupportedError:
+        made = None
+    while len(_known) >= _MOST_TABLES:
+        _known.pop(next(iter(_known)), None)
+    if made is None or made.keeps_for_good:
+        _known[schema] = made
+    return made
+
+
+# -- where objects keep their fields ---------------------------------------------------------------
+
+
+def _reading(cls: type, names: list[str]) -> tuple[str, list[int]]:
+    """How objects of a class are read, and where each field is. Raises _UnsupportedError."""
+    if issubclass(cls, tuple):
+        if list(getattr(cls, "_fields", ())) != names:
+            raise _UnsupportedError
+        return "items", [tuple.__basicsize__ + F.WORD * k for k in range(len(names))]
+    if cls.__flags__ & MANAGED_DICT:
+        keys = class_keys(cls)
+        if not all(sys.intern(name) in keys for name in names):
+            return "dict", [0] * len(names)
+        return "attributes", [F.WORD * keys.index(name) for name in names]
+    if cls.__dictoffset__ or sorted(slots_of(cls)) != sorted(names):
+        raise _UnsupportedError
+    return "slots", [_slot(cls, name) for name in names]
+
+
+def _slot(cls: type, name: str) -> int:
+    """Where objects of a class have a slot."""
+    found = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
+    if not isinstance(found, python_types.MemberDescriptorType):
+        raise _UnsupportedError
+    member = word_at(id(found) + F.MEMBER)
+    kind = ctypes.c_int32.from_address(member + F.MEMBER_KIND).value
+    if kind != F.MEMBER_OBJECT:
+        raise _UnsupportedError
+    return word_at(member + F.MEMBER_PLACE)
+
+
+@functools.cache
+def _walk() -> Callable[[int], int]:
+    """The native walk; it is called with the interpreter's lock."""
+    made: Callable[[int], int] = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(
+        trees()["pyrelay_pack"]
+    )
+    return made
+
+
+@functools.cache
+def is_layout_known() -> bool:
+    """Whether this interpreter keeps attributes where the walk looks for them.
+
+    The values of instances are no part of CPython's interface, and move with its versions.
+    """
+    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11):
+        return False
+
+    class Pair:
+        def __init__(self, first: Any, second: Any) -> None:
+            self.first, self.second = first, second
+
+    pair = Pair(1.5, [2.5])
+    reading, (first, second) = _reading(Pair, ["first", "second"])
+    values = word_at(id(pair) - F.INSTANCE_VALUES)
+    if reading != "attributes" or not values or word_at(id(pair) - F.INSTANCE_DICT):
+        return False
+    count = ctypes.c_uint8.from_address(values - F.VALUES_COUNT)
+    found = word_at(values + first), word_at(values + second), count.value
+    expected = id(pair.first), id(pair.second), 2
+    del pair.first
+    fewer = count.value
+    attributes = vars(pair)
+    after = word_at(id(pair) - F.INSTANCE_VALUES), word_at(id(pair) - F.INSTANCE_DICT)
+    return found == expected and fewer == 1 and after == (0, id(attributes))
+
+
+__all__ = ["is_layout_known", "packed", "tables_of"]

@@ -1,0 +1,60 @@
+"""The parts of the native run time, as object code.
+
+In: the name of a part. Out: `build`, its object code for this machine; `SYMBOLS`, what it exports.
+Most programs need `MAIN` only; `TREES` packs and unpacks objects that refer to each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+
+MAIN, TREES = "main", "trees"
+SYMBOLS = {
+    MAIN: ("pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose"),
+    TREES: ("pyrelay_pack", "pyrelay_unpack"),
+}
+
+
+def build(part: str) -> bytes:
+    """The object code of a part for this machine."""
+    import llvmlite.binding as llvm  # what is on disk is loaded without what makes it
+    from llvmlite import ir
+
+    from pyrelay.devices.compiler.codegen import runtime_machine, tidy
+
+    machine = runtime_machine()
+    module = ir.Module("pyrelay", context=ir.Context())
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    if part == MAIN:
+        _write_main(module)
+    else:
+        _write_trees(module)
+    for function in module.functions:
+        if not function.is_declaration and function.name not in SYMBOLS[part]:
+            function.linkage = "internal"
+    reference = llvm.parse_assembly(str(module))
+    reference.verify()
+    tidy(reference, machine)
+    code: bytes = machine.emit_object(reference)
+    return code
+
+
+def _write_main(module: ir.Module) -> None:
+    from pyrelay.devices.runtime.boundary_native import Boundary
+    from pyrelay.devices.runtime.executor import Executor
+    from pyrelay.devices.runtime.memory import Memory
+    from pyrelay.devices.runtime.teamwork import Teamwork
+
+    memory = Memory(module)
+    executor = Executor(module, memory, Teamwork(module))
+    Boundary(module, memory, executor.run)
+
+
+def _write_trees(module: ir.Module) -> None:
+    from pyrelay.devices.runtime.packing_native import Packing
+    from pyrelay.devices.runtime.unpacking_native import Unpacking
+
+    Unpacking(module, Packing(module))

@@ -1,0 +1,1 @@
+"""Arrays: subscripts, stores, views, products."""

@@ -1,0 +1,467 @@
+"""Subscripts: reading `x[key]`, writing `x[key] = v`, and views.
+
+A basic index (ints, slices, `...`, `None`) of an array is a view: a chain of steps on its root,
+read when it is used and written through to the root. Integer arrays gather and scatter copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.arrays.slicing import index_atom, is_index, slice_of_axis
+from pyrelay.infer.arrays.storing import fitted, write_whole
+from pyrelay.infer.attributes import is_our_own
+from pyrelay.infer.containers import characters, lists, open_sequences, text
+from pyrelay.infer.containers.open_keys import key_of, note, stored_key
+from pyrelay.infer.flow import choice
+from pyrelay.infer.flow.handling import catches, certain
+from pyrelay.infer.in_python import ranges
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes.trees import fields, is_namedtuple
+from pyrelay.infer.operators import (
+    binary,
+    compare,
+    number,
+    number_of_enum,
+    raised,
+)
+from pyrelay.infer.protocols import special
+from pyrelay.ir import types
+from pyrelay.ir.build import constant
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
+
+
+def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = False) -> V.Value:
+    """`obj[key]`. With `checked` an int key is known to be in range."""
+    if isinstance(obj, V.Union):
+        from pyrelay.infer.flow.unions import distribute, sample
+
+        return distribute(
+            it, obj, lambda case: get_item(it, case, key), lambda c: c[sample(it, key)]
+        )
+    if isinstance(key, V.Union) and not (isinstance(obj, V.Ref) and obj.cls is not None):
+        from pyrelay.infer.flow.unions import distribute, sample
+
+        note(obj, key, it)
+        return distribute(
+            it, key, lambda case: get_item(it, obj, case), lambda c: sample(it, obj)[c]
+        )
+    if not isinstance(obj, V.ArrayRef):
+        key = number(it, key)
+    match obj:
+        case V.ArrayRef() if _is_flag(key):
+            return it.new_array(it.atom(_if_true(it, obj, key)))
+        case V.ArrayRef():
+            part = _index_array(it, obj, number_of_enum(key), checked)
+            copied = isinstance(obj, V.Flat) and isinstance(part, V.ArrayRef)
+            return it.new_array(it.atom(part)) if copied else part
+        case V.Tuple(items):
+            return choice.item(it, items, key, "tuple")
+        case V.OpenTuple(own):
+            return _index_open(it, own, key, checked)
+        case V.Scalar(ty) if not ty.weak and not _expand(it, key, 0):
+            return obj  # an array of no axes is a number here
+        case V.Ref(root) if root.kind == "list":
+            return _index_list(it, obj, key, checked)
+        case V.Ref(root) if root.kind == "dict":
+            return choice.lookup(it, obj, key)
+        case V.Data() if is_namedtuple(obj) and obj.cls.__getitem__ is tuple.__getitem__:
+            return choice.item(it, fields(it, obj), key, "tuple")
+        case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None and hasattr(cls, "__getitem__"):
+            from pyrelay.infer.attributes import of_class
+            from pyrelay.infer.calls import call
+
+            return call(it, V.Known(of_class(it, cls, "__getitem__")), (obj, key), {})
+        case V.Items():
+            from pyrelay.infer.nodes.trees import checked_item
+
+            return checked_item(it, obj, key)
+        case V.Range():
+            return _index_range(it, obj, number_of_enum(key))
+        case _ if text.is_text(obj) and (found := characters.item(it, obj, key)) is not None:
+            return found
+        case V.Text():
+            return text.item(it, obj, key)
+        case V.Known(v):
+            from pyrelay.infer.attributes import captured
+
+            if not isinstance(v, type) and not hasattr(v, "__getitem__"):  # whatever the key is
+                raise it.failure(
+                    errors.TypeMismatchError, f"{type(v).__name__!r} object is not subscriptable",
+                )
+            at = it.static(key, "this index")
+            try:
+                found = v[at]
+            except (IndexError, KeyError) as error:
+                raise it.failure(errors.IndexRangeError, f"{error}") from None
+            except TypeError as error:
+                raise it.failure(errors.TypeMismatchError, str(error)) from None
+            return captured(it, found)
+    raise it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
+
+
+def _index_open(it: Interpreter, items: V.Ref, key: V.Value, checked: bool) -> V.Value:
+    """`t[key]` of a tuple of run-time length."""
+    content = it.content(items.root)
+    if isinstance(key, V.Slice):
+        part = lists.get_item(it, items, content, key)
+        assert isinstance(part, V.Ref)
+        return open_sequences.tuple_of(it, part)
+    if not checked:
+        place = lists.position(it, content, key, "tuple index out of range")
+        key = V.Scalar(types.PY_INT, place)
+    return lists.get_item(it, items, content, key, checked=True)
+
+
+def _index_range(it: Interpreter, obj: V.Range, key: V.Value) -> V.Value:
+    from pyrelay.infer.calls import call
+
+    if isinstance(key, V.Slice):
+        bounds = (key.start, key.stop, key.step)
+        return call(it, V.Known(ranges.part), (obj, *bounds), {})
+    ty = V.number_type(key)
+    if ty is None or ty.dtype.kind not in "iub":
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"range indices must be integers or slices, not {V.describe(key)}",
+        )
+    return call(it, V.Known(ranges.item), (obj, key), {})
+
+
+def _index_list(it: Interpreter, obj: V.Ref, key: V.Value, checked: bool) -> V.Value:
+    items = it.content(obj.root)
+    if not isinstance(items, V.Growing):
+        many = isinstance(key, V.Slice) or len(items) > lists.MOST_CHOICES or (
+            it.program.chooses and any(_is_list(item) for item in items)
+        )
+        if not items and isinstance(key, V.Slice):
+            slice_of_axis(it, key, 0, known_shape=False)  # which says what is wrong with the bounds
+            return it.new_ref("list", ())
+        if not (many and _grows_at(it, obj, key)):
+            return choice.item(it, items, key, "list")
+        items = it.content(obj.root)
+    return lists.get_item(it, obj, items, key, checked=checked)
+
+
+def _is_list(item: V.Value) -> bool:
+    return isinstance(item, V.Ref) and item.root.kind == "list"
+
+
+def _grows_at(it: Interpreter, obj: V.Ref, key: V.Value) -> bool:
+    """Whether a list has to grow for a key; makes it grow if so."""
+    bounds = (key.start, key.stop, key.step) if isinstance(key, V.Slice) else (key,)
+    return any(lists.must_grow(it, obj, b) for b in bounds)
+
+
+# -- arrays: what a key means ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Basic:
+    """A basic key as view steps."""
+
+    steps: tuple[V.ViewStep, ...]
+    type: TensorType
+
+
+def _expand(it: Interpreter, key: V.Value, rank: int) -> list[V.Value]:
+    """The key as one item per axis (plus None items), `...` replaced by full slices."""
+    items: list[V.Value] = list(key.items) if isinstance(key, V.Tuple) else [key]
+    if isinstance(key, V.Known) and isinstance(key.value, tuple):
+        items = [V.Known(v) for v in key.value]
+    items = [_plain(i) for i in items]
+    used = sum(_axes_used(it, i) for i in items)
+    ellipses = [k for k, i in enumerate(items) if i == V.Known(Ellipsis)]
+    if len(ellipses) > 1:
+        raise it.failure(errors.IndexRangeError, "an index can have only one ellipsis ('...')")
+    if used > rank:
+        raise it.failure(
+            errors.IndexRangeError,
+            f"too many indices: the array has {rank} ax{'i' if rank == 1 else 'e'}s, and {used} "
+            "were indexed",
+        )
+    full = V.Slice(V.NONE, V.NONE, V.NONE)
+    filler: list[V.Value] = [full] * (rank - used)
+    at = ellipses[0] if ellipses else len(items)
+    return items[:at] + filler + items[at + 1 :]
+
+
+def _plain(item: V.Value) -> V.Value:
+    if isinstance(item, V.Known) and isinstance(item.value, slice):
+        s = item.value
+        return V.Slice(V.Known(s.start), V.Known(s.stop), V.Known(s.step))
+    return item
+
+
+def _axes_used(it: Interpreter, item: V.Value) -> int:
+    if item == V.Known(Ellipsis) or item == V.NONE:
+        return 0
+    if isinstance(item, V.ArrayRef) and item.type.dtype is types.bool_:
+        return item.type.rank
+    return 1
+
+
+def _index_array(it: Interpreter, array: V.ArrayRef, key: V.Value, checked: bool) -> V.Value:
+    key = _as_array_key(it, key)
+    items = _expand(it, key, array.type.rank)
+    if any(isinstance(i, V.ArrayRef) for i in items):
+        from pyrelay.infer.arrays.advanced import gather
+
+        return gather(it, array, items)
+    basic = _basic(it, array.type, items, checked)
+    view = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
+    if basic.type.shape or (_has_ellipsis(key) and not is_our_own(it)):
+        return view if basic.steps else V.ArrayRef(array.root, array.view, array.type)
+    return it.result(it.builder.handle(it.atom(view)))
+
+
+def _has_ellipsis(key: V.Value) -> bool:
+    """Whether what a key says of all axes is an array still, a view of no axes."""
+    if isinstance(key, V.Known):
+        parts = key.value if isinstance(key.value, tuple) else (key.value,)
+        return any(part is Ellipsis for part in parts)
+    return isinstance(key, V.Tuple) and V.Known(Ellipsis) in key.items
+
+
+def _is_flag(key: V.Value) -> bool:
+    ty = V.number_type(key)
+    return ty is not None and ty.dtype is types.bool_
+
+
+def _if_true(it: Interpreter, array: V.ArrayRef, flag: V.Value) -> V.Value:
+    """The array with a new first axis of one element, or of none if a bool is false."""
+    count = it.result(it.builder.handle(it.builder.cast(it.atom(flag), types.i64, weak=True)))
+    return get_item(it, get_item(it, array, V.NONE), V.Slice(V.NONE, count, V.NONE))
+
+
+def _as_array_key(it: Interpreter, key: V.Value) -> V.Value:
+    """Lists of indices become arrays, as in NumPy."""
+
+    def convert(item: V.Value) -> V.Value:
+        from pyrelay.infer.names.adapters import to_array
+
+        if isinstance(item, V.Range) or (isinstance(item, V.Ref) and item.root.kind == "list"):
+            return to_array(it, item)
+        if isinstance(item, V.Known) and isinstance(item.value, (list, range)):
+            return to_array(it, V.Tuple(tuple(map(V.Known, item.value))))
+        return item
+
+    if isinstance(key, V.Tuple):
+        return V.Tuple(tuple(map(convert, key.items)))
+    return convert(key)
+
+
+def _basic(
+    it: Interpreter, ty: TensorType, items: Sequence[V.Value], checked: bool,
+    written: bool = False,
+) -> _Basic:
+    """View steps of ints, slices and None: first ints, then slices, then new axes."""
+    starts: list[Extent] = []
+    sizes: list[Extent] = []
+    strides: list[Extent] = []
+    ints: list[tuple[int, Atom]] = []
+    new_axes: list[int] = []
+    axis = kept = 0
+    for item in items:
+        if item == V.NONE:
+            new_axes.append(kept)
+            kept += 1
+            continue
+        extent = ty.shape[axis]
+        if isinstance(item, V.Slice):
+            start, size, step = slice_of_axis(it, item, extent, known_shape=not written)
+            kept += 1
+        elif is_index(item):
+            start, size, step = 0, extent, 1
+            ints.append((axis, index_atom(it, item, extent, axis, checked)))
+        else:
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"an array cannot be indexed with {V.describe(item)}",
+                hints=("use ints, slices, '...', None, or arrays of ints or bools",),
+            )
+        starts.append(start)
+        sizes.append(size)
+        strides.append(step)
+        axis += 1
+    return _steps(ty, starts, sizes, strides, ints, new_axes)
+
+
+def _steps(
+    ty: TensorType, starts: list[Extent], sizes: list[Extent], strides: list[Extent],
+    ints: list[tuple[int, Atom]], new_axes: list[int],
+) -> _Basic:
+    steps: list[V.ViewStep] = []
+    taken = [a for a, _ in ints]
+    if ints:  # first, so that nobody handles more than the rows that are meant
+        steps.append(V.ViewStep("index", tuple(i for _, i in ints), (("axes", tuple(taken)),)))
+    rest = [a for a in range(len(ty.shape)) if a not in taken]
+    shape: tuple[Extent, ...] = tuple(sizes[a] for a in rest)
+    if any(starts[a] != 0 or strides[a] != 1 or sizes[a] != ty.shape[a] for a in rest):
+        attrs = (
+            ("starts", tuple(starts[a] for a in rest)), ("sizes", shape),
+            ("steps", tuple(strides[a] for a in rest)),
+        )
+        steps.append(V.ViewStep("slice", (), attrs))
+    if new_axes:
+        steps.append(V.ViewStep("expand_dims", (), (("axes", tuple(new_axes)),)))
+        for a in new_axes:
+            shape = (*shape[:a], 1, *shape[a:])
+    return _Basic(tuple(steps), TensorType(ty.dtype, shape))
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
+    """`obj[key] = value`."""
+    match obj:
+        case V.ArrayRef() if isinstance(value, V.Union):
+            from pyrelay.infer.flow.unions import distribute_all
+
+            def stored(case: V.Value) -> tuple[V.Value, ...]:
+                _write_array(it, obj, key, case)
+                return ()
+
+            distribute_all(it, value, stored)
+            return
+        case V.ArrayRef() if _is_flag(key):
+            set_item(it, _if_true(it, obj, key), V.Known(Ellipsis), value)
+            return
+        case V.ArrayRef():
+            _write_array(it, obj, key, value)
+            return
+        case V.Ref(root) if root.kind == "list":
+            if _grows_at(it, obj, key):
+                lists.set_item(it, obj, key, value)
+                return
+            items = list(it.content(root))
+            if not items and isinstance(key, V.Scalar):
+                raise raised(it, IndexError("list assignment index out of range"))
+            if not items and isinstance(key, V.Slice):
+                from pyrelay.infer.containers.list_slices import set_slice_of_none
+
+                set_slice_of_none(it, obj, key, value)
+                return
+            index = it.static(key, "the index of a list")
+            new: Any = value
+            if isinstance(index, slice):
+                from pyrelay.infer.names.adapters import nested_items
+
+                new = nested_items(it, value)
+            try:
+                items[index] = new
+            except ValueError as error:
+                if it.conditional or catches(it, ValueError):
+                    raise raised(it, error) from None
+                raise it.failure(errors.InvalidValueError, str(error)) from None
+            except IndexError:
+                if it.conditional or catches(it, IndexError):
+                    raise raised(it, IndexError("list assignment index out of range")) from None
+                raise it.failure(
+                    errors.IndexRangeError,
+                    f"list index {index} is out of range: it has {len(items)} items",
+                ) from None
+            it.heap.write(root, tuple(items), it.let.span if it.let else None)
+            return
+        case V.Ref(root) if root.kind == "dict":
+            known = stored_key(it, obj, key)
+            it.heap.write(root, {**it.content(root), known: value}, it.let.span if it.let else None)
+            return
+        case V.Ref(_, cls) if cls is not None and hasattr(cls, "__setitem__"):
+            from pyrelay.infer.attributes import of_class
+            from pyrelay.infer.calls import call
+
+            call(it, V.Known(of_class(it, cls, "__setitem__")), (obj, key, value), {})
+            return
+        case V.Items(cls=cls) if cls is list:
+            from pyrelay.infer.containers.lists_in_nodes import let_grow
+
+            let_grow(it, obj)
+        case V.Tuple() | V.OpenTuple():
+            failure = it.failure(
+                errors.TypeMismatchError, "a tuple cannot be changed: its items are fixed",
+                hints=("make it a list",),
+            )
+            said = "'tuple' object does not support item assignment"
+            raise certain(it, failure, TypeError, said)
+    raise it.failure(
+        errors.TypeMismatchError, f"{V.describe(obj)} does not support item assignment"
+    )
+
+
+def _write_array(it: Interpreter, array: V.ArrayRef, key: V.Value, value: V.Value) -> None:
+    key = _as_array_key(it, key)
+    items = _expand(it, key, array.type.rank)
+    if any(isinstance(i, V.ArrayRef) for i in items):
+        from pyrelay.infer.arrays.advanced import scatter
+
+        scatter(it, array, items, value)
+        return
+    basic = _basic(it, array.type, items, False, written=True)
+    target = V.ArrayRef(array.root, array.view + basic.steps, basic.type)
+    write_whole(it, target, fitted(it, value, basic.type))
+
+
+def add_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
+    """np.add.at(obj, key, value): repeated indices add up."""
+    if not isinstance(obj, V.ArrayRef):
+        raise it.failure(
+            errors.TypeMismatchError, f"np.add.at writes to an array, not to {V.describe(obj)}"
+        )
+    items = _expand(it, _as_array_key(it, key), obj.type.rank)
+    if any(isinstance(i, V.ArrayRef) for i in items):
+        from pyrelay.infer.arrays.advanced import scatter
+
+        scatter(it, obj, items, value, add=True)
+        return
+    set_item(it, obj, key, binary(it, "+", get_item(it, obj, key), value))
+
+
+def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
+    """`del obj[key]` of a list or dict."""
+    if isinstance(obj, V.Ref) and obj.root.kind == "list" and _grows_at(it, obj, key):
+        if isinstance(key, V.Slice):
+            from pyrelay.infer.containers.list_slices import delete_slice
+
+            delete_slice(it, obj, key)
+        else:
+            lists.pop(it, obj, key, "list assignment index out of range")
+        return
+    if isinstance(obj, V.Ref) and obj.root.kind == "object":
+        method = special(it, obj, "__delitem__", key)
+        if method is not None:
+            return
+    if _is_list(obj) and isinstance(key, V.Slice) and not it.content(obj.root):  # type: ignore[union-attr]
+        slice_of_axis(it, key, 0, known_shape=False)
+        return
+    if isinstance(obj, V.Ref) and obj.root.kind == "dict":
+        known = key_of(it, obj, key, "the key to delete")
+    else:
+        known = it.static(key, "the key to delete")
+    if isinstance(obj, V.Ref) and obj.root.kind == "dict":
+        content = dict(it.content(obj.root))
+        if known not in content:
+            if catches(it, KeyError):
+                raise raised(it, KeyError(known))
+            raise it.failure(errors.KeyMissingError, f"this dict has no key {known!r}")
+        del content[known]
+        it.heap.write(obj.root, content, it.let.span if it.let else None)
+        return
+    if isinstance(obj, V.Ref) and obj.root.kind == "list":
+        items = list(it.content(obj.root))
+        del items[known]
+        it.heap.write(obj.root, tuple(items), it.let.span if it.let else None)
+        return
+    raise it.failure(errors.TypeMismatchError, f"items of {V.describe(obj)} cannot be deleted")
+
+
+__all__ = [
+    "add_item", "binary", "compare", "constant", "del_item", "get_item", "set_item",
+]

@@ -1,0 +1,1 @@
+"""Lists, dicts, sets and texts of run-time length or content."""

@@ -1,0 +1,333 @@
+"""Strings that a program reads as data: code points in an array, characters as numbers.
+
+In: strings, known or of the running program. Out: a character is the text `chr(code)`, a string
+read at run time the text `from_codes(codes)`; what is asked of these (order, length, whether it is
+a digit, where it occurs) is computed by the program. All else is asked of Python (text.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of, from_codes, from_items
+from pyrelay.infer.in_python import characters as in_python
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
+from pyrelay.ir.op import OPS
+
+#: Known strings up to this length are gone through by unrolled loops.
+MOST_UNROLLED = 64
+#: Properties of characters that the program looks up.
+PROPERTIES = frozenset({
+    "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric", "isspace",
+    "isupper",
+})  # fmt: skip
+
+
+@functools.cache
+def _codes_of_known(string: str) -> np.ndarray[Any, Any]:
+    """The same array each time: a program that captures it finds it again."""
+    return codes_of(string)
+
+
+@functools.cache
+def _bounds(name: str) -> np.ndarray[Any, Any]:
+    """Where a property of characters begins and ends, in turn."""
+    ask = getattr(str, name)
+    holds = np.fromiter((ask(chr(code)) for code in range(0x110000)), bool, 0x110000)
+    return np.flatnonzero(np.diff(holds, prepend=False, append=False))
+
+
+@functools.cache
+def _zeros() -> np.ndarray[Any, Any]:
+    """The code points of the zeros of all scripts: ten digits follow one another."""
+    return np.array([
+        code for code in range(0x110000) if chr(code).isdecimal() and int(chr(code)) == 0
+    ])
+
+
+# -- what a value is -------------------------------------------------------------------------------
+
+
+def code_of(value: V.Value) -> V.Value | None:
+    """The code point of a character; None for any other value."""
+    match value:
+        case V.Text(function, (code,)) if function is chr:
+            return code
+        case V.Known(str() as v) if len(v) == 1:
+            return V.Known(ord(v))
+    return None
+
+
+def of_code(it: Interpreter, code: V.Value) -> V.Value:
+    """The character of a code point."""
+    if isinstance(code, V.Known):
+        return V.Known(chr(code.value))
+    number = it.builder.cast(it.atom(code), types.i64, weak=True)
+    return V.Text(chr, (V.Scalar(types.PY_INT, number),))
+
+
+def is_data(value: V.Value) -> bool:
+    """Whether a string is an array of code points, or a list of them."""
+    return isinstance(value, V.Text) and value.function in (from_codes, from_items)
+
+
+def codes(it: Interpreter, value: V.Value) -> V.ArrayRef | None:
+    """The code points of a known string or one that is an array; None for any other value."""
+    from pyrelay.infer.containers import growing, lists
+    from pyrelay.infer.containers.open_sequences import items_of
+
+    array: V.Value | None = None
+    items = items_of(value)
+    if items is not None:
+        content = growing.plain(it.builder, it.content(items.root))
+        size = lists.count_extent(it, content)
+        return it.new_array(growing.items_array(it.builder, content.rows[0], size).atom)
+    if isinstance(value, V.Text) and is_data(value):
+        array = value.args[0]
+    elif isinstance(value, V.Known) and isinstance(value.value, str):
+        from pyrelay.infer.attributes import captured
+
+        array = captured(it, _codes_of_known(value.value))
+    return array if isinstance(array, V.ArrayRef) else None
+
+
+# -- what is asked of it ---------------------------------------------------------------------------
+
+
+def length(it: Interpreter, value: V.Value) -> V.Value | None:
+    """len(value) of a string that is an array, a list or a character."""
+    from pyrelay.infer.containers.open_sequences import items_of, written
+
+    items = items_of(written(it, value))
+    if items is not None:
+        count: V.Value = it.content(items.root).count
+        return count
+    if is_data(value):
+        return V.Scalar.of_extent(value.args[0].type.shape[0])  # type: ignore[union-attr]
+    return V.Known(1) if code_of(value) is not None else None
+
+
+def item(
+    it: Interpreter, string: V.Value, key: V.Value, *, checked: bool = False
+) -> V.Value | None:
+    """`string[key]`; None where Python has to be asked, or the key is known as the string is."""
+    from pyrelay.infer.arrays.subscripts import get_item
+    from pyrelay.infer.containers import open_sequences
+
+    string = open_sequences.written(it, string)
+    items = open_sequences.items_of(string)
+    if items is not None:
+        return _item_of_open(it, items, key)
+    open_key = any(
+        isinstance(k, V.Scalar)
+        for k in ((key.start, key.stop, key.step) if isinstance(key, V.Slice) else (key,))
+    )
+    if not is_data(string) and not open_key:
+        return None
+    array = codes(it, string)
+    if array is None:
+        return None
+    if isinstance(key, V.Slice):
+        return V.Text(from_codes, (get_item(it, array, key),))
+    _require_int(it, key)
+    place = it.builder.cast(it.atom(key), types.i64, weak=True)
+    if not checked:
+        count = it.builder.extent(array.type.shape[0])
+        text = "string index out of range"
+        place = it.builder.call(OPS["check_item"], place, count, text=text).atom
+    code = it.result(it.builder.call(OPS["index"], it.atom(array), place, axes=(0,)))
+    return of_code(it, code)
+
+
+def _item_of_open(it: Interpreter, items: V.Ref, key: V.Value) -> V.Value:
+    """`string[key]` of a string that is a list of code points."""
+    from pyrelay.infer.containers import lists, open_sequences
+
+    if isinstance(key, V.Slice):
+        part = lists.get_item(it, items, it.content(items.root), key)
+        assert isinstance(part, V.Ref)
+        return open_sequences.string_of(it, part)
+    _require_int(it, key)
+    content = it.content(items.root)
+    place = lists.position(it, content, key, "string index out of range")
+    code = lists.get_item(it, items, content, V.Scalar(types.PY_INT, place), checked=True)
+    return of_code(it, code)
+
+
+def _require_int(it: Interpreter, key: V.Value) -> None:
+    ty = V.number_type(key)
+    if ty is None or not ty.dtype.is_integer:
+        raise it.failure(
+            errors.TypeMismatchError, f"string indices must be integers, not {V.describe(key)}"
+        )
+
+
+def iteration(
+    it: Interpreter, value: V.Value
+) -> tuple[V.Value, Callable[[V.Value], V.Value]] | None:
+    """How many characters a loop goes through, and which; None for short known strings."""
+    if isinstance(value, V.Text) and value.function is chr:
+        return V.Known(1), lambda index: value
+    if isinstance(value, V.Text) and not is_data(value):
+        from pyrelay.infer.containers.open_sequences import open_text
+
+        value = open_text(it, value)
+    if not is_data(value) and not (
+        isinstance(value, V.Known) and isinstance(value.value, str)
+        and len(value.value) > MOST_UNROLLED
+    ):
+        return None
+    array = codes(it, value)
+    assert array is not None
+
+    def character(index: V.Value) -> V.Value:
+        if isinstance(index, V.Known) and isinstance(value, V.Known):
+            return V.Known(value.value[index.value])
+        found = item(it, V.Text(from_codes, (array,)), index, checked=True)
+        assert found is not None
+        return found
+
+    return V.Scalar.of_extent(array.type.shape[0]), character
+
+
+def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op y` of characters, or of strings for equality; None where Python has to be asked."""
+    from pyrelay.infer import operators
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.containers import open_sequences
+    from pyrelay.infer.flow.truth import truth
+
+    a, b = code_of(x), code_of(y)
+    if a is not None and b is not None:
+        return operators.compare(it, op, a, b)
+    x, y = open_sequences.written(it, x), open_sequences.written(it, y)
+    if op not in ("==", "!="):
+        return _ordered(it, op, x, y)
+    for one, other in ((x, y), (y, x)):
+        if isinstance(other, V.Known) and isinstance(other.value, str):
+            if code_of(one) is not None and len(other.value) != 1:
+                return V.Known(op == "!=")
+            if isinstance(one, V.Text) and one.origin and len(other.value) > MOST_KNOWN:
+                raise V.NeedsStatic(one.origin, "a string that is one of several names")
+    if not (is_data(x) or is_data(y)):
+        return None
+    parts = [
+        c if (c := codes(it, v)) is not None else _single(it, code_of(v)) for v in (x, y)
+    ]
+    if any(p is None for p in parts):
+        return None
+    same = truth(it, call(it, V.Known(in_python.same_codes), parts, {}))  # type: ignore[arg-type]
+    return same if op == "==" else operators.unary(it, "not", same)
+
+
+def _ordered(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op y` for an order of strings, one of which is an array; None where Python has to say."""
+    from pyrelay.infer import operators
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.flow.truth import as_bool
+    from pyrelay.infer.in_python.lists import precedes
+
+    if not (is_data(x) or is_data(y)):
+        return None
+    first, second = (x, y) if op in ("<", ">=") else (y, x)
+    parts = [codes(it, v) or _single(it, code_of(v)) for v in (first, second)]
+    if any(p is None for p in parts):
+        return None
+    before = as_bool(it, call(it, V.Known(precedes), parts, {}))  # type: ignore[arg-type]
+    return before if op in ("<", ">") else operators.unary(it, "not", before)
+
+
+def _single(it: Interpreter, code: V.Value | None) -> V.Value | None:
+    if code is None:
+        return None
+    return it.call("expand_dims", V.Scalar(types.PY_INT, it.atom(code)), axes=(0,))
+
+
+def contains(it: Interpreter, container: V.Value, wanted: V.Value) -> V.Value | None:
+    """`wanted in container` for a character and a string; None where Python has to be asked."""
+    from pyrelay.infer import operators
+
+    code = code_of(wanted)
+    if code is None or code_of(container) is not None:
+        return None
+    if isinstance(container, V.Known) and len(set(container.value)) <= MOST_KNOWN:
+        found: V.Value = V.Known(False)
+        for character in dict.fromkeys(container.value):
+            same = operators.compare(it, "==", code, V.Known(ord(character)))
+            found = operators.either(it, found, same)
+        return found
+    array = codes(it, container)
+    if array is None:
+        return None
+    there = it.emit("any", it.call("equal", array, code), axes=(0,), keepdims=False)
+    return it.result(it.builder.handle(it.builder.cast(there.atom, types.bool_, weak=True)))
+
+
+def has_property(it: Interpreter, value: V.Value, name: str) -> V.Value | None:
+    """`value.isdigit()` and the like of a character; None for any other value."""
+    from pyrelay.infer.attributes import captured
+    from pyrelay.infer.calls import call
+
+    code = code_of(value)
+    if code is None or name not in PROPERTIES:
+        return None
+    return call(it, V.Known(in_python.lies_inside), (code, captured(it, _bounds(name))), {})
+
+
+def as_int(it: Interpreter, value: V.Value) -> V.Value | None:
+    """int(value) of a character; None for any other value."""
+    from pyrelay.infer.attributes import captured
+    from pyrelay.infer.calls import call
+
+    code = code_of(value)
+    if code is None:
+        return None
+    return call(it, V.Known(in_python.digit_of), (code, captured(it, _zeros())), {})
+
+
+def are_characters(it: Interpreter, items: V.Value) -> bool:
+    """Whether the items are characters: of a string that is an array, or of a growing list."""
+    from pyrelay.infer import layout as L
+    from pyrelay.infer.containers import lists
+
+    if isinstance(items, V.Text):
+        return is_data(items)
+    content = lists.growing_content(it, items)
+    template = None if content is None else content.template
+    return isinstance(template, L.LNode) and template.head[:2] == ("text", chr)
+
+
+def joined(it: Interpreter, separator: V.Value, items: V.Value) -> V.Value | None:
+    """`separator.join(items)` of a list of run-time length; None for anything else."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.containers import growing, lists, open_sequences
+    from pyrelay.infer.names.builtins import list_
+
+    if isinstance(items, V.OpenTuple):
+        items = items.items
+    if lists.growing_content(it, items) is None and not lists.has_known_length(it, items):
+        items = list_(it, items)
+    content = lists.growing_content(it, items)
+    if content is None:
+        return None
+    if separator != V.Known("") or not are_characters(it, items):
+        put_together = call(it, V.Known(in_python.joined_codes), (separator, items), {})
+        assert isinstance(put_together, V.Ref)
+        return open_sequences.string_of(it, put_together)
+    content = growing.plain(it.builder, content)
+    size = lists.count_extent(it, content)
+    found = it.new_array(growing.items_array(it.builder, content.rows[0], size).atom)
+    return V.Text(from_codes, (found,))
+
+
+__all__ = [
+    "are_characters", "as_int", "code_of", "compare", "contains", "has_property", "is_data",
+    "item", "iteration", "joined", "length", "of_code",
+]

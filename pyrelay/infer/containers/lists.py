@@ -1,0 +1,718 @@
+"""What Python's list operations mean on growing lists.
+
+In: a reference to a list whose content is a `values.Growing`, or is made one here. Out: values, and
+new contents on the heap. Lists of a length that is known stay tuples of values; what is done to
+those stands where the operation does (subscripts.py, methods.py, names_builtins.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.coding import typed_by_rows
+from pyrelay.infer.containers import growing, ragged, widening
+from pyrelay.infer.containers.open_sequences import as_item
+from pyrelay.infer.flow import joining as J
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes import anonymous
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Handle
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+
+#: Static lists up to this length are indexed at run time by a choice among their items.
+MOST_CHOICES = 4
+#: Repetition makes static lists up to this length.
+MOST_STATIC = 64
+
+
+def growing_content(it: Interpreter, value: V.Value) -> V.Growing | None:
+    """The content of a list of run-time length; None for anything else."""
+    if not (isinstance(value, V.Ref) and value.root.kind == "list"):
+        return None
+    content = it.content(value.root)
+    return content if isinstance(content, V.Growing) else None
+
+
+def grow(it: Interpreter, root: V.Root) -> V.Growing | None:
+    """Make the content of a list a growing one; None if its items have no common structure."""
+    content = it.content(root)
+    if isinstance(content, V.Growing):
+        return content
+    if not content:
+        return None
+    try:
+        template = growing.template_of(it.heap, content)
+    except (L.JoinError, J.NeedsPlace):
+        return None
+    return growing.fitted(it.builder, it.heap, it.atom, root, template)
+
+
+def must_grow(it: Interpreter, ref: V.Ref, key: V.Value) -> bool:
+    """Whether an operation at a position needs a growing list; makes the list one if so."""
+    if isinstance(it.content(ref.root), V.Growing):
+        return True
+    if not isinstance(key, V.Scalar) or (
+        key.extent is not None and it.program.guards.fix(key.extent) is not None
+    ):
+        return False
+    return grow(it, ref.root) is not None
+
+
+def has_known_length(it: Interpreter, iterable: V.Value) -> bool:
+    """Whether the number of items of an iterable is known while compiling."""
+    from pyrelay.infer.flow.generators import is_generator
+    from pyrelay.infer.flow.iteration import iterate
+    from pyrelay.infer.protocols import has_next
+
+    if is_generator(iterable) or has_next(it, iterable):
+        return False
+    return isinstance(iterate(it, iterable).count, V.Known)
+
+
+def write_through(it: Interpreter, root: V.Root, value: Atom) -> bool:
+    """Write an array that was read from a list where the list has it; False if it is no item.
+
+    Other arrays that are items may be the same one: they are stale from then on. Raises AliasError
+    for an array of which a list has a copy, where nobody knows in which item.
+    """
+    if not root.stored:
+        return False
+    item = root.item
+    present = item is not None and it.heap.contents.get(item.owner) is item.content
+    if item is not None and present and not it.heap.items.shared:
+        span = it.let.span if it.let else None
+        with dims.decided_by(it.program.guards.same):  # that it fits is certain
+            content = ragged.write_array(it.builder, item, value)
+        write_content(it, item.owner, content)
+        it.heap.contents[root] = value
+        root.item = replace(item, content=content)
+        for other in it.heap.contents:
+            if other.kind == "array" and other.stored and other is not root:
+                other.outdated = span or True
+        return True
+    raise it.failure(
+        errors.AliasError,
+        f"{repr(root.name) if root.name else 'this array'} is an item of a list whose length is "
+        "known only at run time, and a write in place would have to show in both",
+        related=[(root.stored, "here the list has or gets it")] if root.stored is not True else [],
+        hints=("put a copy into the list: items.append(x.copy())",
+               "or make a new array: x = x + 1 instead of x += 1"),
+    )
+
+
+def length(content: V.Growing) -> V.Value:
+    """The number of items, which unrolling the loops that made the list may make known."""
+    count = content.count
+    if content.loops and isinstance(count, V.Scalar):
+        return replace(count, origin=("loops", content.loops))
+    return count
+
+
+def new(it: Interpreter, content: V.Growing) -> V.Ref:
+    """A fresh list."""
+    return it.new_ref("list", content)
+
+
+def part_content(it: Interpreter, part: V.Part | V.Lost) -> V.Growing:
+    """The content of a list that is an item of another one. Raises AliasError if it moved."""
+    owner = it.content(part.owner) if isinstance(part, V.Part) else None
+    if not isinstance(part, V.Part) or not isinstance(owner, V.Growing) or (
+        owner.slots is not part.slots
+    ):
+        raise it.failure(
+            errors.AliasError,
+            "this list became an item of another list, in which it may have moved since",
+            hints=("read it again from the list that it is in: row = rows[i]",
+                   "or put a copy there: rows.append(row.copy())"),
+        )
+    return growing.inner_content(it.builder, owner, part.path, it.atom(part.position))
+
+
+def write_content(
+    it: Interpreter, root: V.Root, content: V.Growing, *, moves: bool = False
+) -> None:
+    """Change the content of a list; with `moves` items may have other positions now."""
+    span = it.let.span if it.let else None
+    held = it.heap.contents[root]
+    if not isinstance(held, V.Part):
+        if moves:
+            content = replace(content, slots=object())
+        it.heap.write(root, content, span)
+        return
+    owner = it.content(held.owner)
+    if not content.prefix:  # in rows of its own
+        position = it.atom(held.position)
+        before = growing.inner_content(it.builder, owner, held.path, position)
+        leaves = [it.atom(content.count), *content.rows]
+        content = _put_inside(it, before, leaves)
+    it.heap.written[root] = span
+    it.heap.write_inner(span)
+    write_content(it, held.owner, growing.with_inner(it.builder, owner, held.path, content))
+
+
+def _put_inside(it: Interpreter, before: V.Growing, leaves: Sequence[Atom]) -> V.Growing:
+    """The inner list with other rows, for which there is room then."""
+    count, *own = leaves
+    number = it.result(it.builder.handle(count))
+    if not own:
+        return replace(before, count=number)
+    b, axis = it.builder, len(before.prefix)
+    size = own[0].type.shape[0]  # type: ignore[union-attr]
+    there = before.capacity
+    short = b.extent(size) > b.extent(there)
+    rows = growing.widened(b, before.rows, axis, short, size)
+    written = []
+    for row, part in zip(rows, own, strict=True):
+        prefix = before.prefix
+        old = b.call(OPS["index"], row, *prefix, axes=tuple(range(axis))).atom
+        new = put_rows(it, old, part, 0, size)
+        written.append(
+            b.call(OPS["index_update"], row, new, *prefix, axes=tuple(range(axis))).atom
+        )
+    return replace(before, count=number, rows=tuple(written))
+
+
+def clear(it: Interpreter, ref: V.Ref) -> None:
+    """`lst.clear()`."""
+    content = it.content(ref.root)
+    write_content(it, ref.root, replace(content, count=V.Known(0)), moves=True)
+
+
+def reverse(it: Interpreter, ref: V.Ref) -> None:
+    """`lst.reverse()`."""
+    content = growing.plain(it.builder, it.content(ref.root))
+    write_content(it, ref.root, reversed_items(it, content), moves=True)
+
+
+def count_of(it: Interpreter, content: V.Growing) -> Handle:
+    """The number of items as the program has it."""
+    return it.builder.handle(it.atom(content.count))
+
+
+def count_extent(it: Interpreter, content: V.Growing) -> Extent:
+    """The number of items as an extent."""
+    if isinstance(content.count, V.Known):
+        return int(content.count.value)
+    _, (extent,) = it.builder.call(OPS["as_extent"], it.atom(content.count), name="n")
+    return extent  # type: ignore[no-any-return]
+
+
+# -- items that fit --------------------------------------------------------------------------------
+
+
+def _admit(
+    it: Interpreter, root: V.Root, content: V.Growing, item: V.Value
+) -> tuple[V.Growing, list[Atom]]:
+    """The content with a template that takes the item, and the item's leaves."""
+    span = it.let.span if it.let else None
+    item = as_item(it, item)
+    it.heap.note_items((item,))
+    try:
+        own = growing.template_of(it.heap, (item,))
+        joined = J.join_items(content.template, own, it.program.guards.same)
+        if not L.same_structure(content.template, joined):
+            raise L.JoinError(content.template, own, "the items differ in structure")
+    except L.JoinError as error:
+        failure = it.failure(
+            errors.TypeMismatchError,
+            f"{V.describe(item)} does not fit the other items of this list: {error.what}",
+            notes=("a list whose length is known only at run time holds items of one structure",),
+            hints=("give the items one type and shape, or keep them in lists of their own",),
+        )
+        sites = anonymous.made_in(error.left) | anonymous.made_in(error.right)
+        if sites:
+            raise anonymous.NeedsNodes(sites, (), failure) from None
+        raise failure from None
+    _refuse_parts(it, item, joined)
+    content = _with_template(it, root, content, joined)
+    _note_again(it, item)
+    growing.keep(it.heap, item, span)
+    leaves = growing.item_atoms(it.builder, it.heap, it.atom, item, content.template)
+    content, leaves = growing.fit_inner(it.builder, content, leaves)
+    return _shaped(it, content, leaves)
+
+
+def _note_again(it: Interpreter, item: V.Value) -> None:
+    """Note an array that each iteration, or each call, makes an item again."""
+    before = it.before.contents if it.before is not None else {}
+    for part in V.leaves_of((item,)):
+        if isinstance(part, V.ArrayRef) and part.root in before:
+            it.heap.items.shared = True
+
+
+def _with_template(
+    it: Interpreter, root: V.Root, content: V.Growing, template: L.Layout
+) -> V.Growing:
+    """The content of a list with a template that takes more; of an inner list, in its owner."""
+    if template == content.template:
+        return content
+    held = it.heap.contents[root]
+    if not isinstance(held, V.Part):
+        content = widening.cast_rows(it.builder, content, template)
+        it.heap.contents[root] = content
+        return content
+    owner = it.content(held.owner)
+    wanted = growing.replaced(owner.template, held.path, template)
+    _with_template(it, held.owner, owner, wanted)
+    return part_content(it, held)
+
+
+def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
+    """Refuse an item with a list that is an item of another list already, or is there twice."""
+    roots: set[V.Root] = set()
+    for path in growing.inner_lists(template):
+        inner = growing.value_at(item, path)
+        assert isinstance(inner, V.Ref)
+        elsewhere = isinstance(it.heap.contents[inner.root], (V.Part, V.Lost))
+        if elsewhere or inner.root in roots:
+            raise it.failure(
+                errors.AliasError,
+                "one list would be an item in two places, and a change of one would have to show "
+                "in the other",
+                hints=("put a copy there: rows.append(row.copy())",),
+            )
+        roots.add(inner.root)
+
+
+def _moved(it: Interpreter, ref: V.Ref, position: V.Value, item: V.Value) -> None:
+    content = it.heap.contents[ref.root]
+    if isinstance(content, V.Growing):
+        _lend(it, content, item)
+        growing.moved(it.heap, ref.root, content, position, item)
+
+
+def _lend(it: Interpreter, content: V.Growing, item: V.Value) -> None:
+    """Lists in an item, as far as the program lends them: the item has copies of them."""
+    before = it.before.contents if it.before is not None else {}
+    for path in growing.inner_lists(content.template):
+        inner = growing.value_at(item, path)
+        assert isinstance(inner, V.Ref)
+        made_by_others = inner.root in before or inner.root.stored
+        needed = 1 if made_by_others else 2
+        it.program.lent = max(it.program.lent, needed)
+        if it.program.lends >= needed:
+            it.heap.lend(inner.root, it.let.span if it.let else None)
+
+
+def _shaped(
+    it: Interpreter, content: V.Growing, leaves: list[Atom]
+) -> tuple[V.Growing, list[Atom]]:
+    """Leaves with the extents of the rows; equalities that only the program can tell are checked.
+
+    The first item of an empty list says the extents of all items.
+    """
+    unequal: list[tuple[Extent, Extent]] = []
+    lead = len(content.prefix) + 1
+    for leaf, row in zip(leaves, content.rows, strict=True):
+        assert isinstance(leaf.type, TensorType)
+        assert isinstance(row.type, TensorType)
+        for own, other in zip(leaf.type.shape, row.type.shape[lead:], strict=True):
+            if it.program.guards.equal(own, other) is None and (own, other) not in unequal:
+                unequal.append((own, other))
+    if unequal and content.prefix:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "arrays of a shape known only at run time cannot be items of a list in a list",
+        )
+    if unequal:
+        content = _adopting(it, content, leaves, unequal)
+    rows = content.rows
+    refined = []
+    for leaf, row in zip(leaves, rows, strict=True):
+        shape = row.type.shape[lead:]  # type: ignore[union-attr]
+        if leaf.type.shape != shape:  # type: ignore[union-attr]
+            leaf = it.builder.call(OPS["refine"], leaf, shape=shape).atom
+        refined.append(leaf)
+    return content, refined
+
+
+def _adopting(
+    it: Interpreter, content: V.Growing, leaves: Sequence[Atom],
+    unequal: Sequence[tuple[Extent, Extent]],
+) -> V.Growing:
+    """The rows, made anew with the item's extents if the list is empty; else these are checked."""
+    from pyrelay.ir.dims import Origin, Symbol
+    from pyrelay.ir.nodes import If
+
+    b = it.builder
+    it.program.checks_shapes |= any(
+        s.origin is Origin.RUNTIME for own, _ in unequal for s in dims.symbols(own)
+    )
+    empty = b.call(OPS["equal"], count_of(it, content), 0)
+    then, orelse = b.nested(), b.nested()
+    made = [
+        then.full(0, (growing.SPARE, *leaf.type.shape), leaf.type.dtype)  # type: ignore[union-attr]
+        for leaf in leaves
+    ]
+    text = "the items of a compiled list must have one shape: {} is not {}"
+    for own, other in unequal:
+        orelse.call(OPS["check_equal"], left=own, right=other, text=text)
+    symbols: dict[Extent, Symbol] = {content.capacity: Symbol("d", Origin.RUNTIME)}
+    for _, other in unequal:
+        symbols.setdefault(other, Symbol("d", Origin.RUNTIME))
+    kept = list(symbols)
+    owns = {other: own for own, other in unequal}
+    firsts: list[Extent] = [growing.SPARE, *(owns[e] for e in kept[1:])]
+    out_types = [
+        TensorType(
+            row.type.dtype,  # type: ignore[union-attr]
+            tuple(dims.of(symbols[d]) if d in symbols else d for d in row.type.shape),  # type: ignore[union-attr]
+        )
+        for row in content.rows
+    ]
+    node = If(empty.atom, then.block(made, firsts), orelse.block(content.rows, kept))
+    rows = tuple(h.atom for h in b.bind(node, out_types, dims=tuple(symbols.values())))
+    template = typed_by_rows(content.template, rows)
+    return replace(content, rows=rows, template=template)
+
+
+# -- one item --------------------------------------------------------------------------------------
+
+
+def position(
+    it: Interpreter, content: V.Growing, key: V.Value, text: str, *, checked: bool = False
+) -> Atom:
+    """A position in the list; with `checked` it is known to be one."""
+    ty = V.number_type(key)
+    if ty is None or not (ty.dtype.is_integer or ty.dtype is types.bool_):
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"list indices must be integers or slices, not {V.describe(key)}",
+        )
+    index = it.builder.cast(it.atom(key), types.i64, weak=True)
+    if checked:
+        return index
+    place: Handle = it.builder.call(
+        OPS["check_item"], index, count_of(it, content), text=text
+    )
+    return place.atom
+
+
+def get_item(
+    it: Interpreter, ref: V.Ref, content: V.Growing, key: V.Value, *, checked: bool = False
+) -> V.Value:
+    """`lst[key]`."""
+    if isinstance(key, V.Slice):
+        from pyrelay.infer.containers.list_slices import get_slice
+
+        return get_slice(it, content, key)
+    place = position(it, content, key, "list index out of range", checked=checked)
+    span = it.let.span if it.let else None
+    item = growing.read_row(it.builder, it.heap, content, place, span, ref.root)
+    if isinstance(item, (V.ArrayRef, V.Ref)) and content is it.heap.contents[ref.root]:
+        item.root.item = V.Item(ref.root, it.atom(key), place, content)
+    return item
+
+
+def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
+    """`lst[key] = value`."""
+    value = _complete(it, value)
+    content = it.content(ref.root)
+    if stands_at(it, value, ref.root, key):
+        return
+    if isinstance(key, V.Slice):
+        from pyrelay.infer.containers.list_slices import set_slice
+
+        set_slice(it, ref, key, value)
+        return
+    content, leaves = _admit(it, ref.root, content, value)
+    place = position(it, content, key, "list assignment index out of range")
+    moves = bool(growing.inner_lists(content.template))
+    write_content(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
+    _moved(it, ref, V.Scalar(types.PY_INT, place), value)
+
+
+def stands_at(
+    it: Interpreter, value: V.Value, owner: V.Root, key: V.Value, leaf: int = 0
+) -> bool:
+    """Whether an array or a list is what a list has at `key`: `items[key] += x` has changed it
+    already."""
+    if isinstance(value, V.Ref):
+        held, content = it.heap.contents[value.root], it.heap.contents.get(owner)
+        there = value.root.item
+        if there is None or not isinstance(held, V.Part) or not isinstance(content, V.Growing):
+            return False
+        places = (held.owner, held.slots, there.owner, there.key)
+        return places == (owner, content.slots, owner, it.atom(key))
+    item = value.root.item if isinstance(value, V.ArrayRef) and not value.view else None
+    return item is not None and (item.owner, item.content, item.key, item.leaf) == (
+        owner, it.heap.contents.get(owner), it.atom(key), leaf
+    )
+
+
+def _complete(it: Interpreter, item: V.Value) -> V.Value:
+    """An item that its own `__init__` puts into a list is a node from there on."""
+    from pyrelay.infer.nodes.constructing import begun
+
+    return begun(it, item)
+
+
+def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
+    """`lst.append(item)`."""
+    item = _complete(it, item)
+    content, leaves = _admit(it, ref.root, it.content(ref.root), item)
+    count = count_of(it, content)
+    content = growing.with_room(it.builder, content, count)
+    content = growing.write_row(it.builder, content, count.atom, leaves)
+    write_content(it, ref.root, _counting(it, content, count + 1))
+    _moved(it, ref, it.result(count), item)
+
+
+def _counting(it: Interpreter, content: V.Growing, count: Handle) -> V.Growing:
+    return replace(content, count=it.result(count))
+
+
+def pop(
+    it: Interpreter, ref: V.Ref, key: V.Value, outside: str = "pop index out of range"
+) -> V.Value:
+    """`lst.pop(key)`; IndexError with the text `outside` for a key that is none."""
+    content = it.content(ref.root)
+    count = count_of(it, content)
+    span = it.let.span if it.let else None
+    if key == V.Known(-1):
+        text = "pop from empty list" if outside.startswith("pop") else outside
+        place = it.builder.call(OPS["check_item"], -1, count, text=text).atom
+        item = growing.read_row(it.builder, it.heap, content, place, span)
+        moves = bool(growing.inner_lists(content.template))
+        write_content(it, ref.root, _counting(it, content, it.builder.handle(place)), moves=moves)
+        return item
+    content = growing.plain(it.builder, content)
+    place = position(it, content, key, outside)
+    item = growing.read_row(it.builder, it.heap, content, place, span)
+    at = extent_of_atom(it, place)
+    behind = dims.add(count_extent(it, content), dims.add(dims.multiply(-1, at), -1))
+    rows = []
+    for row in content.rows:
+        moved = part_rows(it, row, dims.add(at, 1), behind)
+        rows.append(put_rows(it, row, moved, at, behind))
+    changed = replace(content, count=it.result(count - 1), rows=tuple(rows))
+    write_content(it, ref.root, changed, moves=True)
+    return item
+
+
+def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
+    """`lst.insert(key, item)`: positions beyond the ends mean the ends."""
+    item = _complete(it, item)
+    content, leaves = _admit(it, ref.root, it.content(ref.root), item)
+    count, b = count_of(it, content), it.builder
+    content = growing.with_room(b, growing.plain(b, content), count)
+    raw = b.handle(b.cast(it.atom(key), types.i64, weak=True))
+    wrapped = b.call(OPS["where"], raw < 0, raw + count, raw)
+    place = b.call(OPS["minimum"], b.call(OPS["maximum"], wrapped, 0), count)
+    at = extent_of_atom(it, place.atom)
+    behind = dims.add(count_extent(it, content), dims.multiply(-1, at))
+    rows = []
+    for row in content.rows:
+        moved = part_rows(it, row, at, behind)
+        rows.append(put_rows(it, row, moved, dims.add(at, 1), behind))
+    content = growing.write_row(b, replace(content, rows=tuple(rows)), place.atom, leaves)
+    write_content(it, ref.root, _counting(it, content, count + 1), moves=True)
+    _moved(it, ref, it.result(place), item)
+
+
+def unpacked(
+    it: Interpreter, items: V.Value, count: V.Value, before: int, after: int, starred: bool
+) -> list[V.Value]:
+    """The items of a list of run-time length as `before` names, `*name` if starred, and `after`
+    names take them. The running program raises ValueError for another number of items."""
+    from pyrelay.infer.arrays.subscripts import get_item
+    from pyrelay.infer.containers.text import text
+    from pyrelay.infer.flow.effects import raise_where
+
+    wanted = before + after
+    said = text(it, _wrong_number, V.Known(wanted), V.Known(starred), count)
+    wrong = it.emit("less" if starred else "not_equal", it.atom(count), wanted)
+    raise_where(it, wrong.atom, ValueError, said)
+    found = [get_item(it, items, V.Known(k)) for k in range(before)]
+    if starred:
+        middle = V.Slice(V.Known(before), V.Known(-after) if after else V.NONE, V.NONE)
+        found.append(get_item(it, items, middle))
+    return [*found, *(get_item(it, items, V.Known(k)) for k in range(-after, 0))]
+
+
+def _wrong_number(expected: int, starred: bool, given: int) -> str:
+    """Python's words."""
+    if given > expected:
+        return f"too many values to unpack (expected {expected})"
+    least = "at least " if starred else ""
+    return f"not enough values to unpack (expected {least}{expected}, got {given})"
+
+
+# -- several items ---------------------------------------------------------------------------------
+
+
+def extent_of_atom(it: Interpreter, atom: Atom) -> Extent:
+    _, (extent,) = it.builder.call(OPS["as_extent"], atom, name="k")
+    return extent  # type: ignore[no-any-return]
+
+
+def part_rows(
+    it: Interpreter, row: Atom, start: Extent, size: Extent, step: Extent = 1
+) -> Atom:
+    """So many rows from one on."""
+    rest = row.type.shape[1:]  # type: ignore[union-attr]
+    none = (0,) * len(rest)
+    part: Handle = it.builder.call(
+        OPS["slice"], row, starts=(start, *none), sizes=(size, *rest),
+        steps=(step, *(1 for _ in rest)),
+    )
+    return part.atom
+
+
+def put_rows(it: Interpreter, row: Atom, part: Atom, start: Extent, size: Extent) -> Atom:
+    rest = row.type.shape[1:]  # type: ignore[union-attr]
+    none = (0,) * len(rest)
+    result: Handle = it.builder.call(
+        OPS["slice_update"], row, part, starts=(start, *none), sizes=(size, *rest),
+        steps=(1, *(1 for _ in rest)),
+    )
+    return result.atom
+
+
+def copied(it: Interpreter, content: V.Growing, *, deep: bool = False) -> V.Growing:
+    """The content for another list; with `deep` its lists are others as well.
+
+    Raises AliasError for lists of lists that would be shared, unless none of them is written.
+    """
+    if growing.inner_lists(content.template) and not deep:
+        it.program.lent = max(it.program.lent, 1)
+        if not it.program.lends:
+            raise it.failure(
+                errors.AliasError,
+                "this list holds lists, which the new list would share with it",
+                hints=("copy the inner lists as well: [row.copy() for row in rows]",),
+            )
+        it.heap.share_inner(it.let.span if it.let else None)
+        content = replace(content, slots=object())
+    if any(leaf.shape for leaf in L.template_types(content.template)):
+        it.heap.items.shared = True
+    return growing.plain(it.builder, content)
+
+
+def in_order(it: Interpreter, content: V.Growing, places: V.Value) -> V.Growing:
+    """The items at as many places, an array of ints."""
+    content = growing.plain(it.builder, content)
+    order = it.atom(places)
+    rows = tuple(
+        it.builder.call(OPS["gather"], row, order, axes=(0,)).atom for row in content.rows
+    )
+    return replace(content, rows=rows, template=typed_by_rows(content.template, rows))
+
+
+def reversed_items(it: Interpreter, content: V.Growing) -> V.Growing:
+    """The items in the opposite order."""
+    size = count_extent(it, content)
+    rows = tuple(part_rows(it, row, dims.add(size, -1), size, -1) for row in content.rows)
+    return replace(content, rows=rows)
+
+
+def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
+    """`lst.extend(other)` by the content of another growing list."""
+    content = copied(it, content)
+    own = it.content(ref.root)
+    if isinstance(own, V.Growing):
+        own = growing.plain(it.builder, own)
+    if not isinstance(own, V.Growing):
+        if not own:
+            it.heap.write(ref.root, content, it.let.span if it.let else None)
+            return
+        found = grow(it, ref.root)
+        if found is None:
+            raise it.failure(
+                errors.TypeMismatchError, "the items of the two lists have no common type",
+            )
+        own = found
+    try:
+        joined = J.join_items(own.template, content.template, it.program.guards.same)
+    except L.JoinError as error:
+        raise it.failure(
+            errors.TypeMismatchError, f"the items of the two lists differ: {error.what}",
+        ) from None
+    if isinstance(it.heap.contents[ref.root], V.Part):
+        own = _with_template(it, ref.root, it.content(ref.root), joined)
+        own = growing.plain(it.builder, own)
+    else:
+        own = widening.cast_rows(it.builder, own, joined)
+    content = widening.cast_rows(it.builder, content, joined)
+    count, more = count_of(it, own), count_of(it, content)
+    own = growing.with_room(it.builder, own, count, more)
+    own, content = growing.of_one_room(it.builder, own, content)
+    if any(
+        it.program.guards.equal(one, other) is None
+        for row, more_rows in zip(own.rows, content.rows, strict=True)
+        for one, other in zip(row.type.shape[1:], more_rows.type.shape[1:], strict=True)  # type: ignore[union-attr]
+    ):
+        raise it.failure(
+            errors.TypeMismatchError, "the arrays in the two lists may differ in shape",
+        )
+    start, size = extent_of_atom(it, count.atom), extent_of_atom(it, more.atom)
+    rows = tuple(
+        put_rows(it, row, part_rows(it, other, 0, size), start, size)
+        for row, other in zip(own.rows, content.rows, strict=True)
+    )
+    write_content(it, ref.root, replace(own, count=it.result(count + more), rows=rows))
+
+
+def repeated(it: Interpreter, ref: V.Ref, times: V.Value) -> V.Value:
+    """`lst * times` for a number known only at run time, or a list of run-time length."""
+    from pyrelay.infer.calls import call
+
+    items = it.content(ref.root)
+    if isinstance(items, V.Growing) or len(items) != 1:
+        if not isinstance(items, V.Growing) and not items:
+            return it.new_ref("list", ())
+        from pyrelay.infer.in_python.lists import repeat_items
+
+        return call(it, V.Known(repeat_items), (ref, times), {})
+    ty = V.number_type(times)
+    if ty is None or not ty.dtype.is_integer:
+        raise it.failure(
+            errors.TypeMismatchError, f"a list cannot be multiplied by {V.describe(times)}",
+        )
+    try:
+        template = growing.template_of(it.heap, items)
+    except L.JoinError as error:
+        raise it.failure(
+            errors.UnsupportedOperationError, f"this list cannot be repeated here: {error.what}",
+            hints=("build it with a comprehension, so that each item is one of its own",),
+        ) from None
+    growing.keep(it.heap, items[0], it.let.span if it.let else None)
+    it.heap.items.shared = True
+    if growing.inner_lists(template):
+        raise it.failure(
+            errors.AliasError,
+            "the items of this list would all be one list, and a change of one would have to show "
+            "in all",
+            hints=("make each item a list of its own: [[0] * m for _ in range(n)]",),
+        )
+    leaves = growing.item_atoms(it.builder, it.heap, it.atom, items[0], template)
+    size = _times(it, times)
+    rows = tuple(
+        it.builder.call(
+            OPS["broadcast_to"], leaf, shape=(size, *leaf.type.shape)  # type: ignore[union-attr]
+        ).atom
+        for leaf in (
+            it.builder.cast(a, t.dtype) for a, t in zip(
+                leaves, L.template_types(template), strict=True
+            )
+        )
+    )
+    return new(it, V.Growing(V.Scalar.of_extent(size), rows, template))
+
+
+def _times(it: Interpreter, times: V.Value) -> Extent:
+    from pyrelay.infer.operators import extent_of
+
+    known = extent_of(times)
+    if known is not None and dims.non_negative(known):
+        return known
+    b = it.builder
+    number = b.cast(it.atom(times), types.i64, weak=True)
+    return extent_of_atom(it, b.call(OPS["maximum"], number, 0).atom)

@@ -1,0 +1,241 @@
+"""Text with values of the running program in it: made when it is shown, raised or returned.
+
+In: what f-strings, `str`, `repr`, `format`, `%` and methods of strings are given. Out: `V.Text`, a
+function and its arguments as they are now, or `V.Known` where everything is known. What a program
+asks about such a text (its length, whether it equals another) is asked of Python when it runs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.containers import characters
+from pyrelay.infer.in_python import strings
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import types
+from pyrelay.ir.types import TensorType
+
+#: Methods of strings by what they give. Those that give lists are refused: nobody knows how long.
+_TEXTS = frozenset({
+    "capitalize", "casefold", "center", "expandtabs", "format", "join", "ljust", "lower", "lstrip",
+    "removeprefix", "removesuffix", "replace", "rjust", "rstrip", "strip", "swapcase", "title",
+    "translate", "upper", "zfill",
+})  # fmt: skip
+_ANSWERS = {
+    **dict.fromkeys(
+        ("startswith", "endswith", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit",
+         "islower", "isnumeric", "isspace", "istitle", "isupper"), types.PY_BOOL,
+    ),
+    **dict.fromkeys(("count", "find", "index", "rfind", "rindex"), types.PY_INT),
+}  # fmt: skip
+_COMPARISONS = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def is_text(value: V.Value) -> bool:
+    """True for a string, known or not."""
+    known = isinstance(value, V.Known) and isinstance(value.value, str)
+    return known or isinstance(value, V.Text)
+
+
+def text(it: Interpreter, function: Callable[..., str], *args: V.Value) -> V.Value:
+    """The string `function(*args)`. What Python raises for known arguments is raised here."""
+    own = tuple(frozen(it, arg) for arg in args)
+    if all(isinstance(leaf, (V.Known, V.Tuple)) for leaf in V.leaves_of(own)):
+        try:
+            return V.Known(function(*map(known_object, own)))
+        except Exception as error:
+            from pyrelay.infer.operators import raised
+
+            raise raised(it, error) from None
+    return V.Text(function, own)
+
+
+def known_object(value: V.Value) -> Any:
+    """The Python object of known values and tuples of them."""
+    if isinstance(value, V.Tuple):
+        items = tuple(map(known_object, value.items))
+        return items if value.cls is None else value.cls(*items)
+    assert isinstance(value, V.Known)
+    return value.value
+
+
+def frozen(it: Interpreter, value: V.Value) -> V.Value:
+    """The value as it is now: later writes do not reach it."""
+    match value:
+        case V.ArrayRef():
+            return it.new_array(it.atom(value))
+        case V.Tuple(items, cls):
+            return V.Tuple(tuple(frozen(it, item) for item in items), cls)
+        case V.Ref(root, cls):
+            content = it.content(root)
+            if isinstance(content, V.Growing):
+                from pyrelay.infer.containers import growing, lists
+
+                return lists.new(it, growing.plain(it.builder, content))
+            if isinstance(content, dict):
+                return it.new_ref(root.kind, {k: frozen(it, v) for k, v in content.items()}, cls)
+            return it.new_ref(root.kind, tuple(frozen(it, v) for v in content), cls)
+        case V.Data(pool, kind, row):
+            from pyrelay.infer.nodes.pool_tables import columns
+
+            now = {name: frozen(it, column) for name, column in columns(it, pool).items()}
+            return V.Data(it.new_ref("pool", now, pool.cls), kind, row)
+        case V.Union(tag, cases, alive):
+            return V.Union(tag, tuple(frozen(it, case) for case in cases), alive)
+    return value
+
+
+def joined(*pieces: str) -> str:
+    """The pieces of an f-string as one string."""
+    return "".join(pieces)
+
+
+def formatted(value: Any, conversion: str, spec: str) -> str:
+    """What an f-string puts for `{value!conversion:spec}`."""
+    return errors.formatted(value, conversion, spec)
+
+
+def called(
+    name: str, receiver: str, args: Sequence[Any], keywords: Sequence[tuple[str, Any]]
+) -> Any:
+    """A method of a string."""
+    return getattr(receiver, name)(*args, **dict(keywords))
+
+
+def from_parts(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
+    """An f-string."""
+    pieces: list[V.Value] = []
+    waiting = iter(zip(args[::2], attrs["conversions"], args[1::2], strict=True))
+    for part in attrs["parts"]:
+        if part is not None:
+            pieces.append(V.Known(part))
+            continue
+        value, conversion, spec = next(waiting)
+        plain = isinstance(value, V.Text) and conversion in ("", "s") and spec == V.Known("")
+        pieces.append(value if plain else text(it, formatted, value, V.Known(conversion), spec))
+    return text(it, joined, *pieces)
+
+
+def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
+    """`x op y` where one is a string and not both are known; None if Python refuses it."""
+    if op == "+" and is_text(x) and is_text(y):
+        return text(it, joined, x, y)
+    if op == "%" and is_text(x):
+        return text(it, operator.mod, x, y)
+    if op == "*":
+        for string, count in ((x, y), (y, x)):
+            ty = V.number_type(count)
+            if is_text(string) and ty is not None and ty.dtype.kind in "iub":
+                return text(it, operator.mul, string, count)
+    return None
+
+
+def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
+    """`x op y` where one is a string of the running program."""
+    if is_text(x) and is_text(y):
+        known = characters.compare(it, op, x, y)
+        if known is not None:
+            return known
+        return ask(it, types.PY_BOOL, _COMPARISONS[op], x, y)
+    if op in ("==", "!="):
+        return V.Known(op == "!=")
+    raise it.failure(
+        errors.TypeMismatchError, f"'{op}' cannot compare {V.describe(x)} and {V.describe(y)}"
+    )
+
+
+def item(it: Interpreter, string: V.Value, key: V.Value) -> V.Value:
+    """`string[key]` of a string of the running program."""
+    return text(it, operator.getitem, string, key)
+
+
+def ask(
+    it: Interpreter, ty: TensorType, function: Callable[..., Any], *args: V.Value
+) -> V.Value:
+    """A number or truth that Python tells about texts: now if they are known."""
+    if all(isinstance(arg, V.Known) for arg in args):
+        return V.Known(function(*map(known_object, args)))
+    from pyrelay.infer.host import value
+
+    return value(it, ty, function, args)
+
+
+def method(
+    it: Interpreter, receiver: V.Value, name: str, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value:
+    """Call a method of a string."""
+    answer = characters.has_property(it, receiver, name)
+    if answer is not None:
+        return answer
+    if name == "join" and args:
+        from pyrelay.infer.flow.generators import taken
+
+        args = (taken(it, args[0]), *args[1:])
+        whole = characters.joined(it, receiver, args[0])
+        if whole is not None:
+            return whole
+        from pyrelay.infer.flow.iteration import sequence_of
+
+        items = sequence_of(it, args[0])
+        args = (V.Tuple(items), *args[1:])
+        wrong = next((v for v in items if not is_text(v) and not _cases(v)), None)
+        if wrong is not None:
+            raise it.failure(
+                errors.TypeMismatchError, f"'join' takes strings, not {V.describe(wrong)}",
+                hints=("write str(...) around the item",),
+            )
+    if isinstance(receiver, V.Text) and receiver.origin and name not in _ANSWERS:
+        raise V.NeedsStatic(receiver.origin, f"a string whose method {name!r} is called")
+    if name in strings.METHODS and not isinstance(receiver, V.Known):
+        own = _in_program(it, receiver, name, args, keywords)
+        if own is not None:
+            return own
+    named = tuple(V.Tuple((V.Known(k), v)) for k, v in keywords.items())
+    given = (V.Known(name), receiver, V.Tuple(tuple(args)), V.Tuple(named))
+    if name in _TEXTS:
+        return text(it, called, *given)
+    if name in _ANSWERS:
+        return ask(it, _ANSWERS[name], called, *given)
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"the method {name!r} of a string that is made while the program runs cannot be called "
+        "in a compiled function",
+        hints=("return the text and take it apart outside",),
+    )
+
+
+def _in_program(
+    it: Interpreter, receiver: V.Value, name: str, args: Sequence[V.Value],
+    keywords: Mapping[str, V.Value],
+) -> V.Value | None:
+    """What a method gives that the program itself can compute; None if Python has to be asked."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.containers.open_sequences import open_text, written
+
+    string = written(it, receiver)
+    lists = name in ("split", "partition")
+    if lists and not characters.is_data(string):
+        string = open_text(it, string)
+    takes = strings.METHODS[name].__code__.co_argcount - 1
+    if not characters.is_data(string) or len(args) + len(keywords) > takes:
+        return None
+    if any(isinstance(v, V.Tuple) or (v == V.NONE and not lists) for v in args):
+        return None
+    return call(it, V.Known(strings.METHODS[name]), (string, *args), keywords)
+
+
+def _cases(value: V.Value) -> bool:
+    return isinstance(value, V.Union) and all(map(is_text, value.possible))
+
+
+def methods() -> frozenset[str]:
+    """Names of the methods that `method` takes, or refuses with a reason."""
+    return frozenset(name for name in dir(str) if not name.startswith("_"))

@@ -1,0 +1,1 @@
+"""Control flow: branches, loops, exceptions, generators, and joining what they made."""

@@ -1,0 +1,415 @@
+"""Generators: the body of the generator runs where it is consumed, each `yield` runs the consumer.
+
+In: a generator (a `Ref` of kind "generator", whose content is how far it has run, the function and
+its arguments) and what is done with each item. Out: the generator's body in line, with
+the consumer's body at every `yield`. What the consumer carries from item to item lives in cells, so
+that loops and branches of the generator carry it along; where the consumer leaves, the generator
+returns. Other iterables that go with a generator in `zip`, `enumerate` or `map` are indexed by
+the number of the item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.flow.revisits import reachable
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir.nodes import Function, Loop, PyCall
+from pyrelay.ir.walk import nested_lets
+
+Each = Callable[[V.Value], V.Value]
+"""What is done with an item; true if no more are wanted."""
+
+_FRESH, _STARTED, _DONE = V.Known("fresh"), V.Known("started"), V.Known("done")
+_DEEPEST = 100
+
+
+def is_generator_function(it: Interpreter, function: Function) -> bool:
+    """True for a function with a `yield` of its own."""
+    known = it.program.generators.get(function)
+    if known is None:
+        known = it.program.generators[function] = any(
+            isinstance(let.rhs, PyCall) and let.rhs.kind == "yield"
+            for let in nested_lets(function.body)
+        )
+    return known
+
+
+def make(it: Interpreter, closure: V.Closure, bound: list[V.Value]) -> V.Value:
+    """The generator that a call of a generator function gives."""
+    ref = it.new_ref("generator", (_FRESH, closure, *bound))
+    ref.root.made = it.let
+    if it.let in it.program.ahead and not never_ends(it, ref):
+        list_as_iterator(it, ref)
+    return ref
+
+
+def is_generator(value: V.Value) -> bool:
+    """True for a generator, and for `zip` and its kin of one."""
+    if isinstance(value, V.Lazy):
+        return any(map(is_generator, value.sources))
+    return isinstance(value, V.Ref) and value.root.kind == "generator"
+
+
+def is_iterator(value: V.Value) -> bool:
+    """True for what is used up by going through it: generators, and what `iter` and `zip` give."""
+    from pyrelay.infer.in_python.iteration import Items
+
+    if is_generator(value) or isinstance(value, V.Lazy):
+        return True
+    return isinstance(value, V.Ref) and (value.root.kind == "iterator" or value.cls is Items)
+
+
+def consume(it: Interpreter, value: V.Value, each: Each, *, managed: bool = False) -> None:
+    """Run a generator to its end, or until `each` wants no more.
+
+    managed: what `each` raises is thrown into the generator, as a `with` does it.
+    """
+    from pyrelay.infer.protocols import special
+
+    ref = as_generator(it, value)
+    state, closure, *bound = it.content(ref.root)
+    if isinstance(state, V.Ref):  # an iterator over its items stands for it by now
+        _check_sources(it, ref)
+        rest = special(it, state, "__iter__")
+        assert rest is not None
+        consume(it, rest, each)
+        return
+    if state == _DONE:
+        return
+    if state != _FRESH:
+        raise _left(it, ref, "this generator may have been left before its end, and going on with "
+                    "it is not compiled")
+    span = it.let.span if it.let else None
+    it.heap.write(ref.root, (_STARTED, closure, *bound), span)
+    if _run(it, closure, bound, each, managed):
+        it.heap.write(ref.root, (_DONE, closure, *bound), span)
+
+
+def _left(it: Interpreter, ref: V.Ref, problem: str) -> Exception:
+    """What to raise where a generator or iterator that may have been left is gone on with."""
+    error = it.failure(
+        errors.UnsupportedOperationError, problem,
+        hints=("do all that needs its items in one loop, or make it anew",),
+    )
+    made = ref.root.made
+    ends = ref.root.kind == "iterator" or not never_ends(it, ref)
+    if made is None or made in it.program.ahead or not ends:
+        return error
+    return V.NeedsListing(made, error)
+
+
+def _check_sources(it: Interpreter, ref: V.Ref) -> None:
+    """Refuse to go on with a generator whose items were computed, from what has changed since."""
+    contents = it.heap.contents
+    for root, content in it.program.sources.get(ref.root, {}).items():
+        if root in contents and contents[root] is not content:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "what this generator goes through may have changed since it was made, and going on "
+                "with it after it was left is not compiled",
+                hints=("make a list of its items where it is made: items = iter(list(...))",),
+            )
+
+
+def _note_sources(it: Interpreter, ref: V.Ref, values: Sequence[V.Value]) -> None:
+    contents = it.heap.contents
+    it.program.sources[ref.root] = {
+        root: contents[root] for v in values for root in reachable(v, it.heap) if root in contents
+    }
+
+
+def _run(
+    it: Interpreter, closure: V.Closure, bound: list[V.Value], each: Each, managed: bool
+) -> bool:
+    """Interpret the body of a generator with its consumer; whether it runs to its end."""
+    from pyrelay.infer.calls import in_line
+
+    if it.active.count(closure.function) >= _DEEPEST:
+        raise it.failure(
+            errors.RecursionTypeError,
+            "this generator calls itself, and how deep is known only at run time",
+            hints=("fill an array, or a list of known length, by a recursive function instead",),
+        )
+    frames, calls, active = list(it.frames), list(it.calls), list(it.active)
+    to_the_end, guards = True, len(it.handling)
+
+    def consumer(item: V.Value) -> V.Value:
+        nonlocal to_the_end
+        if len(it.handling) > guards and not managed:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "a yield in the body of a try is compiled only where a with uses the generator",
+                notes=("in a loop, the try would have to guard the yield and not the loop",),
+                hints=("put the try where the values are used",),
+            )
+        inside = it.frames, it.calls, it.active, it.let
+        it.frames, it.calls, it.active = list(frames), list(calls), list(active)
+        try:
+            done = each(item)
+        finally:
+            it.frames, it.calls, it.active, it.let = inside
+        to_the_end = to_the_end and done == V.Known(False)
+        return done
+
+    in_line(it, closure, bound, consumer)
+    return to_the_end
+
+
+def hand_over(it: Interpreter, item: V.Value) -> V.Value:
+    """`yield item`: whether the consumer wants no more."""
+    consumer = it.frame.consumer
+    assert consumer is not None
+    return consumer(item)
+
+
+def collected(it: Interpreter, value: V.Value) -> V.Ref:
+    """All items of a generator as a list."""
+    from pyrelay.infer.attributes import call_method
+
+    found = it.new_ref("list", ())
+
+    def each(item: V.Value) -> V.Value:
+        call_method(it, V.Method(found, "append"), (item,), {})
+        return V.Known(False)
+
+    consume(it, value, each)
+    return found
+
+
+def list_as_iterator(it: Interpreter, value: V.Value) -> V.Ref:
+    """The iterator over all items of a generator, which stands for the generator from now on."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python import iteration
+
+    ref = as_generator(it, value)
+    state, closure, *bound = it.content(ref.root)
+    if not isinstance(state, V.Ref):
+        numbered = by_number(it, ref)
+        items = numbered or listed(it, ref)
+        if numbered is None:
+            _note_sources(it, ref, (closure, *bound))
+        state = call(it, V.Known(iteration.Items), (items,), {})
+        it.heap.write(ref.root, (state, closure, *bound), it.let.span if it.let else None)
+    else:
+        _check_sources(it, ref)
+    assert isinstance(state, V.Ref)
+    return state
+
+
+def listed(it: Interpreter, value: V.Value) -> V.Ref:
+    """All items of a generator as a list, ahead of when Python computes them.
+
+    Raises UnsupportedOperationError if that would show: the generator changes other objects.
+    """
+    before = it.heap.copy()
+    found = collected(it, value)
+    ref = as_generator(it, value)
+    if any(r is not ref.root for r in it.heap.changed_since(before)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "this generator changes objects while others are asked for items in turn",
+            hints=("write one loop that does what both do",),
+        )
+    return found
+
+
+# -- zip, enumerate, map and reversed: used up by the first who goes through them ------------------
+
+
+def iterator(it: Interpreter, lazy: V.Lazy) -> V.Ref:
+    """The object that `zip` and its kin give."""
+    ref = it.new_ref("iterator", (_FRESH, lazy))
+    ref.root.made = it.let
+    if it.let in it.program.ahead:
+        iterator_as_items(it, ref)
+    return ref
+
+
+def taken(it: Interpreter, value: V.Value, *, whole: bool = True) -> V.Value:
+    """What there is to go through of an iterator; anything else unchanged.
+
+    `whole`: all of it will be gone through. Raises UnsupportedOperationError if it is not known how
+    much is left.
+    """
+    from pyrelay.infer.in_python.iteration import Items
+    from pyrelay.infer.protocols import special
+
+    if isinstance(value, V.Ref) and value.cls is Items:
+        return special(it, value, "__iter__") or value
+    if not (isinstance(value, V.Ref) and value.root.kind == "iterator"):
+        return value
+    state, lazy = it.content(value.root)
+    if isinstance(state, V.Ref):
+        _check_sources(it, value)
+        return taken(it, state)
+    if state == _DONE:
+        return V.Tuple(())
+    if state != _FRESH:
+        raise _left(it, value, "this iterator may have been left before its end, and going on with "
+                    "it is not compiled")
+    left = _DONE if whole else _STARTED
+    it.heap.write(value.root, (left, lazy), it.let.span if it.let else None)
+    assert isinstance(lazy, V.Lazy)
+    return lazy
+
+
+def listed_view(it: Interpreter, value: V.Value) -> V.Value:
+    """The items of a view of a table's keys or values, in a list; anything else unchanged."""
+    from pyrelay.infer.in_python.tables import Values
+    from pyrelay.infer.protocols import special
+
+    if not (isinstance(value, V.Ref) and isinstance(value.cls, type)) or not (
+        issubclass(value.cls, Values)
+    ):
+        return value
+    items = special(it, value, "__iter__")
+    assert items is not None
+    return collected(it, items)
+
+
+def iterator_as_items(it: Interpreter, value: V.Ref) -> V.Ref:
+    """The iterator over the items of what `zip` and its kin gave, which stands for it from now."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.flow.iteration import sequence_of
+    from pyrelay.infer.in_python import iteration
+
+    state, lazy = it.content(value.root)
+    if isinstance(state, V.Ref):
+        _check_sources(it, value)
+        return state
+    source = taken(it, value)
+    _note_sources(it, value, (lazy,))
+    items = listed(it, lazy) if is_generator(lazy) else V.Tuple(sequence_of(it, source))
+    state = call(it, V.Known(iteration.Items), (items,), {})
+    assert isinstance(state, V.Ref)
+    it.heap.write(value.root, (state, lazy), it.let.span if it.let else None)
+    return state
+
+
+# -- zip, enumerate and map of a generator ---------------------------------------------------------
+
+
+def _all_but_one_listed(
+    it: Interpreter, value: V.Lazy
+) -> tuple[tuple[V.Value, ...], int]:
+    """Sources of which one is a generator, and which: of several all but one are made lists.
+
+    Raises UnsupportedOperationError where more than one never end, or nobody knows if they do.
+    """
+    sources = list(value.sources)
+    generators = [k for k, source in enumerate(sources) if is_generator(source)]
+    for k in generators[:-1]:
+        items = by_number(it, sources[k])
+        if items is not None:
+            sources[k] = items
+    if len(generators) > 1 and all(not is_generator(sources[k]) for k in generators[:-1]):
+        return tuple(sources), generators[-1]
+    items = by_number(it, sources[generators[-1]]) if len(generators) > 1 else None
+    if items is not None:
+        sources[generators[-1]] = items
+    *others, last = [k for k in generators if is_generator(sources[k])]
+    for k in others:
+        if never_ends(it, sources[k]):
+            last, k = k, last
+        if never_ends(it, sources[k]):
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"{value.kind} of several generators without an end cannot be compiled",
+                hints=("write one loop that computes what both give",),
+            )
+        sources[k] = listed(it, sources[k])
+    return tuple(sources), last
+
+
+def has_numbers(it: Interpreter, value: V.Value) -> bool:
+    """True for itertools.count and its kin."""
+    return isinstance(value, V.Ref) and _numbered(it.content(value.root)[1].owner) is not None
+
+
+def _numbered(function: Any) -> Any:
+    from pyrelay.infer.in_python import iteration
+
+    return {
+        iteration.counted: iteration.Counting, iteration.repeated: iteration.Repeating,
+        iteration.cycled: iteration.Cycling,
+    }.get(function)
+
+
+def by_number(it: Interpreter, value: V.Value) -> V.Value | None:
+    """The items of itertools.count and its kin by their number, instead of one by one.
+
+    None for another generator, or one that has begun. It counts as begun from now on.
+    """
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python import iteration
+
+    if not (isinstance(value, V.Ref) and value.root.kind == "generator"):
+        return None
+    state, closure, *bound = it.content(value.root)
+    made = _numbered(closure.owner)
+    if state != _FRESH or made is None:
+        return None
+    if made is iteration.Counting and any(_is_inexact(v) for v in bound):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "itertools.count of floats is compiled only where one loop goes through it",
+            hints=("count with ints, and compute start + step * k",),
+        )
+    it.heap.write(value.root, (_STARTED, closure, *bound), it.let.span if it.let else None)
+    return call(it, V.Known(made), bound, {})
+
+
+def _is_inexact(value: V.Value) -> bool:
+    ty = V.number_type(value)
+    return ty is None or ty.dtype.kind not in "bi"
+
+
+def never_ends(it: Interpreter, value: V.Value) -> bool:
+    """True for a generator with a loop that only its consumer ends."""
+    if isinstance(value, V.Lazy):
+        return all(never_ends(it, s) for s in value.sources if is_generator(s))
+    assert isinstance(value, V.Ref)
+    function = it.content(value.root)[1].function
+    return any(
+        isinstance(let.rhs, Loop) and let.rhs.iterable is None and let.rhs.test is None
+        for let in nested_lets(function.body)
+    )
+
+
+def as_generator(it: Interpreter, value: V.Value) -> V.Ref:
+    """A generator, or what `zip` and its kin make of one as a generator."""
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python import iteration
+
+    if isinstance(value, V.Ref):
+        return value
+    assert isinstance(value, V.Lazy)
+    if value.kind in ("product", "reversed"):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{value.kind} of a generator cannot be compiled",
+            hints=("make a list of its items first: list(...)",),
+        )
+    sources, at = _all_but_one_listed(it, value)
+    generator = as_generator(it, sources[at])
+    before, after = sources[:at], sources[at + 1 :]
+    args: tuple[Any, ...]
+    made: Callable[..., Any]
+    match value.kind:
+        case "enumerate":
+            made, args = iteration.numbered, (generator, value.extra or V.Known(0))
+        case "map" if not before and not after:
+            assert value.extra is not None
+            made, args = iteration.mapped, (value.extra, generator)
+        case _:
+            made, args = iteration.zipped, (V.Tuple(before), generator, V.Tuple(after))
+    found = call(it, V.Known(made), args, {})
+    if value.kind == "map" and (before or after):
+        assert value.extra is not None
+        found = call(it, V.Known(iteration.star_mapped), (value.extra, found), {})
+    assert isinstance(found, V.Ref)
+    return found

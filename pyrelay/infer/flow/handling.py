@@ -1,0 +1,420 @@
+"""`try`: what is raised in its body goes to its handlers, by ordinary branches.
+
+In: the body of a `try`, interpreted between `begin` and `caught`. Out: Core without anything new in
+it. An exception on its way is a value in a cell, None while there is none. Code behind a place that
+may raise is put in the arm of a branch that did not raise; a loop is left where its body raised.
+An op that would raise is preceded by its own check: the failures of its element rule, asked of its
+operands, or, for an op that Python computes, a trial by Python. So derivatives, views and kernels
+meet nothing that they do not know.
+
+(This is the translation of exceptions into values: Wadler, "How to replace failure by a list of
+successes", 1985, and Spivey, "A functional theory of exceptions", 1990; here with state.)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.attributes import is_our_own
+from pyrelay.infer.containers import text
+from pyrelay.infer.flow.raising import Failure, failures
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.ir import walk
+from pyrelay.ir.effects import effect_of
+from pyrelay.ir.nodes import UNREAD, FnCall, Let, OpCall, Vjp
+from pyrelay.ir.op import OPS, Effect
+from pyrelay.records import dataclass
+
+
+@dataclass(eq=False)
+class Handling:
+    """A `try` whose body is being interpreted.
+
+    cell: what is on its way. catches: the classes of its clauses in order, and whether the clause
+    looks at the exception. of_caller: no `try`, but the whole program, whose caller gets what is
+    raised after what was written to its objects; errors of ops still stop the program. through:
+    it is the `with` of a manager that catches nothing here, and this runs the body.
+    """
+
+    cell: V.Root
+    catches: tuple[tuple[tuple[type, ...], bool], ...] = ()
+    of_caller: bool = False
+    through: Callable[[Callable[[], Sequence[V.Value]], int], list[V.Value]] | None = None
+
+    def looks_at(self, cls: type) -> bool:
+        """Whether anybody looks at an exception of this class: a clause, or who is outside."""
+        for classes, looks in self.catches:
+            if issubclass(cls, classes):
+                return looks
+        return True
+
+
+def begin(it: Interpreter, clauses: Sequence[V.Value], looks: Sequence[bool]) -> None:
+    """Enter the body of a `try` with these classes in its clauses."""
+    catches = tuple(
+        (classes_of(it, clause), look) for clause, look in zip(clauses, looks, strict=True)
+    )
+    cell = it.heap.new(V.Root("cell", it.let.span if it.let else None), V.NONE)
+    it.opening = Handling(cell, catches)
+
+
+def classes_of(it: Interpreter, clause: V.Value) -> tuple[type, ...]:
+    """The classes behind `except`: one, or a tuple of them."""
+    found = it.static(clause, "the class of an except clause")
+    classes = found if isinstance(found, tuple) else (found,)
+    for cls in classes:
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"'except' takes classes of exceptions, not {V.describe(V.Known(cls))}",
+            )
+    return classes
+
+
+def caught(it: Interpreter) -> V.Value:
+    """Leave the body of a `try`: the exception on its way as an object, or None."""
+    handling, it.opening = it.opening, None
+    assert handling is not None
+    found = it.heap.contents[handling.cell]
+    it.heap.contents[handling.cell] = V.NONE  # a cell of nobody, which changes no more
+    if isinstance(found, V.Union):
+        return V.Union(found.tag, tuple(_object(it, case) for case in found.cases), found.alive)
+    return _object(it, found)
+
+
+def _object(it: Interpreter, value: V.Value) -> V.Value:
+    from pyrelay.infer.flow.effects import exception_value
+
+    if isinstance(value, V.Raised):
+        return exception_value(it, value.cls, value.args, dict(value.keywords))
+    return value
+
+
+def catches(it: Interpreter, cls: type[BaseException]) -> bool:
+    """Whether a `try` around catches this class, so that it is no error of the whole program."""
+    return it.guarded and any(
+        issubclass(cls, classes) for handling in it.handling for classes, _ in handling.catches
+    )
+
+
+def certain(
+    it: Interpreter, error: errors.PyrelayError, cls: type[BaseException], *args: Any
+) -> errors.PyrelayError:
+    """The error of a line that surely raises `cls(*args)` in plain Python.
+
+    Within a `try` that catches it, it is none: the exception goes to the handler.
+    """
+    if catches(it, cls):
+        raise_to_handler(it, cls, tuple(map(V.Known, args)))
+    return error
+
+
+def without_words(
+    it: Interpreter, error: errors.PyrelayError, cls: type[BaseException]
+) -> errors.PyrelayError:
+    """As `certain`, where the words of the exception are not ours: no handler may look at them."""
+    if any(handling.looks_at(cls) for handling in it.handling):
+        return error
+    return certain(it, error, cls, error.message)
+
+
+def raise_to_handler(
+    it: Interpreter, cls: type[BaseException], args: Sequence[V.Value] = (),
+    keywords: Sequence[tuple[str, V.Value]] = (),
+) -> NoReturn:
+    """Send an exception on its way. The first one of a block wins."""
+    handling = it.handling[-1]
+    if not handling.looks_at(cls):
+        args, keywords = (), ()
+    own = tuple(text.frozen(it, arg) for arg in args)
+    named = tuple((k, text.frozen(it, v)) for k, v in keywords)
+    span = it.let.span if it.let else None
+    raised = V.Raised(cls, own, named, span if handling.of_caller else None)
+    it.heap.write(handling.cell, raised, span)
+    raise V.Raises
+
+
+# -- what the caller sees of a program that raises -------------------------------------------------
+
+
+def note_raise(it: Interpreter) -> None:
+    """Note a `raise` of the entry that is behind writes to objects of the caller, or may be.
+
+    Such a program is interpreted again as the body of a `try` of the caller's (`with_raised`).
+    """
+    note_raising(it)
+    if it.captured is not None:  # in a recursive function, which is given copies
+        it.program.raises_again = True
+        return
+    memos = set(it.program.memos.values())
+    own = [v.root for n, v in enumerate(it.program.objects)
+           if isinstance(v, (V.ArrayRef, V.Ref)) and n not in memos]
+    own += it.program.entered
+    written = any(r is o or r.may_alias(o) for r in it.heap.written for o in own)
+    it.program.raises_late |= written
+    it.program.raises_again |= it.rolling > 0
+
+
+def note_failures(it: Interpreter, mark: int) -> None:
+    """Note an op behind `mark` that may raise, if a container of the caller is written by then.
+
+    Such a program is interpreted again with its ops followed too (`Program.follows_ops`).
+    """
+    program = it.program
+    if program.fails_late or not program.containers:
+        return
+    again = it.captured is not None or it.rolling > 0
+    written = any(r.kind != "array" and (r is o or r.may_alias(o))
+                  for r in it.heap.written for o in (*program.containers, *program.entered))
+    if not written and (program.fails_again or not again):
+        return
+    for let in it.builder.lets[mark:]:
+        inner = (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b)))
+        if any(isinstance(n.rhs, OpCall) and _may_raise(it, n) for n in inner):
+            program.fails_late |= written
+            program.fails_again = True
+            return
+
+
+def note_raising(it: Interpreter) -> None:
+    """Note that the function of its own which is being made raises something."""
+    if it.program.making:
+        it.program.raising.add(it.program.making[-1].name)
+
+
+def with_raised(it: Interpreter, run: Callable[[], V.Value], follows: str) -> V.Tuple:
+    """What `run` gives, and what it raises instead: None, one exception or one of several.
+
+    follows: who gets that, see `Interpreter.follows`.
+    """
+    handling = Handling(it.heap.new(V.Root("cell"), V.NONE), of_caller=follows == "caller")
+    it.handling = (handling,)
+    try:
+        value = run()
+    except V.Raises:
+        value = V.Known(UNREAD)
+    it.handling = ()
+    return V.Tuple((value, it.heap.contents[handling.cell]))
+
+
+def send_on(it: Interpreter, raised: V.Value) -> None:
+    """Send on what a function gave as raised: None, one exception or one of several."""
+    if raised == V.NONE:
+        return
+    it.heap.write(it.handling[-1].cell, raised, it.let.span if it.let else None)
+    if not isinstance(raised, V.Union) or V.NONE not in raised.possible:
+        raise V.Raises
+
+
+def on_its_way(it: Interpreter) -> V.Value:
+    """Whether an exception is on its way: known, or a bool of the program."""
+    from pyrelay.infer.operators import compare
+
+    return compare(it, "is not", it.heap.contents[it.handling[-1].cell], V.NONE)
+
+
+def nothing_raised(it: Interpreter) -> None:
+    """Here nothing is on its way, whatever the cell may hold at other times."""
+    handling, contents = it.handling[-1], it.heap.contents
+    contents[handling.cell] = V.NONE
+    if handling.of_caller:
+        contents.update({
+            root: content.plain for root, content in contents.items()
+            if isinstance(content, V.Varied)
+        })
+
+
+def something_raised(it: Interpreter) -> None:
+    """Here something is on its way, whatever the cell may hold at other times."""
+    cell = it.handling[-1].cell
+    found = it.heap.contents[cell]
+    if isinstance(found, V.Union):
+        left = tuple(k for k in found.alive if found.cases[k] != V.NONE)
+        only = found.cases[left[0]] if len(left) == 1 else V.Union(found.tag, found.cases, left)
+        it.heap.contents[cell] = only
+
+
+def behind(it: Interpreter, rest: Callable[[], Sequence[V.Value]]) -> list[V.Value]:
+    """What follows a place that may have raised, if it did not. May raise Raises."""
+    from pyrelay.infer.flow.control import branch
+
+    test = on_its_way(it)
+    if isinstance(test, V.Known):
+        if test.value:
+            raise V.Raises
+        return list(rest())
+
+    def goes_on() -> NoReturn:
+        something_raised(it)
+        raise V.Raises
+
+    def undisturbed() -> Sequence[V.Value]:
+        nothing_raised(it)  # what follows, and what it calls, need not ask again
+        return rest()
+
+    return branch(it, it.atom(test), goes_on, undisturbed, grows=True)
+
+
+def body(it: Interpreter, run: Callable[[], Sequence[V.Value]], count: int) -> list[V.Value]:
+    """The results of the body of a `try`; nobody reads them where it raised."""
+    outer, opened = it.handling, it.opening
+    assert opened is not None
+    if opened.through is not None:
+        it.opening = None
+        results = opened.through(run, count)
+        it.opening = opened
+        return results
+    it.handling, it.opening = (*outer, opened), None
+    try:
+        results = list(run())
+    except V.Raises:
+        results = [V.Known(UNREAD)] * count
+    finally:
+        it.handling = outer
+    it.opening = opened
+    return results
+
+
+# -- ops that raise --------------------------------------------------------------------------------
+
+
+def attempt(
+    it: Interpreter, run: Callable[[], Sequence[V.Value]],
+    rest: Callable[[list[V.Value]], Sequence[V.Value]] = list, passed: int = 0,
+) -> tuple[bool, list[V.Value]]:
+    """Do a step of the program, each op of it that may raise behind a branch on its failure.
+
+    The step is begun again in the arm where the op does not raise, and `rest` is done there with
+    its results; `passed` ops are behind such branches already. Returns whether `rest` is done, and
+    what it gave, else the results of the step.
+    """
+    from pyrelay.infer.flow.control import branch
+
+    checked, builder = it.program.checked, it.builder
+    mark, heap, saved = len(builder.lets), it.heap.copy(), it.let
+    ended: Exception | None = None
+    results: list[V.Value] = []
+    try:
+        results = list(run())
+    except (V.Raises, V.Diverges) as error:
+        ended = error
+    it.let = saved
+    if is_our_own(it):  # which knows its bounds
+        checked.update(let for let in builder.lets[mark:] if _is_index(let))
+    raising = _raising(it, builder.lets[mark:], checked)
+    for number, let in enumerate(raising):
+        found = [] if number < passed else failures(it, let)
+        checked.add(let)
+        if found:
+            del builder.lets[builder.lets.index(let) :]
+            it.heap.reset(heap)
+            tests = failures(it, let)  # of operands that are computed here
+            test = functools.reduce(lambda a, b: it.builder.call(OPS["logical_or"], a, b),
+                                    (f.test for f in tests))  # fmt: skip
+
+            def goes_on(passed: int = number + 1) -> Sequence[V.Value]:
+                done, found = attempt(it, run, rest, passed)
+                return found if done else rest(found)
+
+            return True, branch(
+                it, it.builder.atom(test), lambda t=tests: _fail(it, t), goes_on,  # type: ignore[misc]
+                grows=True,
+            )
+    if ended is not None:
+        raise ended
+    return False, results
+
+
+def _fail(it: Interpreter, found: Sequence[Failure]) -> list[V.Value]:
+    """Raise the first of several failures that is the case."""
+    from pyrelay.infer.flow.control import branch
+
+    first, *others = found
+    if not others:
+        raise_to_handler(it, first.cls, first.args())
+    return branch(
+        it, it.builder.atom(first.test), lambda: _fail(it, [first]), lambda: _fail(it, others)
+    )
+
+
+def _raising(it: Interpreter, lets: Sequence[Let], checked: set[Let]) -> list[Let]:
+    """The ops among new Lets that may raise something to catch and have no branch yet."""
+    found: list[Let] = []
+    for let in lets:
+        for inner in (let, *(n for b in walk.blocks(let.rhs) for n in walk.nested_lets(b))):
+            bound = isinstance(inner.rhs, OpCall) and inner.rhs.op.name == "as_extent"
+            if inner in checked or (bound and inner is not let) or not _may_raise(it, inner):
+                continue  # an extent bound further inside is a loop's index
+            if inner is not let or not isinstance(let.rhs, OpCall):
+                raise not_followed(it)
+            found.append(let)
+    return found
+
+
+def check(it: Interpreter, mark: int) -> None:
+    """Refuse ops behind `mark` that may raise, where a branch or a loop itself emitted them."""
+    if _raising(it, it.builder.lets[mark:], it.program.checked):
+        raise not_followed(it)
+
+
+def _is_index(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "check_index"
+
+
+def _may_raise(it: Interpreter, let: Let) -> bool:
+    rhs = let.rhs
+    if isinstance(rhs, (FnCall, Vjp)):
+        return _function_raises(it, rhs.function, set())
+    if not isinstance(rhs, OpCall) or effect_of(rhs) is not Effect.RAISES:
+        return False
+    trial = it.builder.nested()
+    saved, it.builder = it.builder, trial
+    try:
+        return bool(failures(it, let))
+    finally:
+        it.builder = saved
+
+
+def _function_raises(it: Interpreter, name: str, seen: set[str]) -> bool:
+    """Whether a function of the program may raise something; one in the making may."""
+    if name in it.program.following:
+        return False
+    function = it.program.functions.get(name)
+    if function is None:  # in the making: it raises if something else in it does, see `settle`
+        it.program.silent.setdefault(name, not_followed(it))
+        return False
+    if name in seen:
+        return False
+    seen.add(name)
+    for let in walk.nested_lets(function.body):
+        if isinstance(let.rhs, (FnCall, Vjp)):
+            if _function_raises(it, let.rhs.function, seen):
+                return True
+        elif isinstance(let.rhs, OpCall) and (
+            let.rhs.op.name == "raise" or _may_raise(it, let)
+        ):
+            return True
+    return False
+
+
+def settle(it: Interpreter) -> None:
+    """Refuse the program if a function raises that was taken not to while it was being made."""
+    for name, error in it.program.silent.items():
+        if _function_raises(it, name, set()):
+            raise error
+
+
+def not_followed(it: Interpreter) -> errors.PyrelayError:
+    """The error for an exception that cannot be followed to its handler."""
+    return it.failure(
+        errors.UnsupportedOperationError,
+        "what this raises cannot be caught in a compiled function",
+        notes=("its exception would leave a recursive function, a derivative or a builtin",),
+        hints=(
+            "move the try into the function that raises, or test the condition before the call",
+        ),
+    )

@@ -1,0 +1,568 @@
+"""Joining: the layout that the values of two paths both fit.
+
+In: layouts of two paths. Out: their common one. Objects that differ become places of their own
+(`NeedsPlace` asks for that), extents that differ symbols that the joining node binds.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import field, replace
+from typing import Any
+
+from pyrelay.infer import values as V
+from pyrelay.infer.arrays.windows import whole
+from pyrelay.infer.containers.open_layouts import (
+    OPEN_TEXT,
+    OPEN_TUPLE,
+    is_open,
+    is_string,
+    items_of_open,
+    meet_open,
+)
+from pyrelay.infer.kinds import joined
+from pyrelay.infer.layout import (
+    JoinError,
+    Layout,
+    LFixed,
+    LGrown,
+    LKnown,
+    LNode,
+    LParam,
+    LPlace,
+    LRagged,
+    LScalar,
+    LUnion,
+    LView,
+    as_template,
+    inner_list,
+    leaf_type,
+    same_structure,
+    template_types,
+    varying,
+)
+from pyrelay.infer.nodes.anonymous import NeedsNodes, group_of
+from pyrelay.infer.nodes.datatypes import NO_NODE
+from pyrelay.ir import dims, types
+from pyrelay.ir.dims import Extent, Origin
+from pyrelay.ir.nodes import UNREAD
+from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
+
+_MOST_CASES = 16
+_MOST_CONSTANTS = 200
+"""More constants than tables of names have: a string gets longer in an unrolled loop."""
+UNNUMBERED = ("list", "dict", "set")
+"""What has no number that tells at run time which object it is (identity.py)."""
+
+
+@dataclass
+class Joiner:
+    """Joins layouts of two paths. `lenient` lets any two layouts make a union."""
+
+    lenient: bool = False
+    grows: bool = False  # lists of different lengths make one of run-time length
+    #: Extents that are symbols of the left layout already: they take any extent of the right one.
+    bound: frozenset[Extent] = frozenset()
+    keys: dict[tuple[int | None, int | None], int] = field(default_factory=dict)
+    left: set[tuple[int, int]] = field(default_factory=set)  # places that may be one, on the left
+    right: set[tuple[int, int]] = field(default_factory=set)
+    pairs: dict[Any, Extent] = field(default_factory=dict)
+    lists: dict[int, Any] = field(default_factory=dict)  # contents by the key of the place
+    #: Whether two extents are equal, by a guard if need be.
+    same: Callable[[Extent, Extent], bool] = operator.eq
+    #: On which path nothing is raised, where the other raises: "left", "right" or "neither".
+    going: str = ""
+    kinds: bool = False  # numbers of several kinds say which one they are
+    chooses: bool = False  # one of two lists, dicts or sets is a union of them
+
+    def __call__(self, a: Layout, b: Layout) -> Layout:
+        if is_unread(a) or is_unread(b):
+            return self._alone(b, False) if is_unread(a) else self._alone(a, True)
+        if isinstance(a, LUnion) or isinstance(b, LUnion):
+            return self._union(a, b)
+        if self.lenient and _one_is_an_item(a, b):
+            return self._union(a, b)
+        alike = self._case(a, b) if self.lenient else self._alike(a, b)
+        if alike is not None:
+            return alike
+        if self.lenient or _may_be_union(a, b):
+            return self._union(a, b)
+        raise JoinError(a, b, "types differ")
+
+    def _alike(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two layouts of one kind; None if only a union could hold both."""
+        number = self._number(a, b)
+        if number is not None:
+            return number
+        if meet_open(a, b):
+            return self._opened(a, b)
+        match a, b:
+            case LKnown(x), LKnown(y) if x is y or (type(x) is type(y) and same_value(x, y)):
+                return a
+            case LFixed(x), LFixed(y) if same_reference(x, y):
+                return a
+            case LParam(), LParam() if a == b:
+                return a
+            case LFixed(V.Ref(x)), LFixed(V.Ref(y)) if self.chooses and x.kind == y.kind and (
+                x.kind in UNNUMBERED
+            ):
+                return None
+            case (LView(), LFixed() | LPlace() | LView()) | (LFixed() | LPlace(), LView()):
+                return self._view(a, b)
+            case (LFixed(), LPlace()) | (LPlace(), LFixed()) | (LFixed(), LFixed()):
+                raise NeedsPlace([m.value.root for m in (a, b) if isinstance(m, LFixed)])
+            case LPlace(), LPlace() if a.kind == b.kind and a.cls is b.cls:
+                return self._place(a, b)
+            case LNode(h, xs, m), LNode(g, ys, n) if h == g:
+                return LNode(h, tuple(self(x, y) for x, y in zip(xs, ys, strict=True)), m | n)
+            case (LNode(("data", s, k), xs), LNode(("data", t, m), ys)) if s is t:
+                joined = tuple(self(x, y) for x, y in zip(xs, ys, strict=True))
+                return LNode(("data", s, tuple(sorted({*k, *m}))), joined)
+            case LNode(("data", s, _)), LNode(("tuple", None, _), _, made) if made:
+                _meet(made, s)
+            case LNode(("tuple", None, _), _, made), LNode(("data", t, _)) if made:
+                _meet(made, t)
+            case LNode(("data", s, _)), LNode(("data", t, _)):
+                _meet(frozenset(), s, t)
+            case LNode(("data", *_)), LKnown(None):
+                return self._or_none(a, True)
+            case LKnown(None), LNode(("data", *_)):
+                return self._or_none(b, False)
+        return None
+
+    def _opened(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two tuples, or strings, as one of run-time length; None if their items are
+        not of one kind."""
+        sides = tuple(_place_of_open(x) for x in (a, b))
+        contents = [items_of_open(x) for x in (a, b)]
+        try:
+            joined = self._grown(*contents)
+        except JoinError:
+            return None
+        key, rivals = self._key(*sides)
+        place = LPlace(key, "list", None, joined, rivals=rivals)
+        return LNode(OPEN_TEXT if is_string(a) else OPEN_TUPLE, (place,))
+
+    def _or_none(self, node: LNode, left: bool) -> Layout:
+        """A node of a data type on one path, None on the other."""
+        _, schema, kinds = node.head
+        pool, _, _ = self._alone(node, left).children  # type: ignore[union-attr]
+        number = LScalar(types.PY_INT)
+        kinds = tuple(sorted({NO_NODE, *kinds}))
+        return LNode(("data", schema, kinds), (pool, number, number))
+
+    def _number(self, a: Layout, b: Layout) -> Layout | None:
+        ta, tb = _number_type(a), _number_type(b)
+        if ta is None or tb is None:
+            return None
+        both = isinstance(a, LKnown) and isinstance(b, LKnown) and ta == tb
+        if both and same_value(a.value, b.value):  # type: ignore[union-attr]
+            return a
+        dtype, weak = types.promote((ta, tb))
+        same = isinstance(a, LScalar) and isinstance(b, LScalar) and a.extent == b.extent
+        extent = a.extent if same and isinstance(a, LScalar) else None
+        common = TensorType(dtype, (), weak)
+        kinds = joined((*_kinds(a, ta), *_kinds(b, tb)), common) if self.kinds else ()
+        return LScalar(common, None if kinds else extent, None, kinds)
+
+    def _place(self, a: LPlace, b: LPlace) -> Layout:
+        known = (a.key, b.key) in self.keys
+        key, rivals = self._key(a, b)
+        if a.kind == "array":
+            content: Any = self.array_type(a, b)
+        elif known or a.content is None or b.content is None:
+            content = self.lists.get(key)
+        else:
+            content = self.content(a.kind, a.content, b.content)
+            if a.kind == "list":
+                self.lists[key] = content
+        return LPlace(
+            key, a.kind, a.cls, content, a.may_be | b.may_be, rivals, a.numbered and b.numbered,
+            a.stored or b.stored, a.made or b.made,
+        )
+
+    def content(self, kind: str, a: Any, b: Any) -> Any:
+        """The join of two contents of an object; lists of different lengths make a growing one."""
+        if isinstance(a, TensorType):
+            return self.array_type(LPlace(-1, "array", None, a), LPlace(-1, "array", None, b))
+        if isinstance(a, LNode) and isinstance(b, LNode) and a.head == b.head:
+            return self._alike(a, b) if a.head[0] != "varied" else self._varied(a, b)
+        moved = [x for x in (a, b) if isinstance(x, LNode) and x.head[0] in ("part", "lost")]
+        if moved:  # of a list, on one path an item of another one
+            always = moved[0].head[-1] == "from the start"
+            return moved[0] if len(moved) == 1 and always else LNode(("lost",), ())
+        if isinstance(a, LGrown) or isinstance(b, LGrown):
+            return self._grown(a, b)
+        if kind == "list" and self.grows and "varied" not in (a.head[0], b.head[0]):
+            try:
+                return self._grown(a, b)
+            except JoinError:
+                if not self.going:
+                    raise
+        return self._varied(a, b)
+
+    def _varied(self, a: Any, b: Any) -> LNode:
+        """The join of two structures of a content, which only tell whether the program raised."""
+        x, y = varying(a), varying(b)
+        if x is None or y is None or not (self.going or x.head == y.head):
+            raise JoinError(a, b, "their lengths or keys differ")
+        going = x.head[1] if self.going in ("", "left") else y.head[1]
+        joined = replace(self, lenient=True)(x.children[0], y.children[0])
+        return LNode(("varied", None if self.going == "neither" else going), (joined,))
+
+    def _grown(self, a: Any, b: Any) -> LGrown:
+        inner = _ItemJoiner(bound=self.bound, pairs=self.pairs, same=self.same)
+        templates: list[Layout] = []
+        for side in (a, b):
+            items = [side.template] if isinstance(side, LGrown) else list(
+                map(as_template, side.children)
+            )
+            if items:
+                templates.append(functools.reduce(lambda x, y: as_template(inner(x, y)), items))
+        joined = templates[0] if templates else LKnown(UNREAD)
+        for other in templates[1:]:
+            joined = as_template(replace(inner, of_one_list=False)(joined, other))
+        for side in (a, b):
+            if isinstance(side, LGrown) and not same_structure(side.template, joined):
+                raise JoinError(side.template, joined, "the items of a list differ in structure")
+        pools = self._pools(a, b)
+        loops = getattr(a, "loops", frozenset()) | getattr(b, "loops", frozenset())
+        slots = [x.slots for x in (a, b) if isinstance(x, LGrown)]
+        kept = slots[0] if slots else object()
+        if any(s is not kept for s in slots):
+            kept = "moved"
+        if next(template_types(joined), None) is None:
+            capacity: Extent = 0  # there are no rows
+        elif isinstance(a, LGrown) and isinstance(b, LGrown):
+            capacity = Joiner._extent(self, a.capacity, b.capacity)
+        elif isinstance(a, LGrown) and a.capacity in self.bound:
+            capacity = a.capacity
+        else:
+            capacity = dims.fresh("d", Origin.RUNTIME)
+        counts = {x.known if isinstance(x, LGrown) else len(x.children) for x in (a, b)}
+        return LGrown(
+            joined, capacity, loops, kept, pools, counts.pop() if len(counts) == 1 else None
+        )
+
+    def _pools(self, a: Any, b: Any) -> tuple[Layout, ...]:
+        """The pools of the nodes in two lists, which must be the same ones."""
+        mine, theirs = (side.pools if isinstance(side, LGrown) else () for side in (a, b))
+        if len(mine) != len(theirs):
+            raise JoinError(a, b, "the items of the lists are nodes of different pools")
+        return tuple(self(x, y) for x, y in zip(mine, theirs, strict=True))
+
+    def _view(self, a: Layout, b: Layout) -> Layout | None:
+        """The join of two views, one of which may be a whole array; None if they differ in form."""
+        x, y = _as_view(a), _as_view(b)
+        if x is None or y is None or x.form != y.form or len(x.type.shape) != len(y.type.shape):
+            return None
+        if any(stride < 0 for stride in x.form.strides) and x.starts != y.starts:
+            return None  # where one of no items starts has no symbol: it may be -1
+        base = self(x.base, y.base)
+        starts = tuple(map(self._extent, x.starts, y.starts))
+        sizes = tuple(map(self._extent, x.sizes, y.sizes))
+        shape = tuple(map(self._extent, x.type.shape, y.type.shape))
+        return LView(base, x.form, starts, sizes, TensorType(x.type.dtype, shape))
+
+    def _key(self, a: LPlace | None, b: LPlace | None) -> tuple[int, frozenset[int]]:
+        """The number of the place that is `a` on the left and `b` on the right path.
+
+        With the earlier places that it may be the same object as, on either path.
+        """
+        for place, pairs in ((a, self.left), (b, self.right)):
+            if place is not None:
+                pairs.update((place.key, k) for k in place.rivals)
+                pairs.update((k, place.key) for k in place.rivals)
+        i, j = a.key if a is not None else None, b.key if b is not None else None
+        key = self.keys.setdefault((i, j), len(self.keys))
+        rivals = frozenset(
+            k for (m, n), k in self.keys.items()
+            if k < key
+            and ((i is not None and m is not None and (i == m or (i, m) in self.left))
+                 or (j is not None and n is not None and (j == n or (j, n) in self.right)))
+        )
+        return key, rivals
+
+    def _alone(self, layout: Layout, left: bool) -> Layout:
+        """A layout that only one path has, in the numbers of the join."""
+        match layout:
+            case LPlace(_, "pool") if (known := self._pool(layout.key, left)) is not None:
+                return replace(layout, key=known, content=None)
+            case LPlace(_, kind, cls, content, may_be, _, exact, stored, made):
+                key, rivals = self._key(layout, None) if left else self._key(None, layout)
+                if isinstance(content, LNode):
+                    content = self._alone(content, left)
+                return LPlace(key, kind, cls, content, may_be, rivals, exact, stored, made)
+            case LNode(_, children):
+                return replace(
+                    layout, children=tuple(self._alone(c, left) for c in children)
+                )
+            case LUnion(cases):
+                return LUnion(tuple(self._alone(c, left) for c in cases))
+            case LView(base):
+                return replace(layout, base=self._alone(base, left))
+        return layout
+
+    def _pool(self, key: int, left: bool) -> int | None:
+        """The number of a pool of one path among the places joined already."""
+        found = (k for (i, j), k in self.keys.items() if (i if left else j) == key)
+        return next(found, None)
+
+    def array_type(self, a: LPlace, b: LPlace) -> TensorType:
+        """The common type of two arrays: extents that differ become a new symbol."""
+        s, t = a.content, b.content
+        if s.dtype != t.dtype:
+            raise JoinError(a, b, "element types differ")
+        if len(s.shape) != len(t.shape):
+            raise JoinError(a, b, "numbers of axes differ")
+        return TensorType(s.dtype, tuple(map(self._extent, s.shape, t.shape)))
+
+    def _extent(self, x: Extent, y: Extent) -> Extent:
+        if x in self.bound and self.pairs.setdefault(x, y) == y:
+            return x
+        if x == y or self.same(x, y):
+            return x
+        if (x, y) not in self.pairs:
+            self.pairs[x, y] = dims.fresh("d", Origin.RUNTIME)
+        return self.pairs[x, y]
+
+    def _union(self, a: Layout, b: Layout) -> Layout:
+        opened = self._opened_cases(a, b)
+        if opened is not None:
+            return opened
+        waiting = list(b.cases if isinstance(b, LUnion) else (b,))
+        cases: list[Layout] = []
+        for old in a.cases if isinstance(a, LUnion) else (a,):
+            joined = None
+            for new in waiting:
+                joined = self._case(old, new)
+                if joined is not None:
+                    waiting.remove(new)
+                    break
+            cases.append(self._alone(old, True) if joined is None else joined)
+        cases += [self._alone(new, False) for new in waiting]
+        if all(_number_type(c) is not None for c in cases):
+            return functools.reduce(self._common, cases)
+        if len(cases) > _MOST_CONSTANTS or (
+            sum(not isinstance(case, LKnown) for case in cases) > _MOST_CASES
+        ):
+            raise JoinError(a, b, "there are too many cases")
+        return cases[0] if len(cases) == 1 else LUnion(tuple(cases))
+
+    def _opened_cases(self, a: Layout, b: Layout) -> Layout | None:
+        """One string of run-time length for several, if one of them is one; None if none is."""
+        sides = [x.cases if isinstance(x, LUnion) else (x,) for x in (a, b)]
+        cases = [case for side in sides for case in side]
+        if not all(map(is_string, cases)) or not any(map(is_open, cases)):
+            return None
+        contents = [items_of_open(case) for case in cases]
+        if any(content is None for content in contents):
+            return None
+        places = [next(filter(None, map(_place_of_open, side)), None) for side in sides]
+        joined = functools.reduce(self._grown, contents)
+        key, rivals = self._key(*places)
+        return LNode(OPEN_TEXT, (LPlace(key, "list", None, joined, rivals=rivals),))
+
+    def _common(self, a: Layout, b: Layout) -> Layout:
+        number = self._number(a, b)
+        assert number is not None
+        return number
+
+    def _case(self, old: Layout, new: Layout) -> Layout | None:
+        """The join of two layouts of one structure; None if they are different cases."""
+        if _one_is_an_item(old, new):
+            return None
+        saved = dict(self.keys), set(self.left), set(self.right), dict(self.pairs)
+        try:
+            joined = replace(self, lenient=False)._alike(old, new)
+        except JoinError:
+            joined = None
+        if joined is None:
+            self.keys, self.left, self.right, self.pairs = saved
+        return joined
+
+
+@dataclass
+class Shapes:
+    """Whether arrays in one list may differ in shape (`LRagged`); `wanted`: whether some may."""
+
+    ragged: bool = False
+    wanted: bool = False
+
+
+_shapes: ContextVar[Shapes] = ContextVar("shapes", default=Shapes())  # noqa: B039
+
+
+@contextmanager
+def shapes_of_items(ragged: bool) -> Iterator[Shapes]:
+    """Join the items of lists so inside a `with` block."""
+    made = Shapes(ragged)
+    token = _shapes.set(made)
+    try:
+        yield made
+    finally:
+        _shapes.reset(token)
+
+
+def _place_of_open(layout: Layout) -> LPlace | None:
+    """The list that a tuple or a string of run-time length is made of, as a place."""
+    if not is_open(layout):
+        return None
+    (child,) = layout.children  # type: ignore[union-attr]
+    if isinstance(child, LFixed):
+        raise NeedsPlace([child.value.root])
+    assert isinstance(child, LPlace)
+    return child
+
+
+@dataclass
+class _ItemJoiner(Joiner):
+    """Joins layouts of items of lists. Unless `Shapes` say more, arrays must have one shape.
+
+    Lists among them may have any lengths. of_one_list: whether it is one list that both are in.
+    """
+
+    of_one_list: bool = True
+    kinds: bool = True
+
+    def content(self, kind: str, a: Any, b: Any) -> Any:
+        """As of a Joiner; lists have run-time lengths."""
+        if kind == "list":
+            return self._grown(inner_list(a), inner_list(b))
+        return Joiner.content(self, kind, a, b)
+
+    def array_type(self, a: LPlace, b: LPlace) -> Any:
+        """As of a Joiner; or room for the larger one of two arrays."""
+        types_ = [leaf_type(place.content) for place in (a, b)]
+        x, y = (LPlace(-1, "array", None, ty) for ty in types_)
+        if a.content is not x.content or b.content is not y.content or self._differ(*types_):
+            return LRagged(replace(self, of_one_list=False).array_type(x, y))
+        return super().array_type(a, b)
+
+    def _differ(self, x: TensorType, y: TensorType) -> bool:
+        """Whether arrays of these types may lie in one list only if its arrays may differ."""
+        if not (self.of_one_list and _shapes.get().ragged) or x.rank != y.rank:
+            return False
+        return any(d != e and not self.same(d, e) for d, e in zip(x.shape, y.shape, strict=True))
+
+    def _extent(self, x: Extent, y: Extent) -> Extent:
+        if x in self.bound and self.pairs.setdefault(x, y) == y:
+            return x
+        if x == y or self.same(x, y):
+            return x
+        shapes = _shapes.get()
+        if shapes.ragged:
+            return super()._extent(x, y)
+        shapes.wanted = True
+        if any(s.origin is Origin.RUNTIME for e in (x, y) for s in dims.symbols(e)):
+            return super()._extent(x, y)  # the program checks
+        raise JoinError(
+            LPlace(-1, "array", None, None), LPlace(-1, "array", None, None),
+            f"the shapes of its items differ: {dims.show(x)} and {dims.show(y)}",
+        )
+
+
+def join_items(
+    a: Layout, b: Layout, same: Callable[[Extent, Extent], bool] | None = None
+) -> Layout:
+    """The layout that fits two items of a list; extents of runtime origin may still differ.
+
+    Raises JoinError if none does.
+    """
+    return as_template(_ItemJoiner(same=same or operator.eq)(a, b))
+
+
+def _meet(made: frozenset[Any], *schemas: Any) -> None:
+    """Raises NeedsNodes if nodes without a class meet tuples made elsewhere, or other nodes."""
+    groups = [g for s in schemas if (g := group_of(s)) is not None]
+    if groups and (made or len(groups) > 1):
+        raise NeedsNodes(made, groups)
+
+
+class NeedsPlace(Exception):
+    """Different objects meet: these roots, which exist before, need places of their own."""
+
+    def __init__(self, roots: Iterable[V.Root]) -> None:
+        super().__init__()
+        self.roots = frozenset(roots)
+
+
+def _as_view(layout: Layout) -> LView | None:
+    """A whole array as a view of all of itself."""
+    match layout:
+        case LView():
+            return layout
+        case LFixed(V.ArrayRef(view=(), type=ty)) | LPlace(content=TensorType() as ty):
+            everything = whole(ty.shape)
+            return LView(layout, everything.form, everything.starts, everything.sizes, ty)
+    return None
+
+
+def _one_is_an_item(a: Layout, b: Layout) -> bool:
+    """Whether one of two lists is an item of another list, and the other one is none."""
+    if not (isinstance(a, LPlace) and isinstance(b, LPlace) and a.kind == b.kind == "list"):
+        return False
+    return _is_item(a.content) != _is_item(b.content)
+
+
+def _is_item(content: Any) -> bool:
+    return isinstance(content, LNode) and content.head[0] == "part"
+
+
+def is_unread(layout: Layout) -> bool:
+    """True for a value that no path reads: it joins with anything."""
+    return isinstance(layout, LKnown) and layout.value is UNREAD
+
+
+def same_value(x: Any, y: Any) -> bool:
+    if isinstance(x, float) and isinstance(y, float):
+        return x.hex() == y.hex()
+    try:
+        return bool(x == y)
+    except Exception:
+        return False
+
+
+def same_reference(x: Any, y: Any) -> bool:
+    if isinstance(x, int) or isinstance(y, int):
+        return bool(x == y)
+    if type(x) is not type(y) or x.root is not y.root:
+        return False
+    return not isinstance(x, V.ArrayRef) or x.view == y.view
+
+
+def _kinds(layout: Layout, ty: TensorType) -> tuple[TensorType, ...]:
+    return (layout.kinds if isinstance(layout, LScalar) else ()) or (ty,)
+
+
+def _number_type(layout: Layout) -> TensorType | None:
+    if isinstance(layout, LScalar):
+        return layout.type
+    return types.of_scalar(layout.value) if isinstance(layout, LKnown) else None
+
+
+def _may_be_union(a: Layout, b: Layout) -> bool:
+    """Unions are made of None, unset, strings, functions and objects; not of two kinds of data."""
+
+    def tells_apart(layout: Layout) -> bool:
+        match layout:
+            case LKnown(v):
+                return types.of_scalar(v) is None
+            case LNode(head, _):
+                return head[0] in (
+                    "closure", "method", "partial", "derivative", "text", "raised", "data",
+                )
+            case LView():
+                return True
+            case LPlace(_, kind, _, _):
+                return kind == "object"
+            case LFixed(V.Ref(root)):
+                return root.kind == "object"
+        return False
+
+    return tells_apart(a) or tells_apart(b)

@@ -1,0 +1,182 @@
+"""Values that are one of several cases: what is done with them is done with the case at hand.
+
+In: a union and a use of it. Out: the use's value; where the cases differ, a chain of branches on
+the tag. A use that computes nothing (the length of tuples, a key of dicts, a method of texts) gives
+a union with the same tag, so that a test of the one says which case the other is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.flow.joining import same_value
+from pyrelay.infer.flow.narrowing import assuming, settled
+from pyrelay.ir import types
+from pyrelay.ir.nodes import UNREAD, UNSET
+
+if TYPE_CHECKING:
+    from pyrelay.infer.interpreter import Interpreter
+
+_MOST_DISTRIBUTED = 100
+"""Cases for each of which something is compiled."""
+
+Use = Callable[[V.Value], V.Value]
+Python = Callable[[Any], object]
+
+#: What a case is rejected with that Python rejects when it gets there.
+_REJECTED = (
+    errors.TypeMismatchError, errors.AttributeMissingError, errors.IndexRangeError,
+    errors.KeyMissingError, errors.InvalidValueError,
+)
+
+
+def distribute(
+    it: Interpreter, value: V.Union, use: Use, python: Python | None = None
+) -> V.Value:
+    """Do something with a value that is one of several cases.
+
+    `python` does in Python what the use does: where the use of some cases is an error, the running
+    program raises what `python` raises of a like object. An error in all cases is the user's.
+    """
+    free = _for_free(it, value, use)
+    if free is not None:
+        return free
+    return distribute_all(it, value, lambda case: [use(case)], python)[0]
+
+
+def distribute_all(
+    it: Interpreter, value: V.Union, use: Callable[[V.Value], Sequence[V.Value]],
+    python: Python | None = None, names: Sequence[str] = (),
+) -> list[V.Value]:
+    """As `distribute`, of a use with several values or none."""
+    from pyrelay.infer.flow.control import branch
+    from pyrelay.infer.flow.effects import emit_raise
+
+    if len(value.alive) > _MOST_DISTRIBUTED:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{V.describe(value)} may be any of {len(value.alive)}, and what is done here is "
+            "compiled for each",
+            hints=("for a text that gets longer in a loop, keep its parts in a list and join them "
+                   "afterwards: ''.join(parts)",),
+        )
+    given: list[Sequence[V.Value]] = []
+    rejected: list[errors.PyrelayError] = []
+
+    def on_case(i: int) -> Sequence[V.Value]:
+        case = value.cases[i]
+        with assuming(it, ((value.tag, frozenset((i,))),)):
+            try:
+                given.append(use(case))
+                return given[-1]
+            except _REJECTED as error:
+                wrong = None if python is None else _python_error(it, case, python)
+                rejected.append(error)
+                if wrong is None or len(rejected) == len(value.alive):
+                    raise rejected[0] from None
+                emit_raise(it, type(wrong), tuple(map(V.Known, wrong.args)))
+                raise V.Diverges from None
+
+    def among(cases: tuple[int, ...]) -> Sequence[V.Value]:
+        first, *others = cases
+        if not others:
+            return on_case(first)
+        test = it.emit("equal", value.tag, first)
+        return branch(
+            it, test.atom, lambda: on_case(first), lambda: among(tuple(others)), names
+        )
+
+    results = list(among(value.alive))
+    return [_told_apart(value, [g[k] for g in given], r) for k, r in enumerate(results)]
+
+
+def _told_apart(value: V.Union, given: Sequence[V.Value], result: V.Value) -> V.Value:
+    """A result with one case per case of the value gets the value's tag."""
+    if not isinstance(result, V.Union) or len(result.cases) != len(value.alive):
+        return result
+    if len(given) != len(value.alive) or any(isinstance(g, V.Union) for g in given):
+        return result
+    cases: list[V.Value] = [V.Known(UNREAD)] * len(value.cases)
+    for i, case in zip(value.alive, result.cases, strict=True):
+        cases[i] = case
+    return V.Union(value.tag, tuple(cases), value.alive)
+
+
+def _python_error(it: Interpreter, case: V.Value, python: Python) -> Exception | None:
+    """What Python raises of a case, if an object like it is at hand."""
+    like = sample(it, case)
+    if like is NotImplemented:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            python(like)
+    except (TypeError, AttributeError, IndexError, KeyError, ValueError) as error:
+        return error
+    return None
+
+
+def sample(it: Interpreter, value: V.Value) -> Any:
+    """A Python object of the value's class and structure; NotImplemented if there is none."""
+    match value:
+        case V.Known(v):
+            return v
+        case V.Scalar(ty):
+            return types.python_type(ty)() if ty.weak else ty.dtype.numpy.type(0)
+        case V.ArrayRef(type=ty):
+            return np.ones((1,) * len(ty.shape), ty.dtype.numpy)
+        case V.Tuple(items, None):
+            return tuple(sample(it, i) for i in items)
+        case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
+            return [sample(it, i) for i in it.content(root)]
+        case V.Data():
+            return object.__new__(value.cls) if not issubclass(value.cls, tuple) else NotImplemented
+        case V.Ref(root) if root.kind == "dict":
+            return {k: sample(it, v) for k, v in it.content(root).items()}
+    return NotImplemented
+
+
+def _for_free(it: Interpreter, value: V.Union, use: Use) -> V.Value | None:
+    """What the use gives if it computes nothing and changes nothing in any case, else None."""
+    results: list[V.Value] = []
+    for i, case in zip(value.alive, value.possible, strict=True):
+        if isinstance(case, V.Known) and case.value is UNSET:
+            return None
+        trial, heap = it.builder.nested(), it.heap.copy()
+        saved, calls, depth = it.let, len(it.calls), len(it.frames)
+        try:
+            with it.inside(trial, heap), assuming(it, ((value.tag, frozenset((i,))),)):
+                results.append(use(case))
+        except (errors.PyrelayError, V.Diverges, V.Raises):
+            it.let = saved
+            del it.calls[calls:], it.frames[depth:]
+            return None
+        if trial.lets or len(heap.contents) != len(it.heap.contents):
+            return None
+        if heap.changed_since(it.heap) or heap.written != it.heap.written:
+            return None
+    if all(_same(results[0], r) for r in results[1:]):
+        return results[0]
+    if all(isinstance(r, V.Known) and type(r.value) is bool for r in results):
+        true = (i for i, r in zip(value.alive, results, strict=True) if r == V.Known(True))
+        return settled(it, value, frozenset(true))
+    computed = [r for r in results if not isinstance(r, V.Known) and V.tensor_type(r) is not None]
+    if len(computed) > 1 or any(isinstance(r, V.Union) for r in results):
+        return None
+    cases: list[V.Value] = [V.Known(UNREAD)] * len(value.cases)
+    for i, result in zip(value.alive, results, strict=True):
+        cases[i] = result
+    return V.Union(value.tag, tuple(cases), value.alive)
+
+
+def _same(x: V.Value, y: V.Value) -> bool:
+    if isinstance(x, V.Known) and isinstance(y, V.Known):
+        a, b = x.value, y.value
+        return a is b or (type(a) is type(b) and same_value(a, b))
+    return x is y

@@ -1,0 +1,53 @@
+"""`getattr` and `hasattr`: attributes by a name that is known while compiling.
+
+In: an object and a name. Out: the attribute, what stands for it, or whether it is there. A class's
+own `__getattr__` is asked as plain Python asks it.
+"""
+
+from __future__ import annotations
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.attributes import get_attribute, of_class
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import getters
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.builtins import is_of_builtin_class
+from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.protocols import is_object
+
+
+@handles(getattr)
+def getattr_(
+    it: Interpreter, obj: V.Value, name: V.Value, default: V.Value | None = None
+) -> V.Value:
+    """getattr(obj, name[, default])."""
+    known = it.static(name, "the name of an attribute")
+    if default is not None and _asks_its_class(it, obj):
+        return call(it, V.Known(getters.attribute_or), (obj, V.Known(known), default), {})
+    try:
+        return get_attribute(it, obj, known)
+    except errors.AttributeMissingError:
+        if default is None or is_of_builtin_class(obj, known):
+            raise
+        return default
+
+
+@handles(hasattr)
+def hasattr_(it: Interpreter, obj: V.Value, name: V.Value) -> V.Value:
+    """hasattr(obj, name)."""
+    known = it.static(name, "the name of an attribute")
+    if _asks_its_class(it, obj):
+        return call(it, V.Known(getters.has_attribute), (obj, V.Known(known)), {})
+    if is_of_builtin_class(obj, known):
+        return V.Known(True)
+    try:
+        get_attribute(it, obj, known)
+    except errors.AttributeMissingError:
+        return V.Known(False)
+    return V.Known(True)
+
+
+def _asks_its_class(it: Interpreter, obj: V.Value) -> bool:
+    """Whether a `__getattr__` of the user's says which attributes there are."""
+    return is_object(obj) and of_class(it, obj.cls, "__getattr__") is not None

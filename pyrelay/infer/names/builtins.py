@@ -1,0 +1,565 @@
+"""Python's builtins, `math` and `functools` as handlers."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import kinds, protocols
+from pyrelay.infer import values as V
+from pyrelay.infer.attributes import is_our_own, of_class
+from pyrelay.infer.calls import call, unsupported
+from pyrelay.infer.containers import characters, list_arrays, lists, open_sequences, sets
+from pyrelay.infer.containers.open_layouts import sequences
+from pyrelay.infer.containers.text import ask, is_text
+from pyrelay.infer.flow.effects import raise_where
+from pyrelay.infer.flow.generators import collected, is_generator, iterator
+from pyrelay.infer.flow.handling import certain
+from pyrelay.infer.flow.iteration import iterate, sequence_of
+from pyrelay.infer.flow.truth import as_bool, truth
+from pyrelay.infer.flow.unions import distribute
+from pyrelay.infer.in_python import containers, iteration, python_math, tables
+from pyrelay.infer.in_python import lists as in_python
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.adapters import cast
+from pyrelay.infer.names.handlers import handles, keeps_unions
+from pyrelay.infer.nodes.datatypes import is_anonymous
+from pyrelay.infer.operators import (
+    binary,
+    compare,
+    extent_of,
+    number,
+    raised,
+)
+from pyrelay.ir import types
+
+ZERO, ONE = V.Known(0), V.Known(1)
+
+
+@handles(range)
+def range_(it: Interpreter, a: V.Value, b: V.Value = V.NONE, c: V.Value = ONE) -> V.Value:
+    """range(stop) or range(start, stop, step)."""
+    start, stop = (ZERO, a) if b == V.NONE else (a, b)
+    start, stop, c = (number(it, v) for v in (start, stop, c))
+    for value in (start, stop, c):
+        ty = V.number_type(value)
+        if ty is None or ty.dtype.kind not in "iub":
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"range() needs integers, not {V.describe(value)}",
+                hints=("write int(...) or use //",),
+            )
+    start, stop, step = (_python_int(it, v) for v in (start, stop, c))
+    if isinstance(step, V.Scalar) and not is_our_own(it):
+        _refuse_zero(it, step)
+    return V.Range(start, stop, step)
+
+
+def _refuse_zero(it: Interpreter, step: V.Value) -> None:
+    """Raise as Python does for a range whose step is 0 when the program runs."""
+    zero = it.atom(compare(it, "==", step, ZERO))
+    raise_where(it, zero, ValueError, V.Known("range() arg 3 must not be zero"))
+
+
+def _python_int(it: Interpreter, value: V.Value) -> V.Value:
+    ty = V.number_type(value)
+    if isinstance(value, V.Known):
+        return V.Known(int(value.value))
+    assert ty is not None
+    if ty == types.PY_INT:
+        return value
+    return it.result(it.builder.handle(it.builder.cast(it.atom(value), types.i64, weak=True)))
+
+
+@handles(len)
+def len_(it: Interpreter, x: V.Value) -> V.Value:
+    """len(x)."""
+    match x:
+        case V.ArrayRef(type=ty):
+            if not ty.shape:
+                raise it.failure(errors.TypeMismatchError, "len() of unsized object")
+            return V.Scalar.of_extent(ty.shape[0])
+        case V.Tuple(items):
+            own = protocols.special(it, x, "__len__")
+            return V.Known(len(items)) if own is None else own
+        case V.OpenTuple(items):
+            return len_(it, items)
+        case V.Items(count=count):
+            return count
+        case V.Data() if x.cls is not None and hasattr(x.cls, "_fields"):
+            return V.Known(len(x.cls._fields))
+        case V.Ref(root) if root.kind == "set":
+            return V.Known(len(sets.items(it, x)))
+        case V.Ref(root) if root.kind in ("list", "dict"):
+            content = it.content(root)
+            return (
+                lists.length(content) if isinstance(content, V.Growing)
+                else V.Known(len(content))
+            )
+        case V.Known(v) if hasattr(v, "__len__"):
+            return V.Known(len(v))
+        case V.Text():
+            known = characters.length(it, x)
+            return ask(it, types.PY_INT, len, x) if known is None else known
+        case V.Lazy(kind="zip" | "enumerate" | "map" as kind):
+            raise raised(it, TypeError(f"object of type '{kind}' has no len()"))
+        case V.Range() | V.Lazy():
+            return _count_of(it, x)
+        case V.Ref(cls=cls) | V.Data(cls=cls) if cls is not None:
+            method = of_class(it, cls, "__len__")
+            if method is not None:
+                return call(it, V.Known(method), (x,), {})
+    failure = it.failure(errors.TypeMismatchError, f"{V.describe(x)} has no len()")
+    cls = class_of(x)
+    if cls is None or hasattr(cls, "__len__"):
+        raise failure
+    raise certain(it, failure, TypeError, f"object of type '{cls.__name__}' has no len()")
+
+
+def _count_of(it: Interpreter, x: V.Value) -> V.Value:
+    """How many items an iterable has."""
+    from pyrelay.infer.flow.iteration import iterate
+
+    count = iterate(it, x).count
+    return count if isinstance(count, V.Known) else it.call("maximum", count, ZERO)
+
+
+@handles(enumerate)
+def enumerate_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
+    """enumerate(iterable, start)."""
+    return iterator(it, V.Lazy("enumerate", (iterable,), start))
+
+
+@handles(zip)
+def zip_(it: Interpreter, *iterables: V.Value, strict: V.Value = V.Known(False)) -> V.Value:
+    """zip(*iterables, strict=strict)."""
+    if it.static(strict, "strict"):
+        _same_counts(it, iterables)
+    return iterator(it, V.Lazy("zip", iterables))
+
+
+def _same_counts(it: Interpreter, iterables: tuple[V.Value, ...]) -> None:
+    """Raise what zip(strict=True) raises in the end, if the iterables have different lengths."""
+
+    if any(map(is_generator, iterables)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "zip(..., strict=True) of a generator is not compiled",
+            hints=("leave out strict=True, or make a list of the generator's items first",),
+        )
+    counts = [
+        _count_of(it, x) if isinstance(x, V.Lazy) else len_(it, x) for x in iterables
+    ]
+    for k, count in enumerate(counts[1:], 2):
+        others = "argument 1" if k == 2 else f"arguments 1-{k - 1}"
+        for op, word in (("<", "shorter"), (">", "longer")):
+            differs = truth(it, compare(it, op, count, counts[0]))
+            message = f"zip() argument {k} is {word} than {others}"
+            if differs == V.Known(True):
+                raise raised(it, ValueError(message))
+            if differs != V.Known(False):
+                raise_where(it, it.atom(differs), ValueError, V.Known(message))
+
+
+@handles(reversed)
+def reversed_(it: Interpreter, sequence: V.Value) -> V.Value:
+    """reversed(sequence)."""
+    return iterator(it, V.Lazy("reversed", (sequence,)))
+
+
+@handles(map)
+def map_(it: Interpreter, function: V.Value, *iterables: V.Value) -> V.Value:
+    """map(function, *iterables)."""
+    return iterator(it, V.Lazy("map", iterables, function))
+
+
+@handles(tuple)
+def tuple_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """tuple(iterable)."""
+    if isinstance(iterable, V.OpenTuple):
+        return iterable
+    state = sequences()
+    if not lists.has_known_length(it, iterable):
+        state.wanted = True
+        if state.open:
+            items = list_(it, iterable)
+            assert isinstance(items, V.Ref)
+            return open_sequences.tuple_of(it, items)
+    return V.Tuple(sequence_of(it, iterable))
+
+
+@handles(tuple.__new__)
+def tuple_of_class(
+    it: Interpreter, cls: V.Value, iterable: V.Value = V.Tuple(())
+) -> V.Value:
+    """tuple.__new__(cls, iterable), as `_make` of a namedtuple's calls it."""
+    named = it.static(cls, "the class of a tuple")
+    return V.Tuple(sequence_of(it, iterable), None if named is tuple else named)
+
+
+@handles(list)
+def list_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """list(iterable)."""
+    if is_generator(iterable):
+        return collected(it, iterable)
+    if protocols.has_next(it, iterable):
+        return collected(it, protocols.iterated(it, iterable) or iterable)
+    if isinstance(iterable, V.OpenTuple):
+        iterable = iterable.items
+    content = lists.growing_content(it, iterable)
+    if content is not None:
+        return lists.new(it, lists.copied(it, content))
+    items = iterate(it, iterable)
+    short = isinstance(items.count, V.Known) and items.count.value <= lists.MOST_STATIC
+    if items.static or short:
+        return it.new_ref("list", sequence_of(it, iterable))
+    if isinstance(iterable, V.ArrayRef):
+        return list_arrays.from_array(it, iterable)
+    return call(it, V.Known(in_python.listed), (iterable,), {})
+
+
+@handles(set)
+def set_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """set(iterable) of known items."""
+    if it.let in it.program.tables:
+        from pyrelay.infer.names.containers import members
+
+        return members(it, iterable)
+    found = sequence_of(it, iterable) if lists.has_known_length(it, iterable) else None
+    if found is None or not all(isinstance(i, V.Known) for i in found):
+        if it.let is not None:
+            it.program.open_keys.add(it.let)
+        raise unsupported(it, set)
+    return sets.new(it, found)
+
+
+@handles(frozenset)
+def frozenset_(it: Interpreter, iterable: V.Value = V.Tuple(())) -> V.Value:
+    """frozenset(iterable) of known items."""
+    found = set_(it, iterable)
+    if not sets.is_set(found):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "a frozenset of items that only the program knows cannot be compiled",
+            hints=("use a set",),
+        )
+    return V.Known(frozenset(sets.python_set(it, found)))
+
+
+@handles(dict.fromkeys)
+def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -> V.Value:
+    """dict.fromkeys(iterable, value)."""
+    if it.let in it.program.tables:
+        return call(it, V.Known(tables.from_keys), (iterable, value), {})
+    if it.let is not None:
+        it.program.open_keys.add(it.let)
+    keys = (it.static(k, "the key of a dict") for k in sequence_of(it, iterable))
+    return it.new_ref("dict", dict.fromkeys(keys, value))
+
+
+@handles(dict)
+def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
+    """dict(mapping or pairs, **named)."""
+    content: dict[Any, V.Value] = {}
+    standing = isinstance(pairs, V.Ref) and pairs.cls in containers.standing_for
+    if standing or it.let in it.program.tables:
+        made = call(it, V.Known(tables.Table), (V.Tuple(()) if pairs == V.NONE else pairs,), {})
+        call(it, V.Known(tables.Table.update), (made,), named)
+        return made
+    if isinstance(pairs, V.Ref) and pairs.root.kind == "dict":
+        content.update(it.content(pairs.root))
+    elif pairs != V.NONE:
+        if it.let is not None:
+            it.program.open_keys.add(it.let)
+        for pair in sequence_of(it, pairs):
+            key, value = sequence_of(it, pair)
+            content[it.static(key, "the key of a dict")] = value
+    return it.new_ref("dict", {**content, **named})
+
+
+@handles(slice)
+def slice_(it: Interpreter, *bounds: V.Value) -> V.Value:
+    """slice(stop) or slice(start, stop[, step])."""
+    if not 1 <= len(bounds) <= 3:
+        raise it.failure(errors.SignatureError, "slice() takes one to three arguments")
+    if len(bounds) == 1:
+        return V.Slice(V.NONE, number(it, bounds[0]), V.NONE)
+    return V.Slice(*(number(it, b) for b in bounds), *[V.NONE] * (3 - len(bounds)))
+
+
+@handles(float)
+def float_(it: Interpreter, x: V.Value = V.Known(0.0)) -> V.Value:
+    """float(x) of a number, or of an array of one element."""
+    return converted(it, float, x, types.f64)
+
+
+@handles(int)
+def int_(it: Interpreter, x: V.Value = ZERO, base: V.Value = V.NONE) -> V.Value:
+    """int(x): towards zero; int(text, base)."""
+    if base != V.NONE:
+        return _int_of_text(it, x, base)
+    extent = extent_of(x)
+    if extent is not None:
+        return V.Scalar.of_extent(extent)
+    return converted(it, int, x, types.i64)
+
+
+def _int_of_text(it: Interpreter, x: V.Value, base: V.Value) -> V.Value:
+    if not is_text(x):
+        raise it.failure(
+            errors.TypeMismatchError, "int() can't convert non-string with explicit base"
+        )
+    try:
+        return ask(it, types.PY_INT, int, x, base)
+    except ValueError as error:
+        raise raised(it, error) from None
+
+
+@keeps_unions
+@handles(bool)
+def bool_(it: Interpreter, x: V.Value = V.Known(False)) -> V.Value:
+    """bool(x)."""
+    return as_bool(it, x)
+
+
+@handles(complex)
+def complex_(it: Interpreter, real: V.Value = ZERO, imag: V.Value = ZERO) -> V.Value:
+    """complex(real, imag)."""
+    part = binary(it, "*", imag, V.Known(1j))
+    return converted(it, complex, binary(it, "+", real, part), types.c128)
+
+
+def converted(it: Interpreter, cls: type, x: V.Value, dtype: types.DType) -> V.Value:
+    """`cls(x)`: a number of Python's of this type."""
+    if isinstance(x, V.Text):
+        digit = characters.as_int(it, x) if cls is int else None
+        return ask(it, types.TensorType(dtype, weak=True), cls, x) if digit is None else digit
+    if isinstance(x, V.Known):
+        try:
+            return V.Known(cls(x.value))
+        except (ValueError, OverflowError) as error:
+            raise raised(it, error) from None
+        except TypeError as error:
+            failure = it.failure(errors.TypeMismatchError, str(error))
+            raise certain(it, failure, TypeError, *error.args) from None
+    own = protocols.special(it, x, f"__{cls.__name__}__")
+    if own is not None:
+        return own
+    ty = it.tensor(x, f"{cls.__name__}()")
+    if ty.shape:
+        if ty.size != 1:
+            raise it.failure(
+                errors.TypeMismatchError,
+                f"{cls.__name__}() needs a number, and {ty} has more than one element",
+            )
+        x = it.call("reshape", x, shape=())
+    if ty.dtype.kind == "c" and dtype.kind != "c":
+        raise it.failure(
+            errors.TypeMismatchError, f"{cls.__name__}() cannot take a complex number",
+            hints=("use .real or abs()",),
+        )
+    return it.result(it.builder.handle(it.builder.cast(it.atom(x), dtype, weak=True)))
+
+
+@handles(abs, operator.abs)
+def abs_(it: Interpreter, x: V.Value) -> V.Value:
+    """abs(x)."""
+    own = protocols.special(it, x, "__abs__")
+    if own is not None:
+        return own
+    if isinstance(x, V.Known):
+        return V.Known(abs(x.value))
+    ty, given = V.number_type(x), x
+    if ty is not None and ty == types.PY_BOOL:
+        x = cast(it, x, types.i64)
+    return kinds.signed(given, it.call("absolute", x), it.builder)
+
+
+@handles(round)
+def round_(it: Interpreter, x: V.Value, ndigits: V.Value = V.NONE) -> V.Value:
+    """round(x[, ndigits]): half to even."""
+    if isinstance(x, V.Known) and isinstance(ndigits, V.Known):
+        return V.Known(round(x.value, ndigits.value))
+    own = protocols.special(it, x, "__round__", *(() if ndigits == V.NONE else (ndigits,)))
+    if own is not None:
+        return own
+    ty = it.tensor(x, "round()")
+    if ty.shape:
+        raise it.failure(
+            errors.TypeMismatchError, f"round() needs a number, and got {ty}",
+            hints=("use np.round for arrays",),
+        )
+    if ty.dtype is types.bf16:
+        raise it.failure(
+            errors.TypeMismatchError, "bfloat16 has no __round__, which round() needs",
+            hints=("round a Python float, as in round(float(x), 2), or use np.round",),
+        )
+    if ndigits == V.NONE:
+        return converted(it, int, it.call("rint", x), types.i64)
+    digits = it.static(ndigits, "the number of digits")
+    if not ty.weak:
+        from pyrelay.infer.names.numpy import np_round
+
+        return np_round(it, x, V.Known(digits))
+    if ty.dtype.is_float:
+        return call(it, V.Known(python_math.rounded), (x, V.Known(digits)), {})
+    if digits >= 0:
+        return int_(it, x)
+    return call(it, V.Known(python_math.rounded_int), (x, V.Known(10 ** -digits)), {})
+
+
+@handles(pow)
+def pow_(it: Interpreter, base: V.Value, exp: V.Value, mod: V.Value = V.NONE) -> V.Value:
+    """pow(base, exp[, mod])."""
+    if mod == V.NONE:
+        return binary(it, "**", base, exp)
+    if all(isinstance(v, V.Known) for v in (base, exp, mod)):
+        try:
+            return V.Known(pow(base.value, exp.value, mod.value))  # type: ignore[union-attr]
+        except ValueError as error:
+            raise raised(it, error) from None
+    return call(it, V.Known(python_math.power_modulo), (base, exp, mod), {})
+
+
+@handles(divmod)
+def divmod_(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """divmod(x, y)."""
+    return V.Tuple((binary(it, "//", x, y), binary(it, "%", x, y)))
+
+
+@handles(isinstance)
+def isinstance_(it: Interpreter, obj: V.Value, classinfo: V.Value) -> V.Value:
+    """isinstance(obj, classinfo), folded by type."""
+    wanted = it.static(classinfo, "the class for isinstance")
+    cls = class_of(obj)
+    flat: list[Any] = []
+    pending = [wanted]
+    while pending:
+        here = pending.pop()
+        if isinstance(here, tuple):
+            pending.extend(here)
+        else:
+            flat.extend(getattr(here, "__args__", (here,)))
+    if isinstance(obj, V.Scalar) and obj.kinds:
+        named = [k for k in obj.kinds if issubclass(_class_of_number(k), tuple(flat))]
+        return kinds.matches(it, obj, named)
+    return V.Known(cls is not None and issubclass(cls, tuple(flat)))
+
+
+@handles(issubclass)
+def issubclass_(it: Interpreter, cls: V.Value, classinfo: V.Value) -> V.Value:
+    """issubclass of known classes."""
+    return V.Known(issubclass(it.static(cls, "a class"), it.static(classinfo, "a class")))
+
+
+@handles(type)
+def type_(it: Interpreter, obj: V.Value) -> V.Value:
+    """type(obj), known while compiling."""
+    if isinstance(obj, V.Scalar) and obj.kinds:
+        return distribute(it, kinds.told_apart(it, obj), lambda case: type_(it, case))
+    cls = class_of(obj)
+    if cls is None:
+        raise it.failure(
+            errors.UnsupportedOperationError, f"the type of {V.describe(obj)} is not known here"
+        )
+    return V.Known(cls)
+
+
+def _class_of_number(ty: types.TensorType) -> type:
+    return types.python_type(ty) if ty.weak else ty.dtype.numpy.type
+
+
+def class_of(value: V.Value) -> type | None:
+    """The Python class of a value."""
+    import types as python_types
+
+    import numpy as np
+
+    match value:
+        case V.Known(v):
+            return type(v)
+        case V.Scalar(ty):
+            return _class_of_number(ty)
+        case V.ArrayRef():
+            return np.ndarray
+        case V.Tuple(_, cls):
+            return cls or tuple
+        case V.OpenTuple():
+            return tuple
+        case V.Data():
+            return tuple if is_anonymous(value.cls) else value.cls
+        case V.Items(cls=cls):
+            return cls
+        case V.Ref(root, cls):
+            if cls in containers.standing_for:
+                return containers.standing_for[cls][0]
+            return cls or {"list": list, "dict": dict, "set": set}.get(root.kind)
+        case V.Text():
+            return str
+        case V.Closure():
+            return python_types.FunctionType
+        case V.Range():
+            return range
+        case V.Slice():
+            return slice
+        case V.Partial():
+            return functools.partial
+    return None
+
+
+def is_of_builtin_class(obj: V.Value, name: str) -> bool:
+    """True for an attribute that a class of Python or NumPy gives to all its objects, whether a
+    program can read it or not."""
+    cls = class_of(obj)
+    if cls is None or cls.__module__ not in ("builtins", "collections", "numpy"):
+        return False
+    return any(name in vars(each) for each in cls.__mro__)
+
+
+@handles(callable)
+def callable_(it: Interpreter, obj: V.Value) -> V.Value:
+    """callable(obj)."""
+    if isinstance(obj, V.Known):
+        return V.Known(callable(obj.value))
+    return V.Known(isinstance(obj, (V.Closure, V.Method, V.Partial, V.Derivative)))
+
+
+def lookup_of(iterable: V.Value, key: V.Value) -> V.Value:
+    """The key of `max(d, key=d.get)`, which finds all keys: as `d.__getitem__`, not None at times.
+    """
+    of_itself = (
+        isinstance(key, V.Method) and isinstance(key.receiver, V.Ref)
+        and isinstance(iterable, V.Ref) and key.receiver.root is iterable.root
+        and iterable.cls in containers.standing_for and key.function is tables.Table.get
+    )
+    if not of_itself:
+        return key
+    assert isinstance(key, V.Method)
+    return V.Method(key.receiver, "__getitem__", iterable.cls.__getitem__)  # type: ignore[index, union-attr]
+
+
+@keeps_unions
+@handles(functools.partial)
+def partial_(it: Interpreter, func: V.Value, *args: V.Value, **keywords: V.Value) -> V.Value:
+    """functools.partial(func, *args, **keywords)."""
+    return V.Partial(func, args, tuple(keywords.items()))
+
+
+@handles(functools.reduce)
+def reduce_(
+    it: Interpreter, function: V.Value, iterable: V.Value, initial: V.Value = V.NONE
+) -> V.Value:
+    """functools.reduce(function, iterable[, initial])."""
+    given = V.Tuple(() if initial is V.NONE else (initial,))
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(iteration.reduced), (function, iterable, given), {})
+    items = list(sequence_of(it, iterable))
+    if not items and not given.items:
+        error = TypeError("reduce() of empty iterable with no initial value")
+        raise raised(it, error)
+    result = items.pop(0) if initial is V.NONE else initial
+    for item in items:
+        result = call(it, function, (result, item), {})
+    return result

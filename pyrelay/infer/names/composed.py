@@ -1,0 +1,596 @@
+"""Names whose meaning is plain Python (the package in_python), methods of ufuncs.
+
+In: NumPy and `math` objects. Out: entries in the table of names. An error inside of a composed
+function is reported at the user's call.
+"""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from pyrelay import errors
+from pyrelay.infer import calls
+from pyrelay.infer import values as V
+from pyrelay.infer.in_python import (
+    arrangement,
+    complex_math,
+    elements,
+    fourier,
+    linear_algebra,
+    placement,
+    polynomials,
+    products,
+    python_math,
+    refuse,
+    sorting,
+    special,
+    statistics,
+)
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import handlers
+from pyrelay.infer.names.adapters import cast, dtype_of, normal_axis, one_axis, operand, strong
+from pyrelay.infer.names.handlers import elementwise, handles, of_ufunc
+from pyrelay.infer.names.reduction import scan, stored
+from pyrelay.infer.operators import raised
+from pyrelay.ir import types
+from pyrelay.ops import linalg
+from pyrelay.ops.running import RUNNING
+from pyrelay.ops.special import digamma
+
+
+def in_python(name: str, fn: Callable[..., Any]) -> Callable[..., V.Value]:
+    """The handler that calls a plain Python function in place of the one named."""
+
+    def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        let, depth = it.let, len(it.calls)
+        try:
+            return calls.call(it, V.Known(fn), args, keywords)
+        except errors.PyrelayError as error:
+            it.let = let
+            del it.calls[depth:]
+            raise it.failure(type(error), f"{name}: {error.message}", hints=error.hints) from None
+
+    return handler
+
+
+@handles(refuse)
+def refused(it: Interpreter, message: V.Value) -> V.Value:
+    """A function in Python that does not take these arguments."""
+    raise it.failure(errors.UnsupportedOperationError, it.static(message, "the message"))
+
+
+def _in_loop_types(ufunc: np.ufunc, plain: Callable[..., V.Value]) -> Callable[..., V.Value]:
+    """A handler whose operands and results have the types of the loop that NumPy would run."""
+    if ufunc.signature is not None or getattr(np, ufunc.__name__, None) is not ufunc:
+        return plain  # products of axes; functions of other libraries
+
+    def handler(it: Interpreter, *given: V.Value) -> V.Value:
+        operands = [operand(it, v) for v in given]
+        tys = [it.tensor(v) for v in operands]
+        found = loop_types(it, ufunc, tys)
+        result = plain(it, *(
+            cast(it, v, t) for v, t in zip(operands, found[: ufunc.nin], strict=True)
+        ))
+        if isinstance(result, V.Tuple):
+            parts = zip(result.items, found[ufunc.nin :], strict=True)
+            return V.Tuple(tuple(cast(it, v, t) for v, t in parts))
+        return cast(it, result, found[-1])
+
+    return handler
+
+
+def loop_types(
+    it: Interpreter, ufunc: np.ufunc, tys: Sequence[types.TensorType]
+) -> tuple[types.DType, ...]:
+    """The types of operands and results for which NumPy has a loop (NEP 50)."""
+    weak = {"i": int, "f": float, "c": complex}
+    asked = [weak.get(t.dtype.kind, t.dtype.numpy) if t.weak else t.dtype.numpy for t in tys]
+    shown = " and ".join(map(str, tys))
+    name = ufunc.__name__
+    try:
+        resolved = ufunc.resolve_dtypes((*asked, *[None] * ufunc.nout))
+    except TypeError:
+        raise it.failure(
+            errors.TypeMismatchError, f"np.{name} is not defined for {shown}"
+        ) from None
+    found = tuple(types.from_numpy(t) for t in resolved)
+    if None in found:
+        other = next(t for t, ours in zip(resolved, found, strict=True) if ours is None)
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"np.{name} of {shown} computes with {other} in NumPy, which is not supported",
+            hints=("convert the argument first, as with x.astype(np.float32)",),
+        )
+    return found  # type: ignore[return-value]
+
+
+def _enter(owner: Any, spelling: str, module: Any) -> None:
+    """The functions of a module of `in_python` in place of the owner's of the same names."""
+    for name in module.__all__:
+        known = getattr(owner, name, None)
+        if known is None:
+            continue  # a newer or older release of the library
+        handler = in_python(f"{spelling}.{name}", getattr(module, name))
+        if isinstance(known, np.ufunc):
+            handler = of_ufunc(known, _in_loop_types(known, handler))
+        handles(known)(handler)
+
+
+for _module in (arrangement, elements, placement, products, sorting, statistics):
+    _enter(np, "np", _module)
+_enter(math, "math", python_math)
+_enter(cmath, "cmath", complex_math)
+_enter(np.linalg, "np.linalg", linear_algebra)
+_enter(np.fft, "np.fft", fourier)
+handles(np.lib.stride_tricks.sliding_window_view)(
+    in_python("np.lib.stride_tricks.sliding_window_view", arrangement.sliding_window_view)
+)
+handles(type(np.mgrid).__getitem__)(in_python("np.mgrid", arrangement.grid))
+handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
+handles(np.roots)(in_python("np.roots", linear_algebra.roots))
+
+
+def _primitive(op: str, attributes: Sequence[str]) -> Callable[..., V.Value]:
+    """The handler of a function that is an op: operands, then attributes known by now."""
+
+    def handler(it: Interpreter, *args: V.Value) -> V.Value:
+        count = len(args) - len(attributes)
+        given = (it.static(v, f"the argument {k!r}")
+                 for k, v in zip(attributes, args[count:], strict=True))
+        attrs = dict(zip(attributes, given, strict=True))
+        if op in linalg.SIZED:
+            attrs["small"] = _is_small(it, args[0])
+        found = it.emit(op, *args[:count], **attrs)
+        if isinstance(found, tuple):
+            return V.Tuple(tuple(map(it.result, found)))
+        return it.result(found)
+
+    return handler
+
+
+def _is_small(it: Interpreter, matrix: V.Value) -> bool:
+    """Whether a square matrix is so small that elimination by element pays."""
+    ty = it.tensor(matrix)
+    if ty.rank != 2 or ty.dtype.kind == "c":
+        return False
+    return it.program.guards.is_small(ty.shape[0], linalg.SMALL)
+
+
+for _function, (_op, _attributes) in linear_algebra.PRIMITIVES.items():
+    handles(_function)(_primitive(_op, _attributes))
+handles(fourier.transform)(_primitive("fft", ("inverse",)))
+handles(np.i0)(in_python("np.i0", special.i0))
+handles(np.spacing)(
+    of_ufunc(np.spacing, _in_loop_types(np.spacing, in_python("np.spacing", elements.spacing)))
+)
+for _name in ("erf", "erfc", "gamma", "lgamma"):
+    handles(getattr(special, _name))(elementwise(_name))
+
+#: functions of scipy.special that are an op, or NumPy's function, of this name
+_SCIPY_OPS = {
+    "erf": "erf", "erfc": "erfc", "expit": "sigmoid", "gamma": "gamma", "gammaln": "lgamma",
+}
+_SCIPY_NUMPY = ("exp2", "expm1", "log1p", "cbrt", "logaddexp", "sinc")
+
+
+def enter_optional(module: Any) -> None:
+    """The functions of a module that a program has imported; we never import it ourselves."""
+    if module.__name__ == "statistics":
+        from pyrelay.infer.in_python import samples
+
+        _enter(module, "statistics", samples)
+    elif module.__name__ == "numpy.testing":
+        from pyrelay.infer.in_python import checks
+
+        _enter(module, "np.testing", checks)
+    elif module.__name__ == "numpy.polynomial":
+        from pyrelay.infer.in_python import polynomials
+
+        for part in ("chebyshev", "legendre", "hermite", "hermite_e", "laguerre"):
+            series = getattr(module, part)
+            _enter(series, f"np.polynomial.{part}", polynomials)
+            for name in ("chebgauss", "leggauss", "hermgauss", "hermegauss", "laggauss"):
+                if hasattr(series, name):
+                    handles(getattr(series, name))(_nodes(getattr(series, name)))
+    elif module.__name__ == "ml_dtypes":
+        from pyrelay.infer.names.numpy import enter_ml_dtypes
+
+        enter_ml_dtypes(module)
+    else:
+        _enter_scipy(module)
+
+
+def _nodes(rule: Callable[[int], Any]) -> Callable[..., V.Value]:
+    """The nodes and weights of a rule of quadrature, which are known while compiling."""
+
+    def handler(it: Interpreter, deg: V.Value) -> V.Value:
+        from pyrelay.infer.attributes import captured
+
+        found = rule(it.static(deg, "the number of nodes"))
+        return V.Tuple(tuple(captured(it, part) for part in found))
+
+    return handler
+
+
+def _enter_scipy(module: Any) -> None:
+    for name, op in _SCIPY_OPS.items():
+        handles(getattr(module, name))(of_ufunc(getattr(module, name), elementwise(op)))
+    for name in _SCIPY_NUMPY:
+        known, same = getattr(module, name, None), handlers.lookup(getattr(np, name))
+        if known is not None and same is not None:
+            handles(known)(same)
+    handles(module.digamma)(of_ufunc(module.digamma, _digamma))  # also called psi
+    _enter(module, "scipy.special", special)
+
+
+def _digamma(it: Interpreter, x: V.Value) -> V.Value:
+    """scipy.special.digamma of floats."""
+    value = strong(it, operand(it, x))
+    if it.tensor(value).dtype.kind != "f":
+        value = cast(it, value, types.f64)
+    return it.result(digamma(it.builder.handle(it.atom(value))))
+
+
+# -- limits of number types ------------------------------------------------------------------------
+
+
+def limits(cls: Any) -> Callable[..., V.Value]:
+    """The handler of finfo or iinfo, NumPy's or that of ml_dtypes."""
+
+    def handler(it: Interpreter, dtype: V.Value) -> V.Value:
+        return V.Known(cls(it.static(dtype, "the dtype")))
+
+    return handler
+
+
+handles(np.finfo)(limits(np.finfo))
+handles(np.iinfo)(limits(np.iinfo))
+
+
+# -- element types ---------------------------------------------------------------------------------
+
+
+@handles(np.dtype)
+def dtype(it: Interpreter, dtype: V.Value) -> V.Value:
+    """np.dtype(...) of what is known while compiling."""
+    return V.Known(np.dtype(it.static(dtype, "the dtype")))
+
+
+@handles(np.result_type)
+def result_type(it: Interpreter, *arrays_and_dtypes: V.Value) -> V.Value:
+    """np.result_type: Python numbers count by their kind only."""
+    return V.Known(np.result_type(*(_representative(it, v) for v in arrays_and_dtypes)))
+
+
+def _representative(it: Interpreter, value: V.Value) -> Any:
+    ty = V.tensor_type(value)
+    if ty is None:
+        return it.static(value, "the dtype")
+    if ty.weak:
+        return {"b": False, "i": 0, "f": 0.0, "c": 0j}[ty.dtype.kind]
+    return ty.dtype.numpy
+
+
+def _of_known(fn: Any) -> Callable[..., V.Value]:
+    """A function of dtypes and classes, which are known while compiling."""
+
+    def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        named = {k: _representative(it, v) for k, v in keywords.items()}
+        return V.Known(fn(*(_representative(it, v) for v in args), **named))
+
+    return handler
+
+
+for _fn in (np.promote_types, np.can_cast, np.issubdtype, np.isdtype, np.min_scalar_type):
+    handles(_fn)(_of_known(_fn))
+
+
+@handles(np.poly1d)
+def poly1d(
+    it: Interpreter, c_or_r: V.Value, r: V.Value = V.Known(False), variable: V.Value = V.NONE
+) -> V.Value:
+    """np.poly1d."""
+    return calls.call(it, V.Known(polynomials.Poly1d), (c_or_r, r, variable), {})
+
+
+@handles(normalize_axis_index)
+def np_normalize_axis_index(it: Interpreter, axis: V.Value, ndim: V.Value) -> V.Value:
+    """numpy.lib.array_utils.normalize_axis_index."""
+    return V.Known(normal_axis(
+        it, it.static(axis, "the axis"), it.static(ndim, "the number of axes")
+    ))
+
+
+@handles(np.common_type)
+def common_type(it: Interpreter, *arrays: V.Value) -> V.Value:
+    """np.common_type: the class of floats or complex numbers for all of the arrays."""
+    return V.Known(np.common_type(*(
+        np.empty(0, it.tensor(operand(it, a)).dtype.numpy) for a in arrays
+    )))
+
+
+@handles(np.iterable)
+def iterable(it: Interpreter, y: V.Value) -> V.Value:
+    """np.iterable."""
+    ty = V.tensor_type(y)
+    if ty is not None:
+        return V.Known(ty.rank > 0)
+    return V.Known(isinstance(y, (V.Tuple, V.Ref, V.Range, V.Lazy)))
+
+
+# -- indices of what is true -----------------------------------------------------------------------
+
+
+@handles(np.nonzero)
+def nonzero(it: Interpreter, a: V.Value) -> V.Value:
+    """np.nonzero: one array of indices for each axis; their size is known at run time."""
+    from pyrelay.infer.arrays.advanced import true_positions
+
+    mask = cast(it, operand(it, a), types.bool_)
+    assert isinstance(mask, V.ArrayRef)
+    return V.Tuple(tuple(true_positions(it, mask)))
+
+
+@handles(np.flatnonzero)
+def flatnonzero(it: Interpreter, a: V.Value) -> V.Value:
+    """np.flatnonzero."""
+    from pyrelay.infer.names.shape import ravel
+
+    found = nonzero(it, ravel(it, operand(it, a)))
+    assert isinstance(found, V.Tuple)
+    return found.items[0]
+
+
+@handles(np.argwhere)
+def argwhere(it: Interpreter, a: V.Value) -> V.Value:
+    """np.argwhere: a row of indices for each element that is not zero."""
+    from pyrelay.infer.names.adapters import stack
+
+    found = nonzero(it, a)
+    assert isinstance(found, V.Tuple)
+    return stack(it, found.items, 1)
+
+
+@handles(np.copyto)
+def copyto(
+    it: Interpreter, dst: V.Value, src: V.Value, casting: V.Value = V.NONE,
+    where: V.Value = V.Known(True),
+) -> V.Value:
+    """np.copyto: writes every element, or those where the mask holds."""
+    from pyrelay.infer.arrays.subscripts import set_item
+    from pyrelay.infer.names.numpy import where as np_where
+
+    chosen = src if where == V.Known(True) else np_where(it, where, src, dst)
+    set_item(it, dst, V.Known(Ellipsis), chosen)
+    return V.NONE
+
+
+@handles(type(np.c_).__getitem__)
+def concatenator(it: Interpreter, self: V.Value, key: V.Value) -> V.Value:
+    """np.c_[key] and np.r_[key]."""
+    if isinstance(self, V.Ref) and self.cls is type(np.c_):
+        return in_python("np.c_", arrangement.columns)(it, key)
+    method: Any = type(np.r_).__getitem__
+    whole = calls.function_value(it, method)
+    return calls.call_closure(it, whole, (self, key), {})
+
+
+# -- functions of elements -------------------------------------------------------------------------
+
+
+@handles(np.vectorize)
+def vectorize(
+    it: Interpreter, pyfunc: V.Value, otypes: V.Value = V.NONE, doc: V.Value = V.NONE,
+    excluded: V.Value = V.NONE, cache: V.Value = V.Known(False), signature: V.Value = V.NONE,
+) -> V.Value:
+    """np.vectorize(function), without otypes, excluded arguments and signature."""
+    if not otypes == excluded == signature == V.NONE:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "np.vectorize is compiled without otypes, excluded and signature",
+        )
+    return V.Partial(V.Known(sorting.vectorized), (pyfunc,), ())
+
+
+# -- methods of ufuncs -----------------------------------------------------------------------------
+
+_REDUCTIONS = {
+    "add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min,
+    "logical_and": np.all, "logical_or": np.any,
+}
+
+
+def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., V.Value] | None:
+    """The handler of np.add.at, np.subtract.outer, np.maximum.reduce, ...; None for others."""
+    name = ufunc.__name__
+    if method == "reduce" and name in _REDUCTIONS:
+        return functools.partial(_along_first, _REDUCTIONS[name])
+    if method == "accumulate" and ufunc.nin == 2 and ufunc.nout == 1:
+        return functools.partial(_accumulate, ufunc)
+    general: Any = {
+        "reduce": products.reduced, "reduceat": products.reduced_between,
+    }.get(method)
+    if general is not None and ufunc.nin == 2:
+        return functools.partial(_with_ufunc, in_python(f"np.{name}.{method}", general), ufunc)
+    plain = handlers.lookup(ufunc)
+    if method == "outer" and plain is not None:
+        return functools.partial(_outer, plain)
+    if method == "at" and name == "add":
+        return _add_at
+    if method == "at" and name == "subtract":
+        return in_python("np.subtract.at", placement.subtracted_at)
+    if method == "at" and ufunc.nin <= 2 and ufunc.nout == 1:
+        handler = in_python(f"np.{name}.at", placement.applied_at)
+        return functools.partial(_with_ufunc, handler, ufunc)
+    return None
+
+
+def _along_first(
+    fn: Any, it: Interpreter, array: V.Value, axis: V.Value = V.Known(0),
+    **keywords: V.Value,
+) -> V.Value:
+    """A reduction; unlike NumPy's functions, methods take the first axis by default."""
+    handler = handlers.lookup(fn)
+    assert handler is not None
+    return handlers.apply(it, fn, handler, (array, axis), keywords)
+
+
+_SCANS = {"add": scan("cumsum"), "multiply": scan("cumprod")}
+#: what scans of truths are in NumPy's loops: of bools
+_OF_TRUTHS = {
+    "logical_and": "bitwise_and", "logical_or": "bitwise_or", "logical_xor": "bitwise_xor",
+}
+
+
+def _accumulate(
+    ufunc: np.ufunc, it: Interpreter, array: V.Value, axis: V.Value = V.Known(0),
+    dtype: V.Value = V.NONE, out: V.Value = V.NONE,
+) -> V.Value:
+    """ufunc.accumulate(array, axis, dtype, out): one scan, or a loop where there is none."""
+    name, x = ufunc.__name__, strong(it, operand(it, array))
+    rank = it.tensor(x).rank
+    if rank == 0:
+        raise raised(it, TypeError("cannot accumulate on a scalar"))
+    if axis == V.NONE:
+        if rank != 1:
+            raise raised(it, ValueError("accumulate does not allow multiple axes"))
+        axis = V.Known(0)
+    if name in _SCANS:
+        return _SCANS[name](it, x, axis, dtype, out)
+    x = cast(it, x, _accumulated_type(it, ufunc, it.tensor(x).dtype, dtype_of(it, dtype)))
+    running = RUNNING.get(_OF_TRUTHS.get(name, name))
+    if running is not None and it.tensor(x).dtype.kind != "c":
+        at = one_axis(it, axis, rank)
+        return stored(it, out, it.call(running.name, x, axis=at, reverse=False))
+    handler = in_python(f"np.{name}.accumulate", products.accumulated)
+    return stored(it, out, handler(it, V.Known(ufunc), x, axis))
+
+
+def _accumulated_type(
+    it: Interpreter, ufunc: np.ufunc, given: types.DType, wanted: types.DType | None
+) -> types.DType:
+    """The type of the loop that NumPy would run, whose result is its first operand as well."""
+    if types.bf16 in (given, wanted):
+        return given if wanted is None else wanted
+    taken = given if wanted is None else wanted
+    try:
+        loop = ufunc.resolve_dtypes((None, taken.numpy, None), reduction=True)
+    except TypeError:
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"np.{ufunc.__name__}.accumulate does not take numbers of {taken.numpy_name}",
+        ) from None
+    found = types.from_numpy(loop[0])
+    if found is None or loop[0] != loop[1] or wanted not in (None, found):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"np.{ufunc.__name__}.accumulate is not compiled for numbers of {taken.numpy_name}",
+        )
+    return found
+
+
+def _with_ufunc(
+    handler: Callable[..., V.Value], ufunc: np.ufunc, it: Interpreter, *args: V.Value,
+    **keywords: V.Value,
+) -> V.Value:
+    return handler(it, V.Known(ufunc), *args, **keywords)
+
+
+def _outer(plain: Callable[..., V.Value], it: Interpreter, a: V.Value, b: V.Value) -> V.Value:
+    """All pairs: the axes of a, then those of b."""
+    left, right = strong(it, operand(it, a)), strong(it, operand(it, b))
+    rank, more = it.tensor(left).rank, it.tensor(right).rank
+    if more:
+        left = it.call("expand_dims", left, axes=tuple(range(rank, rank + more)))
+    return plain(it, left, right)
+
+
+def _add_at(it: Interpreter, a: V.Value, indices: V.Value, b: V.Value) -> V.Value:
+    """np.add.at: repeated indices add up."""
+    from pyrelay.infer.arrays.subscripts import add_item
+
+    add_item(it, a, indices, b)
+    return V.NONE
+
+
+# -- dataclasses -----------------------------------------------------------------------------------
+
+
+@handles(dataclasses.fields)
+def fields(it: Interpreter, class_or_instance: V.Value) -> V.Value:
+    """dataclasses.fields of a dataclass or of an object of one."""
+    match class_or_instance:
+        case V.Known(cls) | V.Ref(_, cls) | V.Data(cls=cls) if dataclasses.is_dataclass(cls):
+            return V.Tuple(tuple(map(V.Known, dataclasses.fields(cls))))
+    raise it.failure(
+        errors.TypeMismatchError,
+        f"fields() needs a dataclass, not {V.describe(class_or_instance)}",
+    )
+
+
+@handles(dataclasses.replace)
+def replace(it: Interpreter, obj: V.Value, **changes: V.Value) -> V.Value:
+    """dataclasses.replace: another object of the class, some fields changed."""
+    if isinstance(obj, V.Data) and dataclasses.is_dataclass(obj.cls):
+        from pyrelay.infer.attributes import get_attribute
+
+        names = [f.name for f in dataclasses.fields(obj.cls) if f.init and f.name not in changes]
+        kept = {name: get_attribute(it, obj, name) for name in names}
+        return calls.call(it, V.Known(obj.cls), (), {**kept, **changes})
+    if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
+        raise it.failure(
+            errors.TypeMismatchError, f"replace() needs a dataclass, not {V.describe(obj)}"
+        )
+    content = it.content(obj.root)
+    given = {f.name: content[f.name] for f in dataclasses.fields(obj.cls) if f.init}
+    return calls.call(it, V.Known(obj.cls), (), {**given, **changes})
+
+
+@handles(dataclasses.asdict)
+def asdict(it: Interpreter, obj: V.Value) -> V.Value:
+    """dataclasses.asdict: a dict of copies of the fields, dataclasses in them as dicts too."""
+    return _as_fields(it, obj, "asdict", lambda fields: it.new_ref("dict", fields))
+
+
+@handles(dataclasses.astuple)
+def astuple(it: Interpreter, obj: V.Value) -> V.Value:
+    """dataclasses.astuple: a tuple of copies of the fields, dataclasses in them as tuples too."""
+    return _as_fields(it, obj, "astuple", lambda fields: V.Tuple(tuple(fields.values())))
+
+
+def _as_fields(
+    it: Interpreter, obj: V.Value, name: str, made: Callable[[dict[str, V.Value]], V.Value]
+) -> V.Value:
+    def copied(value: V.Value) -> V.Value:
+        match value:
+            case V.ArrayRef():
+                return it.new_array(it.atom(value))
+            case V.Tuple(items, cls):
+                return V.Tuple(tuple(map(copied, items)), cls)
+            case V.Ref(root, cls) if cls is not None and dataclasses.is_dataclass(cls):
+                content = it.content(root)
+                return made({f.name: copied(content[f.name]) for f in dataclasses.fields(cls)})
+            case V.Ref(root) if root.kind == "dict":
+                return it.new_ref("dict", {k: copied(v) for k, v in it.content(root).items()})
+            case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
+                return it.new_ref("list", tuple(map(copied, it.content(root))))
+            case V.Known() | V.Scalar():
+                return value
+        raise it.failure(
+            errors.UnsupportedOperationError, f"{name}() cannot copy {V.describe(value)}",
+            hints=("name the fields that you need: {'x': obj.x, ...}",),
+        )
+
+    if not (isinstance(obj, V.Ref) and obj.cls is not None and dataclasses.is_dataclass(obj.cls)):
+        raise it.failure(
+            errors.TypeMismatchError, f"{name}() needs a dataclass, not {V.describe(obj)}"
+        )
+    return copied(obj)

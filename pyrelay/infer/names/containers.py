@@ -1,0 +1,95 @@
+"""`collections`, `heapq` and `bisect`, and dicts and sets with keys known only at run time.
+
+In: iterables, keys. Out: objects of the classes of in_python/containers.py, which have the methods
+of the containers they stand for. A dict or set of the program is one if an attempt with keys that
+are known failed at it (`Program.tables`).
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.in_python import containers, counting, heaps, tables
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.builtins import dict_
+from pyrelay.infer.names.handlers import handles
+
+
+def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
+    def handler(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+        return call(it, V.Known(fn), args, keywords)
+
+    return handler
+
+
+# Some have two names: bisect.bisect is bisect.bisect_right.
+_BY_OBJECT = {getattr(bisect if hasattr(bisect, n) else heapq, n): n for n in heaps.__all__}
+for _object, _name in _BY_OBJECT.items():
+    handles(_object)(_in_python(getattr(heaps, _name)))
+handles(collections.deque)(_in_python(containers.Queue))
+
+
+@handles(collections.OrderedDict)
+def ordered_dict(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
+    """collections.OrderedDict(mapping or pairs, **named)."""
+    return call(it, V.Known(counting.Ordered), (dict_(it, pairs, **named),), {})
+
+
+@handles(collections.defaultdict)
+def defaultdict(
+    it: Interpreter, default_factory: V.Value = V.NONE, pairs: V.Value = V.NONE, **named: V.Value
+) -> V.Value:
+    """collections.defaultdict(default_factory, mapping or pairs, **named)."""
+    entries = dict_(it, pairs, **named)
+    return call(it, V.Known(counting.Defaults), (default_factory, entries), {})
+
+
+@handles(collections.Counter)
+def counter(it: Interpreter, iterable: V.Value = V.Tuple(()), **named: V.Value) -> V.Value:
+    """collections.Counter(iterable or mapping, **named)."""
+    counted = call(it, V.Known(counting.Counts), (iterable, dict_(it)), {})
+    if named:
+        given = dict_(it, **named)
+        call(it, V.Known(counting.Counts.update), (counted, given), {})
+    return counted
+
+
+def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()) -> V.Value:
+    """A dict with these entries and others to come: keys and values, or, where it says so, a dict.
+    """
+    made = call(it, V.Known(tables.Table), (), {})
+    for is_merged, key, value in entries:
+        if is_merged:
+            call(it, V.Known(tables.Table.update), (made, value), {})
+        else:
+            call(it, V.Known(tables.Table.__setitem__), (made, key, value), {})
+    return made
+
+
+def members(it: Interpreter, items: V.Value) -> V.Value:
+    """A set with these items and others to come."""
+    return call(it, V.Known(tables.Members), (items,), {})
+
+
+def without_order(it: Interpreter, iterable: V.Value) -> V.Value:
+    """The items of a set in a list, for what does not depend on their order; else the iterable."""
+    if isinstance(iterable, V.Ref) and iterable.cls is tables.Members:
+        return call(it, V.Known(tables.items_of), (iterable,), {})
+    return iterable
+
+
+def given_back(it: Interpreter, ref: V.Ref) -> tuple[Callable[..., Any], list[V.Value]] | None:
+    """What makes the Python container that an object stands for, and the arguments for it."""
+    standing = containers.standing_for.get(ref.cls)
+    if standing is None:
+        return None
+    _, made, arguments = standing
+    found = call(it, V.Known(arguments), (ref,), {})
+    assert isinstance(found, V.Tuple)
+    return made, list(found.items)

@@ -1,0 +1,166 @@
+"""Handlers of Python's folds of what is iterated over: min, max, sum, any, all.
+
+In: abstract values. Out: the value of the fold; short-circuits as Python's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.containers import list_arrays, lists
+from pyrelay.infer.flow.handling import certain
+from pyrelay.infer.flow.iteration import sequence_of
+from pyrelay.infer.flow.truth import truth
+from pyrelay.infer.in_python import lists as in_python
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.builtins import ZERO, bool_, list_, lookup_of
+from pyrelay.infer.names.containers import without_order
+from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.operators import (
+    binary,
+    both,
+    compare,
+    either,
+)
+
+
+def _of_one_kind(content: V.Growing) -> bool:
+    """Whether the items are numbers, all of them Python's or NumPy's, ints or floats."""
+    return isinstance(content.template, L.LScalar) and not content.template.kinds
+
+
+def _extreme_of_growing(
+    it: Interpreter, word: str, only: V.Value, content: V.Growing, key: V.Value,
+    default: V.Value,
+) -> V.Value:
+    simple = _of_one_kind(content) and key == V.NONE and default == V.NONE
+    if not simple:
+        function = in_python.least_item if word == "min" else in_python.greatest_item
+        return call(it, V.Known(function), (only, key, default), {})
+    array = list_arrays.to_array(it, content)
+    list_arrays.refuse_empty(it, content, in_python.nothing_to_choose[word])
+    return list_arrays.as_item_kind(it, content, _extreme_of_array(it, word, array, V.NONE))
+
+
+def _extreme_of_array(
+    it: Interpreter, word: str, array: V.Value, default: V.Value
+) -> V.Value:
+    """The extreme of at least one element, of floats by Python's comparisons of NaNs."""
+    function = in_python.least_element if word == "min" else in_python.greatest_element
+    return call(it, V.Known(function), (array, default), {})
+
+
+def _extreme(
+    it: Interpreter, word: str, args: tuple[V.Value, ...], key: V.Value, default: V.Value
+) -> V.Value:
+    items = args if len(args) > 1 else None
+    if items is None:
+        only = without_order(it, args[0])
+        key = lookup_of(args[0], key)
+        content = lists.growing_content(it, only)
+        if content is not None:
+            return _extreme_of_growing(it, word, only, content, key, default)
+        if isinstance(only, V.ArrayRef) and key == V.NONE:
+            if only.type.rank != 1:
+                raise it.failure(
+                    errors.ShapeError,
+                    f"{word}() of {only.type} would compare whole rows: use np.{word}",
+                )
+            return _extreme_of_array(it, word, only, default)
+        if not lists.has_known_length(it, only):
+            return _extreme(it, word, (list_(it, only),), key, default)
+        items = sequence_of(it, only)
+    if not items:
+        if default is not V.NONE:
+            return default
+        text = in_python.nothing_to_choose[word]
+        raise certain(it, it.failure(errors.InvalidValueError, text), ValueError, text)
+    from pyrelay.infer.flow.control import branch
+
+    best = items[0]
+    op = "<" if word == "min" else ">"
+
+    def rank(v: V.Value) -> V.Value:
+        return v if key == V.NONE else call(it, key, (v,), {})
+
+    for item in items[1:]:
+        better = truth(it, compare(it, op, rank(item), rank(best)))
+        if isinstance(better, V.Known):
+            best = item if better.value else best
+        else:
+            best = branch(
+                it, it.atom(better), lambda i=item: [i], lambda b=best: [b]  # type: ignore[misc]
+            )[0]
+    return best
+
+
+@handles(min)
+def min_(
+    it: Interpreter, *args: V.Value, key: V.Value = V.NONE, default: V.Value = V.NONE
+) -> V.Value:
+    """min of arguments or of an iterable."""
+    return _extreme(it, "min", args, key, default)
+
+
+@handles(max)
+def max_(
+    it: Interpreter, *args: V.Value, key: V.Value = V.NONE, default: V.Value = V.NONE
+) -> V.Value:
+    """max of arguments or of an iterable."""
+    return _extreme(it, "max", args, key, default)
+
+
+@handles(sum)
+def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
+    """sum(iterable, start)."""
+    if isinstance(iterable, V.ArrayRef) and iterable.type.rank:
+        total = it.call("sum", iterable, axes=(0,), keepdims=False)
+        return total if start == ZERO else binary(it, "+", start, total)
+    items = without_order(it, iterable)
+    content = lists.growing_content(it, items)
+    numbers = content is not None and _of_one_kind(content)
+    if content is not None and numbers and (
+        items is iterable or not content.template.type.dtype.is_float
+    ):
+        total = it.call("sum", list_arrays.to_array(it, content), axes=(0,), keepdims=False)
+        total = list_arrays.as_item_kind(it, content, total)
+        return total if start == ZERO else binary(it, "+", start, total)
+    if content is not None or not lists.has_known_length(it, iterable):
+        return call(it, V.Known(in_python.total_of), (iterable, start), {})
+    total = start
+    for item in sequence_of(it, iterable):
+        total = binary(it, "+", total, item)
+    return total
+
+
+@handles(any)
+def any_(it: Interpreter, iterable: V.Value) -> V.Value:
+    """any(iterable)."""
+    return _truth_of(it, "any", in_python.any_of, iterable, False, either)
+
+
+@handles(all)
+def all_(it: Interpreter, iterable: V.Value) -> V.Value:
+    """all(iterable)."""
+    return _truth_of(it, "all", in_python.all_of, iterable, True, both)
+
+
+def _truth_of(
+    it: Interpreter, op: str, in_loop: Callable[..., Any], iterable: V.Value, of_none: bool,
+    joined: Callable[[Interpreter, V.Value, V.Value], V.Value],
+) -> V.Value:
+    """The truth of the items joined: by an op, by a loop, or one by one."""
+    iterable = without_order(it, iterable)
+    if isinstance(iterable, V.ArrayRef) and iterable.type.rank == 1:
+        return bool_(it, it.call(op, iterable, axes=(0,), keepdims=False))
+    if not lists.has_known_length(it, iterable):
+        return call(it, V.Known(in_loop), (iterable,), {})
+    result: V.Value = V.Known(of_none)
+    for item in sequence_of(it, iterable):
+        result = joined(it, result, truth(it, item))
+    return result

@@ -1,0 +1,137 @@
+"""Hash numbers of the keys of tables (in_python/tables.py).
+
+In: a key: a number, a character, a constant, one of several of these, a tuple of keys. Out: an int;
+keys that Python takes for equal (1 and 1.0, an `IntEnum`'s member and its number) have the same.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call
+from pyrelay.infer.containers.characters import code_of, codes, is_data
+from pyrelay.infer.containers.open_keys import is_by_identity, is_int, is_number
+from pyrelay.infer.containers.open_sequences import open_text
+from pyrelay.infer.flow import constants
+from pyrelay.infer.in_python import tables
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.handlers import handles, keeps_unions
+from pyrelay.infer.operators import binary, compare, number
+from pyrelay.ir import types
+from pyrelay.ir.op import OPS
+
+#: Floats from here on are no longer ints of 64 bits.
+_LARGEST = 2.0**62
+
+
+@keeps_unions
+@handles(tables.hash_of)
+def hash_of(it: Interpreter, key: V.Value) -> V.Value:
+    """A number for a key; its low bits differ for keys of any stride."""
+    mixed = V.Scalar(
+        types.PY_INT, it.builder.cast(it.atom(_number(it, key)), types.i64, weak=True)
+    )
+    folded = binary(it, "^", mixed, binary(it, ">>", mixed, V.Known(17)))
+    return binary(it, "^", folded, binary(it, ">>", folded, V.Known(8)))
+
+
+@keeps_unions
+@handles(tables.number_of)
+def number_of(it: Interpreter, key: V.Value) -> V.Value:
+    """The number that the hash of a key, or of what it is part of, is made of."""
+    return _number(it, key)
+
+
+@handles(tables.differ)
+def differ(it: Interpreter, now: V.Value, before: V.Value) -> V.Value:
+    """now != before of two ints; false where they are one variable, without asking at run time."""
+    if isinstance(now, V.Scalar) and isinstance(before, V.Scalar) and now.atom is not None and (
+        now.atom is before.atom
+    ):
+        return V.Known(False)
+    return compare(it, "!=", now, before)
+
+
+def _number(it: Interpreter, key: V.Value) -> V.Value:
+    if isinstance(key, V.Union):
+        return _of_cases(it, key)
+    if isinstance(key, V.Data) and is_by_identity(key.cls):
+        return key.row
+    key = number(it, key)
+    if isinstance(key, V.Known) and isinstance(key.value, tuple):
+        key = V.Tuple(tuple(map(V.Known, key.value)))
+    if isinstance(key, V.Tuple):
+        mixed: V.Value = V.Known(len(key.items))
+        for part in key.items:
+            low = binary(it, "&", mixed, V.Known(tables.LOW_BITS))
+            spread = binary(it, "*", low, V.Known(tables.SPREAD))
+            mixed = binary(it, "^", spread, _number(it, part))
+        return mixed
+    code = code_of(key)
+    if code is not None:
+        return code
+    if isinstance(key, V.Text):
+        if not is_data(key):
+            key = open_text(it, key)
+        return call(it, V.Known(tables.number_of_codes), (codes(it, key),), {})  # type: ignore[arg-type]
+    if isinstance(key, V.OpenTuple):
+        return call(it, V.Known(tables.number_of_items), (key,), {})
+    if is_int(key):
+        return key
+    if is_number(key):
+        return _of_float(it, key)
+    if isinstance(key, V.Known) and not isinstance(key.value, (complex, bytearray)):
+        return V.Known(_of_constant(key.value))
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        f"{V.describe(key)} cannot be a key of a container whose keys are known only at run time",
+        notes=("such keys are numbers, characters, constants, or tuples of them",),
+    )
+
+
+def _of_cases(it: Interpreter, key: V.Union) -> V.Value:
+    from pyrelay.infer.flow.unions import distribute
+
+    def plain(value: Any) -> bool:
+        return not isinstance(value, (tuple, float)) and code_of(V.Known(value)) is None
+
+    if constants.is_choice(key) and all(plain(c.value) for c in key.possible):  # type: ignore[union-attr]
+        return constants.number_of(it, key, _of_constant)
+    return distribute(it, key, lambda case: _number(it, case))
+
+
+def _of_constant(value: Any) -> int:
+    """The same for constants that are equal, in every process."""
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        return int(tables.number_of_codes(list(map(ord, str.__str__(value)))))
+    shown = f"{type(value).__qualname__}"
+    if isinstance(value, enum.Enum):
+        shown += f".{value.name}"
+    return zlib.crc32(shown.encode())
+
+
+def _of_float(it: Interpreter, key: V.Value) -> V.Value:
+    """The int that a float is; of others, an int made of the part before and behind the point."""
+    b = it.builder
+
+    def as_int(value: Any) -> Any:
+        return b.handle(b.cast(value.atom, types.i64, weak=True))
+
+    x = b.handle(b.cast(it.atom(key), types.f64))
+    size = b.call(OPS["absolute"], x)
+    whole = b.call(OPS["trunc"], x)
+    integral = b.call(OPS["logical_and"], b.call(OPS["equal"], x, whole), size < _LARGEST)
+    scaled = b.call(OPS["where"], size < 1.0, x * 2.0**60, x)
+    scaled = b.call(OPS["where"], size < _LARGEST, scaled, x * 2.0**-963)
+    scaled = b.call(OPS["where"], size <= 1.7e308, scaled, 0.0)  # not of infinities and NaN
+    before = b.call(OPS["trunc"], scaled)
+    behind = as_int((scaled - before) * 2.0**53)
+    mixed = b.call(OPS["bitwise_xor"], as_int(before), behind * 1023)
+    plain = as_int(b.call(OPS["where"], integral, x, 0.0))
+    return it.result(b.call(OPS["where"], integral, plain, mixed))

@@ -1,0 +1,66 @@
+"""pyrelay's own functions, called inside a program: `jit`, `grad`, `value_and_grad`, ...
+
+They are entered by name: the functions themselves are defined above this package.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.adapters import shape_of
+
+
+def jit(it: Interpreter, function: V.Value) -> V.Value:
+    """pyrelay.jit(function): everything here is compiled already."""
+    return function
+
+
+def _derivative(kind: str) -> Any:
+    def handler(
+        it: Interpreter, function: V.Value, argnums: V.Value = V.Known(0),
+        argnames: V.Value = V.NONE, has_aux: V.Value = V.Known(False),
+    ) -> V.Value:
+        numbers = it.static(argnums, "argnums")
+        names = it.static(argnames, "argnames")
+        return V.Derivative(
+            function, kind, tuple(numbers) if isinstance(numbers, list) else numbers,
+            tuple(names) if isinstance(names, list) else names,
+            bool(it.static(has_aux, "has_aux")),
+        )
+
+    return handler
+
+
+def stop_gradient(it: Interpreter, x: V.Value) -> V.Value:
+    """pyrelay.nn.stop_gradient(x)."""
+    return it.call("stop_gradient", x)
+
+
+def _convolution(op: str) -> Any:
+    def handler(
+        it: Interpreter, x: V.Value, w: V.Value, stride: V.Value, dilation: V.Value,
+        before: V.Value, size: V.Value, groups: V.Value, channels_last: V.Value,
+    ) -> V.Value:
+        """pyrelay.nn's convolutions: an op, its numbers known except those of zeros and sizes."""
+        return it.call(
+            op, x, w, before=shape_of(it, before), size=shape_of(it, size),
+            stride=tuple(it.static(stride, "stride")),
+            dilation=tuple(it.static(dilation, "dilation")),
+            groups=it.static(groups, "groups"),
+            channels_last=bool(it.static(channels_last, "channels_last")),
+        )
+
+    return handler
+
+
+#: by module and name
+HANDLERS = {
+    ("pyrelay.api", "jit"): jit,
+    ("pyrelay.api", "grad"): _derivative("grad"),
+    ("pyrelay.api", "value_and_grad"): _derivative("value_and_grad"),
+    ("pyrelay.nn.activations", "stop_gradient"): stop_gradient,
+    ("pyrelay.nn.convolution", "_convolve"): _convolution("convolve"),
+    ("pyrelay.nn.convolution", "_convolve_back"): _convolution("convolve_back"),
+}

@@ -1,0 +1,478 @@
+"""NumPy's functions of shape, as handlers: views where NumPy gives views."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.arrays import strides
+from pyrelay.infer.attributes import is_our_own
+from pyrelay.infer.containers import list_arrays, lists
+from pyrelay.infer.flow.handling import without_words
+from pyrelay.infer.in_python import arrangement
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.adapters import (
+    axes_of,
+    cast,
+    concatenate,
+    extent,
+    nested_items,
+    normal_axis,
+    operand,
+    shape_of,
+    stack,
+    strong,
+)
+from pyrelay.infer.names.creation import of_no_axes
+from pyrelay.infer.names.handlers import handles
+from pyrelay.ir import dims, types
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.types import TensorType
+
+FALSE, TRUE = V.Known(False), V.Known(True)
+ZERO, ONE = V.Known(0), V.Known(1)
+
+
+def view(it: Interpreter, x: V.Value, kind: str, ty: TensorType, **attrs: Any) -> V.Value:
+    """A view of an array by one more step. A number is computed at once, and so is a view of no
+    axes in functions of ours, which are NumPy's seen from within."""
+    if isinstance(x, V.ArrayRef) and (ty.shape or not is_our_own(it)):
+        step = V.ViewStep(kind, (), tuple(attrs.items()))
+        return V.ArrayRef(x.root, (*x.view, step), ty)
+    return it.call(kind, x, **attrs)
+
+
+@handles(np.shape)
+def shape(it: Interpreter, a: V.Value) -> V.Value:
+    """np.shape."""
+    return V.Tuple(tuple(V.Scalar.of_extent(d) for d in it.tensor(operand(it, a)).shape))
+
+
+@handles(np.ndim)
+def ndim(it: Interpreter, a: V.Value) -> V.Value:
+    """np.ndim."""
+    return V.Known(it.tensor(operand(it, a)).rank)
+
+
+@handles(np.size)
+def size(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.size."""
+    ty = it.tensor(operand(it, a))
+    if axis == V.NONE:
+        return V.Scalar.of_extent(ty.size)
+    return V.Scalar.of_extent(ty.shape[it.static(axis, "the axis")])
+
+
+@handles(np.reshape)
+def reshape(
+    it: Interpreter, a: V.Value, shape: V.Value, order: V.Value = V.Known("C")
+) -> V.Value:
+    """np.reshape; one extent may be -1."""
+    a = operand(it, a)
+    if order == V.Known("F"):  # the axes in reverse order, before and after
+        turned = shape
+        if V.number_type(shape) is None:
+            turned = V.Tuple(tuple(reversed(_items(it, shape))))
+        return transpose(it, reshape(it, transpose(it, a), turned))
+    if order not in (V.Known("C"), V.Known("A"), V.Known("K")):
+        raise it.failure(errors.InvalidValueError, "order must be one of 'C', 'F', 'A', or 'K'")
+    ty = it.tensor(a)
+    if order != V.Known("C") and ty.rank > 1:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"order={order.value!r} asks how {ty} lies in memory, which is not compiled",  # type: ignore[union-attr]
+            hints=("say which order is meant: order='C' for rows, order='F' for columns",),
+        )
+    wanted = [shape] if V.number_type(shape) is not None else list(_items(it, shape))
+    known = [i for i, v in enumerate(wanted) if v == V.Known(-1)]
+    if len(known) > 1:
+        raise it.failure(errors.InvalidValueError, "reshape: only one extent can be -1")
+    given = [extent(it, v) for v in wanted if v != V.Known(-1)]
+    if known:
+        rest = dims.product(given)
+        if rest == 0:
+            raise it.failure(errors.ShapeError, f"cannot reshape {ty} into {_spell(given)}")
+        missing = dims.quotient(ty.size, rest)
+        if it.program.guards.equal(dims.multiply(missing, rest), ty.size) is False:
+            raise it.failure(
+                errors.ShapeError,
+                f"cannot reshape {ty}: {dims.show(ty.size)} elements do not divide into groups of "
+                f"{dims.show(rest)}",
+            )
+        given.insert(known[0], missing)
+    result = TensorType(ty.dtype, tuple(given))
+    if it.program.guards.equal(ty.size, result.size) is False:
+        failure = it.failure(
+            errors.ShapeError, f"cannot reshape {ty} into shape ({_spell(given)})",
+            notes=(f"{dims.show(ty.size)} elements are not {dims.show(result.size)}",),
+        )
+        raise without_words(it, failure, ValueError)
+    axes = strides.of_view(it, a) if isinstance(a, V.ArrayRef) else None
+    if axes is None or strides.reshaped(it, axes, result.shape) is None:
+        a = it.result(it.builder.handle(it.atom(a)))  # NumPy copies where strides do not allow it
+    if it.program.guards.equal(ty.size, result.size) is None:
+        a = _of_size(it, a, result.size)
+    made = view(it, a, "reshape", result, shape=result.shape)
+    return of_no_axes(it, made) if ty.weak else made  # of a NumPy number it is one
+
+
+def _of_size(it: Interpreter, a: V.Value, size: Any) -> V.Value:
+    """The elements of an array in one axis of this size, which is checked at run time."""
+    ty = it.tensor(a)
+    text = "the array cannot be reshaped: its size is not that of the new shape"
+    it.emit("check_equal", left=ty.size, right=size, text=text)
+    flat = view(it, a, "reshape", TensorType(ty.dtype, (ty.size,)), shape=(ty.size,))
+    return view(it, flat, "refine", TensorType(ty.dtype, (size,)), shape=(size,))
+
+
+def _items(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:
+    if isinstance(value, V.Known):
+        return tuple(map(V.Known, value.value))
+    return nested_items(it, value)
+
+
+def _spell(extents: Any) -> str:
+    return ", ".join(dims.show(d) for d in extents)
+
+
+@handles(np.ravel)
+def ravel(it: Interpreter, a: V.Value, order: V.Value = V.Known("C")) -> V.Value:
+    """np.ravel: a view of elements that lie one after the other, a copy of others."""
+    flat = reshape(it, a, V.Known(-1), order)
+    if not isinstance(flat, V.ArrayRef) or strides.is_contiguous(it, flat):
+        return flat
+    return it.new_array(it.atom(flat))
+
+
+@handles(np.transpose, np.permute_dims)
+def transpose(it: Interpreter, a: V.Value, axes: V.Value = V.NONE) -> V.Value:
+    """np.transpose: a view."""
+    a = operand(it, a)
+    ty = it.tensor(a)
+    order = (
+        tuple(reversed(range(ty.rank))) if axes == V.NONE
+        else tuple(normal_axis(it, x, ty.rank) for x in it.static(axes, "the axes"))
+    )
+    if sorted(order) != list(range(ty.rank)):
+        raise it.failure(
+            errors.InvalidValueError, f"axes {order} do not name each axis of {ty} once"
+        )
+    if order == tuple(range(ty.rank)):
+        return a
+    result = TensorType(ty.dtype, tuple(ty.shape[k] for k in order))
+    return view(it, a, "transpose", result, axes=order)
+
+
+@handles(np.swapaxes)
+def swapaxes(it: Interpreter, a: V.Value, axis1: V.Value, axis2: V.Value) -> V.Value:
+    """np.swapaxes: a view."""
+    rank = it.tensor(a).rank
+    order = list(range(rank))
+    i = normal_axis(it, it.static(axis1, "the axis"), rank)
+    j = normal_axis(it, it.static(axis2, "the axis"), rank)
+    order[i], order[j] = order[j], order[i]
+    return transpose(it, a, V.Known(tuple(order)))
+
+
+@handles(np.moveaxis)
+def moveaxis(it: Interpreter, a: V.Value, source: V.Value, destination: V.Value) -> V.Value:
+    """np.moveaxis: a view."""
+    rank = it.tensor(a).rank
+    listed = [it.static(v, "the axis") for v in (source, destination)]
+    sources, targets = (
+        [normal_axis(it, k, rank) for k in (v if isinstance(v, (tuple, list)) else (v,))]
+        for v in listed
+    )
+    order = [k for k in range(rank) if k not in sources]
+    for target, from_axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, from_axis)
+    return transpose(it, a, V.Known(tuple(order)))
+
+
+@handles(np.expand_dims)
+def expand_dims(it: Interpreter, a: V.Value, axis: V.Value) -> V.Value:
+    """np.expand_dims: a view."""
+    a = operand(it, a)
+    ty = it.tensor(a)
+    given = it.static(axis, "the axis")
+    numbers = given if isinstance(given, (tuple, list)) else (given,)
+    rank = ty.rank + len(numbers)
+    axes = tuple(sorted(normal_axis(it, k, rank) for k in numbers))
+    extents = list(ty.shape)
+    for k in axes:
+        extents.insert(k, 1)
+    return view(it, a, "expand_dims", TensorType(ty.dtype, tuple(extents)), axes=axes)
+
+
+_NOT_ONE = "cannot select an axis to squeeze out which has size not equal to one"
+
+
+def _is_one(it: Interpreter, axis: int, extent: Extent) -> bool:
+    """Whether an extent is 1; one that only the running program knows may not be."""
+    from pyrelay.infer.names.composed import in_python
+
+    equal = it.program.guards.equal(extent, 1)
+    if equal is None:
+        check: Any = in_python("np.squeeze", arrangement.longer_than_one)
+        check(it, V.Scalar.of_extent(extent), V.Known(axis))
+    return equal is True
+
+
+@handles(np.squeeze)
+def squeeze(it: Interpreter, a: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.squeeze: a view without the axes of extent 1."""
+    a = operand(it, a)
+    ty = it.tensor(a)
+    if axis == V.NONE:
+        axes = tuple(k for k, d in enumerate(ty.shape) if _is_one(it, k, d))
+    else:
+        axes = axes_of(it, axis, ty.rank)
+        for k in axes:
+            equal = it.program.guards.equal(ty.shape[k], 1)
+            if equal is False:
+                raise it.failure(
+                    errors.ShapeError,
+                    f"cannot squeeze axis {k} of {ty}: its extent is not 1",
+                )
+            if equal is None:
+                it.emit("check_equal", left=ty.shape[k], right=1, text=_NOT_ONE)
+    if not axes:
+        return a
+    result = TensorType(ty.dtype, tuple(d for k, d in enumerate(ty.shape) if k not in axes))
+    return view(it, a, "squeeze", result, axes=axes)
+
+
+@handles(np.broadcast_to)
+def broadcast_to(it: Interpreter, array: V.Value, shape: V.Value) -> V.Value:
+    """np.broadcast_to: a view that cannot be written."""
+    given, extents = operand(it, array), shape_of(it, shape)
+    result = it.emit("broadcast_to", it.atom(given), shape=extents).type
+    return view(it, given, "broadcast_to", result, shape=extents)
+
+
+@handles(arrangement.seen_at)
+def seen_at(it: Interpreter, x: V.Value, indices: V.Value, axes: V.Value) -> V.Value:
+    """A view of the elements at index arrays along axes, as a key of these arrays reads them."""
+    assert isinstance(indices, V.Tuple)
+    atoms = tuple(it.builder.cast(it.atom(i), types.i64) for i in indices.items)
+    along = it.static(axes, "the axes")
+    found = it.emit("gather", it.atom(x), *atoms, axes=along)
+    if not isinstance(x, V.ArrayRef):
+        return it.result(found)
+    step = V.ViewStep("gather", atoms, (("axes", along),))
+    return V.ArrayRef(x.root, (*x.view, step), found.type)
+
+
+@handles(np.atleast_1d)
+def atleast_1d(it: Interpreter, *arys: V.Value) -> V.Value:
+    """np.atleast_1d; a tuple for several arrays."""
+    found = [operand(it, a) for a in arys]
+    found = [a if it.tensor(a).shape else reshape(it, strong(it, a), ONE) for a in found]
+    return found[0] if len(found) == 1 else V.Tuple(tuple(found))
+
+
+def _refuse_second_array(it: Interpreter, name: str, arrays: V.Value, axis: V.Value) -> None:
+    """Arrays given one by one, the second of which would be the axis."""
+    if isinstance(arrays, V.ArrayRef) and isinstance(axis, V.ArrayRef):
+        raise it.failure(
+            errors.TypeMismatchError, f"np.{name} takes the arrays in one list or tuple",
+            hints=(f"write np.{name}([a, b])",),
+        )
+
+
+@handles(np.concatenate, np.concat)
+def np_concatenate(
+    it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, dtype: V.Value = V.NONE
+) -> V.Value:
+    """np.concatenate."""
+    _refuse_second_array(it, "concatenate", arrays, axis)
+    content = lists.growing_content(it, arrays)
+    if content is not None:
+        at = None if axis == V.NONE else it.static(axis, "the axis")
+        return cast(it, list_arrays.concatenated(it, content, at), dtype)
+    parts = [operand(it, v) for v in nested_items(it, arrays)]
+    if not parts:
+        raise it.failure(errors.InvalidValueError, "need at least one array to concatenate")
+    if axis == V.NONE:
+        parts = [ravel(it, p) for p in parts]
+        axis = ZERO
+    joined = concatenate(it, parts, it.static(axis, "the axis"))
+    return cast(it, joined, dtype)
+
+
+@handles(np.stack)
+def np_stack(
+    it: Interpreter, arrays: V.Value, axis: V.Value = ZERO, *, dtype: V.Value = V.NONE
+) -> V.Value:
+    """np.stack."""
+    _refuse_second_array(it, "stack", arrays, axis)
+    content = lists.growing_content(it, arrays)
+    if content is not None:
+        return cast(it, list_arrays.stacked(it, content, it.static(axis, "the axis")), dtype)
+    parts = [operand(it, v) for v in nested_items(it, arrays)]
+    kinds = [it.tensor(part) for part in parts]
+    other = next((k for k in kinds if k.rank != kinds[0].rank), None)
+    if other is not None:
+        raise it.failure(
+            errors.ShapeError, f"all arrays to stack must have the same shape: {kinds[0]} and "
+            f"{other} differ",
+            hints=("use np.concatenate to join arrays along an axis that they have",),
+        )
+    return cast(it, stack(it, parts, it.static(axis, "the axis")), dtype)
+
+
+@handles(np.vstack)
+def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
+    """np.vstack."""
+    content = lists.growing_content(it, tup)
+    if content is not None:
+        if list_arrays.item_rank(it, content) > 1:
+            return cast(it, list_arrays.concatenated(it, content, 0), dtype)
+        whole = list_arrays.as_rows(it, content)
+        return cast(it, whole if it.tensor(whole).rank > 1 else expand_dims(it, whole, ONE), dtype)
+    parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
+    rows = [p if it.tensor(p).rank > 1 else expand_dims(it, p, ZERO) for p in parts]
+    return cast(it, concatenate(it, rows, 0), dtype)
+
+
+@handles(np.hstack)
+def hstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
+    """np.hstack."""
+    content = lists.growing_content(it, tup)
+    if content is not None:
+        rank = list_arrays.item_rank(it, content)
+        if not rank:
+            return cast(it, list_arrays.stacked(it, content, 0), dtype)
+        return cast(it, list_arrays.concatenated(it, content, 0 if rank == 1 else 1), dtype)
+    parts = [atleast_1d(it, v) for v in nested_items(it, tup)]
+    return cast(it, concatenate(it, parts, 0 if it.tensor(parts[0]).rank == 1 else 1), dtype)
+
+
+@handles(np.block)
+def block(it: Interpreter, arrays: V.Value) -> V.Value:
+    """np.block: an array from nested lists of blocks."""
+
+    def depth_of(value: V.Value) -> int:
+        nested = isinstance(value, V.Ref) and value.root.kind == "list"
+        return 1 + depth_of(nested_items(it, value)[0]) if nested else 0
+
+    def leaves_rank(value: V.Value, depth: int) -> int:
+        if not depth:
+            return it.tensor(operand(it, value)).rank
+        return max(leaves_rank(v, depth - 1) for v in nested_items(it, value))
+
+    def joined(value: V.Value, depth: int) -> V.Value:
+        if depth:
+            parts = [joined(v, depth - 1) for v in nested_items(it, value)]
+            return concatenate(it, parts, -depth)
+        x = strong(it, operand(it, value))
+        missing = rank - it.tensor(x).rank
+        return it.call("expand_dims", x, axes=tuple(range(missing))) if missing else x
+
+    depth = depth_of(arrays)
+    rank = max(depth, leaves_rank(arrays, depth))
+    return joined(arrays, depth)
+
+
+@handles(np.split)
+def split(
+    it: Interpreter, ary: V.Value, indices_or_sections: V.Value, axis: V.Value = ZERO
+) -> V.Value:
+    """np.split into equal parts, or at known indices: a list of views."""
+    from pyrelay.infer.arrays.subscripts import get_item
+
+    ty = it.tensor(ary)
+    at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
+    given = it.static(indices_or_sections, "the sections of split")
+    whole = ty.shape[at]
+    if isinstance(given, int):
+        part = dims.quotient(whole, given)
+        if it.program.guards.equal(dims.multiply(part, given), whole) is False:
+            raise it.failure(
+                errors.ShapeError, f"an axis of {dims.show(whole)} does not split into {given}"
+            )
+        cuts: list[Any] = [dims.multiply(part, k) for k in range(given + 1)]
+    else:
+        cuts = [0, *given, whole]
+    full_slice = V.Slice(V.NONE, V.NONE, V.NONE)
+    parts = []
+    for low, high in itertools.pairwise(cuts):
+        piece = V.Slice(V.Scalar.of_extent(low), V.Scalar.of_extent(high), V.NONE)
+        parts.append(get_item(it, ary, V.Tuple((*[full_slice] * at, piece))))
+    return it.new_ref("list", tuple(parts))
+
+
+@handles(np.flip)
+def flip(it: Interpreter, m: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.flip: a view."""
+    from pyrelay.infer.arrays.subscripts import get_item
+
+    rank = it.tensor(m).rank
+    axes = axes_of(it, axis, rank)
+    back = V.Slice(V.NONE, V.NONE, V.Known(-1))
+    same = V.Slice(V.NONE, V.NONE, V.NONE)
+    return get_item(it, m, V.Tuple(tuple(back if k in axes else same for k in range(rank))))
+
+
+@handles(np.tile)
+def tile(it: Interpreter, A: V.Value, reps: V.Value) -> V.Value:  # noqa: N803
+    """np.tile."""
+    a = operand(it, A)
+    ty = it.tensor(a)
+    counts = list(shape_of(it, reps))
+    extents: list[Any] = [1] * (len(counts) - ty.rank) + list(ty.shape)
+    counts = [*[1] * (len(extents) - len(counts)), *counts]
+    spread: list[Any] = [d for e in extents for d in (1, e)]
+    wide: list[Any] = [d for c, e in zip(counts, extents, strict=True) for d in (c, e)]
+    expanded = it.emit("reshape", a, shape=tuple(spread))
+    repeated = it.emit("broadcast_to", expanded, shape=tuple(wide))
+    final = tuple(dims.multiply(c, e) for c, e in zip(counts, extents, strict=True))
+    return it.call("reshape", repeated, shape=final)
+
+
+@handles(np.repeat)
+def repeat(it: Interpreter, a: V.Value, repeats: V.Value, axis: V.Value = V.NONE) -> V.Value:
+    """np.repeat by one count, or by a count for each element of the axis."""
+    a = strong(it, operand(it, a))
+    if axis == V.NONE:
+        a, axis = ravel(it, a), ZERO
+    ty = it.tensor(a)
+    at = normal_axis(it, it.static(axis, "the axis"), ty.rank)
+    if V.number_type(repeats) is None:
+        from pyrelay.infer.in_python import arrangement
+        from pyrelay.infer.names.composed import in_python
+
+        return in_python("np.repeat", arrangement.repeat)(it, a, operand(it, repeats), V.Known(at))
+    count = extent(it, repeats)
+    expanded = it.emit("expand_dims", a, axes=(at + 1,))
+    wide = (*ty.shape[: at + 1], count, *ty.shape[at + 1 :])
+    repeated = it.emit("broadcast_to", expanded, shape=wide)
+    final = (*ty.shape[:at], dims.multiply(ty.shape[at], count), *ty.shape[at + 1 :])
+    return it.call("reshape", repeated, shape=final)
+
+
+@handles(np.pad)
+def pad(
+    it: Interpreter, array: V.Value, pad_width: V.Value, mode: V.Value = V.Known("constant"),
+    **options: V.Value,
+) -> V.Value:
+    """np.pad; with one constant it is an op, else one axis after the other is joined."""
+    value = options.get("constant_values", ZERO)
+    single = not options.keys() - {"constant_values"} and V.number_type(value) is not None
+    widths = it.static(pad_width, "pad_width")
+    if mode != V.Known("constant") or not single or isinstance(widths, dict):
+        from pyrelay.infer.in_python import padding
+        from pyrelay.infer.names.composed import in_python
+
+        return in_python("np.pad", padding.pad)(it, array, pad_width, mode, **options)
+    x = operand(it, array)
+    ty = it.tensor(x)
+    both = np.broadcast_to(np.asarray(widths), (ty.rank, 2))
+    return it.call(
+        "pad", x, it.builder.cast(it.atom(value), ty.dtype),
+        before=tuple(int(w) for w in both[:, 0]), after=tuple(int(w) for w in both[:, 1]),
+    )

@@ -1,0 +1,157 @@
+"""`sorted`: items in the order of their ranks; the order of the elements of arrays.
+
+In: an iterable, a key, whether the greatest come first. Out: a new list. Where all ranks are known
+the order is; else `in_python.lists` sorts, with numbers in place of strings.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.calls import call, call_closure, function_value
+from pyrelay.infer.containers import characters, lists
+from pyrelay.infer.containers.open_layouts import is_open
+from pyrelay.infer.containers.text import known_object
+from pyrelay.infer.flow.iteration import sequence_of
+from pyrelay.infer.flow.truth import truth
+from pyrelay.infer.in_python import lists as in_lists
+from pyrelay.infer.in_python import sorting as in_sorting
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names.builtins import list_, lookup_of
+from pyrelay.infer.names.containers import without_order
+from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.operators import binary, compare
+from pyrelay.infer.protocols import is_object
+
+
+@handles(sorted)
+def sorted_(
+    it: Interpreter, iterable: V.Value, *, key: V.Value = V.NONE,
+    reverse: V.Value = V.Known(False),
+) -> V.Value:
+    """sorted(iterable, key=key, reverse=reverse)."""
+    if isinstance(key, V.Partial) and key.callee == V.Known(in_lists.compared):
+        return call(it, V.Known(in_lists.sorted_by), (iterable, *key.args, reverse), {})
+    key = lookup_of(iterable, key)
+    if isinstance(iterable, V.ArrayRef):
+        iterable = list_(it, iterable)
+    elif key == V.NONE:
+        iterable = without_order(it, iterable)
+    if not lists.has_known_length(it, iterable):
+        if key == V.NONE and characters.are_characters(it, iterable):
+            key = V.Known(ord)
+        return call(it, V.Known(in_lists.sorted_items), (iterable, key, reverse), {})
+    items = sequence_of(it, iterable)
+    ranks = items if key == V.NONE else tuple(call(it, key, (i,), {}) for i in items)
+    if any(map(is_object, ranks)):
+        ranks = _counted(it, ranks)
+    ranks = _with_texts_numbered(ranks)
+    if all(isinstance(leaf, (V.Known, V.Tuple)) for leaf in V.leaves_of(ranks)):
+        objects = [known_object(rank) for rank in ranks]
+        falling = it.static(reverse, "reverse")
+        try:
+            order = sorted(range(len(items)), key=objects.__getitem__, reverse=falling)
+        except TypeError as error:
+            raise it.failure(errors.TypeMismatchError, str(error)) from None
+        return it.new_ref("list", tuple(items[k] for k in order))
+    return call(it, V.Known(in_lists.ordered_by), (V.Tuple(items), V.Tuple(ranks), reverse), {})
+
+
+def _as_written(it: Interpreter, function: Any, *args: V.Value) -> V.Value:
+    """A call of a function that this file stands in for, where its text is what is meant."""
+    return call_closure(it, function_value(it, function), args, {})
+
+
+@handles(in_sorting.order_of)
+def order_of(it: Interpreter, x: V.Value) -> V.Value:
+    """The places that sort lines of numbers, by the op for it."""
+    ty = V.tensor_type(x)
+    if ty is None or ty.dtype.kind == "c":
+        return _as_written(it, in_sorting.order_of, x)
+    return it.result(it.emit("argsort", x))
+
+
+@handles(in_sorting.places_among)
+def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.Value:
+    """The places of numbers among sorted ones, by the op for it.
+
+    A single number is looked for where it is: then the loop around, if there is one, is a kernel.
+    """
+    types = V.tensor_type(a), V.tensor_type(v)
+    if any(ty is None or not ty.rank or ty.dtype.kind == "c" for ty in types):
+        return _as_written(it, in_sorting.places_among, a, v, right)
+    return it.result(it.emit("search", a, v, right=bool(it.static(right, "side"))))
+
+
+@handles(in_lists.are_numbers)
+def are_numbers(it: Interpreter, ranks: V.Value) -> V.Value:
+    """Whether ranks are numbers, or tuples of them: no strings, nor tuples of run-time length."""
+    content = lists.growing_content(it, ranks)
+    if content is not None:
+        return V.Known(not _needs_order(content.template))
+    static = isinstance(ranks, V.Ref) and ranks.root.kind == "list"
+    items = it.content(ranks.root) if static else V.leaves_of((ranks,))  # type: ignore[union-attr]
+    return V.Known(not any(
+        isinstance(leaf, (V.Text, V.OpenTuple)) for leaf in V.leaves_of(tuple(items))
+    ))
+
+
+def _needs_order(template: L.Layout) -> bool:
+    """Whether strings or tuples of run-time length are in an item."""
+    if isinstance(template, L.LNode):
+        return is_open(template) or any(map(_needs_order, template.children))
+    return False
+
+
+@handles(in_lists.picked)
+def picked(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
+    """The items at these places, in a new list."""
+    content = lists.growing_content(it, items)
+    if content is None:
+        return _as_written(it, in_lists.picked, items, places)
+    return lists.new(it, lists.in_order(it, lists.copied(it, content), places))
+
+
+@handles(in_lists.arrange)
+def arrange(it: Interpreter, items: V.Value, places: V.Value) -> V.Value:
+    """A list put in another order: its items move, lists among them, too."""
+    content = lists.growing_content(it, items)
+    assert content is not None
+    assert isinstance(items, V.Ref)
+    lists.write_content(it, items.root, lists.in_order(it, content, places), moves=True)
+    return V.NONE
+
+
+def _counted(it: Interpreter, ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:
+    """For each object how many are less than it, which their `__lt__` tells."""
+    numbers: list[V.Value] = []
+    for rank in ranks:
+        number: V.Value = V.Known(0)
+        for other in ranks:
+            less = truth(it, compare(it, "<", other, rank))
+            number = binary(it, "+", number, less)
+        numbers.append(number)
+    return tuple(numbers)
+
+
+@handles(functools.cmp_to_key)
+def cmp_to_key(it: Interpreter, mycmp: V.Value) -> V.Value:
+    """functools.cmp_to_key(function), as the key of a sort."""
+    return V.Partial(V.Known(in_lists.compared), (mycmp,), ())
+
+
+def _with_texts_numbered(ranks: tuple[V.Value, ...]) -> tuple[V.Value, ...]:
+    """Items to sort by, where strings that stand in the same place of all are numbers in order."""
+    rows = [r.items for r in ranks if isinstance(r, V.Tuple) and r.cls is None]
+    if len(rows) == len(ranks) and len({len(row) for row in rows}) == 1 and rows[0]:
+        numbered = [_with_texts_numbered(column) for column in zip(*rows, strict=True)]
+        return tuple(V.Tuple(items) for items in zip(*numbered, strict=True))
+    if ranks and all(isinstance(r, V.Known) and isinstance(r.value, str) for r in ranks):
+        texts: list[str] = [r.value for r in ranks]  # type: ignore[union-attr]
+        place = {text: k for k, text in enumerate(sorted(set(texts)))}
+        return tuple(V.Known(place[text]) for text in texts)
+    return ranks

@@ -1,0 +1,182 @@
+"""Nodes without a class: tuples that a program nests in each other as deep as it likes.
+
+In: the expressions of a program whose tuples turned out to nest without end, found where an attempt
+met such a tuple (`NeedsNodes`). Out: a class for each length of them, and for the texts known while
+compiling that stand in them (`("+", a, b)`), made for this program: its tuples are then nodes of a
+data type like any other (pools.py, building.py), which behave as namedtuples do, and are plain
+tuples again where they leave the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.nodes.datatypes import (
+    Child,
+    Choice,
+    Families,
+    Family,
+    Schema,
+    Sort,
+    anonymous_class,
+    is_anonymous,
+)
+from pyrelay.ir.nodes import Let
+from pyrelay.records import dataclass
+
+if TYPE_CHECKING:
+    from pyrelay.infer.interpreter import Interpreter
+
+
+Fields = tuple[tuple[str, Sort], ...]
+
+
+@dataclass(eq=False)
+class Group:
+    """Expressions that make nodes of one data type, and its classes by what `_key` tells."""
+
+    sites: set[Let] = field(default_factory=set)
+    classes: dict[Any, type] = field(default_factory=dict)
+    family: Family | None = None
+
+    def class_of(self, families: Families, items: Sequence[V.Value]) -> type:
+        """The class of the tuples that are like one with these items."""
+        key = _key(items)
+        cls = self.classes.get(key)
+        if cls is None:
+            cls = self.classes[key] = anonymous_class(len(items), self)
+            if self.family is None:
+                self.family = families.declare([cls])
+            else:
+                self.family.add(cls)
+        return cls
+
+
+def _key(items: Sequence[V.Value]) -> tuple[Any, ...]:
+    """The number of items, and the texts among them: a test of one tells what the others are."""
+    texts = (
+        (k, v.value) for k, v in enumerate(items)
+        if isinstance(v, V.Known) and isinstance(v.value, str)
+    )
+    return (len(items), *texts)
+
+
+@dataclass(eq=False)
+class NeedsNodes(Exception):
+    """Tuples made at these places nest without end, or meet nodes of these groups.
+
+    error: what is wrong if nodes are no help.
+    """
+
+    sites: frozenset[Let]
+    groups: Sequence[Group] = ()
+    error: Exception | None = None
+
+
+@dataclass
+class Groups:
+    """All groups of a program."""
+
+    groups: list[Group] = field(default_factory=list)
+
+    def of(self, site: Let | None) -> Group | None:
+        """The group of an expression, if it makes nodes."""
+        return next((g for g in self.groups if site in g.sites), None)
+
+    def note(self, need: NeedsNodes) -> bool:
+        """Enter what an attempt found; false if that is nothing new."""
+        known = [self.of(s) for s in need.sites]
+        met = list(dict.fromkeys(g for g in (*need.groups, *known) if g is not None))
+        if len(met) == 1 and need.sites <= met[0].sites:
+            return False
+        joined = met[0] if len(met) == 1 else Group()
+        joined.sites |= need.sites.union(*(g.sites for g in met))
+        self.groups = [g for g in self.groups if g not in met] + [joined]
+        return True
+
+
+def group_of(schema: Schema) -> Group | None:
+    """The group whose nodes a pool holds, None for nodes of the user's classes."""
+    return next((g for c in schema.classes if (g := vars(c).get("group")) is not None), None)
+
+
+def tuple_of(it: Interpreter, items: Sequence[V.Value]) -> V.Value:
+    """The tuple that the expression at hand makes."""
+    from pyrelay.infer.nodes.building import build
+
+    group = it.program.nodes.of(it.let)
+    if group is None:
+        return V.Tuple(tuple(items), made=frozenset((it.let,)) if it.let else frozenset())
+    cls: Any = group.class_of(it.program.families, items)
+    return build(it, cls, dict(zip(cls._fields, items, strict=True)))
+
+
+def refuse_groups(*schemas: Schema) -> None:
+    """Raises NeedsNodes if these are nodes of several groups."""
+    groups = {g for s in schemas if (g := group_of(s)) is not None}
+    if len(groups) > 1:
+        raise NeedsNodes(frozenset(), tuple(groups))
+
+
+def refuse_tuples(cls: type, fields: Fields, values: Mapping[str, V.Value]) -> None:
+    """Raises NeedsNodes for tuples in fields of a node that hold nodes, too."""
+    if not is_anonymous(cls):
+        return
+    for name, sort in fields:
+        if isinstance(sort, Choice) and any(isinstance(c, Child) for c in sort.cases):
+            value = values[name]
+            cases = value.possible if isinstance(value, V.Union) else (value,)
+            made = frozenset(s for c in cases if isinstance(c, V.Tuple) for s in c.made)
+            if made:
+                raise NeedsNodes(made, (vars(cls)["group"],))
+
+
+# -- finding them ----------------------------------------------------------------------------------
+
+
+def depth(layouts: Iterable[Any]) -> int:
+    """How deep tuples of the program stand in tuples."""
+    return max((_depth(x) for x in layouts), default=0)
+
+
+def _depth(layout: Any) -> int:
+    deepest = depth(_inside(layout))
+    return deepest + 1 if isinstance(layout, L.LNode) and layout.made else deepest
+
+
+def nested(layouts: Iterable[Any]) -> frozenset[Let]:
+    """Where the tuples are made that stand in others of as many items made at the same place."""
+    found: set[Let] = set()
+
+    def visit(here: Any, around: dict[Any, frozenset[Let]]) -> None:
+        if isinstance(here, L.LNode) and here.made:
+            outer = around.get(here.head)
+            if outer is not None and outer & here.made:
+                found.update(outer, here.made)
+            around = {**around, here.head: here.made | (outer or frozenset())}
+        for part in _inside(here):
+            visit(part, around)
+
+    for layout in layouts:
+        visit(layout, {})
+    return frozenset(found)
+
+
+def _inside(layout: Any) -> Iterator[Any]:
+    match layout:
+        case L.LNode(_, parts) | L.LUnion(parts):
+            yield from parts
+        case L.LPlace(content=(L.LNode() | L.LGrown()) as content):
+            yield content
+        case L.LGrown(template):
+            yield template
+
+
+def made_in(layout: Any) -> frozenset[Let]:
+    """Where the tuples in a layout are made."""
+    own = layout.made if isinstance(layout, L.LNode) else frozenset()
+    return own.union(*map(made_in, _inside(layout)))

@@ -1,0 +1,561 @@
+"""Trees built by the program: a class of a recursive data type is called, and a row is appended.
+
+In: the class and the values of its fields. Out: a `Data` in the pool that all new nodes of the data
+type lie in (pool_tables.py). The pool is made when the program starts and handed to every
+function of its own; what it has to hold is found by starting over (`NeedsPool`).
+
+Nodes that have a node of an argument among their children lie in the argument's pool, which then
+grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.containers import growing, lists
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes import functions_in_nodes
+from pyrelay.infer.nodes.annotations import Expected, expected_fields, is_record_class
+from pyrelay.infer.nodes.anonymous import refuse_groups, refuse_tuples
+from pyrelay.infer.nodes.constructing import begun, in_place_of, incomplete, known_as
+from pyrelay.infer.nodes.datatypes import (
+    NO_NODE,
+    Array,
+    Callee,
+    Child,
+    Choice,
+    Constant,
+    Family,
+    Grows,
+    Incompatible,
+    Items,
+    Nothing,
+    Number,
+    Schema,
+    Sort,
+    Struct,
+    merged,
+    ones_of,
+)
+from pyrelay.infer.nodes.pool_tables import column_rows, is_growing, table_of, tables_of
+from pyrelay.infer.nodes.pools import Column, column_sorts
+from pyrelay.ir.build import constant
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
+
+Fields = tuple[tuple[str, Sort], ...]
+
+
+@dataclass
+class Plan:
+    """What the pool of new nodes of a data type has to hold, as far as it is known.
+
+    unified: it is the pool of the trees that the program is called with.
+    """
+
+    family: Family
+    fields: dict[int, Fields] = field(default_factory=dict)
+    unified: bool = False
+    assigned: set[tuple[int, str]] = field(default_factory=set)  # fields of nodes: kind, name
+
+    def schema(self, known: Schema | None = None) -> Schema:
+        """The columns of the pool. `known` are those that the arguments have already."""
+        if known is not None:
+            for kind, fields in enumerate(known.fields):
+                if kind and fields is not None:
+                    self.fields[kind] = _joined(fields, self.fields.get(kind, fields))
+        count = len(self.family.classes)
+        rows = ((), *(self.fields.get(k) for k in range(1, count)))
+        return Schema(tuple(self.family.classes), rows)
+
+
+@dataclass(eq=False)
+class NeedsPool(Exception):
+    """The program builds nodes of a data type: its pool has to hold these fields."""
+
+    family: Family
+    kind: int | None = None
+    fields: Fields = ()
+    unified: bool = False
+
+
+def planned(plans: dict[Family, Plan], need: NeedsPool) -> None:
+    """Note what a pool has to hold."""
+    for family in [f for f in plans if f.classes[1] in need.family.kinds and f is not need.family]:
+        del plans[family]  # it became part of the other
+    plan = plans.setdefault(need.family, Plan(need.family))
+    plan.unified |= need.unified
+    if need.kind is not None:
+        plan.fields[need.kind] = need.fields
+
+
+def _joined(a: Fields, b: Fields) -> Fields:
+    return tuple((n, merged(x, y, promote=True)) for (n, x), (_, y) in zip(a, b, strict=True))
+
+
+# -- assignment ------------------------------------------------------------------------------------
+
+
+def assign(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
+    """`node.name = value`. Raises NeedsPool if the pool cannot be written or cannot hold it."""
+    family = it.program.families.of(node.cls)
+    assert family is not None
+    value = begun(it, value)
+    if not is_growing(it, node.pool):
+        if family in it.pools and it.program.plans[family].unified:
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                f"the field {name!r} of this {node.cls.__name__} cannot be assigned, beside nodes "
+                "of another tree",
+                hints=("pass the trees that are changed as arguments of one call",),
+            )
+        raise NeedsPool(family, unified=True)
+    known = node.schema.of(node.kind)
+    if isinstance(known[name], Array):
+        table, leaf = table_of(node.pool.cls, f"{node.kind}.{name}")
+        if lists.stands_at(it, value, it.content(node.pool.root)[table].root, node.row, leaf):
+            return
+    if isinstance(known[name], Grows):
+        from pyrelay.infer.containers.lists_in_nodes import replace_list
+
+        replace_list(it, node, name, value)
+        return
+    builder = _Node(it, family, node.pool, node.cls)
+    own = builder.sort_of(value, expected_fields(node.cls).get(name), name)
+    joined = builder.joined(((name, known[name]),), ((name, own),))[0][1]
+    if joined != known[name]:
+        fields = tuple((n, joined if n == name else s) for n, s in known.items())
+        raise NeedsPool(family, node.kind, fields)
+    it.program.plans[family].assigned.add((node.kind, name))
+    leaves: dict[str, V.Value] = {}
+    builder.write(known[name], f"{node.kind}.{name}", value, leaves)
+    builder.overwrite(str(node.kind), node.row, leaves)
+
+
+# -- construction ----------------------------------------------------------------------------------
+
+
+def is_inside(it: Interpreter, value: V.Value, cls: type) -> bool:
+    """Whether a value is or has inside an object of a class of the user."""
+    pending, seen = [value], set[V.Root]()
+    while pending:
+        here = pending.pop()
+        if isinstance(here, (V.Ref, V.Tuple)) and here.cls is cls and is_record_class(cls):
+            return True
+        if isinstance(here, V.Ref):
+            if here.root in seen:
+                continue
+            seen.add(here.root)
+        pending.extend(contents(it, here))
+    return False
+
+
+def contents(it: Interpreter, value: V.Value) -> Sequence[V.Value]:
+    """The values in a tuple, a list or an object, or the cases of a union."""
+    match value:
+        case V.Tuple(items):
+            return items
+        case V.Union():
+            return value.possible
+        case V.Ref(root) if root.kind in ("object", "list"):
+            content = it.heap.contents[root]
+            return () if isinstance(content, V.Growing) else L.content_children(content)
+    return ()
+
+
+def _is_list(value: V.Value) -> bool:
+    return isinstance(value, V.Ref) and value.root.kind == "list"
+
+
+def build(
+    it: Interpreter, cls: type, values: Mapping[str, V.Value], made: V.Root | None = None
+) -> V.Value:
+    """A new node. Raises NeedsPool if the pool cannot hold it yet.
+
+    made: what it was while its `__init__` ran; who got to know it then has the node from now on.
+    """
+    family = it.program.families.of(cls)
+    assert family is not None
+    pool = it.pools.get(family)
+    if pool is None:
+        raise NeedsPool(family)
+    kind = family.kinds[cls]
+    known = pool.cls.of(kind) if kind < len(pool.cls.fields) else {}
+    values = {n: v if _is_of(v, made) else begun(it, v) for n, v in values.items()}
+    if made is not None:
+        node = V.Data(pool, kind, _next_row(it, pool, kind))
+        values = {n: in_place_of(made, node, v) for n, v in values.items()}
+    expected = expected_fields(cls)
+    builder = _Node(it, family, pool, cls)
+    sorts = tuple(
+        (n, Grows() if isinstance(known.get(n), Grows) and _is_list(v)
+         else builder.sort_of(v, expected.get(n), n))
+        for n, v in values.items()
+    )
+    met = kind < len(pool.cls.fields) and pool.cls.fields[kind] is not None
+    if pool.cls.classes != tuple(family.classes) or not met or list(known) != list(values):
+        before = tuple(known.items()) if list(known) == list(values) else sorts
+        joined = builder.joined(before, sorts)
+        refuse_tuples(cls, joined, values)
+        raise NeedsPool(family, kind, joined)
+    joined = builder.joined(tuple(known.items()), sorts)
+    refuse_tuples(cls, joined, values)
+    if joined != tuple(known.items()):
+        raise NeedsPool(family, kind, joined)
+    leaves: dict[str, V.Value] = {}
+    for name, sort in known.items():
+        builder.write(sort, f"{kind}.{name}", values[name], leaves)
+    new = V.Data(pool, kind, builder.append(str(kind), leaves))
+    if made is not None:
+        known_as(it, made, new)
+    return new
+
+
+def _is_of(value: V.Value, made: V.Root | None) -> bool:
+    return isinstance(value, V.Ref) and value.root is made
+
+
+def _next_row(it: Interpreter, pool: V.Ref, kind: int) -> V.Value:
+    """The row that the next node of a kind gets."""
+    rows = it.content(pool.root).get(str(kind))
+    count: V.Value = it.content(rows.root).count if isinstance(rows, V.Ref) else V.Known(0)
+    return count
+
+
+@dataclass
+class _Node:
+    """One node under construction."""
+
+    it: Interpreter
+    family: Family
+    pool: V.Ref
+    cls: type
+
+    def joined(self, before: Fields, new: Fields) -> Fields:
+        found = []
+        for (name, a), (_, b) in zip(before, new, strict=True):
+            try:
+                found.append((name, merged(a, b, promote=True)))
+            except Incompatible:
+                raise self.it.failure(
+                    errors.TypeMismatchError,
+                    f"the field {name!r} of {self.cls.__name__} is {_shown(b)} here and "
+                    f"{_shown(a)} in other nodes",
+                    hints=("give all nodes of a class fields of the same types",),
+                ) from None
+        return tuple(found)
+
+    # -- sorts -------------------------------------------------------------------------------------
+
+    def sort_of(self, value: V.Value, expected: Expected | None, name: str) -> Sort:
+        """The sort that holds a value."""
+        it = self.it
+        found = V.node_of(value)
+        if found is not None:
+            return self._child(found[0], found[1])
+        ty = V.number_type(value)
+        if ty is not None:
+            return Number(TensorType(ty.dtype, (), ty.weak))
+        match value:
+            case V.Known(v):
+                named = self._named(expected) if v is None else ()
+                return Child(named) if NO_NODE in named else Constant(v, type(v))
+            case V.ArrayRef(type=array):
+                return Array(array.dtype.name, ones_of(array.shape))
+            case V.Tuple(items, None):
+                return self._tuple(items, expected, name)
+            case V.Ref(root) if root.kind == "list":
+                content = it.content(root)
+                if not isinstance(content, V.Growing):
+                    return Items(list, self._common(content, self._item(expected, list), name))
+                if V.node_of(self._first(content)) is not None:
+                    return Items(list, self.sort_of(self._first(content), None, name))
+                return Grows()
+            case V.Ref(_, cls) if is_record_class(cls):
+                if cls in self.family.kinds:
+                    raise incomplete(it, cls)
+                self.family.add(cls)
+                raise NeedsPool(self.family)
+            case V.Items(pool, cls, sort):
+                if pool.root is self.pool.root:
+                    return Items(cls, sort)
+            case V.Union():
+                return self._common(value.possible, expected, name)
+            case V.Closure() | V.Method() | V.Partial():
+                parts = functions_in_nodes.captured(it, value)
+                head = L.head_of(value)
+                assert head is not None
+                return Callee(head, tuple(self.sort_of(p, None, name) for p in parts))
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"the field {name!r} of {self.cls.__name__} cannot be {V.describe(value)} in a node "
+            "that the program makes",
+            hints=("keep numbers, arrays, texts, nodes, and tuples or lists of nodes in it",),
+        )
+
+    def _first(self, content: V.Growing) -> V.Value:
+        """An item of a list, to look at its type."""
+        trial = self.it.builder.nested()
+        with self.it.inside(trial, self.it.heap.copy()):
+            return growing.read_row(trial, self.it.heap, content, constant(0))
+
+    def _child(self, pool: V.Ref, kinds: tuple[int, ...]) -> Sort:
+        if pool.root is not self.pool.root:
+            refuse_groups(self.pool.cls, pool.cls)
+            if set(pool.cls.classes) & set(self.family.classes[1:]):
+                if self.it.program.plans[self.family].unified:
+                    raise self.it.failure(
+                        errors.UnsupportedOperationError,
+                        f"a new {self.cls.__name__} cannot hold a node of this tree, beside nodes "
+                        "of another one",
+                        hints=("pass the trees that new nodes are made of as arguments of one "
+                               "call",),
+                    )
+                raise NeedsPool(self.family, unified=True)
+            for cls in pool.cls.classes[1:]:
+                self.family.add(cls)
+            raise NeedsPool(self.family)
+        return Child(tuple(sorted(kinds)))
+
+    def _named(self, expected: Expected | None) -> tuple[int, ...]:
+        """The kinds that an annotation allows, if it is about nodes."""
+        if expected is None:
+            return ()
+        kinds = {
+            self.family.kinds[c] for c in expected.classes
+            if c in self.family.kinds and not c.__subclasses__()
+        }
+        if kinds and expected.none:
+            kinds.add(NO_NODE)
+        return tuple(sorted(kinds))
+
+    def _tuple(self, items: Sequence[V.Value], expected: Expected | None, name: str) -> Sort:
+        told = expected if expected is not None and expected.sequence is tuple else None
+        nodes = any(V.node_of(i) is not None for i in items)
+        if (told is not None and not told.fixed) or (told is None and (nodes or not items)):
+            return Items(tuple, self._common(items, self._item(expected, tuple), name))
+        return Struct(tuple(self.sort_of(i, None, name) for i in items))
+
+    def _item(self, expected: Expected | None, cls: type) -> Expected | None:
+        if expected is None or expected.sequence is not cls or not expected.items:
+            return None
+        return expected.items[0]
+
+    def _common(
+        self, items: Sequence[V.Value], expected: Expected | None, name: str
+    ) -> Sort:
+        sort: Sort = Nothing()
+        named = self._named(expected)
+        if named and not items:
+            sort = Child(named)
+        for item in items:
+            try:
+                sort = merged(sort, self.sort_of(item, expected, name), promote=True)
+            except Incompatible:
+                raise self.it.failure(
+                    errors.TypeMismatchError,
+                    f"the items of {name!r} of {self.cls.__name__} differ in type",
+                    hints=("give them one type",),
+                ) from None
+        return sort
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def append(self, table: str, leaves: Mapping[str, V.Value]) -> V.Value:
+        """Append a row to a table; its number."""
+        it = self.it
+        rows = it.content(self.pool.root)[table]
+        assert isinstance(rows, V.Ref)
+        content = it.content(rows.root)
+        assert isinstance(content, V.Growing)
+        count = content.count
+        columns = tables_of(self.pool.cls)[table]
+        if not columns:
+            number = lists.count_of(it, content) + 1
+            it.heap.write(rows.root, lists._counting(it, content, number), None)
+            return count
+        lists.append(it, rows, V.Tuple(tuple(leaves[c] for c in columns)))
+        return count
+
+    def overwrite(self, table: str, row: V.Value, leaves: Mapping[str, V.Value]) -> None:
+        """Write some columns of a row."""
+        it = self.it
+        target = it.content(self.pool.root)[table]
+        assert isinstance(target, V.Ref)
+        content = it.content(target.root)
+        assert isinstance(content, V.Growing)
+        if growing.inner_lists(content.template):
+            self._overwrite_leaves(target, content, it.atom(row), leaves)
+            return
+        before = growing.read_row(it.builder, it.heap, content, it.atom(row))
+        assert isinstance(before, V.Tuple)
+        columns = tables_of(self.pool.cls)[table]
+        items = (leaves.get(c, old) for c, old in zip(columns, before.items, strict=True))
+        lists.set_item(it, target, row, V.Tuple(tuple(items)))
+
+    def _overwrite_leaves(
+        self, target: V.Ref, content: V.Growing, row: Atom, leaves: Mapping[str, V.Value]
+    ) -> None:
+        """Write columns of a row beside lists, which stay where they are."""
+        it = self.it
+        for column, value in leaves.items():
+            _, position = table_of(self.pool.cls, column)
+            there, atom = content.rows[position].type, it.atom(value)
+            assert isinstance(there, TensorType)
+            assert isinstance(atom.type, TensorType)
+            if atom.type.shape != there.shape[1:]:
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    "an array is assigned to a field of an object that has a list that grows, and "
+                    "their shapes are known only at run time",
+                    hints=("write into the array that is there: node.field[:] = value",),
+                )
+            atom = it.builder.cast(atom, there.dtype)
+            content = growing.write_leaf(it.builder, content, row, position, atom)
+        lists.write_content(it, target.root, content)
+
+    def write(self, sort: Sort, path: str, value: V.Value, into: dict[str, V.Value]) -> None:
+        """The values of a field's columns; items of lists are appended to their table."""
+        it = self.it
+        match sort:
+            case Number(ty):
+                atom = it.builder.cast(it.atom(value), ty.dtype, weak=ty.weak)
+                into[path] = V.Scalar(ty, atom)
+            case Array() | Grows():
+                into[path] = value
+            case Child():
+                parts = V.node_of(value)
+                into[f"{path}.kind"] = V.Known(0) if parts is None else parts[2]
+                into[f"{path}.row"] = V.Known(0) if parts is None else parts[3]
+            case Items():
+                self._items(sort, path, value, into)
+            case Struct(parts_sorts):
+                assert isinstance(value, V.Tuple)
+                for k, (part, item) in enumerate(zip(parts_sorts, value.items, strict=True)):
+                    self.write(part, f"{path}[{k}]", item, into)
+            case Callee(_, sorts):
+                functions_in_nodes.fix(it, value)
+                captured = functions_in_nodes.captured(it, value)
+                for k, (part, item) in enumerate(zip(sorts, captured, strict=True)):
+                    self.write(part, f"{path}[{k}]", item, into)
+            case Choice(cases):
+                self._choice(cases, path, value, into)
+
+    def _items(self, sort: Items, path: str, value: V.Value, into: dict[str, V.Value]) -> None:
+        it = self.it
+        if isinstance(value, V.Items):
+            into[f"{path}.start"], into[f"{path}.count"] = value.start, value.count
+            if value.path != f"{path}[]":
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    "a list of one field cannot become another field of a new node",
+                    hints=("build a new list: [child for child in node.children]",),
+                )
+            return
+        table = f"{path}[]"
+        if isinstance(value, V.Ref):
+            self._keep(value.root, path)
+        items = value.items if isinstance(value, V.Tuple) else it.content(value.root)  # type: ignore[union-attr]
+        rows = it.content(self.pool.root).get(table)
+        if rows is None:  # what the items are is known
+            into[f"{path}.start"] = V.Known(0)
+            into[f"{path}.count"] = (
+                items.count if isinstance(items, V.Growing) else V.Known(len(items))
+            )
+            return
+        assert isinstance(rows, V.Ref)
+        before = it.content(rows.root)
+        assert isinstance(before, V.Growing)
+        into[f"{path}.start"] = before.count
+        if isinstance(items, V.Growing):
+            into[f"{path}.count"] = items.count
+            lists.extend(it, rows, _as_rows(items, before))
+            return
+        into[f"{path}.count"] = V.Known(len(items))
+        for item in items:
+            leaves: dict[str, V.Value] = {}
+            self.write(sort.item, table, item, leaves)
+            self.append(table, leaves)
+
+    def _keep(self, root: V.Root, path: str) -> None:
+        """Note that a node has a copy of a list: if it is changed, it has to be the node's own."""
+        it = self.it
+        root.stored = root.stored or (it.let.span if it.let else None) or True
+        kind, _, name = path.partition(".")
+        known = self.pool.cls.of(int(kind))
+        if name in known and not it.program.plans[self.family].unified:
+            fields = tuple((n, Grows() if n == name else s) for n, s in known.items())
+            root.wanted = NeedsPool(self.family, int(kind), fields)
+
+    def _choice(
+        self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]
+    ) -> None:
+        if isinstance(value, V.Union) and V.node_of(value) is None:
+            from pyrelay.infer.flow.unions import distribute_all
+
+            names = [c for k, s in enumerate(cases) for c, _ in column_sorts(s, f"{path}|{k}")]
+
+            def one(case: V.Value) -> list[V.Value]:
+                found: dict[str, V.Value] = {}
+                self._choice(cases, path, case, found)
+                return [found[n] for n in (f"{path}.case", *names)]
+
+            results = distribute_all(self.it, value, one)
+            into.update(zip((f"{path}.case", *names), results, strict=True))
+            return
+        own = self.sort_of(value, None, path)
+        chosen = next(k for k, case in enumerate(cases) if _holds(case, own))
+        into[f"{path}.case"] = V.Known(chosen)
+        for k, case in enumerate(cases):
+            if k == chosen:
+                self.write(case, f"{path}|{k}", value, into)
+                continue
+            for column, sort in column_sorts(case, f"{path}|{k}"):
+                into[column] = self._nothing(column, sort)
+
+    def _nothing(self, column: str, sort: Column) -> V.Value:
+        """What a column holds in a row that holds another case."""
+        if isinstance(sort, Number):
+            return V.Scalar(sort.type, constant(0, sort.type))
+        rows = column_rows(self.it, self.pool, column)
+        assert rows is not None
+        assert isinstance(rows.type, TensorType)
+        return self.it.new_array(
+            self.it.builder.full(0, rows.type.shape[1:], rows.type.dtype).atom
+        )
+
+
+def _as_rows(items: V.Growing, like: V.Growing) -> V.Growing:
+    """A list of nodes as rows of kinds and rows."""
+    return V.Growing(items.count, items.rows, like.template, items.loops)
+
+
+def _holds(sort: Sort, value: Sort) -> bool:
+    try:
+        return merged(sort, value, promote=True) == sort
+    except Incompatible:
+        return False
+
+
+def _shown(sort: Sort) -> str:
+    match sort:
+        case Number(ty):
+            return str(ty)
+        case Array(dtype, ones):
+            return f"{dtype}[{', '.join('1' if n == 1 else 'n' for n in ones)}]"
+        case Constant(value):
+            return repr(value)
+        case Grows():
+            return "a list"
+        case Items(cls):
+            return f"a {cls.__name__}"
+        case Struct():
+            return "a tuple"
+        case Callee():
+            return "a function"
+    return "of another type"

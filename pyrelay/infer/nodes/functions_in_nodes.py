@@ -1,0 +1,79 @@
+"""Functions and methods in fields of nodes: `out.backward = step`, called through the node.
+
+In: a function of the program. Out: what it captures, which become columns of the node; and such a
+function again, of what the columns hold. The variables that it captures are not assigned any more
+from then on: each node has copies of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes.datatypes import Callee, Choice, Items, Schema, Sort, Struct
+from pyrelay.ir.nodes import UNSET
+
+
+def captured(it: Interpreter, function: V.Value) -> tuple[V.Value, ...]:
+    """The values that a function captures, in place of the cells that hold them.
+
+    Raises UnsupportedOperationError for a variable that is assigned afterwards.
+    """
+    found = []
+    for part in L.children_of(function):
+        if isinstance(part, V.Ref) and part.root.kind == "cell":
+            part = it.content(part.root)
+            if isinstance(part, V.Known) and part.value is UNSET:
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    f"{V.describe(function)} is put into a field of a node before all variables "
+                    "are assigned that it captures",
+                    hints=("put it there afterwards",),
+                )
+        found.append(part)
+    return tuple(found)
+
+
+def fix(it: Interpreter, function: V.Value) -> None:
+    """Note that the variables which a function captures must not be assigned any more."""
+    for part in L.children_of(function):
+        if isinstance(part, V.Ref) and part.root.kind == "cell":
+            part.root.stored = part.root.stored or (it.let.span if it.let else None) or True
+
+
+def rebuilt(it: Interpreter, head: tuple[Any, ...], parts: Sequence[V.Value]) -> V.Value:
+    """The function that a node has, with variables of its own."""
+    children = list(parts)
+    if head[0] == "closure":
+        for k in range(len(head[4]), len(children)):
+            cell = it.new_ref("cell", children[k])
+            cell.root.stored, children[k] = True, cell
+    return L.rebuild(head, children)
+
+
+def refuse_leaving(it: Interpreter, schema: Schema) -> None:
+    """Refuse that nodes with functions of the program in their fields leave it."""
+    for kind in schema.known():
+        for name, sort in schema.of(kind).items():
+            if _holds_functions(sort):
+                raise it.failure(
+                    errors.UnsupportedOperationError,
+                    f"the field {name!r} of {schema.classes[kind].__name__} holds functions that "
+                    "the program makes, so these objects cannot leave it",
+                    hints=("return numbers and arrays that are computed from them",),
+                )
+
+
+def _holds_functions(sort: Sort) -> bool:
+    match sort:
+        case Callee():
+            return True
+        case Items(_, item):
+            return _holds_functions(item)
+        case Struct(parts) | Choice(parts):
+            return any(map(_holds_functions, parts))
+    return False

@@ -1,0 +1,275 @@
+"""Trees of Python objects collected into columns, a level of all trees at a time.
+
+In: objects of recursive data types. Out: `Packed`. The nodes of a level are gone through by class
+and field, with functions that Python runs in C over whole lists: this is on the path of every call
+with trees.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from pyrelay.errors import InvalidValueError, TypeMismatchError
+from pyrelay.infer.nodes.annotations import is_record_class
+from pyrelay.infer.nodes.datatypes import (
+    NO_NODE,
+    Array,
+    Child,
+    Choice,
+    Constant,
+    Family,
+    Items,
+    Number,
+    Observer,
+    Sort,
+    Struct,
+)
+from pyrelay.infer.nodes.instances import columns_of, slots_of
+from pyrelay.infer.nodes.pools import Packed, Place
+from pyrelay.ir import types
+from pyrelay.records import dataclass
+
+_PLAIN = frozenset({float, int, bool, complex, str, type(None), np.ndarray, np.float64, np.float32})
+"""Classes of values that have no nodes inside: most fields of most nodes."""
+
+_ABSENT: Any = object()
+"""In place of a value in a row that holds another case."""
+
+_ROW = 1 << 16
+"""A place as one number: row * _ROW + kind."""
+
+
+@dataclass(eq=False)
+class Packer:
+    """Collects the nodes of trees, then packs them. Lists are by kind, columns in order of rows."""
+
+    family: Family
+    objects: list[list[Any]] = field(default_factory=list)
+    fields: list[dict[str, list[Any]]] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=lambda: {id(None): 0, id(_ABSENT): 0})
+    arrays: dict[str, list[np.ndarray[Any, Any] | None]] = field(default_factory=dict)
+    shared: bool = False  # a node was met twice
+
+    def add(self, roots: Sequence[Any], names: Sequence[str]) -> list[Place]:
+        """Collect trees; the places of their roots. Raises TypeMismatchError for a cycle."""
+        level = list(roots)
+        while level:
+            level = self._enter(level)
+        if self.shared:
+            self._check_cycles(roots, names)
+        codes = [self.places[id(root)] for root in roots]
+        return [(code % _ROW, code // _ROW) for code in codes]
+
+    def _enter(self, nodes: list[Any]) -> list[Any]:
+        """Enter the nodes that are new; the nodes in their fields."""
+        numbers = list(map(id, nodes))
+        if len(set(numbers)) < len(numbers) or not self.places.keys().isdisjoint(numbers):
+            self.shared = True
+            pairs = zip(numbers, nodes, strict=True)
+            nodes = list({i: n for i, n in pairs if i not in self.places}.values())
+        inside: list[Any] = []
+        classes = dict.fromkeys(map(type, nodes))
+        for cls in classes:
+            members = nodes if len(classes) == 1 else [n for n in nodes if type(n) is cls]
+            kind = self._kind(cls)
+            while len(self.objects) <= kind:
+                self.objects.append([])
+                self.fields.append({})
+            first = len(self.objects[kind]) * _ROW + kind
+            places = range(first, first + len(members) * _ROW, _ROW)
+            self.places.update(zip(map(id, members), places, strict=True))
+            known, values = self.fields[kind], _values(cls, members)
+            if self.objects[kind] and known.keys() != values.keys():
+                raise _not_alike(cls, set(known) ^ set(values))
+            self.objects[kind] += members
+            for name, column in values.items():
+                known.setdefault(name, []).extend(column)
+                inside += self._nodes(column)
+        return inside
+
+    def _nodes(self, values: Sequence[Any]) -> list[Any]:
+        """The nodes among some values, and in lists and tuples among them."""
+        classes = set(map(type, values)) - _PLAIN
+        if not classes:
+            return []
+        own = {cls for cls in classes if self._kind(cls)}
+        found = list(itertools.compress(values, map(own.__contains__, map(type, values))))
+        if not classes.isdisjoint((list, tuple)):
+            sequences = [v for v in values if type(v) in (list, tuple)]
+            found += self._nodes(list(itertools.chain.from_iterable(sequences)))
+        return found
+
+    def _kind(self, cls: Any) -> int:
+        """The kind of a class, which a user's class gets when it is first seen; 0 for others."""
+        kind = self.family.kinds.get(cls)
+        if kind is None:
+            kind = self.family.add(cls) if is_record_class(cls) else NO_NODE
+        return kind
+
+    def _check_cycles(self, roots: Sequence[Any], names: Sequence[str]) -> None:
+        """Raises TypeMismatchError if an object contains itself."""
+        done: dict[int, bool] = {}  # False while on the way down
+        for root, name in zip(roots, names, strict=True):
+            pending = [(root, False)]
+            while pending:
+                node, left = pending.pop()
+                if left:
+                    done[id(node)] = True
+                elif id(node) not in done:
+                    done[id(node)] = False
+                    pending.append((node, True))
+                    for child in self._nodes(self._fields_of(node)):
+                        if done.get(id(child)) is False:
+                            raise _cycle(child, name)
+                        pending.append((child, False))
+
+    def _fields_of(self, node: Any) -> list[Any]:
+        row, kind = divmod(self.places[id(node)], _ROW)
+        return [column[row] for column in self.fields[kind].values()]
+
+    def pack(self) -> Packed:
+        """The columns of everything collected."""
+        observer = Observer(self.family)
+        seen = {
+            kind: observer.of_class(self.family.classes[kind], self.fields[kind])
+            for kind, objects in enumerate(self.objects) if objects
+        }
+        for kind in range(1, len(self.family.classes)):
+            if kind not in seen:
+                fields = observer.predicted(self.family.classes[kind])
+                if fields is not None:
+                    seen[kind] = fields
+        schema = self.family.schema_for(seen)
+        columns: dict[str, np.ndarray[Any, Any]] = {}
+        for kind in schema.known():
+            values = self.fields[kind] if kind < len(self.fields) else {}
+            for name, sort in schema.of(kind).items():
+                self._column(sort, values.get(name, ()), f"{kind}.{name}", columns)
+        return Packed(schema, columns, self.objects, self.arrays)
+
+    def _column(
+        self, sort: Sort, values: Sequence[Any], path: str, into: dict[str, np.ndarray[Any, Any]]
+    ) -> None:
+        match sort:
+            case Number(ty):
+                given = [0 if v is _ABSENT else v for v in values]
+                try:
+                    into[path] = np.array(given, dtype=ty.dtype.numpy)
+                except OverflowError:
+                    raise InvalidValueError(
+                        f"an integer in {self._shown(path)} does not fit into 64 bits."
+                    ) from None
+            case Array(dtype, ones):
+                arrays = self.arrays[path] = [None if v is _ABSENT else v for v in values]
+                into[path] = stacked(self.family, arrays, types.DTYPES[dtype].numpy, ones, path)
+            case Child():
+                codes = map(self.places.__getitem__, map(id, values))
+                rows, kinds = np.divmod(np.fromiter(codes, np.int64, len(values)), _ROW)
+                into[f"{path}.kind"], into[f"{path}.row"] = kinds, rows
+            case Items(_, item):
+                counts = np.array([0 if v is _ABSENT else len(v) for v in values], np.int64)
+                into[f"{path}.start"] = np.cumsum(counts) - counts
+                into[f"{path}.count"] = counts
+                every = [x for v in values if v is not _ABSENT for x in v]
+                self._column(item, every, f"{path}[]", into)
+            case Struct(parts):
+                for k, part in enumerate(parts):
+                    inner = [v if v is _ABSENT else v[k] for v in values]
+                    self._column(part, inner, f"{path}[{k}]", into)
+            case Choice(cases):
+                chosen = [0 if v is _ABSENT else self._case(cases, v) for v in values]
+                into[f"{path}.case"] = np.array(chosen, np.int64)
+                for k, case in enumerate(cases):
+                    own = [v if c == k else _ABSENT for v, c in zip(values, chosen, strict=True)]
+                    self._column(case, own, f"{path}|{k}", into)
+
+    def _case(self, cases: Sequence[Sort], value: Any) -> int:
+        return next(k for k, case in enumerate(cases) if self._fits(case, value))
+
+    def _fits(self, sort: Sort, value: Any) -> bool:
+        match sort:
+            case Constant(v, cls):
+                return type(value) is cls and bool(v is value or v == value)
+            case Number():
+                return types.of_scalar(value) is not None
+            case Array(dtype, ones):
+                return (
+                    type(value) is np.ndarray and value.ndim == len(ones)
+                    and types.from_numpy(value.dtype) is types.DTYPES[dtype]
+                )
+            case Child(kinds):
+                return (NO_NODE if value is None else self._kind(type(value)) or -1) in kinds
+            case Items(cls, _):
+                return type(value) is cls
+            case Struct(parts):
+                return type(value) is tuple and len(value) == len(parts) and all(
+                    self._fits(p, v) for p, v in zip(parts, value, strict=True)
+                )
+            case Choice(cases):
+                return any(self._fits(c, value) for c in cases)
+        return False
+
+    def _shown(self, path: str) -> str:
+        kind, _, name = path.partition(".")
+        return f"{self.family.classes[int(kind)].__name__}.{name}"
+
+
+def stacked(
+    family: Family, arrays: Sequence[np.ndarray[Any, Any] | None], dtype: Any,
+    ones: tuple[int | None, ...], path: str,
+) -> np.ndarray[Any, Any]:
+    """The arrays of a field as rows, zeros in place of None; their extents are noted."""
+    every = [a for a in arrays if a is not None]
+    if every:
+        family.shapes[path] = every[0].shape
+    shape = family.shapes.get(path, tuple(1 if n == 1 else 0 for n in ones))
+    if shape and every and len(every) == len(arrays):
+        joined: np.ndarray[Any, Any] = np.concatenate(every, dtype=dtype)
+        return joined.reshape(len(every), *shape)
+    rows = np.zeros((len(arrays), *shape), dtype)
+    for k, array in enumerate(arrays):
+        if array is not None:
+            rows[k] = array
+    return rows
+
+
+def _values(cls: Any, nodes: list[Any]) -> dict[str, list[Any]]:
+    """The values of each field of nodes of one class. Raises TypeMismatchError if they differ in
+    their fields."""
+    if issubclass(cls, tuple):
+        return {n: list(map(operator.itemgetter(k), nodes)) for k, n in enumerate(cls._fields)}
+    if cls.__dictoffset__:
+        found = columns_of(cls, nodes)
+        if found is not None:
+            return found
+    slots = slots_of(cls)
+    rows = [
+        vars(n) if cls.__dictoffset__ else {s: getattr(n, s) for s in slots if hasattr(n, s)}
+        for n in nodes
+    ]
+    names = set(rows[0])
+    if all(names == row.keys() for row in rows):
+        return {name: list(map(operator.itemgetter(name), rows)) for name in rows[0]}
+    raise _not_alike(cls, names.union(*rows) - names.intersection(*rows))
+
+
+def _not_alike(cls: Any, names: set[str]) -> TypeMismatchError:
+    odd = sorted(names)[0]
+    return TypeMismatchError(
+        f"some objects of class {cls.__name__} have an attribute {odd!r} and others have not.",
+        hints=(f"set self.{odd} in __init__, to None if it has no value yet",),
+    )
+
+
+def _cycle(node: Any, name: str) -> TypeMismatchError:
+    return TypeMismatchError(
+        f"{name} has a cycle: an object of class {type(node).__name__} contains itself.",
+        notes=("trees and shared parts of trees are compiled; going around a cycle never ends",),
+        hints=("keep links back to a parent out of the objects, or in a list beside the tree",),
+    )

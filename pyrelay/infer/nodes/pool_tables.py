@@ -1,0 +1,189 @@
+"""The tables of a pool that nodes are added to: growing lists, one row for each node.
+
+In: a schema, or the columns of the caller's trees. Out: the content of a pool: one growing list
+(growing.py) for the nodes of each kind and one for the items of each field that is a list; where a
+column lies in them, and its rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from pyrelay import errors
+from pyrelay.infer import layout as L
+from pyrelay.infer import values as V
+from pyrelay.infer.coding import typed_by_rows
+from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.nodes.datatypes import Array, Grows, Number, Schema
+from pyrelay.infer.nodes.functions_in_nodes import refuse_leaving
+from pyrelay.infer.nodes.pools import Column, column_sorts, schema_columns
+from pyrelay.ir import types
+from pyrelay.ir.build import constant
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import UNREAD, Atom
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType
+
+
+@functools.cache
+def tables_of(schema: Schema) -> dict[str, dict[str, Column]]:
+    """The columns of each table: by kind, and by list field; lists that grow are the last ones."""
+    found: dict[str, dict[str, Column]] = {}
+    for kind in schema.known():
+        found[str(kind)] = {}
+        for name, sort in schema.of(kind).items():
+            for column, own in column_sorts(sort, f"{kind}.{name}"):
+                table, bracket, _ = column.rpartition("[]")
+                found.setdefault(table + bracket or str(kind), {})[column] = own
+    return {
+        table: dict(sorted(own.items(), key=lambda column: isinstance(column[1], Grows)))
+        for table, own in found.items()
+    }
+
+
+@functools.cache
+def table_of(schema: Schema, column: str) -> tuple[str, int]:
+    """The table that a column belongs to, and its position there."""
+    for table, columns in tables_of(schema).items():
+        if column in columns:
+            return table, list(columns).index(column)
+    raise AssertionError(column)
+
+
+def columns(it: Interpreter, pool: V.Ref) -> dict[str, V.ArrayRef]:
+    """All columns of a pool, as arrays, for Python to make objects of."""
+    refuse_leaving(it, pool.cls)
+    content = it.content(pool.root)
+    found = {}
+    for name in schema_columns(pool.cls):
+        rows = column_rows(it, pool, name)
+        found[name] = content[name] if rows is None else it.new_array(rows)
+    return found
+
+
+def column_rows(it: Interpreter, pool: V.Ref, column: str) -> Atom | None:
+    """The rows of a column of a growing pool; None if the pool does not grow.
+
+    Raises UnsupportedOperationError for arrays that differ in shape, which have extents beside them
+    in lists (ragged.py): the arrays of a field are rows of one column.
+    """
+    content = it.content(pool.root)
+    if isinstance(content.get(column), V.ArrayRef):  # else it may be a table of that name
+        return None
+    table, position = table_of(pool.cls, column)
+    rows = it.content(content[table].root)
+    assert isinstance(rows, V.Growing)
+    columns = tables_of(pool.cls)[table].values()
+    single = sum(not isinstance(own, Grows) for own in columns)
+    if L.is_ragged(rows.template) or (single == len(columns) != len(rows.rows)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "the arrays in a field of these nodes differ in shape",
+            hints=("pad them to one shape",),
+        )
+    return rows.rows[position]
+
+
+def is_growing(it: Interpreter, pool: V.Ref) -> bool:
+    """True for a pool that nodes can be added to."""
+    return any(isinstance(v, V.Ref) for v in it.content(pool.root).values())
+
+
+def new_pool(it: Interpreter, schema: Schema) -> V.Ref:
+    """An empty pool."""
+    content = {
+        table: it.new_ref("list", _empty(it, columns))
+        for table, columns in tables_of(schema).items()
+    }
+    return it.new_ref("pool", content, schema)
+
+
+def _empty(it: Interpreter, columns: Mapping[str, Column]) -> V.Growing:
+    rows = []
+    for sort in columns.values():
+        shape: list[Extent] = [0]
+        if isinstance(sort, Array):
+            shape += [1 if n == 1 else _unknown(it) for n in sort.ones]
+        rows.append(it.builder.full(0, tuple(shape), _dtype(sort)).atom)
+    return _content(columns, V.Known(0), tuple(rows))
+
+
+def _unknown(it: Interpreter) -> Extent:
+    """An extent of which nothing is known while compiling: the first node says what it is."""
+    _, (extent,) = it.builder.call(OPS["as_extent"], constant(0), name="d")
+    return extent  # type: ignore[no-any-return]
+
+
+def _dtype(sort: Column) -> types.DType:
+    if isinstance(sort, Grows):
+        return types.i64  # how many items there are
+    return sort.type.dtype if isinstance(sort, Number) else types.DTYPES[sort.dtype]
+
+
+def _content(
+    columns: Mapping[str, Column], count: V.Value, rows: tuple[Atom, ...]
+) -> V.Growing:
+    leaves: list[L.Layout] = []
+    for k, sort in enumerate(columns.values()):
+        if isinstance(sort, Number):
+            leaves.append(L.LScalar(sort.type))
+        elif isinstance(sort, Grows):
+            leaves.append(L.LPlace(k, "list", None, L.LGrown(L.LKnown(UNREAD), 0)))
+        else:
+            leaves.append(L.LPlace(k, "array", None, TensorType(_dtype(sort))))
+    template = L.LNode(("tuple", None, len(leaves)), tuple(leaves))
+    return V.Growing(count, rows, typed_by_rows(template, rows), slots=object())
+
+
+def opened(it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Schema) -> Any:
+    """The content of an argument's pool, as one that nodes can be added to."""
+    content = {}
+    for table, sorts in tables_of(new).items():
+        if any(isinstance(sort, Grows) for sort in sorts.values()):
+            raise it.failure(
+                errors.UnsupportedOperationError,
+                "a list in a field of a new node is changed, and new nodes hold nodes of the "
+                "caller's trees",
+                hints=("assign a new list: node.items = node.items + [x]",),
+            )
+        rows: list[Atom] = []
+        count = _count(it, columns, table, old)
+        for column, sort in sorts.items():
+            given = columns.get(column)
+            if given is None:
+                shape: list[Extent] = [count]
+                if isinstance(sort, Array):
+                    shape += [1 if n == 1 else _unknown(it) for n in sort.ones]
+                rows.append(it.builder.full(0, tuple(shape), _dtype(sort)).atom)
+            else:
+                rows.append(it.builder.cast(it.atom(given), _dtype(sort)))
+        number = V.Scalar.of_extent(count)
+        content[table] = it.new_ref("list", _content(sorts, number, _same_count(it, rows, count)))
+    return content
+
+
+def _count(
+    it: Interpreter, columns: Mapping[str, V.Value], table: str, old: Schema
+) -> Extent:
+    """The number of rows that a table of an argument has."""
+    own = tables_of(old).get(table, {})
+    for column in own:
+        array = columns[column]
+        assert isinstance(array, V.ArrayRef)
+        return array.type.shape[0]
+    return 0
+
+
+def _same_count(it: Interpreter, rows: list[Atom], count: Extent) -> tuple[Atom, ...]:
+    """Columns of one table have as many rows, which is certain."""
+    found = []
+    for row in rows:
+        assert isinstance(row.type, TensorType)
+        shape = (count, *row.type.shape[1:])
+        found.append(
+            row if shape == row.type.shape
+            else it.builder.call(OPS["refine"], row, shape=shape).atom
+        )
+    return tuple(found)

@@ -1,0 +1,284 @@
+"""Pools: trees of Python objects as columns of arrays, and back.
+
+In: objects of recursive data types. Out: `Packed`: the schema, one array per column, and the place
+(kind and row) of each object; shared objects have one place. From columns and a place the objects
+are made again. Nothing here recurses over a tree: a depth of 100,000 is like any other.
+
+The columns of a field are named by its path, `Node.weight`: a number or array is `path`, a child
+`path.kind` and `path.row`, a list `path.start`, `path.count` and the columns of its items `path[]`,
+a tuple the columns of its parts `path[k]`, one of several cases `path.case` and `path|k`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from pyrelay.errors import TypeMismatchError
+from pyrelay.infer.nodes.datatypes import (
+    NO_NODE,
+    Array,
+    Callee,
+    Child,
+    Choice,
+    Constant,
+    Grows,
+    Items,
+    Nothing,
+    Number,
+    Schema,
+    Sort,
+    Struct,
+    is_anonymous,
+)
+from pyrelay.ir import types
+from pyrelay.records import dataclass
+
+Place = tuple[int, int]
+Columns = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass(eq=False)
+class Packed:
+    """Trees as columns.
+
+    `objects` are the nodes by kind, in the order of their rows; `arrays` are the arrays that the
+    rows of a column are copies of, None in rows that hold another case.
+    """
+
+    schema: Schema
+    columns: dict[str, np.ndarray[Any, Any]]
+    objects: list[list[Any]]
+    arrays: dict[str, list[np.ndarray[Any, Any] | None]]
+    reused: bool = False  # by `pack`: a program may not change the nodes
+
+    def object_at(self, place: Place) -> Any:
+        """The node at a place; None for a row beyond those packed, and for the place of None."""
+        kind, row = place
+        if kind == NO_NODE or kind >= len(self.objects) or row >= len(self.objects[kind]):
+            return None
+        return self.objects[kind][row]
+
+    def assign(self, fields: Sequence[tuple[int, str]], nodes: Unpacker) -> None:
+        """Give fields of the packed objects the values that other columns hold, where they differ.
+
+        fields: kinds and names. nodes: the columns, and how objects are made of them.
+        """
+        for kind, name in fields:
+            own = self.objects[kind] if kind < len(self.objects) else []
+            if not own:
+                continue
+            sort = nodes.schema.of(kind)[name]
+            columns = [c for c, _ in column_sorts(sort, f"{kind}.{name}") if "[]" not in c]
+            changed = np.zeros(len(own), bool)
+            for column in columns:
+                changed |= self._changed(nodes.columns[column], column, len(own))
+            rows = np.flatnonzero(changed).tolist()
+            for row, value in zip(rows, nodes.column(kind, name, rows), strict=True):
+                object.__setattr__(own[row], name, value)
+
+    def _changed(self, column: np.ndarray[Any, Any], name: str, count: int) -> Any:
+        """Which of the first rows of a column are other than they were, to the bit."""
+        before = self.columns.get(name)
+        now = column[:count]
+        if before is None:
+            before = np.zeros_like(now)
+        pairs = (np.ascontiguousarray(x, before.dtype) for x in (now, before))
+        one, other = (x.reshape(count, -1).view(np.uint8).reshape(count, -1) for x in pairs)
+        return (one != other).any(axis=1)
+
+    def write_back(self, column: str) -> None:
+        """Give the objects' arrays what the rows of a column contain."""
+        rows = self.columns[column]
+        for array, row in zip(self.arrays[column], rows, strict=True):
+            if array is not None:
+                array[...] = row
+
+
+Column = Number | Array | Grows
+"""What a column may hold."""
+
+
+def column_sorts(sort: Sort, path: str) -> Iterator[tuple[str, Column]]:
+    """Names and sorts of the columns of a field; ids, counts and cases are Python ints."""
+    whole = Number(types.PY_INT)
+    match sort:
+        case Number() | Array() | Grows():
+            yield path, sort
+        case Child():
+            yield f"{path}.kind", whole
+            yield f"{path}.row", whole
+        case Items(_, item):
+            yield f"{path}.start", whole
+            yield f"{path}.count", whole
+            yield from column_sorts(item, f"{path}[]")
+        case Struct(parts) | Callee(_, parts):
+            for k, part in enumerate(parts):
+                yield from column_sorts(part, f"{path}[{k}]")
+        case Choice(cases):
+            yield f"{path}.case", whole
+            for k, case in enumerate(cases):
+                yield from column_sorts(case, f"{path}|{k}")
+
+
+def schema_columns(schema: Schema) -> dict[str, Column]:
+    """All columns of a pool."""
+    return {
+        column: sort
+        for kind in schema.known()
+        for name, field_sort in schema.of(kind).items()
+        for column, sort in column_sorts(field_sort, f"{kind}.{name}")
+    }
+
+
+# -- packing ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PackedTree:
+    """A tree packed once (`pack`): it may be passed wherever the tree may, as it was then."""
+
+    root: Any
+    packed: Packed
+    place: Place
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.packed.objects))
+        return f"<packed {type(self.root).__name__} in a pool of {count} nodes>"
+
+
+# -- unpacking -------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Unpacker:
+    """Makes the objects of places again. `known` gives an object that exists already, or None.
+
+    native: makes most objects in native code, and gives None for one that it cannot make.
+    """
+
+    schema: Schema
+    columns: Columns
+    known: Callable[[Place], Any] = lambda place: None
+    native: Callable[[Place], Any] | None = None
+    made: dict[Place, Any] = field(default_factory=dict)
+    fields: dict[int, list[tuple[str, Sort, str]]] = field(default_factory=dict)
+    numbers: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __call__(self, root: Place) -> Any:
+        """The object at a place. Shared places become shared objects."""
+        ready = None if self.native is None else self.native(root)
+        if ready is not None:
+            return ready
+        made, begun = self.made, set[Place]()
+        pending: list[tuple[Place, bool]] = [(root, False)]
+        while pending:
+            place, is_ready = pending.pop()
+            if is_ready:
+                made[place] = self._node(place)
+            elif place in begun and place not in made:
+                raise TypeMismatchError(
+                    "the program gives back an object that contains itself.",
+                    hints=("keep links back to a parent out of the objects",),
+                )
+            elif place[0] != NO_NODE and place not in made:
+                begun.add(place)
+                before = self.known(place)
+                if before is not None:
+                    made[place] = before
+                    continue
+                pending.append((place, True))
+                kind, row = place
+                for _, sort, path in self._fields(kind):
+                    if type(sort) is Child:
+                        pending.append((self._place(path, row), False))
+                    elif type(sort) not in (Number, Array, Constant):
+                        pending.extend((p, False) for p in self._places(sort, path, row))
+        return None if root[0] == NO_NODE else made[root]
+
+    def column(self, kind: int, name: str, rows: Sequence[int]) -> list[Any]:
+        """The values of a field of some nodes."""
+        sort, path = self.schema.of(kind)[name], f"{kind}.{name}"
+        if isinstance(sort, Number):
+            cells = self._cells(path) if sort.type.weak else self.columns[path]
+            return [cells[row] for row in rows]
+        for row in rows:
+            for place in self._places(sort, path, row):
+                self.made[place] = self(place)
+        return [self._value(sort, path, row) for row in rows]
+
+    def _places(self, sort: Sort, path: str, row: int) -> Iterator[Place]:
+        match sort:
+            case Child():
+                yield self._place(path, row)
+            case Items(_, item):
+                for k in self._range(path, row):
+                    yield from self._places(item, f"{path}[]", k)
+            case Struct(parts):
+                for k, part in enumerate(parts):
+                    yield from self._places(part, f"{path}[{k}]", row)
+            case Choice(cases):
+                chosen = int(self.columns[f"{path}.case"][row])
+                yield from self._places(cases[chosen], f"{path}|{chosen}", row)
+
+    def _fields(self, kind: int) -> list[tuple[str, Sort, str]]:
+        """Names, sorts and paths of the fields of a kind."""
+        found = self.fields.get(kind)
+        if found is None:
+            found = self.fields[kind] = [
+                (name, sort, f"{kind}.{name}") for name, sort in self.schema.of(kind).items()
+            ]
+        return found
+
+    def _cells(self, column: str) -> list[Any]:
+        """The Python numbers of a column."""
+        found = self.numbers.get(column)
+        if found is None:
+            found = self.numbers[column] = self.columns[column].tolist()
+        return found
+
+    def _place(self, path: str, row: int) -> Place:
+        return self._cells(f"{path}.kind")[row], self._cells(f"{path}.row")[row]
+
+    def _range(self, path: str, row: int) -> range:
+        start = int(self.columns[f"{path}.start"][row])
+        return range(start, start + int(self.columns[f"{path}.count"][row]))
+
+    def _node(self, place: Place) -> Any:
+        kind, row = place
+        cls = self.schema.classes[kind]
+        values = {name: self._value(sort, path, row) for name, sort, path in self._fields(kind)}
+        if is_anonymous(cls):
+            return tuple(values.values())
+        if issubclass(cls, tuple):
+            return cls(**values)
+        node = cls.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(node, name, value)
+        return node
+
+    def _value(self, sort: Sort, path: str, row: int) -> Any:
+        match sort:
+            case Constant(value):
+                return value
+            case Number(ty):
+                return self._cells(path)[row] if ty.weak else self.columns[path][row]
+            case Array():
+                return self.columns[path][row].copy()
+            case Child():
+                place = self._place(path, row)
+                return None if place[0] == NO_NODE else self.made[place]
+            case Items(cls, item):
+                return cls(self._value(item, f"{path}[]", k) for k in self._range(path, row))
+            case Struct(parts):
+                return tuple(
+                    self._value(p, f"{path}[{k}]", row) for k, p in enumerate(parts)
+                )
+            case Choice(cases):
+                chosen = int(self.columns[f"{path}.case"][row])
+                return self._value(cases[chosen], f"{path}|{chosen}", row)
+        assert isinstance(sort, Nothing)
+        return None

@@ -1,0 +1,370 @@
+"""Nodes of recursive data types in a program: reading fields, telling kinds apart, sequences.
+
+In: `Data` (a kind, a row, the pool's columns on the heap) and `Items`. Out: values of their fields:
+elements and rows of the columns. Reads need no check, since rows come from the pool itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyrelay import errors
+from pyrelay.infer import values as V
+from pyrelay.infer.flow.joining import same_reference
+from pyrelay.infer.interpreter import Interpreter, Read
+from pyrelay.infer.nodes import functions_in_nodes as functions
+from pyrelay.infer.nodes.datatypes import (
+    NO_NODE,
+    Array,
+    Callee,
+    Child,
+    Choice,
+    Constant,
+    Grows,
+    Items,
+    Number,
+    Sort,
+    Struct,
+    is_anonymous,
+)
+from pyrelay.infer.nodes.pools import column_sorts
+from pyrelay.ir import types
+from pyrelay.ir.nodes import Atom
+from pyrelay.ir.types import TensorType
+
+ARGUMENT = "list "
+"""What the path of the items of a list of trees that is an argument begins with."""
+
+_AT_ROW = (("axes", (0,)),)
+
+
+# -- attributes ------------------------------------------------------------------------------------
+
+
+def attribute(it: Interpreter, node: V.Data, name: str) -> V.Value:
+    """`node.name`. Raises AttributeMissingError if the class has no such attribute."""
+    from pyrelay.infer.attributes import class_attribute
+
+    sort = node.schema.of(node.kind).get(name)
+    if isinstance(sort, Grows):
+        from pyrelay.infer.containers.lists_in_nodes import list_of
+
+        return list_of(it, node.pool, f"{node.kind}.{name}", node.row)
+    if sort is not None:
+        return read(it, node.pool, sort, f"{node.kind}.{name}", it.atom(node.row))
+    found = inspect.getattr_static(node.cls, name, None)
+    if found is None or inspect.ismemberdescriptor(found):
+        raise missing(it, node, name)
+    value: V.Value = class_attribute(it, node, node.cls, name)
+    return value
+
+
+def set_attribute(it: Interpreter, node: V.Data, name: str, value: V.Value) -> None:
+    """`node.name = value`: what `node.name *= 2` assigns is the array that is there already."""
+    from pyrelay.infer.nodes.building import assign
+    from pyrelay.infer.nodes.constructing import assigned_later
+
+    parameters = getattr(node.cls, "__dataclass_params__", None)
+    if (parameters is not None and parameters.frozen) or hasattr(node.cls, "_fields"):
+        kind = "namedtuple" if parameters is None else "frozen dataclass"
+        raise it.failure(
+            errors.AttributeMissingError,
+            f"{node.cls.__name__} is a {kind}: its fields cannot be assigned",
+            hints=("make a new node with the new value",),
+        )
+    if name not in node.schema.of(node.kind):
+        if any(isinstance(n, V.Data) and n.row is node.row for n in it.constructing.values()):
+            raise assigned_later(it, node.cls, name)
+        raise missing(it, node, name)
+    if isinstance(value, V.ArrayRef) and same_reference(attribute(it, node, name), value):
+        return
+    assign(it, node, name, value)
+
+
+def missing(it: Interpreter, node: V.Data, name: str) -> errors.PyrelayError:
+    """The error for an attribute that the class has not."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(node.schema.of(node.kind)), n=1)
+    return it.failure(
+        errors.AttributeMissingError, f"{V.describe(node)} has no attribute {name!r}",
+        hints=(f"did you mean {close[0]!r}?",) if close else (),
+    )
+
+
+def fields(it: Interpreter, node: V.Data) -> tuple[V.Value, ...]:
+    """The items of a node that is a namedtuple."""
+    return tuple(attribute(it, node, name) for name in node.cls._fields)
+
+
+def is_namedtuple(value: V.Value) -> bool:
+    """True for a node whose class is a namedtuple."""
+    return isinstance(value, V.Data) and hasattr(value.cls, "_fields")
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Value:
+    """The value of a field in a row.
+
+    Reading it again where that can be seen gives the same value, so that a test of the one is known
+    of the other.
+    """
+    now = [_rows(it, pool, name) for name, _ in column_sorts(sort, path)]
+    key = (pool.root, path, row, *now)
+    for table in reversed(it.reads):
+        found: Read | None = table.get(key)
+        if found is not None and found.valid and not _is_outdated(found.value):
+            return found.value
+    value = _read(it, pool, sort, path, row)
+    lets = it.builder.lets
+    it.reads[-1][key] = Read(value, lets, len(lets), lets[-1] if lets else None)
+    return value
+
+
+def _is_outdated(value: V.Value) -> bool:
+    """Whether an array was read before another one of the pool was written in place."""
+    return isinstance(value, V.ArrayRef) and bool(value.root.outdated)
+
+
+def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.Value:
+    match sort:
+        case Constant(value):
+            return V.Known(value)
+        case Number(ty):
+            return _number(it, pool, path, row, ty)
+        case Array():
+            return _array(it, pool, path, row)
+        case Child(kinds):
+            return _child(it, pool, kinds, path, row)
+        case Items(cls, item):
+            start, count = (
+                _number(it, pool, f"{path}.{part}", row, types.PY_INT)
+                for part in ("start", "count")
+            )
+            return V.Items(pool, cls, item, f"{path}[]", start, count)
+        case Struct(parts):
+            return V.Tuple(tuple(
+                read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)
+            ))
+        case Callee(head, parts):
+            return functions.rebuilt(it, head, [
+                read(it, pool, part, f"{path}[{k}]", row) for k, part in enumerate(parts)
+            ])
+        case Choice(cases):
+            tag = it.atom(_number(it, pool, f"{path}.case", row, types.PY_INT))
+            values = tuple(
+                read(it, pool, case, f"{path}|{k}", row) for k, case in enumerate(cases)
+            )
+            return V.Union(tag, values)
+    raise it.failure(
+        errors.UnsupportedOperationError, "this list is empty in all trees seen so far, so the "
+        "type of its items is not known",
+        hints=("annotate the field with the type of its items",),
+    )
+
+
+def _rows(it: Interpreter, pool: V.Ref, column: str) -> Atom:
+    """The present content of a column."""
+    from pyrelay.infer.nodes.pool_tables import column_rows
+
+    grown = column_rows(it, pool, column)
+    if grown is not None:
+        return grown
+    atom: Atom = it.content(it.content(pool.root)[column].root)
+    return atom
+
+
+def _array(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Value:
+    """A row of a column of arrays: of an argument a view, of new nodes a copy, never written."""
+    column = it.content(pool.root).get(path)
+    if not isinstance(column, V.ArrayRef):
+        made = it.result(it.emit("index", _rows(it, pool, path), row, axes=(0,)))
+        if isinstance(made, V.ArrayRef):
+            made.root.stored = (it.let.span if it.let else None) or True
+            made.root.item = _item(it, pool, path, row)
+        return made
+    ty = TensorType(column.type.dtype, column.type.shape[1:])
+    step = V.ViewStep("index", (row,), _AT_ROW)
+    view = V.ArrayRef(column.root, (*column.view, step), ty)
+    return view if ty.shape else it.result(it.builder.handle(it.atom(view)))
+
+
+def _item(it: Interpreter, pool: V.Ref, path: str, row: Atom) -> V.Item:
+    """Where a row of a column of new nodes is, as it is now."""
+    from pyrelay.infer.nodes.pool_tables import table_of
+
+    table, leaf = table_of(pool.cls, path)
+    owner = it.content(pool.root)[table].root
+    return V.Item(owner, row, row, it.content(owner), leaf)
+
+
+def _number(it: Interpreter, pool: V.Ref, path: str, row: Atom, ty: TensorType) -> V.Value:
+    handle = it.emit("index", _rows(it, pool, path), row, axes=(0,))
+    return V.Scalar(ty, it.builder.cast(handle.atom, ty.dtype, weak=ty.weak))
+
+
+def _child(
+    it: Interpreter, pool: V.Ref, kinds: tuple[int, ...], path: str, row: Atom
+) -> V.Value:
+    schema = pool.cls
+    possible = tuple(k for k in kinds if k == NO_NODE or schema.fields[k] is not None)
+    if possible == (NO_NODE,):
+        return V.NONE
+    kind: V.Value = V.Known(possible[0])
+    if len(possible) > 1:
+        kind = _number(it, pool, f"{path}.kind", row, types.PY_INT)
+    return V.node(pool, possible, kind, _number(it, pool, f"{path}.row", row, types.PY_INT))
+
+
+def refuse_unmatched(it: Interpreter, subject: V.Value, classes: Sequence[type]) -> None:
+    """Refuse nodes that a `match` without a case for their class would let through."""
+    found = V.node_of(subject)
+    if found is None:
+        return
+    pool, kinds, _, _ = found
+    named = [pool.cls.classes[k] for k in kinds if k != NO_NODE]
+    left = [c.__name__ for c in named if not issubclass(c, tuple(classes))]
+    if not left:
+        return
+    raise it.failure(
+        errors.TypeMismatchError,
+        f"this match has no case for {' and '.join(left)}",
+        notes=(f"the value is {V.describe(subject)} here, and every other case returns",),
+        hints=(f"add 'case {left[0]}(): ...', or 'case _:' for all others",),
+    )
+
+
+# -- kinds -----------------------------------------------------------------------------------------
+
+
+def is_same(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """`x is y` where one is a node."""
+    from pyrelay.infer.operators import compare
+
+    if not isinstance(x, V.Data) or not isinstance(y, V.Data):
+        return V.Known(False)
+    if x.pool.root is not y.pool.root or x.kind != y.kind:
+        return V.Known(False)
+    return compare(it, "==", x.row, y.row)
+
+
+def equals(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
+    """`x == y` where one is a node, whose class compares by identity; tuples by their items."""
+    if isinstance(y, V.Data) and is_anonymous(y.cls) and not isinstance(x, V.Data):
+        return equals(it, y, x)
+    if isinstance(x, V.Data) and is_anonymous(x.cls):
+        return _equal_tuples(it, x, y)
+    alike = isinstance(x, V.Data) and isinstance(y, V.Data) and x.kind == y.kind
+    if isinstance(x, V.Data) and alike and x.cls.__eq__ is not object.__eq__:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"'==' would compare all fields of {V.describe(x)}, down to the leaves",
+            hints=("write 'is' to ask whether it is the same object, or compare the fields that "
+                   "matter in a function of your own",),
+        )
+    return is_same(it, x, y)
+
+
+def _equal_tuples(it: Interpreter, x: V.Data, y: V.Value) -> V.Value:
+    """`x == y` for a tuple that is a node: with another one only where their lengths tell."""
+    from pyrelay.infer.operators import compare
+
+    if isinstance(y, V.Data):
+        if not is_anonymous(y.cls) or len(x.cls._fields) != len(y.cls._fields):
+            return V.Known(False)
+        if not x.cls._fields:
+            return V.Known(True)
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "'==' would compare two trees of tuples down to their leaves",
+            hints=("compare the items that matter in a function of your own",),
+        )
+    if isinstance(y, V.Known) and type(y.value) is tuple:
+        y = V.Tuple(tuple(map(V.Known, y.value)))
+    if not isinstance(y, V.Tuple) or len(y.items) != len(x.cls._fields):
+        return V.Known(False)
+    return compare(it, "==", V.Tuple(fields(it, x)), y)
+
+
+# -- lists and tuples in fields --------------------------------------------------------------------
+
+
+def item(it: Interpreter, items: V.Items, index: V.Value) -> V.Value:
+    """The item at an index that is in range."""
+    from pyrelay.infer.operators import binary
+
+    row = binary(it, "+", items.start, index)
+    return read(it, items.pool, items.sort, items.path, it.atom(row))
+
+
+def checked_item(it: Interpreter, items: V.Items, key: V.Value) -> V.Value:
+    """`items[key]`: an int, also a negative one, or a slice without a step."""
+    from pyrelay.infer.flow.effects import raise_where
+    from pyrelay.infer.operators import binary
+
+    if isinstance(key, V.Slice):
+        return _part(it, items, key)
+    if V.number_type(key) is None:
+        raise it.failure(
+            errors.TypeMismatchError,
+            f"{V.describe(items)} cannot be indexed with {V.describe(key)}",
+        )
+    index = it.builder.handle(it.builder.cast(it.atom(key), types.i64, weak=True))
+    count = it.builder.handle(it.atom(items.count))
+    if isinstance(key, V.Known):
+        at = binary(it, "+", items.count, key) if key.value < 0 else key
+        outside = it.emit("less", count, -key.value if key.value < 0 else key.value + 1)
+    else:
+        at = it.result(it.emit("where", index < 0, index + count, index))
+        outside = it.emit("logical_or", index < -count, index >= count)
+    raise_where(
+        it, outside.atom, IndexError, V.Known(f"{items.cls.__name__} index out of range")
+    )
+    return item(it, items, at)
+
+
+def _part(it: Interpreter, items: V.Items, key: V.Slice) -> V.Value:
+    from pyrelay.infer.operators import binary
+
+    if key.step not in (V.NONE, V.Known(1)):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"{V.describe(items)} of a node can only be sliced without a step",
+        )
+
+    def bound(value: V.Value, otherwise: V.Value) -> V.Value:
+        if value == V.NONE:
+            return otherwise
+        at = value
+        if isinstance(value, V.Known):
+            at = binary(it, "+", items.count, value) if value.value < 0 else value
+        else:
+            index = it.builder.handle(it.atom(value))
+            count = it.builder.handle(it.atom(items.count))
+            at = it.result(it.emit("where", index < 0, index + count, index))
+        return it.call("minimum", it.call("maximum", at, V.Known(0)), items.count)
+
+    start, stop = bound(key.start, V.Known(0)), bound(key.stop, items.count)
+    count = it.call("maximum", binary(it, "-", stop, start), V.Known(0))
+    return replace(items, start=binary(it, "+", items.start, start), count=count)
+
+
+def unpacked(it: Interpreter, items: V.Items, count: int) -> tuple[V.Value, ...]:
+    """The items, checked by the running program to be this many."""
+    from pyrelay.infer.containers.text import text
+    from pyrelay.infer.flow.effects import raise_where
+
+    said = text(it, _wrong_number, V.Known(count), items.count)
+    raise_where(it, it.emit("not_equal", it.atom(items.count), count).atom, ValueError, said)
+    return tuple(item(it, items, V.Known(k)) for k in range(count))
+
+
+def _wrong_number(expected: int, given: int) -> str:
+    """Python's words."""
+    if given > expected:
+        return f"too many values to unpack (expected {expected})"
+    return f"not enough values to unpack (expected {expected}, got {given})"

@@ -1,0 +1,404 @@
+"""From a fused group to kernels.
+
+In: the closed function of a `KernelCall`: ops with element rules, or scalar control flow with
+element accesses. Out: a `Lowering`: kernels in kernel IR, and what the planner must know.
+
+Results that depend on reductions of rows or of columns share one kernel (`row_schedule.py`,
+`column_schedule.py`), those that depend on reductions of everything one per phase
+(`whole_schedule.py`). What finishes a product of matrices is one kernel that the product calls
+(`finishing.py`). The others are sorted by the space that computes them (`schedule.py`): those
+of one space share a kernel. Scalar programs, loops included, become one serial kernel
+(`scalar_program.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from pyrelay.ir import dims, walk
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
+from pyrelay.ir.op import Fusion
+from pyrelay.ir.types import TensorType, i64
+from pyrelay.lower.kernels.attention import attended
+from pyrelay.lower.kernels.attention_gradient import attended_gradient
+from pyrelay.lower.kernels.column_schedule import ColumnSchedule, own_size
+from pyrelay.lower.kernels.elements import Elements
+from pyrelay.lower.kernels.kernel import Kernel, Long, Lowering
+from pyrelay.lower.kernels.reductions import RuleEmitter, partial_dtype
+from pyrelay.lower.kernels.row_schedule import RowSchedule
+from pyrelay.lower.kernels.scalar_program import is_scalar_program, scalar_program
+from pyrelay.lower.kernels.schedule import (
+    CHUNK,
+    FEW,
+    ROWS,
+    Columns,
+    Part,
+    Result,
+    Schedule,
+    Space,
+    collapsed,
+    full_reductions,
+    one_by_one,
+)
+from pyrelay.lower.kernels.slice_phases import Phase, SlicePlan, slice_plan
+from pyrelay.lower.kernels.whole_schedule import Shares, WholeSchedule, is_long, is_small
+from pyrelay.lower.passes.cleaning import finish, shared_buffers
+from pyrelay.lower.planning.finishing import finished
+from pyrelay.opt.attention import attention_of
+from pyrelay.opt.attention_gradient import gradient_of
+from pyrelay.opt.extremes import extremes
+from pyrelay.opt.finishing import product_of
+from pyrelay.opt.half_attention import half_attention_of
+from pyrelay.opt.half_products import half_product_of
+from pyrelay.opt.places import parts_of, updated_part
+
+Shape = tuple[Extent, ...]
+Write = Callable[[Schedule], Extent]
+
+
+def kernelise(function: Function, *, splits: bool = False) -> Lowering:
+    """The kernels of a fused group, see `Lowering`. `splits`: for a device that is the faster the
+    more blocks a row is cut into, where there are few (`Lowering.long`), and that begins a kernel
+    slower than it adds up a few numbers."""
+    if is_scalar_program(function):
+        return scalar_program(function)
+    gradient = gradient_of(function.body)
+    if gradient is not None:
+        return attended_gradient(function, gradient)
+    over_halves = half_attention_of(function.body)
+    if over_halves is not None:
+        return attended(function, over_halves.attention, over_halves)
+    attention = attention_of(function.body)
+    if attention is not None:
+        return attended(function, attention)
+    halves = half_product_of(function.body)
+    if halves is not None:
+        return _of_halves(function, halves)
+    product = product_of(function.body)
+    if product is not None:
+        return finished(function, product)
+    group = _Group(function, joins_few=splits)
+    kernels = group.kernels()
+    made = {r.position: group.buffer(r) for r in group.results}
+    aliases = tuple(made[k] for k in range(len(function.body.results)))
+    written = frozenset(a for a in aliases if a is not None)
+    shares = shared_buffers(function, kernels)
+    long = _long(function) if splits else None
+    if long is not None:
+        also = shared_buffers(function, long.kernels)
+        shares = tuple(a & b for a, b in zip(shares, also, strict=True))
+    return Lowering(tuple(kernels), tuple(group.scratch), aliases, written, shares, long=long)
+
+
+def _long(function: Function) -> Long | None:
+    """The kernels for rows that are few and long; None if the group has no rows."""
+    changed = extremes(function)
+    group = _Group(changed, split=True, joins_few=True)
+    kernels = group.kernels()
+    if changed is function and group.whole:
+        return None  # its kernels are in phases anyhow
+    return Long(group.when, tuple(kernels), tuple(group.scratch)) if group.when != 0 else None
+
+
+def _of_halves(function: Function, product: Let) -> Lowering:
+    """A product of matrices of 16-bit floats: the device's kernel reads them as they are."""
+    source = {let.outs[0]: let.rhs.args[0] for let in function.body.lets if let is not product}  # type: ignore[union-attr]
+    assert isinstance(product.rhs, OpCall)
+    a, b = (function.params.index(source[x]) for x in product.rhs.args)  # type: ignore[index]
+    return Lowering((), half_product=(product, (a, b)))
+
+
+class _Group:
+    """Results of a group, and the kernels that compute them.
+
+    split  cut rows into parts; `when` is then 1 where that is worth it, and else 0; `whole` says
+           that there is one row.
+    joins_few  reduce few elements in one kernel.
+    """
+
+    def __init__(
+        self, function: Function, *, split: bool = False, joins_few: bool = False
+    ) -> None:
+        self.function, self.split, self.joins_few = function, split, joins_few
+        self.when: Extent = 0
+        self.whole = False
+        self.lets = {out: let for let in function.body.lets for out in let.outs}
+        self.scratch: list[Extent] = []
+        self.results: list[Result] = []
+        for position, atom in enumerate(function.body.results):
+            assert isinstance(atom, Var)
+            assert atom in self.lets, "a group computes its results"
+            self.results += self._results(position, atom)
+        self.pending = list(self.results)
+        self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
+
+    def _results(self, position: int, var: Var) -> list[Result]:
+        """What is computed for a result: the whole, a part of an array, or parts one by one."""
+        let = self.lets[var]
+        assert isinstance(var.type, TensorType)
+        parts = parts_of(let.rhs)
+        if parts is not None:
+            axis, shape = parts
+            return [
+                Result(position, source, shape, part=Part(
+                    var.type.shape, axis, dims.multiply(number, shape[axis])
+                ))
+                for number, source in enumerate(walk.operands(let.rhs))
+            ]  # fmt: skip
+        updated = updated_part(let, self.function)
+        if updated is None:
+            return [Result(position, var, var.type.shape)]
+        assert isinstance(let.rhs, OpCall)
+        return [Result(position, let.rhs.args[1], updated, let)]
+
+    def buffer(self, result: Result) -> int | None:
+        """The array argument that a result is written into, None for a buffer of its own."""
+        if result.update is None:
+            return None
+        base = walk.operands(result.update.rhs)[0]
+        assert isinstance(base, Var)
+        return self.function.params.index(base)
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels, in the order in which they are launched."""
+        found = self.by_slices()
+        for results in self.by_space():
+            found += self.lower(results)
+        return found
+
+    # -- slice by slice ------------------------------------------------------------------------
+
+    def by_slices(self) -> list[Kernel]:
+        """The kernel of the results that depend on reductions of rows or columns, if any do."""
+        plan = slice_plan(self.function, self.results, self._pure)
+        if plan is None:
+            return []
+        self.pending = [r for r in self.results if r not in plan.results]
+        base = len(self.scratch)
+        axes = plan.kept.axes
+        for dtype, inner in plan.own:
+            whole = own_size(inner, axes, dtype.size) if plan.kept.columns else (
+                dims.product((*axes, *inner, dtype.size))
+            )
+            self.scratch.append(whole)
+        if self.split and not plan.kept.columns:
+            self.when, self.whole = is_long(plan), not axes
+        if self.when != 0 or (not axes and not is_small(plan)):
+            return self._phase_kernels(plan, base)
+        kind = ColumnSchedule if plan.kept.columns else RowSchedule
+        arrays = _array_shapes(self.function.params)
+        return [
+            self._undivided(lambda k, d: kind(k, plan, arrays, base, divided=d).write())
+        ]
+
+    def _phase_kernels(self, plan: SlicePlan, base: int) -> list[Kernel]:
+        """A kernel per phase, and one for the results of one element."""
+        shares: dict[Let, Shares] = {}
+        kernels: list[Kernel] = []
+        arrays = _array_shapes(self.function.params)
+        for phase in plan.phases:
+            first = len(self.scratch)
+            counts: list[Extent] = []
+
+            def write(
+                k: Schedule, d: bool, phase: Phase = phase, first: int = first,
+                counts: list[Extent] = counts,
+            ) -> Extent:
+                schedule = WholeSchedule(k, plan, arrays, base, shares, divided=d)
+                extent, count = schedule.write_phase(phase, first)
+                counts.append(count)
+                return extent
+
+            kernels.append(self._undivided(write))
+            found = full_reductions(self._elements(), phase.reductions)
+            for number, (let, r) in enumerate(zip(phase.reductions, found, strict=True)):
+                size = partial_dtype(r.op, r.dtype).size
+                self.scratch.append(dims.multiply(kernels[-1].extent, size))
+                shares[let] = Shares(first + number, counts[-1])
+        if plan.slice_results:
+            kernels.append(
+                self._undivided(
+                    lambda k, d: WholeSchedule(
+                        k, plan, arrays, base, shares, divided=d
+                    ).write_results()
+                )
+            )
+        return kernels
+
+    def _undivided(self, write: Callable[[Schedule, bool], Extent]) -> Kernel:
+        """A kernel; if an index over several axes had to be divided, with an index for each."""
+        for divided in (False, True):
+            schedule = Schedule(self._elements())
+            extent = write(schedule, divided)
+            if not schedule.taken_apart:
+                break
+        return finish(schedule, extent, self.spans)
+
+    # -- which results share a kernel ----------------------------------------------------------
+
+    def by_space(self) -> list[list[Result]]:
+        """Results grouped by the space their kernel runs through, in order of first occurrence."""
+        groups: dict[object, list[Result]] = {}
+        for result in self.pending:
+            groups.setdefault(self._space_key(result), []).append(result)
+        return list(groups.values())
+
+    def _space_key(self, result: Result) -> object:
+        lets = self._reductions(result.source)
+        if _is_single(result.shape):
+            return "scalars"
+        form = self._columns(result, lets)
+        if form is not None:
+            return (lets[0].outs[0], form.outer, form.reduced, form.inner)
+        return result.shape
+
+    def _reductions(self, atom: Atom) -> list[Let]:
+        """The reductions that a value is computed from with none in between."""
+        found: dict[Let, None] = {}
+        pending = [atom] if isinstance(atom, Var) else []
+        seen = set(pending)
+        while pending:
+            let = self.lets.get(pending.pop())
+            if let is None:
+                continue
+            assert isinstance(let.rhs, OpCall)
+            if let.rhs.op.fusion is Fusion.REDUCTION:
+                found[let] = None
+                continue
+            fresh = [a for a in let.rhs.args if isinstance(a, Var) and a not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return sorted(found, key=self.function.body.lets.index)
+
+    def _columns(self, result: Result, lets: Sequence[Let]) -> Columns | None:
+        """The axes of the reduction behind a result, if it is one of whole rows."""
+        if len(lets) != 1 or lets[0].outs[0].type.shape != result.shape:  # type: ignore[union-attr]
+            return None
+        operand, axes, keepdims = _axes(lets[0])
+        if operand is None or not axes or len(operand) - 1 in axes or not self._pure(lets[0]):
+            return None
+        if axes != tuple(range(axes[0], axes[0] + len(axes))):
+            return None
+        outer, reduced = operand[: axes[0]], operand[axes[0] : axes[-1] + 1]
+        return Columns(outer, reduced, operand[axes[-1] + 1 :], keepdims)
+
+    def _pure(self, let: Let) -> bool:
+        """Whether the Let's rule is one reduction, so that a schedule may take it over."""
+        elements = self._elements()
+        ty = let.outs[0].type
+        assert isinstance(ty, TensorType)
+        zeros = (elements.s.const(0, i64),) * ty.rank
+        return elements.reductions(let, zeros) is not None
+
+    # -- kernels -------------------------------------------------------------------------------
+
+    def lower(self, results: Sequence[Result]) -> list[Kernel]:
+        """The kernels of results that share a space."""
+        lets = list(dict.fromkeys(let for r in results for let in self._reductions(r.source)))
+        shape = results[0].shape
+        if _is_single(shape):
+            large = [let for let in lets if self._is_large(let)]
+            if large:
+                return self._chunked(large, results)
+            return [self._write(lambda k: k.chunk_totals((), results))]
+        form = self._columns(results[0], lets)
+        if form is not None:
+            return self._column_kernels(lets[0], results, form)
+        return [self._collapsing(shape, lambda k, space: k.map(results, space))]
+
+    def _is_large(self, let: Let) -> bool:
+        operand, axes, _ = _axes(let)
+        if operand is None or len(axes) != len(operand) or not self._pure(let):
+            return False
+        size = dims.product(operand)
+        return not (isinstance(size, int) and size <= CHUNK)
+
+    def _chunked(self, lets: Sequence[Let], results: Sequence[Result]) -> list[Kernel]:
+        spaces: dict[Shape, list[Let]] = {}
+        for let in lets:
+            operand = _axes(let)[0]
+            assert operand is not None
+            spaces.setdefault(operand, []).append(let)
+        kernels, parts = [], []
+        for shape, members in spaces.items():
+            base = len(self.scratch)
+            space = collapsed(shape, _array_shapes(self.function.params))
+            few = _few(dims.product(shape)) if self.joins_few and len(space.runs) == 1 else 0
+
+            def partials(
+                k: Schedule, space: Space, members: list[Let] = members, base: int = base,
+                few: Extent = few,
+            ) -> Extent:
+                return k.chunk_partials(members, space, base, few)
+
+            kernels.append(self._collapsing(shape, partials))
+            count = kernels[-1].extent
+            found = full_reductions(self._elements(), members)
+            for r in found:
+                size = partial_dtype(r.op, r.dtype).size
+                self.scratch.append(dims.multiply(count, size))
+            parts.append((members, base, count, few, space))
+        kernels.append(self._write(lambda k: k.chunk_totals(parts, results)))
+        return kernels
+
+    def _column_kernels(
+        self, let: Let, results: Sequence[Result], form: Columns
+    ) -> list[Kernel]:
+        rows = dims.product(form.reduced)
+        if isinstance(rows, int) and rows <= ROWS:
+            return [self._write(lambda k: k.columns(let, results, form, "all"))]
+        chunks = dims.quotient_up(rows, ROWS)
+        ty = let.outs[0].type
+        assert isinstance(ty, TensorType)
+        kept = dims.product((*form.outer, *form.inner))
+        base = len(self.scratch)
+        self.scratch.append(dims.product((chunks, kept, ty.dtype.size)))
+        return [
+            self._write(lambda k: k.columns(let, results, form, "partials", base)),
+            self._write(lambda k: k.columns(let, results, form, "totals", base)),
+        ]
+
+    def _elements(self) -> Elements:
+        return Elements(RuleEmitter(self.function.dims), self.function)
+
+    def _collapsing(self, shape: Shape, write: Callable[[Schedule, Space], Extent]) -> Kernel:
+        """A kernel over a space with as few indices as do without division."""
+        space = collapsed(shape, _array_shapes(self.function.params))
+        while True:
+            schedule = Schedule(self._elements())
+            extent = write(schedule, space)
+            if not schedule.taken_apart:
+                return finish(schedule, extent, self.spans)
+            space = one_by_one(shape)
+
+    def _write(self, write: Write) -> Kernel:
+        schedule = Schedule(self._elements())
+        return finish(schedule, write(schedule), self.spans)
+
+
+def _is_single(shape: Shape) -> bool:
+    return all(extent == 1 for extent in shape)
+
+
+def _few(size: Extent) -> Extent:
+    """The size if it is no more than `FEW`, else 0."""
+    more = dims.minimum(dims.quotient(size, FEW + 1), 1)
+    return dims.multiply(size, dims.add(1, dims.multiply(-1, more)))
+
+
+def _axes(let: Let) -> tuple[Shape | None, tuple[int, ...], bool]:
+    """Operand shape, reduced axes and keepdims of a reduction; no shape if it is another kind."""
+    rhs = let.rhs
+    assert isinstance(rhs, OpCall)
+    if len(rhs.args) != 1 or "axes" not in rhs.attrs:
+        return None, (), False
+    ty = rhs.args[0].type
+    assert isinstance(ty, TensorType)
+    axes = tuple(sorted(axis % ty.rank for axis in rhs.attrs["axes"])) if ty.rank else ()
+    return ty.shape, axes, bool(rhs.attrs.get("keepdims", False))
+
+
+def _array_shapes(params: Iterable[Var]) -> list[Shape]:
+    return [p.type.shape for p in params if isinstance(p.type, TensorType) and p.type.rank]
+

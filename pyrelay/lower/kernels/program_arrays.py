@@ -1,0 +1,248 @@
+"""The arrays of a scalar program: where they are, and the loops that fill and store them.
+
+In: the function of a scalar program, an emitter. Out: which memory each array variable stands for
+(`opt.storage` decides), and statements that compute arrays, or parts of them, element by element.
+Arrays without memory are computed where they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
+from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
+from pyrelay.ir.types import TensorType, bool_, i64
+from pyrelay.lower.kernels.elements import Elements
+from pyrelay.lower.kernels.kernel import (
+    ARRAY,
+    SCRATCH,
+    Array,
+    Assign,
+    If,
+    Local,
+    Parameter,
+    Pointed,
+)
+from pyrelay.lower.kernels.reductions import RuleEmitter
+from pyrelay.lower.kernels.values import Value
+from pyrelay.opt import places
+from pyrelay.opt.bounds import Bounds
+from pyrelay.opt.exchanges import Turn
+from pyrelay.opt.shapes import is_array, shape_of
+from pyrelay.opt.storage import storage_of
+
+Index = tuple[Value, ...]
+#: Elements of an array of known size that a kernel keeps for itself, in registers if it can.
+_LARGEST_LOCAL = 64
+
+
+class ProgramArrays:
+    """Memory of the arrays of a scalar program."""
+
+    def __init__(self, s: RuleEmitter, elements: Elements, function: Function) -> None:
+        self.s, self.elements = s, elements
+        found = storage_of(function.body.lets, function.body.results)
+        assert found is not None, "fusion takes only loops that can use their arrays in place"
+        self.storage = found
+        self.scratch: list[Extent] = []  # bytes of each buffer that the kernel needs
+        self._addressed = found.addressed
+        self._bounds = Bounds(function.body)
+        self._homes: dict[Var, Array] = {}
+        positions = {p: k for k, p in enumerate(function.params) if is_array(p)}
+        for param, position in positions.items():
+            assert isinstance(param.type, TensorType)
+            self._homes[param] = Parameter(ARRAY, position, param.type.dtype)
+        #: Positions of the parameters that are written.
+        self.written = {k for p, k in positions.items() if p in found.written}
+        elements.home = self.home
+
+    def home(self, atom: Atom) -> tuple[Array, bool] | None:
+        """The memory that an array variable stands for and whether it is written, if it has any."""
+        if not isinstance(atom, Var):
+            return None
+        root = self.storage.buffers.get(atom, atom)
+        array = self._homes.get(root)
+        return None if array is None else (array, root in self.storage.written)
+
+    def position(self, atom: Atom) -> int:
+        """The number of the parameter in whose buffer a result stands in the end."""
+        assert isinstance(atom, Var)
+        root = self.storage.buffers.get(atom, atom)
+        array = self._homes[self.storage.ends.get(root, root)]
+        assert isinstance(array, Parameter)
+        return array.position
+
+    def is_own(self, var: Var) -> bool:
+        """Whether an array needs memory of its own."""
+        return var in self.storage.own
+
+    def create(self, var: Var) -> None:
+        """Gives an array memory of its own."""
+        ty = var.type
+        assert isinstance(ty, TensorType)
+        bound = self._bounds.of(var)
+        assert bound is not None
+        size = dims.product(bound)
+        if isinstance(size, int) and size <= _LARGEST_LOCAL and var not in self._addressed:
+            self._homes[var] = self.s.local_array(ty.dtype, max(size, 1))
+            return
+        self._homes[var] = Parameter(SCRATCH, len(self.scratch), ty.dtype)
+        self.scratch.append(dims.multiply(size, ty.dtype.size))
+
+    # -- arrays that change places -------------------------------------------------------------
+
+    def address(self, place: Var) -> Value:
+        """The address that a place has now."""
+        array = self._homes[place]
+        if isinstance(array, Pointed):
+            return self.s.now(Value(self.s, array.address, i64, self.s.scope))
+        assert isinstance(array, Parameter)
+        return self.s.address(array)
+
+    def point(self, place: Var, address: Local) -> None:
+        """Makes a variable what holds the address of a place."""
+        assert isinstance(place.type, TensorType)
+        self._homes[place] = Pointed(place.type.dtype, address)
+
+    def enter(self, turns: Sequence[Turn]) -> None:
+        """Takes over the places of arrays that a loop makes change them."""
+        for turn in turns:
+            address = Local(i64, variable=True)
+            self.s.emit(Assign(address, self.address(turn.before).operand))
+            self.point(turn.place, address)
+
+    def turn(self, turns: Sequence[Turn]) -> None:
+        """Puts arrays where the next round of a loop finds them."""
+        moving = [t for t in turns if t.after is not t.place]
+        held = [self.s.copy(self.address(t.after)) for t in moving]
+        for each, address in zip(moving, held, strict=True):
+            array = self._homes[each.place]
+            assert isinstance(array, Pointed)
+            self.s.emit(Assign(array.address, address.operand))
+
+    def settle(self) -> None:
+        """Copies arrays that have changed places into the buffers where they are to be found."""
+        s = self.s
+        by_shape: dict[tuple[Extent, ...], list[tuple[Var, Var]]] = {}
+        for place, buffer in self.storage.ends.items():
+            by_shape.setdefault(shape_of(place), []).append((place, buffer))
+        for shape, pairs in by_shape.items():
+            moved = s.const(False, bool_)
+            for place, buffer in pairs:
+                differ = s.primitive("not_equal", self.address(place), self.address(buffer))
+                moved = s.primitive("logical_or", moved, differ)
+            with s.body() as statements, s.loop(0, s.extent(dims.product(shape))) as k:
+                held = [s.load(self._homes[place], k, parallel=False) for place, _ in pairs]
+                for (_, buffer), value in zip(pairs, held, strict=True):
+                    s.store(self._homes[buffer], k, value, parallel=False)
+            s.emit(If(moved.operand, tuple(statements)))
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def fill(self, let: Let) -> None:
+        """Computes an array into memory of its own."""
+        for out in let.outs:
+            self.create(out)
+        if _is_undefined(let):
+            return
+        shape = shape_of(let.outs[0])
+
+        def element(index: Index) -> None:
+            values = self.elements.apply(let, index, repeatable=False)
+            for out, value in zip(let.outs, values, strict=True):
+                self._put(out, index, value)
+
+        self._over(shape, element)
+
+    def copy(self, value: Atom, into: Var) -> None:
+        """Copies an array into the memory of another one, unless it stands there."""
+        self.copy_to(value, self.storage.buffers.get(into, into))
+
+    def copy_to(self, value: Atom, place: Var) -> None:
+        """Copies an array to a place, unless it stands there."""
+        source, target = self.home(value), self._homes[place]
+        maker = self.elements.lets.get(value) if isinstance(value, Var) else None
+        if maker is not None and _is_undefined(maker):
+            return
+        if source is not None and source[0] is target:
+            return
+        shape = shape_of(place)
+
+        def element(index: Index) -> None:
+            new = self.elements.value(value, index)
+            self.s.store(target, self.s.ravel(index, shape), new, parallel=False)
+
+        self._over(shape, element)
+
+    def update(self, out: Var, call: OpCall) -> None:
+        """Stores into a part of an array or of its copy `out`, or adds to it."""
+        chain, value = self.storage.destination(call)
+        base = chain[0].args[0]
+        if self.is_own(out):
+            self.create(out)
+            self.copy(base, out)
+            base = out
+        parts = [self._part(update) for update in chain]
+        adds = chain[-1].op.name in ("index_add", "slice_add")
+
+        def element(index: Index) -> None:
+            place = index
+            for part in reversed(parts):
+                place = part(place)
+            new = self.elements.value(value, index)
+            if adds:
+                new = self.s.primitive("add", self._get(base, place), new)
+            self._put(base, place, new)
+
+        self._over(places.part_shape(chain[-1]), element)
+
+    def _part(self, update: OpCall) -> Callable[[Index], Index]:
+        """The index in an array of each element of the part that an update replaces."""
+        s = self.s
+        if "sizes" in update.attrs:
+            starts = [s.extent(e) for e in update.attrs["starts"]]
+            steps = [s.extent(e) for e in update.attrs["steps"]]
+            return lambda index: tuple(
+                start + k * step for start, k, step in zip(starts, index, steps, strict=True)
+            )
+        axes = update.attrs["axes"]
+        at = [self.elements.value(a, ()) for a in update.args[2:]]
+        positions = dict(zip(axes, at, strict=True))
+
+        def whole(index: Index) -> Index:
+            rest = iter(index)
+            rank = len(shape_of(update.args[0]))
+            return tuple(positions[a] if a in positions else next(rest) for a in range(rank))
+
+        return whole
+
+    def _over(self, shape: Sequence[Extent], each: Callable[[Index], None]) -> None:
+        """Runs `each` at every index below `shape`."""
+
+        def level(index: Index) -> None:
+            if len(index) == len(shape):
+                each(index)
+                return
+            extent = shape[len(index)]
+            if extent == 1:
+                level((*index, self.s.const(0, i64)))
+                return
+            with self.s.loop(0, self.s.extent(extent)) as k:
+                level((*index, k))
+
+        level(())
+
+    def _put(self, var: Atom, index: Index, value: Value) -> None:
+        found = self.home(var)
+        assert found is not None
+        self.s.store(found[0], self.s.ravel(index, shape_of(var)), value, parallel=False)
+
+    def _get(self, var: Atom, index: Index) -> Value:
+        found = self.home(var)
+        assert found is not None
+        return self.s.load(found[0], self.s.ravel(index, shape_of(var)), parallel=False)
+
+
+def _is_undefined(let: Let) -> bool:
+    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "undef"

@@ -1,0 +1,323 @@
+"""Scalar control flow as one serial kernel: loops, branches, element reads and writes.
+
+In: a closed function whose values are scalars, and arrays that are read and updated element by
+element, or row by row inside loops. Out: a `Lowering` of one kernel that runs its Lets in order. An
+updated array is written in its argument's buffer; where the others are is for `program_arrays`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from pyrelay.ir import walk
+from pyrelay.ir.nodes import (
+    Atom,
+    Block,
+    FnCall,
+    Function,
+    If,
+    KernelCall,
+    Let,
+    Loop,
+    OpCall,
+    Var,
+)
+from pyrelay.ir.op import Fusion
+from pyrelay.ir.types import TensorType, bool_, i64
+from pyrelay.lower.kernels.elements import Elements
+from pyrelay.lower.kernels.kernel import (
+    SLOT,
+    Assign,
+    Body,
+    Call,
+    Local,
+    Lowering,
+    Parameter,
+    RaiseSite,
+    Routine,
+)
+from pyrelay.lower.kernels.kernel import If as KernelIf
+from pyrelay.lower.kernels.program_arrays import ProgramArrays
+from pyrelay.lower.kernels.reductions import RuleEmitter
+from pyrelay.lower.kernels.values import Value
+from pyrelay.lower.passes.chosen_stores import with_chosen_stores
+from pyrelay.lower.passes.cleaning import finish_body, without_unused
+from pyrelay.lower.passes.counters import without_counter_checks
+from pyrelay.lower.passes.implied import without_implied_checks
+from pyrelay.lower.passes.loop_versions import with_versions
+from pyrelay.lower.passes.signs import without_certain_checks
+from pyrelay.ops.program import pieces
+from pyrelay.opt import places
+from pyrelay.opt.exchanges import Turn
+from pyrelay.opt.shapes import is_array
+
+
+def is_scalar_program(function: Function) -> bool:
+    """Whether a fused group is lowered here: it branches, loops, updates, or has scalars only."""
+    only_scalars = True
+    for let in function.body.lets:
+        if isinstance(let.rhs, (If, Loop)):
+            return True
+        assert isinstance(let.rhs, OpCall)
+        if places.updates_element(let.rhs):
+            return True
+        reduces = let.rhs.op.fusion is Fusion.REDUCTION
+        only_scalars &= not reduces and not any(is_array(v) for v in let.outs)
+    return only_scalars
+
+
+def scalar_program(function: Function) -> Lowering:
+    """The kernel of a scalar program."""
+    program = _Program(function)
+    program.block(function.body)
+    program.arrays.settle()
+    aliases: list[int | None] = []
+    s = program.s
+    for position, atom in enumerate(function.body.results):
+        ty = atom.type
+        assert isinstance(ty, TensorType)
+        if ty.rank:
+            aliases.append(program.arrays.position(atom))
+        else:
+            aliases.append(None)
+            slot = Parameter(SLOT, position, ty.dtype)
+            s.store(slot, s.const(0, i64), program.scalar(atom))
+    spans = [let.span for let in walk.nested_lets(function.body) if let.span is not None]
+    kernel = finish_body(s, Local(i64), Local(i64), 1, spans)
+    body = with_versions(_without_idle_checks(kernel.body))
+    body = with_chosen_stores(without_unused(body))
+    kernel = replace(kernel, body=without_unused(body), apart=True)
+    arrays = program.arrays
+    kernels = (kernel,) if kernel.body else ()  # what cannot be noticed is left out
+    # An argument that is given back as it is becomes the result's buffer as well.
+    written = frozenset(arrays.written).union(a for a in aliases if a is not None)
+    return Lowering(
+        kernels, tuple(arrays.scratch), tuple(aliases), written, (frozenset(),) * len(aliases)
+    )
+
+
+def routine(
+    function: Function, arrays: int, numbers: Mapping[str, int], sites: list[RaiseSite]
+) -> Routine:
+    """A function of scalars as a routine; `numbers` are the routines that it may call.
+
+    The first parameters, `arrays` of them, and the extents are the kernel's, for all routines to
+    read. Where it may fail is added to `sites`.
+    """
+    program = _Program(function, numbers)
+    program.s.sites = sites
+    params = []
+    for param in function.params[arrays:]:
+        assert isinstance(param.type, TensorType)
+        params.append(Local(param.type.dtype))
+        program.bind(param, Value(program.s, params[-1], params[-1].dtype, program.s.scope))
+    program.block(function.body)
+    results = tuple(program.scalar(a).operand for a in function.body.results)
+    body = with_versions(_without_idle_checks(tuple(program.s.scope.statements)))
+    body = without_unused(body, results)
+    return Routine(tuple(params), body, results)
+
+
+def _without_idle_checks(body: Body) -> Body:
+    """The body without checks that are known never to fail."""
+    return without_implied_checks(without_certain_checks(without_counter_checks(body)))
+
+
+class _Program:
+    def __init__(self, function: Function, routines: Mapping[str, int] | None = None) -> None:
+        self.routines = routines or {}
+        self.s = RuleEmitter(function.dims)
+        self.s.often_short = True
+        self.elements = Elements(self.s, function)
+        self.arrays = ProgramArrays(self.s, self.elements, function)
+
+    # -- values --------------------------------------------------------------------------------
+
+    def scalar(self, atom: Atom) -> Value:
+        """The value of a scalar atom."""
+        return self.elements.value(atom, ())
+
+    def bind(self, var: Var, value: Value) -> None:
+        """Make `value` what `var` stands for in the innermost scope."""
+        self.elements.preset(var, (), value)
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Runs the Lets of a block."""
+        for let in block.lets:
+            self.s.span = let.span
+            match let.rhs:
+                case If():
+                    self._if(let, let.rhs)
+                case Loop():
+                    self._loop(let, let.rhs)
+                case OpCall():
+                    self._op(let, let.rhs)
+                case KernelCall():
+                    self._group(let, let.rhs)
+                case FnCall():
+                    self._call(let, let.rhs)
+                case _:
+                    raise AssertionError(let.rhs)
+
+    def _op(self, let: Let, rhs: OpCall) -> None:
+        if any(map(is_array, let.outs)):
+            if let.outs[0] in self.arrays.storage.absorbed:
+                return
+            if rhs.op.name in places.UPDATES:
+                self.arrays.update(let.outs[0], rhs)
+            elif self.arrays.is_own(let.outs[0]):
+                self.arrays.fill(let)
+            return  # the elements of others are computed where they are read
+        special = _SPECIAL.get(rhs.op.name)
+        if special is not None:
+            special(self, let, rhs)
+            return
+        # Arguments first, so that the rule runs only once.
+        for arg in rhs.args:
+            if not is_array(arg):
+                self.scalar(arg)
+        values = self.elements.apply(let, (), repeatable=False)
+        for out, value in zip(let.outs, values, strict=True):
+            self.bind(out, value)
+
+    def _extent(self, let: Let, rhs: OpCall) -> None:
+        self.bind(let.outs[0], self.s.extent(rhs.attrs["size"]))
+
+    def _as_extent(self, let: Let, rhs: OpCall) -> None:
+        value = self.scalar(rhs.args[0])
+        text = "negative dimensions are not allowed"
+        self.s.fail("ValueError", (text,), self.s.primitive("less", value, 0))
+        self.s.bind_extent(let.dims[0], value)
+
+    def _check_equal(self, let: Let, rhs: OpCall) -> None:
+        left, right = self.s.extent(rhs.attrs["left"]), self.s.extent(rhs.attrs["right"])
+        differ = self.s.primitive("not_equal", left, right)
+        self.s.fail("ValueError", pieces(rhs.attrs["text"]), differ, left, right)
+
+    def _undef(self, let: Let, rhs: OpCall) -> None:
+        ty = let.outs[0].type
+        assert isinstance(ty, TensorType)
+        self.bind(let.outs[0], self.s.const(0, ty.dtype))
+
+    def _raise(self, let: Let, rhs: OpCall) -> None:
+        values = [self.scalar(a) for a in rhs.args]
+        self.s.fail(rhs.attrs["exception"], rhs.attrs["parts"], True, *values)
+
+    def _group(self, let: Let, rhs: KernelCall) -> None:
+        """A fused group in line."""
+        for param, arg in zip(rhs.function.params, rhs.args, strict=True):
+            self.bind(param, self.scalar(arg))
+        self.block(rhs.function.body)
+        for out, result in zip(let.outs, rhs.function.body.results, strict=True):
+            self.bind(out, self.scalar(result))
+
+    def _call(self, let: Let, rhs: FnCall) -> None:
+        args = tuple(self.scalar(a).operand for a in rhs.args)
+        outs = tuple(Local(v.type.dtype) for v in let.outs)  # type: ignore[union-attr]
+        self.s.emit(Call(outs, self.routines[rhs.function], args))
+        for out, local in zip(let.outs, outs, strict=True):
+            self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
+
+    def _if(self, let: Let, rhs: If) -> None:
+        cond = self.scalar(rhs.cond)
+        chosen = {
+            out: Local(out.type.dtype, variable=True)  # type: ignore[union-attr]
+            for out in let.outs
+            if not is_array(out)
+        }
+        for out in let.outs:
+            if self.arrays.is_own(out):
+                self.arrays.create(out)
+        choices = {c.k: c for c in self.arrays.storage.choices.get(let, ())}
+        addresses = {k: Local(i64, variable=True) for k in choices}
+        bodies = []
+        for number, arm in enumerate((rhs.then, rhs.orelse)):
+            with self.s.body() as statements:
+                self.block(arm)
+                for k, (out, result) in enumerate(zip(let.outs, arm.results, strict=True)):
+                    if out in chosen:
+                        self.s.emit(Assign(chosen[out], self.scalar(result).operand))
+                    elif k not in choices:
+                        self.arrays.copy(result, out)
+                for k, choice in choices.items():
+                    now = self.arrays.address(choice.arms[number])
+                    self.s.emit(Assign(addresses[k], now.operand))
+            bodies.append(tuple(statements))
+        then, orelse = bodies
+        self.s.emit(KernelIf(cond.operand, then, orelse))
+        for k, choice in choices.items():
+            self.arrays.point(choice.place, addresses[k])
+        for out, local in chosen.items():
+            self.bind(out, Value(self.s, local, local.dtype, self.s.scope))
+
+    def _loop(self, let: Let, rhs: Loop) -> None:
+        s = self.s
+        variables: dict[int, Value] = {}
+        for k, (var, first) in enumerate(zip(rhs.carried, rhs.init, strict=True)):
+            if not is_array(var):
+                variables[k] = s.variable(self.scalar(first))
+            elif self.arrays.is_own(var):
+                self.arrays.create(var)
+                self.arrays.copy_to(first, var)
+        turns = self.arrays.storage.turns.get(let, ())
+        self.arrays.enter(turns)
+        repetition: AbstractContextManager[Value | None]
+        if rhs.count is None:
+            repetition = s.repeat()
+        else:
+            repetition = s.loop(0, self.scalar(rhs.count), barrier=True)
+        with repetition as index:
+            if rhs.index is not None and index is not None:
+                self.bind(rhs.index, index)
+            for k, variable in variables.items():
+                inside = Value(s, variable.operand, variable.dtype, s.scope)
+                self.bind(rhs.carried[k], inside)
+            self._iteration(rhs, variables, turns)
+        for k, out in enumerate(let.outs):
+            if k in variables:
+                self.bind(out, Value(s, variables[k].operand, variables[k].dtype, s.scope))
+
+    def _iteration(
+        self, rhs: Loop, variables: dict[int, Value], turns: Sequence[Turn]
+    ) -> None:
+        s = self.s
+        if rhs.test is not None:
+            self.block(rhs.test)
+            goes_on, *handed = rhs.test.results
+            s.leave(s.primitive("logical_not", s.lift(self.scalar(goes_on), bool_)))
+            for var, atom in zip(rhs.handed, handed, strict=True):
+                self.bind(var, self.scalar(atom))
+        self.block(rhs.body)
+        results = list(rhs.body.results)
+        ends = self.scalar(results.pop(0)) if rhs.exits else None
+        following = {k: self.scalar(results[k]) for k in variables}
+        for k, value in following.items():
+            # A variable that has its next value already must be read before: keep a copy.
+            if value.held in {variables[n].held for n in variables if n < k}:
+                following[k] = s.copy(value)
+        turning = {t.k: t for t in turns}
+        for k, (var, result) in enumerate(zip(rhs.carried, results, strict=True)):
+            if k in turning:
+                if turning[k].copied:
+                    self.arrays.copy_to(result, turning[k].after)
+            elif is_array(var):
+                self.arrays.copy(result, var)
+        self.arrays.turn(turns)
+        for k, value in following.items():
+            if value.held is not variables[k].held:
+                s.assign(variables[k], value)
+        if ends is not None:
+            s.leave(ends)
+
+
+_SPECIAL: dict[str, Callable[[_Program, Let, OpCall], None]] = {
+    "as_extent": _Program._as_extent,
+    "check_equal": _Program._check_equal,
+    "extent": _Program._extent,
+    "undef": _Program._undef,
+    "raise": _Program._raise,
+}

@@ -1,0 +1,1 @@
+"""Passes over kernel IR, one file each."""

@@ -1,0 +1,321 @@
+"""Checks that conditions around them settle leave: `if 0 <= j < n: total += x[j]`.
+
+In: the body of a scalar kernel. Out: the same, in which comparisons and overflows of integers that
+are certain are constants, and what these decide is decided: checks that cannot fail, whether an
+index counts from the end, branches that are never taken.
+
+One walk in the order of execution. What holds after a check, in a branch and where a loop goes on
+is noted (`intervals`) and forgotten at its end. A variable that a loop changes is unknown in it,
+but for one that only steps down, which stays no greater than at its start, and one that only steps
+up. A condition of several parts is a variable that a branch sets, `v = b if a else False`: where it
+is true both parts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from pyrelay.ir.types import bool_, i64
+from pyrelay.lower.kernels.kernel import (
+    EXTENT,
+    Assign,
+    Body,
+    Break,
+    Compute,
+    Fail,
+    For,
+    If,
+    Literal,
+    Local,
+    Operand,
+    Read,
+    Statement,
+    While,
+    renamed,
+    statements,
+)
+from pyrelay.lower.passes.intervals import ANY, GREATEST, LEAST, LONGEST, Interval, Intervals
+
+_COMPARED = frozenset(["less", "less_equal", "greater", "greater_equal"])
+_BOTH = frozenset(["logical_and", "bitwise_and"])
+_EITHER = frozenset(["logical_or", "bitwise_or"])
+_OVERFLOWS = frozenset(["add_overflows", "subtract_overflows"])
+_LARGEST_STEP = 16
+_DEEPEST = 16
+_MOST_COPIES = 6  # from one variable to the next, of what a round adds
+_TRUE, _FALSE = Literal(True, bool_), Literal(False, bool_)
+_Choice: TypeAlias = tuple[Operand, Operand, Operand]  # a condition, and what follows from it
+
+
+def without_implied_checks(body: Body) -> Body:
+    """The body without what conditions around it have settled."""
+    if not any(isinstance(s, Fail) for s in statements(body)):
+        return body
+    return _Walk(body).body(body)
+
+
+class _Walk:
+    """What is known at the statement that is being looked at."""
+
+    def __init__(self, body: Body) -> None:
+        self.known = Intervals()
+        self.names: dict[Operand, Operand] = {}
+        self.makers: dict[Local, Compute] = {}  # of values, as long as these are what they give
+        self.choices: dict[Local, _Choice] = {}  # of variables that a branch has set
+        self.readers: dict[Local, list[Local]] = {}  # of variables: what the above say of them
+        self.assigns: dict[Local, list[Assign]] = {}
+        for s in statements(body):
+            if isinstance(s, Assign):
+                self.assigns.setdefault(s.variable, []).append(s)
+
+    def body(self, body: Body) -> Body:
+        """The statements of a body, in order."""
+        out: list[Statement] = []
+        for statement in body:
+            out += self._statement(renamed(statement, self.names))
+        return tuple(out)
+
+    def _statement(self, s: Statement) -> Sequence[Statement]:
+        match s:
+            case Compute():
+                return self._compute(s)
+            case Read(out=out, parameter=parameter):
+                if parameter.role == EXTENT:
+                    self.known.put(out, Interval(0, LONGEST, {}))
+            case Assign(variable=variable, value=value):
+                self._forget(variable)
+                if variable.dtype == i64:
+                    self.known.put(variable, self.known.value(value))
+            case Fail(cond=cond) | Break(cond=cond):
+                if isinstance(cond, Literal) and not cond.value:
+                    return ()
+                self._assume(cond, False)
+            case If(cond=cond):
+                if isinstance(cond, Literal):
+                    return self.body(s.then if cond.value else s.orelse)
+                return (self._if(s),)
+            case For() | While():
+                return (self._loop(s),)
+        return (s,)
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _compute(self, s: Compute) -> Sequence[Statement]:
+        decided = self._decided(s)
+        if decided is not None:
+            self.names[s.out] = decided
+            return ()
+        self.makers[s.out] = s
+        for arg in s.args:
+            if isinstance(arg, Local) and arg.variable:
+                self.readers.setdefault(arg, []).append(s.out)
+        self.known.make(s)
+        return (s,)
+
+    def _decided(self, s: Compute) -> Operand | None:
+        """What a value certainly is, if another operand gives it."""
+        name, args = s.primitive, s.args
+        if name in _COMPARED and all(a.dtype == i64 for a in args):
+            truth = self._compared(name, *args)
+            return None if truth is None else _TRUE if truth else _FALSE
+        if name in _OVERFLOWS and all(a.dtype == i64 for a in args):
+            a, b = map(self.known.of, args)
+            ends = (a.low + b.low, a.high + b.high)
+            if name == "subtract_overflows":
+                ends = (a.low - b.high, a.high - b.low)
+            return _FALSE if ends[0] >= LEAST and ends[1] <= GREATEST else None
+        known = [bool(a.value) if isinstance(a, Literal) else None for a in args]
+        if s.out.dtype != bool_ and name != "where":
+            return None
+        if name == "where" and known[0] is not None:
+            chosen = args[1] if known[0] else args[2]
+            return None if isinstance(chosen, Local) and chosen.variable else chosen
+        if name == "logical_not" and known[0] is not None:
+            return _FALSE if known[0] else _TRUE
+        if name in _BOTH | _EITHER and all(a.dtype == bool_ for a in args):
+            neutral = name in _BOTH
+            if (not neutral) in known:
+                return _FALSE if neutral else _TRUE
+            for value, other in ((known[0], args[1]), (known[1], args[0])):
+                if value is neutral and not (isinstance(other, Local) and other.variable):
+                    return other
+        return None
+
+    def _compared(self, name: str, a: Operand, b: Operand) -> bool | None:
+        if name in ("greater", "greater_equal"):
+            a, b = b, a
+        less = -1 if name in ("less", "greater") else 0
+        if self.known.at_most(a, b, less):
+            return True
+        return False if self.known.at_most(b, a, -1 - less) else None
+
+    # -- conditions ----------------------------------------------------------------------------
+
+    def _assume(self, cond: Operand, truth: bool, depth: int = 0) -> None:
+        """Note what follows if a condition is true, or false."""
+        if not isinstance(cond, Local) or depth > _DEEPEST:
+            return
+        choice = self.choices.get(cond)
+        if choice is not None:
+            self._assume_chosen(*choice, truth, depth + 1)
+        maker = self.makers.get(cond)
+        if maker is None:
+            return
+        name, args = maker.primitive, maker.args
+        if name == "logical_not":
+            self._assume(args[0], not truth, depth + 1)
+        elif name in (_BOTH if truth else _EITHER) and all(a.dtype == bool_ for a in args):
+            for arg in args:
+                self._assume(arg, truth, depth + 1)
+        elif name in _COMPARED and all(a.dtype == i64 for a in args):
+            a, b = reversed(args) if name in ("greater", "greater_equal") else args
+            less = -1 if name in ("less", "greater") else 0
+            if truth:
+                self.known.assume_at_most(a, b, less)
+            else:
+                self.known.assume_at_most(b, a, -1 - less)
+
+    def _assume_chosen(
+        self, cond: Operand, then: Operand, orelse: Operand, truth: bool, depth: int
+    ) -> None:
+        """`then if cond else orelse` is true, or false: which of the two it is, if that is sure."""
+        for value, other, taken in ((then, orelse, True), (orelse, then, False)):
+            if isinstance(other, Literal) and bool(other.value) is not truth:
+                self._assume(cond, taken, depth)
+                self._assume(value, truth, depth)
+
+    def _forget(self, variable: Local) -> None:
+        """What was said of a variable's value is no longer of its value."""
+        self.choices.pop(variable, None)
+        waiting = [variable]
+        while waiting:
+            for reader in self.readers.pop(waiting.pop(), ()):
+                self.makers.pop(reader, None)
+                if self.choices.pop(reader, None) is not None:
+                    waiting.append(reader)
+
+    # -- branches ------------------------------------------------------------------------------
+
+    def _if(self, s: If) -> If:
+        changed = list(dict.fromkeys(_assigned((*s.then, *s.orelse))))
+        arms, ends = [], []
+        for arm, truth in ((s.then, True), (s.orelse, False)):
+            mark = self.known.mark()
+            self._assume(s.cond, truth)
+            arms.append(self.body(arm))
+            ends.append({v: self.known.of(v) for v in changed})
+            self.known.undo(mark)
+            for variable in changed:
+                self._forget(variable)
+        for variable in changed:
+            self.known.put(variable, ends[0][variable].joined(ends[1][variable]))
+        then, orelse = arms
+        for variable in changed:
+            if variable.dtype == bool_:
+                self._note_choice(variable, s.cond, _last(then, variable), _last(orelse, variable))
+        return replace(s, then=then, orelse=orelse)
+
+    def _note_choice(
+        self, variable: Local, cond: Operand, then: Operand | None, orelse: Operand | None
+    ) -> None:
+        if then is None or orelse is None or variable in (cond, then, orelse):
+            return
+        then = _TRUE if then is cond else then
+        orelse = _FALSE if orelse is cond else orelse
+        if not isinstance(then, Literal) and not isinstance(orelse, Literal):
+            return
+        self.choices[variable] = cond, then, orelse
+        for operand in (cond, then, orelse):
+            if isinstance(operand, Local) and operand.variable:
+                self.readers.setdefault(operand, []).append(variable)
+
+    # -- loops ---------------------------------------------------------------------------------
+
+    def _loop(self, s: For | While) -> For | While:
+        changed = list(dict.fromkeys(_assigned(s.body)))
+        inside = {id(each) for each in statements(s.body) if isinstance(each, Assign)}
+        makers = {each.out: each for each in statements(s.body) if isinstance(each, Compute)}
+        kept = {v: self._kept(v, inside, makers) for v in changed}
+        for variable in changed:
+            self._forget(variable)
+            self.known.put(variable, kept[variable])
+        mark = self.known.mark()
+        if isinstance(s, For):
+            first = self.known.of(s.start).low
+            self.known.put(s.index, Interval(first, GREATEST, {}))
+            if s.stop not in changed:
+                self.known.assume_at_most(s.index, s.stop, -1)
+        body = self.body(s.body)
+        self.known.undo(mark)
+        for variable in changed:
+            self._forget(variable)
+            self.known.put(variable, kept[variable])
+        return replace(s, body=body)
+
+    def _kept(self, variable: Local, inside: set[int], makers: dict[Local, Compute]) -> Interval:
+        """What a loop's steps leave true of a variable that it changes."""
+        if variable.dtype != i64:
+            return ANY
+        start = self.known.of(variable)
+        steps: set[int] = set()
+        for each in self.assigns[variable]:
+            if id(each) in inside:
+                found = self._steps(variable, each.value, inside, makers, 0)
+                if found is None:
+                    return ANY
+                steps |= found
+        # From there on it would take years to leave 64 bits.
+        if max(steps, default=0) <= 0 and start.low >= -LONGEST:
+            return Interval(LEAST, start.high, start.above)
+        if min(steps, default=0) >= 0 and start.high <= LONGEST:
+            return Interval(start.low, GREATEST, {})
+        return ANY
+
+    def _steps(
+        self, variable: Local, value: Operand, inside: set[int], makers: dict[Local, Compute],
+        depth: int,
+    ) -> set[int] | None:
+        """What is added to a variable in all; None if that is not some of few constants."""
+        if value is variable:
+            return {0}
+        if not isinstance(value, Local) or depth > _MOST_COPIES:
+            return None
+        if value.variable:
+            found: set[int] = set()
+            for each in self.assigns.get(value, ()):
+                if id(each) not in inside:
+                    return None
+                steps = self._steps(variable, each.value, inside, makers, depth + 1)
+                if steps is None:
+                    return None
+                found |= steps
+            return found
+        maker = makers.get(value)
+        if maker is None or maker.primitive not in ("add", "subtract"):
+            return None
+        a, b = maker.args
+        if maker.primitive == "add" and isinstance(a, Literal):
+            a, b = b, a
+        if not isinstance(b, Literal) or abs(b.value) > _LARGEST_STEP:
+            return None
+        steps = self._steps(variable, a, inside, makers, depth + 1)
+        by = b.value if maker.primitive == "add" else -b.value
+        return None if steps is None else {step + by for step in steps}
+
+
+def _assigned(body: Sequence[Statement]) -> Iterator[Local]:
+    """The variables that statements change; scalars that calls and loads give are none."""
+    return (s.variable for s in statements(tuple(body)) if isinstance(s, Assign))
+
+
+def _last(body: Body, variable: Local) -> Operand | None:
+    """What a body leaves in a variable, if its own last word on it is an Assign."""
+    for s in reversed(body):
+        if isinstance(s, Assign) and s.variable is variable:
+            return s.value
+        if variable in _assigned((s,)):
+            return None
+    return None
+

@@ -1,0 +1,231 @@
+"""Bounds of int64 scalars of a kernel: constants, and upper bounds relative to other scalars.
+
+In: operands and the primitives that make them. Out: for each the least value that it may have, the
+greatest, and scalars that it exceeds by no more than a constant, which is what index checks ask
+(the upper half of pentagons: Logozzo and Faehndrich, "Pentagons: a weakly relational abstract
+domain for the efficient validation of array accesses", SAC 2008).
+
+A sum is bounded only where it cannot leave 64 bits, for NumPy's integers wrap around. Arrays have
+fewer than 2^62 elements along an axis. A scalar that others are compared with here never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyrelay.ir.types import i64
+from pyrelay.lower.kernels.kernel import Compute, Literal, Local, Operand
+from pyrelay.records import dataclass
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+LONGEST = 2**62
+"""No axis of an array has more elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What is known of an integer: `low <= k <= high`, and `k <= scalar + above[scalar]`."""
+
+    low: int
+    high: int
+    above: Mapping[Local, int]
+
+    def joined(self, other: Interval) -> Interval:
+        """What holds of one that is either."""
+        both = self.above.keys() & other.above.keys()
+        above = {s: max(self.above[s], other.above[s]) for s in both}
+        return Interval(min(self.low, other.low), max(self.high, other.high), above)
+
+    def met(self, other: Interval) -> Interval:
+        """What holds of one that is both."""
+        above = dict(self.above)
+        for s, more in other.above.items():
+            above[s] = min(more, above.get(s, more))
+        return Interval(max(self.low, other.low), min(self.high, other.high), above)
+
+
+ANY = Interval(LEAST, GREATEST, {})
+
+
+def constant(value: int) -> Interval:
+    """What is known of a number."""
+    return Interval(value, value, {})
+
+
+class Intervals:
+    """Intervals of operands as far as they are known at one place of a program.
+
+    What is found out later can be undone, as at the end of a branch.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Local, Interval] = {}
+        self._same: dict[Local, tuple[Local, int]] = {}  # a scalar plus a constant
+        self._trail: list[tuple[Local, Interval]] = []
+
+    def mark(self) -> int:
+        """A place to come back to."""
+        return len(self._trail)
+
+    def undo(self, mark: int) -> None:
+        """Forget what was found out since then."""
+        while len(self._trail) > mark:
+            local, before = self._trail.pop()
+            self._known[local] = before
+
+    def of(self, operand: Operand) -> Interval:
+        """What is known of an operand."""
+        if isinstance(operand, Literal):
+            return constant(operand.value) if operand.dtype == i64 else ANY
+        found = self._known.get(operand, ANY)
+        if operand not in self._same:
+            return found
+        base, distance = self._same[operand]
+        own = self._known.get(base, ANY)
+        low, high = max(found.low, own.low + distance), min(found.high, own.high + distance)
+        return Interval(low, high, found.above)
+
+    def value(self, operand: Operand) -> Interval:
+        """What is known of a variable that is set to an operand: that it is no more than this."""
+        found = self.of(operand)
+        if not isinstance(operand, Local) or operand.variable:
+            return found
+        base, distance = self._base(operand, 0)
+        above = {**found.above, base: min(distance, found.above.get(base, distance))}
+        return Interval(found.low, found.high, above)
+
+    def put(self, local: Local, interval: Interval) -> None:
+        """Note all that is known of a scalar from here on."""
+        self._trail.append((local, self._known.get(local, ANY)))
+        self._known[local] = interval
+
+    def at_most(self, a: Operand, b: Operand, more: int) -> bool:
+        """Whether `a <= b + more` is certain."""
+        found, limit = self.of(a), self.of(b)
+        if found.high <= limit.low + more:
+            return True
+        if isinstance(b, Literal):
+            return False
+        base, more = self._base(b, more)
+        if isinstance(a, Local):
+            own, less = self._base(a, 0)
+            if own is base and less <= more:
+                return True
+        for scalar, distance in found.above.items():
+            if scalar is base and distance <= more:
+                return True
+            further = self.of(scalar).above.get(base)
+            if further is not None and distance + further <= more:
+                return True
+        return False
+
+    def assume_at_most(self, a: Operand, b: Operand, more: int) -> None:
+        """Note that `a <= b + more`, `more` being 0 or less."""
+        found, limit = self.of(a), self.of(b)
+        if isinstance(a, Local):
+            above = {s: d + more for s, d in limit.above.items()}
+            if isinstance(b, Local):
+                base, distance = self._base(b, more)
+                if not base.variable:
+                    above[base] = min(distance, above.get(base, distance))
+            self.put(a, found.met(Interval(LEAST, limit.high + more, above)))
+        if isinstance(b, Local):
+            self.put(b, limit.met(Interval(found.low - more, GREATEST, {})))
+
+    def _base(self, local: Local, more: int) -> tuple[Local, int]:
+        """The scalar that another one is but for a constant, and that plus `more`."""
+        base, distance = self._same.get(local, (local, 0))
+        return base, distance + more
+
+    # -- what primitives make ------------------------------------------------------------------
+
+    def make(self, s: Compute) -> None:
+        """Note what is known of a result."""
+        if s.out.dtype == i64:
+            self.put(s.out, self._made(s))
+
+    def _made(self, s: Compute) -> Interval:
+        if s.primitive == "cast":
+            return self._cast(s.args[0])
+        values = s.args[1:] if s.primitive == "where" else s.args
+        if any(v.dtype != i64 for v in values):
+            return ANY
+        found = [self.of(v) for v in values]
+        match s.primitive, found:
+            case "add", [a, b]:
+                return self._sum(s, a, b)
+            case "subtract", [a, b]:
+                return self._difference(s, a, b)
+            case "multiply", [a, b] if a.low >= 0 and b.low >= 0 and a.high * b.high <= GREATEST:
+                return Interval(a.low * b.low, a.high * b.high, {})
+            case "where", [a, b]:
+                return a.joined(b)
+            case "minimum", [a, b]:
+                return Interval(min(a.low, b.low), min(a.high, b.high), a.met(b).above)
+            case "maximum", [a, b]:
+                return Interval(max(a.low, b.low), max(a.high, b.high), a.joined(b).above)
+            case "remainder", [a, b] if b.low > 0:
+                return self._remainder(s.args[1], a, b)
+            case "floor_divide", [a, b] if a.low >= 0 and b.low > 0:
+                return Interval(a.low // b.high, a.high // b.low, a.above)
+            case "right_shift", [a, b] if a.low >= 0 and b.low >= 0 and b.high < 64:
+                return Interval(a.low >> b.high, a.high >> b.low, a.above)
+            case "bitwise_and", [a, b]:
+                parts = [each for each in (a, b) if each.low >= 0]
+                return _smaller(parts) if parts else ANY
+        return ANY
+
+    def _cast(self, operand: Operand) -> Interval:
+        dtype = operand.dtype
+        if dtype == i64:
+            return self.of(operand)
+        if dtype.kind == "b":
+            return Interval(0, 1, {})
+        if dtype.kind not in "iu" or dtype.size == 8:
+            return ANY
+        bits = 8 * dtype.size
+        if dtype.kind == "u":
+            return Interval(0, 2**bits - 1, {})
+        return Interval(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, {})
+
+    def _sum(self, s: Compute, a: Interval, b: Interval) -> Interval:
+        if a.low + b.low < LEAST or a.high + b.high > GREATEST:
+            return ANY
+        for value, other in ((s.args[0], b), (s.args[1], a)):
+            if isinstance(value, Local) and not value.variable and other.low == other.high:
+                self._same[s.out] = self._base(value, other.low)
+        above = {t: more + b.high for t, more in a.above.items()}
+        for t, more in b.above.items():
+            above[t] = min(more + a.high, above.get(t, more + a.high))
+        return Interval(a.low + b.low, a.high + b.high, above)
+
+    def _difference(self, s: Compute, a: Interval, b: Interval) -> Interval:
+        left = s.args[0]
+        if a.low - b.high < LEAST or a.high - b.low > GREATEST:
+            return ANY
+        low = a.low - b.high
+        if isinstance(left, Local):
+            if not left.variable and b.low == b.high:
+                self._same[s.out] = self._base(left, -b.low)
+            base, distance = self._base(left, 0)
+            if base in b.above:  # right <= base + c and left = base + distance
+                low = max(low, distance - b.above[base])
+        above = {t: more - b.low for t, more in a.above.items()}
+        return Interval(low, a.high - b.low, above)
+
+    def _remainder(self, divisor: Operand, a: Interval, b: Interval) -> Interval:
+        above = dict(a.above) if a.low >= 0 else {}
+        if isinstance(divisor, Local):
+            base, distance = self._base(divisor, -1)
+            if not base.variable:
+                above[base] = min(distance, above.get(base, distance))
+        high = min(a.high, b.high - 1) if a.low >= 0 else b.high - 1
+        return Interval(0, high, above)
+
+
+def _smaller(parts: list[Interval]) -> Interval:
+    """What holds of an integer from 0 on that is no more than any of these."""
+    found = parts[0]
+    for each in parts[1:]:
+        found = found.met(each)
+    return Interval(0, found.high, found.above)

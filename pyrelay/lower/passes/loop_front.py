@@ -1,0 +1,75 @@
+"""What is computed and asked in front of a loop that stands twice.
+
+In: primitives on integers that the loop does not change. Out: the statements that compute them,
+each once, and the choice between two versions by conditions that all have to be false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyrelay.ir.types import bool_, i64
+from pyrelay.lower.kernels.kernel import Compute, If, Literal, Local, Operand, Statement
+from pyrelay.lower.kernels.values import operand_key
+
+SUMS = frozenset(["add", "subtract"])
+ORDER = frozenset(["less", "less_equal", "greater", "greater_equal"])
+OVERFLOWS = frozenset(["add_overflows", "subtract_overflows", "multiply_overflows"])
+EITHER = frozenset(["logical_or", "bitwise_or"])
+_FOLDED: dict[str, Callable[..., int]] = {
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+    "maximum": max,
+}
+
+
+class Front:
+    """What is computed in front of a loop, each value once, and what must be false there."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.doubts: dict[tuple[Any, ...], Operand] = {}
+        self._known: dict[tuple[Any, ...], Operand] = {}
+
+    def put(self, primitive: str, *args: Operand) -> Operand:
+        """The value of a primitive."""
+        key = (primitive, *map(operand_key, args))
+        if key not in self._known:
+            self._known[key] = self._made(primitive, args)
+        return self._known[key]
+
+    def _made(self, primitive: str, args: tuple[Operand, ...]) -> Operand:
+        truth = primitive in ORDER or primitive in OVERFLOWS or primitive in EITHER
+        numbers = [a.value for a in args if isinstance(a, Literal)]
+        if primitive in SUMS and isinstance(args[1], Literal) and args[1].value == 0:
+            return args[0]
+        if primitive in _FOLDED and len(numbers) == len(args):
+            value = _FOLDED[primitive](*numbers)
+            if -(2**63) <= value < 2**63:
+                return Literal(value, i64)
+        if primitive in OVERFLOWS and len(numbers) == len(args):
+            value = _FOLDED[primitive.removesuffix("_overflows")](*numbers)
+            return Literal(not -(2**63) <= value < 2**63, bool_)
+        out = Local(bool_ if truth else i64)
+        self.statements.append(Compute(out, primitive, args))
+        return out
+
+    def exact(self, primitive: str, *args: Operand) -> Operand:
+        """The value of a sum, difference or product, which must not leave 64 bits."""
+        self.doubt(self.put(f"{primitive}_overflows", *args))
+        return self.put(primitive, *args)
+
+    def doubt(self, condition: Operand) -> None:
+        """Only where this is false, the short version runs."""
+        if not isinstance(condition, Literal) or condition.value:
+            self.doubts[operand_key(condition)] = condition
+
+    def choice(self, slow: Statement, fast: Statement) -> list[Statement]:
+        """Everything, with the two versions at the end."""
+        if not self.doubts:
+            return [*self.statements, fast]
+        unsafe, *others = self.doubts.values()
+        for doubt in others:
+            unsafe = self.put("logical_or", unsafe, doubt)
+        # Neither is marked unlikely: a loop that fills a queue has to keep its checks every time.
+        return [*self.statements, If(unsafe, (slow,), (fast,))]

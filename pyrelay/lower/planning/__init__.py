@@ -1,0 +1,1 @@
+"""Typed Core to plans: what runs between kernels."""

@@ -1,0 +1,112 @@
+"""What the functions of one plan share: tables of kernels, sites and hosts, the lowerings.
+
+In: fused groups and places in the user's program. Out: their numbers in the plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pyrelay.errors import Span
+from pyrelay.ir import walk
+from pyrelay.ir.digest import digest
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.nodes import Function, Loop, OpCall
+from pyrelay.ir.types import DType
+from pyrelay.lower.kernels import kernel as kernel_ir
+from pyrelay.lower.kernels.kernel import Lowering
+from pyrelay.lower.kernels.kernelise import kernelise
+from pyrelay.lower.planning.instructions import HostFunction, Kernel, Site
+from pyrelay.lower.planning.target import Target
+from pyrelay.records import dataclass
+
+#: Ops that a name of a kernel can do without.
+_MOVING = frozenset(
+    ("broadcast_to", "cast", "check_index", "expand_dims", "index", "index_update", "refine",
+     "reshape", "slice", "squeeze", "transpose")
+)
+_MOST_OPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A lowered fused group; its extents are polynomials over these symbols."""
+
+    lowering: Lowering
+    dims: tuple[Symbol, ...]
+
+
+class Program:
+    """Kernels by their text, sites in order, and the lowering of each fused group."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._lowerings: dict[Function, Group] = {}
+        self._by_digest: dict[str, Group] = {}
+        self._numbers: dict[kernel_ir.Kernel, int] = {}
+        self._by_source: dict[str, int] = {}
+        self.kernels: list[Kernel] = []
+        self.sites: list[Site] = []
+        self.hosts: list[HostFunction] = []
+
+    def lowering(self, function: Function) -> Group:
+        """The kernels of a fused group; equal groups share them, unless they can fail.
+
+        What can fail names the user's lines, which differ between equal groups.
+        """
+        found = self._lowerings.get(function)
+        if found is None:
+            try:
+                key = digest(function)
+            except TypeError:  # it raises an exception of a class that has no name of its own
+                key = ""
+            found = self._by_digest.get(key)
+            if found is None:
+                found = Group(kernelise(function, splits=self.target.splits), function.dims)
+            if key and not any(code.sites for code in found.lowering.kernels):
+                self._by_digest[key] = found
+            self._lowerings[function] = found
+        return found
+
+    def kernel(self, code: kernel_ir.Kernel, name: str) -> int:
+        """The number of a kernel; kernels of one text are one, with the name of the first."""
+        if code not in self._numbers:
+            self._numbers[code] = self.source(self.target.emit(code), name, code)
+        return self._numbers[code]
+
+    def source(self, text: str, name: str, code: kernel_ir.Kernel | None = None) -> int:
+        """The number of the kernel with this text."""
+        if text not in self._by_source:
+            self._by_source[text] = len(self.kernels)
+            self.kernels.append(Kernel(name, text, code.spans if code else (), code))
+        return self._by_source[text]
+
+    def site(
+        self, exception: str | type[BaseException], parts: Sequence[Any],
+        dtypes: Sequence[DType], span: Span | None,
+    ) -> int:
+        """The number of a place that raises; `parts` as in `errors.exception_of`."""
+        kinds = tuple(d.numpy_name for d in dtypes)
+        self.sites.append(Site(exception, tuple(parts), kinds, span))
+        return len(self.sites) - 1
+
+    def sites_of(self, code: kernel_ir.Kernel) -> int:
+        """Enter the sites of a launch; the number of the first."""
+        first = len(self.sites)
+        for s in code.sites:
+            self.site(s.exception, s.parts, s.dtypes, s.span)
+        return first
+
+
+def name_of(group: Function) -> str:
+    """A name for the kernels of a fused group: its ops in order, those that move data left out."""
+    names = dict.fromkeys(
+        let.rhs.op.name for let in walk.nested_lets(group.body) if isinstance(let.rhs, OpCall)
+    )
+    telling = [name for name in names if name not in _MOVING] or list(names) or ["copy"]
+    shown = telling if len(telling) <= _MOST_OPS else [*telling[: _MOST_OPS - 1], "more"]
+    looped = any(isinstance(let.rhs, Loop) for let in walk.nested_lets(group.body))
+    words = "_".join(["loop"] * looped + shown)
+    return re.sub(r"\W", "_", words)

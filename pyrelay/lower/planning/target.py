@@ -1,0 +1,255 @@
+"""What the planner asks of a device: the text of its kernels, and its library.
+
+In: nothing; `devices` makes one per kind of device. Out: `Target`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyrelay.ir.types import DType
+from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PanelKernel:
+    """A product of matrices whose right operand lies in panels, and the kernel that lays it.
+
+    `source` takes the parameters of `MatmulKernel.source`, but panels for b; for whether b is
+    transposed, how many matrices it is, side by side; and as n the columns of one of them, which
+    its parallel axis and the kernel that finishes the product count. There are no batch axes. The
+    parameters of `lays`: addresses of the matrix and the panels; k, n as above; elements from one
+    line of the matrix to the next; 1 or 0 for whether it is transposed. Its parallel axis counts
+    panels of `columns` columns, each with `rows` rows or a multiple of them. `MatmulKernel.source`
+    takes panels too if a has one row: 2 stands for whether b is transposed then.
+    """
+
+    source: str
+    lays: str
+    columns: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulKernel:
+    """A matrix product. Parameters in order: addresses of a, b and c; m, n, k; 1 or 0 for whether a
+    is transposed, whether b is, and whether the product is added to c; elements from one line of a,
+    b and c to the next, as they lie in memory; the number of batch axes; the address of a kernel
+    that finishes the product (`lower/planning/finishing.py`) or 0, and how many operands it has;
+    for each batch axis its extent and the strides of a and of b along it, in elements; those
+    operands. Where `finishes` is 0 the kernel knows no such kernels, else that is the most operands
+    it takes. `panels` computes the same in loops that do not change the right operand, if the
+    device has it.
+
+    The parallel axis counts blocks of `row_unit` by `column_unit` elements of each product, and one
+    multiplication with its addition takes about `picoseconds` on a core.
+    """
+
+    source: str
+    row_unit: int
+    column_unit: int
+    picoseconds: int
+    finishes: int = 0
+    panels: PanelKernel | None = None
+
+
+# The products of a convolution: of an image and weights, of an image and outputs, of outputs and
+# weights; results are outputs, weights, an image.
+FORWARD, WEIGHTS, BACK = "forward", "weights", "back"
+
+
+@dataclass(frozen=True, slots=True)
+class SumParts:
+    """Sums of a product in parts, which are added up by a kernel of their own. `source` takes the
+    parameters of the product, but results of type `sums`, one behind the other for each part, in
+    the place of the result, and the length of a part, a multiple of 32, in the place of the address
+    of a kernel that finishes the product. Parameters of `totals`: addresses of the result and of
+    the parts, elements of the result, parts; its parallel axis counts 32 elements."""
+
+    source: str
+    sums: DType
+    totals: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionKernel:
+    """One of the three products of a convolution.
+
+    Parameters in order: addresses of the operands and the result; entries, groups, channels and
+    outputs of a group; for each of three axes: extents of the image, of the weights and of the
+    outputs, stride, dilation, and how many zeros come before the image; then, where `finishes` is
+    not 0, what finishes the product as `MatmulKernel` says, with the operands behind it.
+
+    The parallel axis counts groups by blocks of `columns` outputs (in `BACK`: channels) by blocks
+    of `pixels` positions of each entry, or of all of them with the channels last (in `WEIGHTS`: of
+    `rows` channels and taps; in `BACK`: by entries, or by blocks of `back_pixels` positions of all
+    images where that is not 0). One multiplication takes about `picoseconds` on a core. `evenly`:
+    neighbouring blocks of outputs share the patches of an image. `parts`: how long sums are cut, if
+    they are; such a product is finished by no other kernel.
+    """
+
+    source: str
+    pixels: int
+    rows: int
+    columns: int
+    picoseconds: int
+    finishes: int = 0
+    back_pixels: int = 0
+    evenly: bool = False
+    parts: SumParts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionKernel:
+    """Attention. Parameters in order: addresses of q, k, v, the result, the maxima and the sums of
+    rows (both 0 where they are not wanted), of the scores, if they are kept, and how many rows of
+    them are (none or all; 0 where `keeps` is false); rows and columns of the scores, depth of q and
+    k, width of v; 1 or 0 for whether q, k and v are transposed; elements from one line of q, k and
+    v to the next; 1 or 0 for whether a row without a finite score gives zeros; the address of a
+    kernel that makes scores of products (`lower/kernels/attention.py`) or 0, and how many operands
+    it has; the number of batch axes; for each of them its extent and the strides of q, k and v
+    along it, in elements; those operands, at most `finishes`.
+
+    The parallel axis counts blocks of `rows` rows of each entry. One multiplication with its
+    addition takes about `picoseconds` on a core.
+    """
+
+    source: str
+    rows: int
+    picoseconds: int
+    finishes: int
+    keeps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionGradientKernel:
+    """The derivative of attention. Parameters in order: addresses of q, k, v and the cotangent of
+    the result; of the maxima and the sums of rows and the means of their slopes; of the cotangents
+    of q, k and v, which are 0 where they are not wanted; of scores that are kept and how many rows
+    of them are, as there; then those of `AttentionKernel` from the
+    rows of the scores to how many operands the kernel has that makes scores; the same two for one
+    that makes cotangents of products of those of scores, in place; 1 if an item is a whole entry, 0
+    if it is a part of one; the batch axes; the operands of both kernels, at most `finishes` each.
+
+    Cotangents are transposed where what they are of is, and dense. The parallel axis counts
+    entries, or, for each entry, blocks of `rows` rows and then blocks of `columns` columns. One
+    multiplication with its addition takes about `picoseconds` on a core. No item is a whole entry
+    where `wholes` is false; nor are scores kept for such a kernel, so that there are none of them.
+    """
+
+    source: str
+    rows: int
+    columns: int
+    picoseconds: int
+    finishes: int
+    wholes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ScanKernels:
+    """A scan along an axis, line by line, in chunks of each line.
+
+    `totals` leaves the total of every chunk but a line's last, `scan` takes them and gives the
+    result. Parameters of both: addresses of the operands, of the totals and of the result; lines
+    before the axis, its length, lines behind it; elements of a chunk; 1 or 0 for whether it runs
+    from the end. The parallel axis counts chunks of lines.
+
+    A chunk has at least `shortest` elements, a line at most `most` chunks, and only one where there
+    are `enough` lines (or `most` is 1: then nothing is left by `totals`). A total has `nbytes`.
+    """
+
+    totals: str
+    scan: str
+    shortest: int
+    most: int
+    enough: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterKernel:
+    """Rows written or added to at indices of leading axes, in the order of the indices. Parameters:
+    addresses of the array, of the new rows and of each index array; the number of indices, of the
+    array's rows, of elements in a row, of rows that an item owns; the extents of those axes.
+
+    The parallel axis counts ranges of rows, at most `most`. An index outside of its axis is failure
+    0 of the launch, with the index, the axis and its extent.
+
+    `many` does the same for many indices, which all items share. Rows are added in two steps. One
+    takes the same parameters, but for the array's address that of an array for each part, and the
+    number of indices in a part behind that of rows; its parallel axis counts parts by ranges. The
+    other adds the parts to the array: addresses of both, elements of the array, parts; it counts
+    32 elements. Rows are written in three steps: numbers of the rows' last writers are cleared
+    (their address), found (that, addresses of the index arrays, the extents), and those written
+    (addresses of the array, of the new rows, of the numbers and the index arrays, elements in a
+    row, the extents); they count rows, indices and new elements.
+    """
+
+    source: str
+    most: int
+    many: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortKernels:
+    """The places that sort lines of numbers: tiles of each line first, then pairs of neighbouring
+    runs, twice as long each time.
+
+    `tiles`: addresses of the numbers, of keys and of places; the length of a line; 1 or 0 for
+    whether keys are wanted. Its parallel axis counts tiles of `tile` elements of each line.
+    `merge`: addresses of the keys and places of sorted runs, of those to be written; the length of
+    a line, that of a run. Its parallel axis counts `part` elements of each line. A key has
+    `key_bytes`.
+    """
+
+    tiles: str
+    merge: str
+    tile: int
+    part: int
+    key_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A device as the planner sees it.
+
+    emit         kernel IR -> source text.
+    matmul       element type, number of batch axes -> the kernel of such products.
+    convolution  element type, which product, whether channels come last -> the kernel.
+    attention    element type -> the kernel; None if the device has none.
+    scan         op, element type, whether the elements of a line are neighbours -> the kernels;
+                 None where loops do as well.
+    scatter      op, element type, number of index arrays -> the kernel; None as for scans.
+    sort         element type -> the kernels; None where loops do as well.
+    points_inside  whether an array that a kernel is given may begin inside another one's buffer.
+    parts        whether threads can do a loop for some rows of its arrays each.
+    attention_gradient  element type -> the kernel for the derivative of attention; None as above.
+    keeps_scores  whether attention keeps small matrices of scores for its derivative.
+    half_attention  type of 16-bit floats of the operands, that or float32 for the result, whether
+                 probabilities are rounded to the former -> the kernel; None as above.
+    half_attention_gradient  type of 16-bit floats of the operands -> the kernel, whose results are
+                 float32; None where there is none for such floats.
+    half_matmul  type of 16-bit floats, that or float32 for the result, number of batch axes -> the
+                 kernel of their products, added up in float32; None where they are cast before.
+    half_convolution  the same types, which product, whether channels come last -> the kernel, where
+                 there is `half_matmul`.
+    splits       whether few long rows are cut into parts, as many as blocks fill the device.
+    """
+
+    emit: Callable[[Kernel], str]
+    matmul: Callable[[DType, int], MatmulKernel]
+    convolution: Callable[[DType, str, bool], ConvolutionKernel]
+    attention: Callable[[DType], AttentionKernel] | None = None
+    scan: Callable[[str, DType, bool], ScanKernels] | None = None
+    scatter: Callable[[str, DType, int], ScatterKernel] | None = None
+    points_inside: bool = False
+    attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
+    sort: Callable[[DType], SortKernels] | None = None
+    keeps_scores: bool = True
+    half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
+    half_attention_gradient: Callable[[DType], AttentionGradientKernel | None] = lambda of: None
+    half_matmul: Callable[[DType, DType, int], MatmulKernel] | None = None
+    half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None
+    splits: bool = False
+    parts: bool = False

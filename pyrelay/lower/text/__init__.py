@@ -1,0 +1,1 @@
+"""Kernel IR and plans as text: the kernel language, CUDA C++, listings for people."""

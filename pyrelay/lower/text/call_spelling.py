@@ -1,0 +1,93 @@
+"""How calls of routines are spelled in the kernel language: the state that they share.
+
+In: calls and routines of kernel IR. Out: statements.
+
+A routine is `routineN(block, state, arguments...)`; it returns a status as a kernel does, or
+`TOO_DEEP`. The state is a small array of the kernel: the lowest address that the native stack may
+reach, the number of calls since the last look for Ctrl-C, and the results of the call that has
+returned last, a word each.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from pyrelay.ir.types import DType
+from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.text.spelling import binding, call, named
+
+TOO_DEEP = -1
+STACK_BYTES = 1 << 18
+"""What routines may use of the native stack. Threads have 512 KiB of it at least."""
+
+_LIMIT, _CALLS, _RESULTS = 0, 1, 2
+
+
+def prepared(kernel: Kernel) -> list[ast.stmt]:
+    """A state, in the kernel."""
+    words = _RESULTS + max(len(r.results) for r in kernel.routines)
+    lowest = ast.BinOp(call("stack_address"), ast.Sub(), ast.Constant(STACK_BYTES))
+    return [
+        binding("state", call("local_i64", ast.Constant(words))),
+        _stored("i64", _LIMIT, lowest), _stored("i64", _CALLS, ast.Constant(0)),
+    ]  # fmt: skip
+
+
+def entered(period: int) -> list[ast.stmt]:
+    """What a routine does first: is there room for it, is it time to look for Ctrl-C."""
+    low = ast.Compare(call("stack_address"), [ast.Lt()], [_loaded("i64", _LIMIT)])
+    calls = ast.BinOp(_loaded("i64", _CALLS), ast.Add(), ast.Constant(1))
+    due = ast.Compare(named("calls"), [ast.GtE()], [ast.Constant(period)])
+    polled: list[ast.stmt] = [
+        binding("calls", ast.Constant(0)), binding("status", call("poll", named("block"))),
+        ast.If(_failed(), [ast.Return(named("status"))], []),
+    ]  # fmt: skip
+    return [
+        ast.If(low, [ast.Return(ast.UnaryOp(ast.USub(), ast.Constant(-TOO_DEEP)))], []),
+        binding("calls", calls), ast.If(due, polled, []), _stored("i64", _CALLS, named("calls")),
+    ]  # fmt: skip
+
+
+def left(dtypes: Sequence[DType], values: Sequence[ast.expr]) -> list[ast.stmt]:
+    """What a routine does last."""
+    out = [
+        _stored(dtype.name, _place(number, dtype), value)
+        for number, (dtype, value) in enumerate(zip(dtypes, values, strict=True))
+    ]
+    return [*out, ast.Return(ast.Constant(0))]
+
+
+def called(
+    routine: int, args: Sequence[ast.expr], outs: Sequence[tuple[str, DType]], too_deep: str | None
+) -> list[ast.stmt]:
+    """A call: on to its results, or back to the caller with the status."""
+    made = call(f"call{routine}", named("block"), named("state"), *args)
+    out: list[ast.stmt] = [binding("status", made)]
+    if too_deep is None:
+        out.append(ast.If(_failed(), [ast.Return(named("status"))], []))
+    else:
+        zero = ast.Constant(0)
+        out.append(binding(too_deep, ast.Compare(named("status"), [ast.Lt()], [zero])))
+        raised = ast.Compare(named("status"), [ast.Gt()], [ast.Constant(0)])
+        out.append(ast.If(raised, [ast.Return(named("status"))], []))
+    for number, (name, dtype) in enumerate(outs):
+        out.append(binding(name, _loaded(dtype.name, _place(number, dtype))))
+    return out
+
+
+def _failed() -> ast.expr:
+    return ast.Compare(named("status"), [ast.NotEq()], [ast.Constant(0)])
+
+
+def _place(number: int, dtype: DType) -> int:
+    """The index of a result's word, counted in elements of its type."""
+    return (_RESULTS + number) * (8 // dtype.size)
+
+
+def _stored(kind: str, place: int, value: ast.expr) -> ast.stmt:
+    return ast.Expr(call(f"store_ordered_{kind}", named("state"), ast.Constant(place), value))
+
+
+def _loaded(kind: str, place: int) -> ast.expr:
+    return call(f"load_ordered_{kind}", named("state"), ast.Constant(place))

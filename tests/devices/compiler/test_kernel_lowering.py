@@ -1,0 +1,191 @@
+"""Kernels become LLVM: statements, expressions and names mean what they mean in Python."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pyrelay.devices.compiler.kernel_compiler import kernel_object, optimised_module
+from pyrelay.devices.compiler.kernel_language import KernelError
+from tests.devices.running_kernels import run
+
+
+def kernel(body: str, after: str = "return 0") -> str:
+    lines = [f"    {line}" for line in [*body.splitlines(), after]]
+    head = ["from pyrelay.devices.compiler.vocabulary import *", "", "LIMIT = 7", "",
+            "def kernel(block, begin, end):", "    o = param_i64(block, 1)"]  # fmt: skip
+    return "\n".join([*head, *lines, ""])
+
+
+def in_python(body: str, end: int) -> list[int]:
+    """What plain Python stores into `o`."""
+    out = [0] * 8
+
+    def store_ordered_i64(array: list[int], place: int, value: int) -> None:
+        array[place] = int(value)
+
+    known = {"store_ordered_i64": store_ordered_i64, "LIMIT": 7, "o": out, "begin": 0, "end": end,
+             "load_ordered_i64": lambda array, place: array[place]}  # fmt: skip
+    exec(body, known)
+    return out
+
+
+BODIES = (
+    # What is in no loop's tail, in loops that go on and leave.
+    """n = 0
+for i in range(end):
+    if i % 3 == 1:
+        continue
+    if i > LIMIT:
+        break
+    n += i
+    last = i
+store_ordered_i64(o, 0, n)
+store_ordered_i64(o, 1, end)""",
+    # Names that are bound twice, read before and after, and swapped.
+    """a, b = 1, 2
+for i in range(end):
+    a, b = b, a + b
+    begin += a
+store_ordered_i64(o, 0, a)
+store_ordered_i64(o, 1, b)
+store_ordered_i64(o, 2, begin)""",
+    # A name that keeps the value of another, which goes on.
+    """x = end
+y = x
+x = x + 1
+z = x
+while x < 20:
+    x += z
+    y = x - 1 if x > 10 else y
+store_ordered_i64(o, 0, x)
+store_ordered_i64(o, 1, y)
+store_ordered_i64(o, 2, z)""",
+    # Loops in each direction, with steps that are known and that are not.
+    """total = 0
+for i in range(end, -3, -2):
+    total = total * 3 + i
+for i in range(0, end, 1 + end // 4):
+    total = total * 3 + i
+for i in range(end, 0, -1 - end // 4):
+    for k in range(i):
+        total = total + k
+store_ordered_i64(o, 0, total)""",
+    # Conditions, whose second half must not run where the first decides.
+    """for i in range(end):
+    if i != 0 and not 12 // i < 3 or i == 5:
+        store_ordered_i64(o, 0, load_ordered_i64(o, 0) + i)
+    small = i == 2 or i == 3
+    if small:
+        store_ordered_i64(o, 1, load_ordered_i64(o, 1) + i)
+    elif i < LIMIT and i > 3:
+        store_ordered_i64(o, 2, load_ordered_i64(o, 2) + i)
+    else:
+        store_ordered_i64(o, 3, load_ordered_i64(o, 3) + i)""",
+    # Loops without an end of their own, inside of others.
+    """n = end
+rounds = 0
+while True:
+    rounds += 1
+    if n <= 1:
+        break
+    if n % 2 == 0:
+        n = n // 2
+        continue
+    while n > 40:
+        n -= 7
+    n = 3 * n + 1
+    if rounds > 30:
+        break
+store_ordered_i64(o, 0, rounds)
+store_ordered_i64(o, 1, n)""",
+    # The index of a loop, used behind it, changed inside.
+    """i = -5
+for i in range(end):
+    i = i * 2
+    store_ordered_i64(o, 1, i)
+store_ordered_i64(o, 0, i)""",
+)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_kernel_computes_what_its_text_computes_in_python(body: str) -> None:
+    source = kernel(body)
+    for end in (0, 1, 2, 5, 6, 9, 12):
+        out = np.zeros(8, np.int64)
+        run(source, out, ranges=[(0, end)])
+        assert out.tolist() == in_python(body, end)
+
+
+def test_a_kernel_that_returns_early_gives_that_status() -> None:
+    body = "for i in range(end):\n    if i == 3:\n        return 1\n    store_ordered_i64(o, i, 1)"
+    out = np.zeros(8, np.int64)
+    with pytest.raises(AssertionError):
+        run(kernel(body), out, ranges=[(0, 5)])
+    assert out.tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+
+
+def _widths(make: Callable[[int], str], sizes: tuple[int, ...]) -> list[int]:
+    """How many LLVM instructions kernels of several sizes have."""
+    return [
+        sum(1 for f in optimised_module(make(size), "test").functions for b in f.blocks
+            for _ in b.instructions)
+        for size in sizes
+    ]  # fmt: skip
+
+
+def test_the_size_of_a_kernels_code_grows_as_its_text() -> None:
+    def make(size: int) -> str:
+        return kernel("\n".join(f"store_ordered_i64(o, {k}, end * {k + 3})" for k in range(size)))
+
+    first, second, third = _widths(make, (20, 40, 80))
+    assert third - second == 2 * (second - first)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("store_ordered_i64(o, 0, later)\nlater = 1", "'later' is not known here"),
+        ("x = 1\nif end > 2:\n    x = 2.0", "uses 'x' as int64 and as float64"),
+        ("x = 1 if end > 2 else 1.0", "float64 or int64"),
+        ("for i in (1, 2):\n    pass", "a loop is over a range"),
+        ("x, y = end", "cannot be assigned"),
+        ("x = [1]", "is no expression of kernels"),
+        ("del o", "is no statement of kernels"),
+        ("break", "is no statement of kernels"),
+        ("x = 'a'", "not part of the kernel language"),
+        ("x = store_ordered_i64(o, 0, 1)", "cannot be void"),
+        ("x = len(o)", "is no call of a function of kernels"),
+        ("x = 1 ** 2", "Pow is no operator of kernels"),
+        ("for i in range(2.0):\n    pass", "the bounds of a range are int64"),
+    ],
+)
+def test_what_is_no_kernel_is_refused_with_the_line(body: str, told: str) -> None:
+    with pytest.raises(KernelError, match=told) as refused:
+        kernel_object(kernel(body), "test")
+    (note,) = refused.value.__notes__
+    number = next(k for k in itertools.count(1) if f"in line {k} of" in note)
+    assert 7 <= number <= 6 + len(body.splitlines())
+
+
+def test_a_kernel_that_may_end_without_a_status_is_refused() -> None:
+    with pytest.raises(KernelError, match="ends without return"):
+        kernel_object(kernel("if end > 2:\n    return 0", after="pass"), "test")
+    with pytest.raises(KernelError, match="returns float64"):
+        kernel_object(kernel("return 1.0"), "test")
+
+
+def test_compiling_imports_no_numba() -> None:
+    program = (
+        "import sys; from pyrelay.devices.compiler import kernel_compiler as k, vocabulary; "
+        "print('numba' in sys.modules)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "False"

@@ -1,0 +1,112 @@
+"""The derivative of attention over bfloat16 by tensor cores: layouts, sizes, precisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay import config, nn
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.ir.types import f16
+from pyrelay.lower.planning.plan import plan
+from pyrelay.pipeline import lowered
+from tests.devices.running_kernels import needs_compiler
+from tests.infer.running import inferred
+from tests.opt.test_half_attention import softmax
+
+ON = "cuda_emulator"
+f32 = np.float32
+SIZES = ((2, 37, 40), (2, 70, 40), (2, 70, 24)), ((1, 70, 5), (1, 33, 5), (1, 33, 7)), (
+    (1, 33, 140), (1, 20, 140), (1, 20, 150)
+)  # fmt: skip
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    return nn.scaled_dot_product_attention(q, k, v, causal=True).astype(q.dtype)
+
+
+def plain(q: Any, k: Any, v: Any) -> Any:
+    return (softmax(q @ k.swapaxes(-1, -2) * f32(0.2)) @ v).astype(q.dtype)
+
+
+def all_turned(q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (x.astype(f32) for x in (q, k, v))
+    s = q.swapaxes(-1, -2) @ k * f32(0.2)
+    return (softmax(s) @ v.swapaxes(-1, -2)).astype(np.dtype("bfloat16"))
+
+
+def loss_of(function: Any) -> Any:
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        y = function(q, k, v).astype(f32)
+        return (y * y).sum()
+
+    return loss
+
+
+def numbers(shapes: Any) -> list[Any]:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    rng = np.random.default_rng(3)
+    return [(rng.normal(size=shape) * 0.5).astype(bfloat16) for shape in shapes]
+
+
+def errors(function: Any, args: list[Any]) -> list[float]:
+    """How far cotangents are from those of float64 where only results are rounded to bfloat16,
+    relative to the largest element."""
+    loss = loss_of(function)
+    gradient = pyrelay.grad(loss, argnums=(0, 1, 2), device=ON)
+    found = gradient(*args)
+    assert "Buffer<const u16> v, Buffer<const u16> y" in gradient.code(*args)
+    with config.override(interpret=True):
+        exact = pyrelay.grad(loss, argnums=(0, 1, 2))(*args)
+    assert all(x.dtype == y.dtype for x, y in zip(found, args, strict=True))
+    mine, theirs = ([np.asarray(x, float) for x in each] for each in (found, exact))
+    return [
+        float(np.abs(x - y).max() / np.abs(y).max()) for x, y in zip(mine, theirs, strict=True)
+    ]
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [causal, plain])
+@pytest.mark.parametrize("precision", ["highest", "tf32", "bf16"])
+def test_cotangents_differ_by_roundings_of_the_results(function: Any, precision: str) -> None:
+    with config.override(matmul_precision=precision):
+        for shapes in SIZES if precision == "highest" else SIZES[:1]:
+            assert max(errors(function, numbers(shapes))) < (
+                2.0**-8 if precision == "highest" else 2.0**-6
+            )
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_transposed_operands_have_transposed_cotangents() -> None:
+    shapes = [(*lead, m, n) for *lead, n, m in SIZES[0]]
+    assert max(errors(all_turned, numbers(shapes))) < 2.0**-8
+
+
+def texts(function: Any, dtype: Any) -> list[str]:
+    args = tuple(np.ones((2, 5, 8), dtype) for _ in range(3))
+    module = inferred(pyrelay.grad(loss_of(function), argnums=(0, 1, 2)), args).module
+    made = plan_code(plan(lowered(module, "fuse", on=ON), TARGET))
+    return [made.texts[launch.text].source for launch in made.launches if launch.text >= 0]
+
+
+def test_operands_are_read_as_they_lie_forward_and_backward() -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    found = texts(causal, bfloat16)
+    assert sum("two_products<bf16>" in text for text in found) == 2
+    assert not any("Buffer<const f32> q" in text for text in found)
+
+
+def test_float16_has_no_exponents_for_cotangents() -> None:
+    assert TARGET.half_attention_gradient(f16) is None
+
+    def wide(q: Any, k: Any, v: Any) -> Any:
+        return softmax(q.astype(f32) @ k.astype(f32).swapaxes(-1, -2)) @ v.astype(f32)
+
+    found = texts(wide, np.float16)
+    assert sum("sum_up<ByWarps>" in text for text in found) == 1

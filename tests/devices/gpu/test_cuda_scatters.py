@@ -1,0 +1,125 @@
+"""Rows written and added at indices on a GPU: in the order of Python, whoever does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.devices import cuda_emulator
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.lower.planning.plan import plan
+from pyrelay.pipeline import lowered
+from tests.devices.gpu.test_graphs import Sized
+from tests.devices.running_kernels import needs_compiler
+from tests.infer.running import inferred
+
+ON = "cuda_emulator"
+pytestmark = needs_compiler
+
+
+def scattered(x: Any, rows: Any, i: Any, table: Any, k: Any, j: Any, flat: Any) -> Any:
+    """Rows added and written, with repeated indices; elements at two indices; masks."""
+    x[i] = rows
+    np.add.at(table, (k, j), flat)
+    counts = np.zeros(7)
+    np.add.at(counts, k, flat)
+    return counts, flat[flat > 0.2] * 2.0, np.nonzero(table > 0)[1]
+
+
+def arguments() -> tuple[Any, ...]:
+    rng = np.random.default_rng(5)
+    i, k = rng.integers(-6, 6, 300), rng.integers(-7, 7, 300)
+    return (
+        rng.normal(size=(6, 5)), rng.normal(size=(300, 5)), i, rng.normal(size=(7, 4)), k,
+        rng.integers(0, 4, 300), rng.normal(size=300),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_repeated_indices_are_done_in_the_order_of_python() -> None:
+    mine, plain = arguments(), arguments()
+    got, wanted = pyrelay.jit(scattered, device=ON)(*mine), scattered(*plain)
+    for a, b in zip((*got, *mine), (*wanted, *plain), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.slow
+def test_gradients_of_rows_that_were_picked() -> None:
+    def loss(table: Any, i: Any) -> Any:
+        return (table[i] ** 2).sum()
+
+    table, i = np.sin(np.arange(12 * 150.0)).reshape(12, 150), np.array([3, 3, -1, 0, 11, 3])
+    mine = pyrelay.grad(loss, device=ON)(table, i)
+    wanted = 2 * table * np.bincount(i % 12, minlength=12)[:, None]
+    np.testing.assert_allclose(mine, wanted, rtol=1e-14)
+
+
+def test_an_index_outside_of_its_axis_is_pythons_error() -> None:
+    def put(x: Any, v: Any, i: Any) -> None:
+        x[i] = v
+
+    with pytest.raises(IndexError) as caught:
+        pyrelay.jit(put, device=ON)(np.zeros(4), np.ones(5), np.array([0, 3, -9, 1, 7]))
+    assert str(caught.value) == "index -9 is out of bounds for axis 0 with size 4"
+    assert caught.value.span.line == put.__code__.co_firstlineno + 1
+
+
+def test_a_mask_is_a_scan_and_a_scatter_of_the_library() -> None:
+    module = lowered(inferred(lambda x: x[x > 0], (np.ones(9),)).module, "fuse")
+    names = [kernel.name for kernel in plan(module, TARGET).kernels if kernel.code is None]
+    # One that goes through all indices in order, and three that share many.
+    assert names == ["cumsum", "cumsum", *["scatter_update"] * 4]
+
+
+def many(x: Any, k: Any, j: Any) -> Any:
+    """More indices than one block goes through: rows added and written, masks, histograms."""
+    table, last, small = np.zeros((13, 3)), np.zeros((13, 5)), np.zeros(13, np.uint8)
+    np.add.at(table, k, x[:, None] * np.arange(3.0))
+    last[k, j] = x
+    np.add.at(small, k, 1)
+    counts, weights = np.histogram(x, 7)[0], np.histogram(x, 7, weights=x)[0]
+    return table, last, small, counts, weights, np.bincount(k), x[x > 0.3]
+
+
+@pytest.mark.slow
+def test_many_indices_are_shared_and_give_the_same_in_every_run(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(6)
+    x, k, j = rng.normal(size=9000), rng.integers(0, 13, 9000), rng.integers(-5, 5, 9000)
+    function = pyrelay.jit(many, device=ON)
+    first, second = function(x, k, j), function(x, k, j)
+    for a, b, wanted in zip(first, second, many(x, k, j), strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, wanted, rtol=1e-12, atol=1e-12)
+        assert a.dtype == wanted.dtype
+
+    def beyond(x: Any, k: Any) -> Any:
+        np.add.at(x, k, 1.0)
+
+    with pytest.raises(IndexError, match="index 12 is out of bounds for axis 0 with size 12"):
+        pyrelay.jit(beyond, device=ON)(np.zeros(12), k)
+
+
+@pytest.mark.slow
+def test_as_many_blocks_as_fill_a_gpu_share_a_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Sized()
+    monkeypatch.setattr(cuda_emulator, "DRIVER", driver)
+
+    def added(k: Any) -> Any:
+        counts = np.zeros(10, np.int64)
+        np.add.at(counts, k, 1)
+        return counts
+
+    function = pyrelay.jit(added, device=ON)
+    found = []
+    for n in (100, 20_000):
+        k = np.arange(n) % 10
+        driver.items.clear()
+        np.testing.assert_array_equal(function(k), np.full(10, n // 10))
+        found.append([items for items in driver.items if items not in (n, 10)])
+    # A block for each row; or 19 parts by as many ranges as there are rows, and their sums.
+    assert found == [[], [190, 1]]

@@ -1,0 +1,52 @@
+"""Products whose vectors lie along the outputs: what they read; their values, and that they are
+taken, are tested by convolutions."""
+
+from __future__ import annotations
+
+import re
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from llvmlite import ir
+from running_kernels import run
+
+from pyrelay.devices.compiler import kernel_types as types
+from pyrelay.devices.compiler.codegen import kernel_machine
+from pyrelay.devices.routines import turned_product
+from pyrelay.devices.routines.convolution import convolution_kernel
+from pyrelay.ir.types import DTYPES
+
+
+def test_a_tile_reads_each_value_once_and_is_not_unrolled() -> None:
+    """Of 6 positions, and of 4: a value of the image for each, two vectors of the panel, and a
+    product for each of both. Unrolled, values were read too early, and spilled."""
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "caller")
+    builder = ir.IRBuilder(function.append_basic_block())
+    turned_product.turned_product_f32x8.emit(builder, types.void, function.args[0])
+    builder.ret_void()
+    optimised = llvm.parse_assembly(str(module))
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    passes = llvm.create_pass_builder(kernel_machine(), options)
+    passes.getModulePassManager().run(optimised, passes)
+    text = str(optimised)
+    assert len(re.findall(r"call .{0,40}@llvm\.fmuladd\.v8f32", text)) == 2 * (6 + 4)
+    assert len(re.findall(r"= load float", text)) == 6 + 4
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_weights_beyond_the_image_are_no_terms(stride: int) -> None:
+    """As in plain NumPy, where such a tap has no slice: infinite weights reach no other output."""
+    source = convolution_kernel(DTYPES["f32"], "forward", False)
+    x = np.ones((2, 40, 7, 7), np.float32)
+    w = np.ones((32, 40, 3, 3), np.float32)
+    w[:, :, 0, :] = np.inf
+    out = (7 - 1) // stride + 1
+    y = np.zeros((2, 32, out, out), np.float32)
+    axes = (1, 1, 1, 1, 1, 0, *(7, 3, out, stride, 1, 1) * 2)
+    run(source, x, w, y, 2, 1, 40, 32, *axes, 0, 0, ranges=[(0, 4)])
+    sees = np.arange(out) * stride > 0
+    assert np.isinf(y[:, :, sees]).all()
+    seen = np.where(np.isin(np.arange(out) * stride, (0, 6)), 2, 3)
+    np.testing.assert_array_equal(y[1, 31, 0], 40 * 2 * seen)

@@ -1,0 +1,105 @@
+"""Convolutions by Winograd's transforms: their errors, edges, and what they are not used for."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from running_kernels import run
+
+from pyrelay.devices.routines.convolution import PIXELS, convolution_kernel
+from pyrelay.devices.routines.convolution_first import OUTPUTS
+from pyrelay.ir.types import DTYPES
+from pyrelay.ops.convolution import convolve
+
+f32 = DTYPES["f32"]
+
+
+def convolved(
+    x: np.ndarray, w: np.ndarray, groups: int = 1, before: tuple[int, int] = (1, 1),
+    after: tuple[int, int] = (1, 1), bits: int | None = None, pieces: int = 3,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernel computes, and what it should."""
+    entries, channels, *extents = x.shape
+    size = tuple(n + lo + hi - 2 for n, lo, hi in zip(extents, before, after, strict=True))
+    out = np.full(entries * len(w) * size[0] * size[1] + 32, 7, np.float32)
+    share, own = channels // groups, len(w) // groups
+    axes = [(1, 1, 1, 1, 1, 0)]
+    axes += [(n, 3, m, 1, 1, lo) for n, m, lo in zip(extents, size, before, strict=True)]
+    blocks = -(-size[0] * size[1] // PIXELS) * -(-own // OUTPUTS)
+    total = entries * groups * blocks
+    cuts = itertools.pairwise(total * piece // pieces for piece in range(pieces + 1))
+    run(
+        convolution_kernel(f32, "forward", False, bits), x, w, out[16:], entries, groups, share,
+        own, *itertools.chain(*axes), 0, 0, ranges=list(cuts),
+    )  # fmt: skip
+    assert (out[:16] == 7).all()
+    assert (out[-16:] == 7).all()
+    wanted = convolve.numpy(
+        x.astype(float), w.astype(float), stride=(1, 1), dilation=(1, 1), before=before, size=size,
+        groups=groups, channels_last=False,
+    )
+    return out[16:-16].reshape(wanted.shape), wanted
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("bits", [
+    None, *(pytest.param(bits, marks=pytest.mark.slow) for bits in (128, 512))
+])
+def test_tiles_reach_every_edge(bits: int | None) -> None:
+    for channels, outputs, groups, extents, before, after in [
+        (40, 35, 1, (5, 8), (1, 1), (1, 1)),
+        (16, 16, 1, (16, 16), (1, 1), (1, 1)),
+        (33, 70, 1, (13, 30), (1, 1), (1, 1)),
+        (80, 96, 2, (20, 19), (0, 2), (1, 0)),
+        (17, 40, 1, (90, 5), (2, 2), (2, 2)),
+        (20, 18, 1, (7, 250), (1, 1), (1, 1)),
+        (16, 16, 1, (14, 40), (-1, 5), (0, -3)),
+    ]:
+        entries = 33 if channels == 40 else 2
+        x, w = normal(entries, channels, *extents), normal(outputs, channels // groups, 3, 3)
+        found, wanted = convolved(x, w, groups, before, after, bits)
+        np.testing.assert_allclose(found, wanted, atol=2e-6 * np.abs(wanted).max() * 5)
+
+
+def test_the_error_is_below_a_hundred_thousandth_of_the_largest_sum() -> None:
+    for channels, outputs, extent in [(64, 32, 24), (256, 16, 16), (512, 16, 14)]:
+        for shift in (0.0, 3.0):
+            x, w = normal(1, channels, extent, extent), normal(outputs, channels, 3, 3)
+            x += np.float32(shift)
+            found, wanted = convolved(x, w)
+            _, largest = convolved(np.abs(x), np.abs(w))
+            assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+            assert np.abs(found - wanted).max() < 1e-6 * largest.max()
+
+
+def test_other_numbers_of_units_and_pieces_give_the_same_bits() -> None:
+    x, w = normal(3, 40, 31, 33), normal(70, 40, 3, 3)
+    first, _ = convolved(x, w, pieces=1)
+    for pieces in (2, 5, 6):
+        np.testing.assert_array_equal(convolved(x, w, pieces=pieces)[0], first)
+
+
+def test_what_is_not_finite_spreads_no_further_than_its_neighbours() -> None:
+    x, w = normal(2, 17, 18, 23), normal(33, 17, 3, 3)
+    x[0, 3, 5, 6], x[0, 4, 17, 22], x[1, 0, 0, 9] = np.inf, np.nan, -np.inf
+    few = convolved(x[:, :, :9, :9].repeat(3, axis=0), w)
+    np.testing.assert_array_equal(np.isfinite(few[0]), np.isfinite(few[1]))
+    found, wanted = convolved(x, w)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
+    there = np.isfinite(wanted)
+    np.testing.assert_allclose(found[there], wanted[there], atol=1e-4)
+
+
+def test_sums_that_overflow_in_a_transform_only_are_found() -> None:
+    x, w = normal(1, 16, 16, 16), normal(16, 16, 3, 3)
+    x[0, 0, 4, 4] = 2e38
+    w[:, 0] *= 1e-3
+    found, wanted = convolved(x, w)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())

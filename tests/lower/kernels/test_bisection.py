@@ -1,0 +1,79 @@
+"""Bisection in kernels: the place among sorted numbers, each looked for by a thread of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay import pipeline
+from pyrelay.devices import cuda_emulator
+from tests.devices.gpu.test_graphs import Sized
+from tests.devices.running_kernels import needs_compiler
+
+
+def places(a: Any, v: Any) -> Any:
+    return np.searchsorted(a, v), np.searchsorted(a, v, side="right")
+
+
+ANYWHERE = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda_emulator", marks=[
+    needs_compiler
+])])  # fmt: skip
+
+
+@ANYWHERE
+def test_arrays_of_any_length_are_searched_to_both_ends(device: str) -> None:
+    function = pyrelay.jit(places, device=device)
+    for n in (*range(18), 31, 32, 33, 1000):
+        a = np.arange(n) // 2 * 2.0  # each number twice
+        v = np.append(np.arange(-1.0, n + 2.0), [np.nan, np.inf, -np.inf])
+        for mine, theirs in zip(function(a, v), places(a, v), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "u8", "i4", "f2", "f4"])
+def test_every_type_of_numbers_is_searched(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    a, v = (rng.integers(0, 2 if dtype == "?" else 90, 40).astype(dtype) for _ in range(2))
+    a.sort()
+    for mine, theirs in zip(pyrelay.jit(places)(a, v[::3]), places(a, v[::3]), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("function", [
+    lambda a, v: np.searchsorted(a, v) + 1,
+    *(pytest.param(function, marks=pytest.mark.slow) for function in (
+        lambda a, v: np.searchsorted(np.exp(a), np.exp(v.reshape(10, 30)), side="right"),
+        lambda a, v: np.digitize(v, a),
+        lambda a, v: np.interp(v, a, a * a),
+        lambda a, v: np.isin(v, a),
+    )),
+])  # fmt: skip
+def test_what_is_looked_for_is_the_parallel_axis(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Sized()
+    monkeypatch.setattr(cuda_emulator, "DRIVER", driver)
+    a, v = np.linspace(-1.0, 1.0, 7), np.random.default_rng(0).normal(size=300)
+    np.testing.assert_allclose(pyrelay.jit(function, device="cuda_emulator")(a, v), function(a, v))
+    # Nothing but what is done to `a` and to single numbers runs over fewer items.
+    assert max(driver.items) == 300 or driver.items[-1] == 10
+    assert set(driver.items) <= {300, 10, 7, 6, 1}
+
+
+def test_a_search_in_a_loop_of_numbers_is_part_of_the_loop() -> None:
+    def draws(sums: Any, u: Any) -> Any:
+        total = 0
+        for k in range(u.shape[0]):
+            total += np.searchsorted(sums, u[k], side="right") * k
+        return total
+
+    sums, u = np.cumsum([0.2, 0.3, 0.5]), np.random.default_rng(1).uniform(size=50)
+    function = pyrelay.jit(draws)
+    assert function(sums, u) == draws(sums, u)
+    spec = function._specialised((sums, u), {})
+    assert pipeline.launches(pipeline.planned(spec, pipeline.lowered(spec.module, "fuse"))) == 1

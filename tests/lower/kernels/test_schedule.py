@@ -1,0 +1,103 @@
+"""Spaces and cleaning: runs of axes, ranges of indices, unused statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lowered import function_of
+
+import pyrelay.ops  # noqa: F401  (registers the ops)
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Symbol
+from pyrelay.ir.op import OPS
+from pyrelay.ir.types import TensorType, f32, f64, i64
+from pyrelay.lower.kernels.kernel import (
+    SLOT,
+    Assign,
+    Compute,
+    For,
+    Literal,
+    Local,
+    Parameter,
+    Store,
+)
+from pyrelay.lower.kernels.kernelise import kernelise
+from pyrelay.lower.kernels.schedule import collapsed
+from pyrelay.lower.passes.cleaning import without_unused
+from pyrelay.lower.passes.index_ranges import IndexRanges
+from pyrelay.lower.text.emit_kernel import emit
+
+N, M = Symbol("n"), Symbol("m")
+n, m = dims.of(N), dims.of(M)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "runs"),
+    [
+        ([(m, n, 4)], (3,)),
+        ([(m, n, 4), (n, 4)], (1, 2)),
+        ([(m, n, 4), (4,)], (2, 1)),
+        ([(m, n, 4), (m, 1, 4)], (1, 1, 1)),
+        ([(m, n, 4), (m, n, 1)], (2, 1)),
+        ([()], (3,)),
+    ],
+)
+def test_axes_are_counted_together_where_every_array_is_contiguous(
+    shapes: Any, runs: tuple[int, ...]
+) -> None:
+    assert collapsed((m, n, 4), shapes).runs == runs
+
+
+def test_indices_are_divided_only_if_a_rule_takes_them_apart() -> None:
+    def flat(b: Any, x: Any) -> Any:
+        return b.call(OPS["reshape"], OPS["exp"](x), shape=(dims.multiply(m, n),)) * 2
+
+    (kernel,) = kernelise(function_of([TensorType(f32, (m, n))], flat, [M, N])).kernels
+    assert "floor_divide" not in emit(kernel)
+
+    def reversed_rows(b: Any, x: Any) -> Any:
+        return b.call(OPS["slice"], x, starts=(0, n - 1), sizes=(m, n), steps=(1, -1)) * 2
+
+    (kernel,) = kernelise(function_of([TensorType(f32, (m, n))], reversed_rows, [M, N])).kernels
+    assert "floor_divide" not in emit(kernel)
+    assert kernel.extent == m
+
+
+def test_the_cost_of_a_row_grows_with_its_length() -> None:
+    function = function_of(
+        [TensorType(f32, (m, n))], lambda b, x: OPS["sum"](x, axes=(1,), keepdims=False), [M, N]
+    )
+    (kernel,) = kernelise(function).kernels
+    assert dims.symbols(kernel.cost) == (N,)
+
+
+def test_ranges_decide_comparisons_of_indices() -> None:
+    ranges = IndexRanges()
+    i = ranges.index(n)
+    assert ranges.decided("less", i, n) is True
+    assert ranges.decided("greater_equal", i, n) is False
+    assert ranges.decided("less", i, 0) is False
+    assert ranges.decided("less", i - 1, -n) is False  # since i exists, n is at least 1
+    assert ranges.decided("less", i - 1, 0) is None
+    assert ranges.decided("less_equal", i + 1, n) is True
+    assert ranges.decided("less", i, m) is None
+    j = ranges.index(n - 1)
+    assert ranges.decided("less", j + 1, n) is True
+    assert dims.is_small(2 * i + 1)
+    assert not dims.is_small(i * i)
+
+
+def test_unused_scalars_and_empty_loops_are_dropped() -> None:
+    x, y, z, i = Local(f64), Local(f64), Local(f64), Local(i64)
+    v = Local(f64, variable=True)
+    one = Literal(1.0, f64)
+    store = Store(Parameter(SLOT, 0, f64), Literal(0, i64), x, True)
+    body = (
+        Compute(x, "add", (one, one)),
+        Compute(y, "add", (x, x)),
+        Compute(z, "add", (y, y)),
+        For(i, Literal(0, i64), Literal(9, i64), (Assign(v, z),)),
+        store,
+    )
+    assert without_unused(body) == (body[0], store)
