@@ -27,6 +27,11 @@ from pyrelay.opt.scalars import is_kernel, scalar_lets
 from pyrelay.records import dataclass
 
 _SPARE = 32  # rows of room beyond twice as many as there must be
+#: A round that may append more, by a number that is known, ends long before: `while True` inside.
+_MOST_ROWS = 1 << 20
+#: What a number that only the program knows counts as at most: more finds no memory, and sums of a
+#: few of these are no overflow.
+_MOST_ROUNDS = 1 << 40
 
 
 def rooms(module: Module) -> Module:
@@ -386,7 +391,7 @@ class _Parting:
                 raise _Unfit
             k = self.grown.index(symbol)
             both = _larger(found.get(k, need.rows), need.rows)
-            if both is None:
+            if both is None or max((both.more, *(n for _, n in both.times))) > _MOST_ROWS:
                 raise _Unfit
             found[k] = both
         if len(found) != len(self.grown):
@@ -405,7 +410,8 @@ class _Parting:
         for k, need in needs.items():
             room[k] = b.handle(need.more)
             for atom, times in need.times:
-                room[k] = room[k] + b.call(OPS["maximum"], atom, 0) * times
+                rounds = b.call(OPS["minimum"], b.call(OPS["maximum"], atom, 0), _MOST_ROUNDS)
+                room[k] = room[k] + rounds * times
             count = b.handle(atoms[self._place(need)])
             old, new = dims.of(self.symbols[k]), dims.of(self.grown[k])
             needed = count + room[k]

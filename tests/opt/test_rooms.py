@@ -139,6 +139,34 @@ def test_loops_that_append_who_knows_how_much_stay_with_the_plan() -> None:
     assert_same_runs(_before(halved, X), module, (X[:5],))
 
 
+def doublings(x, most):
+    """How often each number is doubled before it is 4."""
+    found = []
+    for v in x:
+        for k in range(most):
+            if v >= 4.0:
+                break
+            found.append(k)
+            v = 2.0 * v + 1.0
+    return len(found), sum(found)
+
+
+@pytest.mark.parametrize("most", [2**62, 10**18])
+def test_rounds_that_end_long_before_their_count_ask_for_no_room(most: int) -> None:
+    def known(x):
+        return doublings(x, most)
+
+    values = np.abs(X[:30])
+    assert pyrelay.jit(known)(values) == known(values)
+
+
+def test_more_room_than_there_is_raises_before_anything_is_written() -> None:
+    compiled = pyrelay.jit(doublings)
+    assert compiled(np.abs(X), 12) == doublings(np.abs(X), 12)
+    with pytest.raises(MemoryError):
+        compiled(np.abs(X), 2**63 - 1)
+
+
 def test_what_a_round_raises_is_raised_after_the_same_rounds() -> None:
     def beyond(x, seen):
         found = []

@@ -175,6 +175,30 @@ def family_tree(parents, x):
     return weight_below(people[0]), height_of(people[0]), math.fsum(p.weight for p in people)
 
 
+@dataclass(eq=False)
+class Station:
+    place: int
+    lines: list = field(default_factory=list)
+    stops: int = -1
+
+
+@use((np.array([[0, 1], [2, 3], [1, 3], [0, 2], [4, 5]]), 6), (np.array([[0, 1], [0, 2]]), 3))
+def stops_from_the_first(lines, n):
+    """Breadth-first search: what is waited for is appended in a loop over a list of a node."""
+    stations = [Station(i) for i in range(n)]
+    for a, b in lines:
+        stations[a].lines.append(stations[b])
+        stations[b].lines.append(stations[a])
+    waiting, stations[0].stops = [stations[0]], 0
+    while waiting:
+        here = waiting.pop(0)
+        for there in here.lines:
+            if there.stops < 0:
+                there.stops = here.stops + 1
+                waiting.append(there)
+    return [station.stops for station in stations]
+
+
 @use((X, 3))
 def list_that_grows_while_it_is_gone_through(x, n):
     stacks = stacks_of(x, n)
