@@ -75,7 +75,7 @@ def bisected(x, n):
     return low, high
 
 
-@use((X, 1.0), (X, 9.0), wrt=(0,), long=True)
+@use((X, 1.5), (X, 9.0), (X, 1.0), wrt=(0,), long=True, corners=(2,))
 def sum_of_some(x, least):
     total = 0
     for v in x:

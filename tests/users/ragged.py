@@ -80,7 +80,7 @@ def longest_and_in_order(x, step):
     return max(runs, key=len), [run.mean() for run in sorted(runs, key=len)]
 
 
-@use((X, 0.3), wrt=(0,), slow=True)
+@use((X, 0.25), wrt=(0,), slow=True)
 def written_in_place(x, step):
     runs, start = [], 0
     for i in range(1, len(x) + 1):
