@@ -49,7 +49,7 @@ class Gradients:
         self._cotangents: Mapping[int, Any] = {}
 
     def _numbered(self, layout: Any) -> _Part:
-        """The parts of a layout, leaves in the order of `coding`; a place is one part."""
+        """The parts of a layout, leaves in the order of `leaves`; a place is one part."""
         match layout:
             case L.LScalar(_, None) | TensorType():
                 return _Part(layout, self._next())

@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.identity import Numberer, identity, numbered
 from pyrelay.infer.containers import lists
 from pyrelay.infer.containers.open_sequences import as_laid_out
+from pyrelay.infer.decoding import Decoder
+from pyrelay.infer.encoding import Encoder, case_index
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.leaves import leaf_types
 from pyrelay.infer.specialisation import Result, Specialisation, argument_types, own_symbols
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
@@ -33,7 +35,7 @@ def encode_arguments(
 ) -> tuple[list[Atom], tuple[Extent, ...], Places]:
     """Atoms, extents, and which value each place of the layouts is."""
     symbols = own_symbols(spec, argument_types(spec))
-    encoder = coding.Encoder(
+    encoder = Encoder(
         it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken), bound=symbols,
         same=it.program.guards.same,
     )
@@ -81,7 +83,7 @@ def _note_places(
         elif isinstance(x, L.LUnion):
             several = len(v.alive) > 1 if isinstance(v, V.Union) else False
             for number, case in _numbered_cases(v):
-                chosen = x.cases[coding.case_index(case, x, it.heap)]
+                chosen = x.cases[case_index(case, x, it.heap)]
                 own = ((v.tag, number),) if several else ()  # type: ignore[union-attr]
                 pending.append((case, chosen, (*tests, *own)))
         elif isinstance(x, L.LNode) and not (x.head[0] == "data" and V.node_of(v) is None):
@@ -120,13 +122,13 @@ def decode_call(
     mapping: dict[Symbol, Extent] = dict(zip(symbols, extents, strict=True))
     bound = {s: Symbol(s.name, Origin.RUNTIME) for s in result.symbols}
     mapping.update({s: dims.of(t) for s, t in bound.items()})
-    leaf_types = coding.shared_leaf_types([result.value, *result.contents])
+    leaves = leaf_types([result.value, *result.contents])
     outs = tuple(
         Var("v", types.substitute(t, mapping), span=it.builder.span)
-        for t in [*leaf_types, *extra]
+        for t in [*leaves, *extra]
     )
     it.builder.lets.append(Let(outs, node, tuple(bound.values()), span=it.builder.span))
-    return _decode(it, spec, result, outs, places, len(leaf_types), mapping)
+    return _decode(it, spec, result, outs, places, len(leaves), mapping)
 
 
 def _decode(
@@ -188,7 +190,7 @@ def _where(it: Interpreter, tests: Tests, change: Callable[[], None]) -> None:
 
 
 @dataclass
-class _CallDecoder(coding.Decoder):
+class _CallDecoder(Decoder):
     """Decodes a result in the caller: a parameter's object is the caller's argument."""
 
     places: Places = field(default_factory=Places)
@@ -220,7 +222,7 @@ class _CallDecoder(coding.Decoder):
         # What is in no place is of a case that the argument is not.
         given = [self.places[k].root for k in may_be if k in self.places]  # type: ignore[union-attr]
         older = frozenset(r for root in given for r in (root, *root.may_be))
-        return coding.Decoder._root(self, kind, older, rivals)
+        return Decoder._root(self, kind, older, rivals)
 
     def __call__(self, layout: L.Layout) -> V.Value:
         if isinstance(layout, L.LParam):
@@ -235,4 +237,4 @@ class _CallDecoder(coding.Decoder):
             return found[here[0]] if len(here) == 1 else V.Union(tag, found, tuple(here))
         if isinstance(layout, L.LScalar) and layout.extent is not None:
             return V.Scalar.of_extent(dims.substitute(layout.extent, self.mapping))
-        return coding.Decoder.__call__(self, layout)
+        return Decoder.__call__(self, layout)

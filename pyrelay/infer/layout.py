@@ -361,7 +361,7 @@ def rows_of(leaf: TensorType, capacity: Extent) -> TensorType:
 
 
 def template_types(template: Layout) -> Iterator[TensorType]:
-    """Types of the leaves of an item, in the order of `coding.leaf_types`."""
+    """Types of the leaves of an item, in the order of `leaves.leaf_types`."""
     match template:
         case LScalar(ty, kinds=kinds):
             yield ty

@@ -15,16 +15,18 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.identity import Numberer, Numbers
 from pyrelay.infer.containers import growing
+from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
+from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import handling
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.leaves import layout_symbols, leaf_types
 from pyrelay.infer.nodes import anonymous, building, constructing
 from pyrelay.infer.nodes.datatypes import EVERYWHERE
 from pyrelay.ir import dims, types
@@ -345,7 +347,7 @@ def _widened(
 
     A symbol of the function's own takes any extent, one of the program's only itself.
     """
-    symbols = [s for x in old for t in coding.leaf_types(x) for s in types.type_symbols(t)]
+    symbols = [s for x in old for t in leaf_types([x]) for s in types.type_symbols(t)]
     bound: set[Extent] = {dims.of(s) for s in symbols if s.origin is Origin.RUNTIME}
     joiner = J.Joiner(False, True, frozenset(bound), same=it.program.guards.alike)
     return [joiner(a, b) for a, b in zip(old, new, strict=True)]
@@ -477,7 +479,7 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
             span=spec.closure.function.span,
         ) from None
     own = {s for t in argument_types(spec) for s in types.type_symbols(t)}
-    found = [s for s in coding.layout_symbols([value, *contents], -1) if s not in own]
+    found = [s for s in layout_symbols([value, *contents], -1) if s not in own]
     return Result(value, old.changed, contents, tuple(found), old.stored)
 
 
@@ -496,7 +498,7 @@ def _mentions_parameter(*layouts: L.Layout) -> bool:
 
 def argument_types(spec: Specialisation) -> list[Any]:
     """The types of its parameters."""
-    return coding.shared_leaf_types(spec.layouts)
+    return leaf_types(spec.layouts)
 
 
 def interpret_function(
@@ -505,10 +507,10 @@ def interpret_function(
     """One pass over the body with fresh parameters."""
     from pyrelay.infer import calls
 
-    leaf_types = argument_types(spec)
-    params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaf_types)
+    leaves = argument_types(spec)
+    params = tuple(Var("p", t, span=spec.closure.function.span) for t in leaves)
     heap = Heap(items=it.heap.items)
-    decoder = coding.Decoder(iter(params), heap, numbers=spec.taken)
+    decoder = Decoder(iter(params), heap, numbers=spec.taken)
     values = [decoder(x) for x in spec.layouts]
     values = [_from_parameter(v, spec, i) for i, v in enumerate(values)]
     roots = dict(decoder.roots)
@@ -524,7 +526,7 @@ def interpret_function(
     inner.captured = _numbered(it, captured_values(it), inner, values[end:])
     split = end - len(spec.closure.cells)
     closure = replace(spec.closure, cells=tuple(values[split:end]))
-    symbols = own_symbols(spec, leaf_types)
+    symbols = own_symbols(spec, leaves)
 
     def run() -> V.Value:
         return calls.run_body(inner, closure, values[first:split], closure.function.body)
@@ -580,10 +582,10 @@ def _from_parameter(value: V.Value, spec: Specialisation, position: int) -> V.Va
     return value
 
 
-def own_symbols(spec: Specialisation, leaf_types: Sequence[Any]) -> tuple[Symbol, ...]:
+def own_symbols(spec: Specialisation, leaves: Sequence[Any]) -> tuple[Symbol, ...]:
     """The symbols in the types of its parameters."""
     found: dict[Symbol, None] = {}
-    for ty in leaf_types:
+    for ty in leaves:
         for symbol in types.type_symbols(ty):
             found[symbol] = None
     return tuple(found)
@@ -613,7 +615,7 @@ def _close(
     layout = describer(value)
     changed = [r for r in inner.heap.changed_since(entry) if r in outer]
     contents = tuple(describer.content(r) for r in changed)
-    found = [s for s in coding.layout_symbols([layout, *contents], -1) if s not in visible]
+    found = [s for s in layout_symbols([layout, *contents], -1) if s not in visible]
     if spec.transparent:
         inside = {s for let in inner.builder.lets for s in let.dims}
         found = [s for s in found if s in inside or s in describer.renamed_symbols()]
@@ -623,7 +625,7 @@ def _close(
         result = spec.result  # what callers were told, where this pass knows more
         layout, *rest = (_with_roots(x, roots) for x in (result.value, *result.contents))
         contents, found = tuple(rest), list(result.symbols)
-    encoder = coding.Encoder(
+    encoder = Encoder(
         inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given),
         bound=found, same=inner.program.guards.same,
     )

@@ -36,7 +36,7 @@ from tests.property.prelude import function_of
 from tests.property.writing import Drawn, Writer, arguments
 
 EVERY_CHECK = list(HealthCheck)
-KNOWN_REFUSAL = "passed on both for certain and as one of several cases"  # see infer/coding
+KNOWN_REFUSAL = "passed on both for certain and as one of several cases"  # see infer/encoding
 
 
 @st.composite

@@ -14,15 +14,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pyrelay.errors import AliasError, Span, UnsupportedOperationError
-from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import ragged
 from pyrelay.infer.containers.open_layouts import is_open
 from pyrelay.infer.containers.widening import cast_rows, count_atom, known_outside, wide
+from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
+from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.heap import Heap
+from pyrelay.infer.leaves import typed_by_rows
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -57,7 +59,7 @@ def item_atoms(
     builder: Builder, heap: Heap, read: Read, item: V.Value, template: L.Layout
 ) -> list[Atom]:
     """The leaves of an item, in the order of the rows; lists in it keep their own capacities."""
-    encoder = coding.Encoder(builder, heap, read)
+    encoder = Encoder(builder, heap, read)
     encoder(item, template)
     return encoder.atoms
 
@@ -80,7 +82,7 @@ def from_items(
             column = [wide(builder, atom, axis, widest) for atom in column]
         rows.append(_stacked(builder, column, leaf, bound))
     return V.Growing(
-        V.Known(len(items)), tuple(rows), coding.typed_by_rows(template, rows), slots=object()
+        V.Known(len(items)), tuple(rows), typed_by_rows(template, rows), slots=object()
     )
 
 
@@ -298,7 +300,7 @@ def widened(
 
 
 def _typed(content: V.Growing, rows: Sequence[Atom]) -> L.Layout:
-    return coding.typed_by_rows(content.template, rows, len(content.prefix) + 1)
+    return typed_by_rows(content.template, rows, len(content.prefix) + 1)
 
 
 def plain(builder: Builder, content: V.Growing) -> V.Growing:
@@ -334,7 +336,7 @@ def read_row(
         element: Handle = builder.call(OPS["index"], row, *content.prefix, position, axes=axes)
         leaves.append(builder.cast(element, ty.dtype, weak=ty.weak))
     template, leaves = ragged.cut(builder, content.template, leaves)
-    item = coding.Decoder(iter(leaves), heap)(template)
+    item = Decoder(iter(leaves), heap)(template)
     for path in kept:
         inner = value_at(item, path)
         assert isinstance(inner, V.Ref)

@@ -13,18 +13,16 @@ from dataclasses import replace
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.coding import typed_by_rows
 from pyrelay.infer.containers import growing, ragged, widening
-from pyrelay.infer.containers.open_sequences import as_item
+from pyrelay.infer.containers.admission import admit, placed, with_template
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.nodes import anonymous
+from pyrelay.infer.leaves import typed_by_rows
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Handle
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import TensorType
 
 #: Static lists up to this length are indexed at run time by a choice among their items.
 MOST_CHOICES = 4
@@ -204,175 +202,6 @@ def count_extent(it: Interpreter, content: V.Growing) -> Extent:
     return extent  # type: ignore[no-any-return]
 
 
-# -- items that fit --------------------------------------------------------------------------------
-
-
-def _admit(
-    it: Interpreter, root: V.Root, content: V.Growing, item: V.Value
-) -> tuple[V.Growing, list[Atom]]:
-    """The content with a template that takes the item, and the item's leaves."""
-    span = it.let.span if it.let else None
-    item = as_item(it, item)
-    it.heap.note_items((item,))
-    try:
-        own = growing.template_of(it.heap, (item,))
-        joined = J.join_items(content.template, own, it.program.guards.same)
-        if not L.same_structure(content.template, joined):
-            raise L.JoinError(content.template, own, "the items differ in structure")
-    except L.JoinError as error:
-        failure = it.failure(
-            errors.TypeMismatchError,
-            f"{V.describe(item)} does not fit the other items of this list: {error.what}",
-            notes=("a list whose length is known only at run time holds items of one structure",),
-            hints=("give the items one type and shape, or keep them in lists of their own",),
-        )
-        sites = anonymous.made_in(error.left) | anonymous.made_in(error.right)
-        if sites:
-            raise anonymous.NeedsNodes(sites, (), failure) from None
-        raise failure from None
-    _refuse_parts(it, item, joined)
-    content = _with_template(it, root, content, joined)
-    _note_again(it, item)
-    growing.keep(it.heap, item, span)
-    leaves = growing.item_atoms(it.builder, it.heap, it.atom, item, content.template)
-    content, leaves = growing.fit_inner(it.builder, content, leaves)
-    return _shaped(it, content, leaves)
-
-
-def _note_again(it: Interpreter, item: V.Value) -> None:
-    """Note an array that each iteration, or each call, makes an item again."""
-    before = it.before.contents if it.before is not None else {}
-    for part in V.leaves_of((item,)):
-        if isinstance(part, V.ArrayRef) and part.root in before:
-            it.heap.items.shared = True
-
-
-def _with_template(
-    it: Interpreter, root: V.Root, content: V.Growing, template: L.Layout
-) -> V.Growing:
-    """The content of a list with a template that takes more; of an inner list, in its owner."""
-    if template == content.template:
-        return content
-    held = it.heap.contents[root]
-    if not isinstance(held, V.Part):
-        content = widening.cast_rows(it.builder, content, template)
-        it.heap.contents[root] = content
-        return content
-    owner = it.content(held.owner)
-    wanted = growing.replaced(owner.template, held.path, template)
-    _with_template(it, held.owner, owner, wanted)
-    return part_content(it, held)
-
-
-def _refuse_parts(it: Interpreter, item: V.Value, template: L.Layout) -> None:
-    """Refuse an item with a list that is an item of another list already, or is there twice."""
-    roots: set[V.Root] = set()
-    for path in growing.inner_lists(template):
-        inner = growing.value_at(item, path)
-        assert isinstance(inner, V.Ref)
-        elsewhere = isinstance(it.heap.contents[inner.root], (V.Part, V.Lost))
-        if elsewhere or inner.root in roots:
-            raise it.failure(
-                errors.AliasError,
-                "one list would be an item in two places, and a change of one would have to show "
-                "in the other",
-                hints=("put a copy there: rows.append(row.copy())",),
-            )
-        roots.add(inner.root)
-
-
-def _moved(it: Interpreter, ref: V.Ref, position: V.Value, item: V.Value) -> None:
-    content = it.heap.contents[ref.root]
-    if isinstance(content, V.Growing):
-        _lend(it, content, item)
-        growing.moved(it.heap, ref.root, content, position, item)
-
-
-def _lend(it: Interpreter, content: V.Growing, item: V.Value) -> None:
-    """Lists in an item, as far as the program lends them: the item has copies of them."""
-    before = it.before.contents if it.before is not None else {}
-    for path in growing.inner_lists(content.template):
-        inner = growing.value_at(item, path)
-        assert isinstance(inner, V.Ref)
-        made_by_others = inner.root in before or inner.root.stored
-        needed = 1 if made_by_others else 2
-        it.program.lent = max(it.program.lent, needed)
-        if it.program.lends >= needed:
-            it.heap.lend(inner.root, it.let.span if it.let else None)
-
-
-def _shaped(
-    it: Interpreter, content: V.Growing, leaves: list[Atom]
-) -> tuple[V.Growing, list[Atom]]:
-    """Leaves with the extents of the rows; equalities that only the program can tell are checked.
-
-    The first item of an empty list says the extents of all items.
-    """
-    unequal: list[tuple[Extent, Extent]] = []
-    lead = len(content.prefix) + 1
-    for leaf, row in zip(leaves, content.rows, strict=True):
-        assert isinstance(leaf.type, TensorType)
-        assert isinstance(row.type, TensorType)
-        for own, other in zip(leaf.type.shape, row.type.shape[lead:], strict=True):
-            if it.program.guards.equal(own, other) is None and (own, other) not in unequal:
-                unequal.append((own, other))
-    if unequal and content.prefix:
-        raise it.failure(
-            errors.UnsupportedOperationError,
-            "arrays of a shape known only at run time cannot be items of a list in a list",
-        )
-    if unequal:
-        content = _adopting(it, content, leaves, unequal)
-    rows = content.rows
-    refined = []
-    for leaf, row in zip(leaves, rows, strict=True):
-        shape = row.type.shape[lead:]  # type: ignore[union-attr]
-        if leaf.type.shape != shape:  # type: ignore[union-attr]
-            leaf = it.builder.call(OPS["refine"], leaf, shape=shape).atom
-        refined.append(leaf)
-    return content, refined
-
-
-def _adopting(
-    it: Interpreter, content: V.Growing, leaves: Sequence[Atom],
-    unequal: Sequence[tuple[Extent, Extent]],
-) -> V.Growing:
-    """The rows, made anew with the item's extents if the list is empty; else these are checked."""
-    from pyrelay.ir.dims import Origin, Symbol
-    from pyrelay.ir.nodes import If
-
-    b = it.builder
-    it.program.checks_shapes |= any(
-        s.origin is Origin.RUNTIME for own, _ in unequal for s in dims.symbols(own)
-    )
-    empty = b.call(OPS["equal"], count_of(it, content), 0)
-    then, orelse = b.nested(), b.nested()
-    made = [
-        then.full(0, (growing.SPARE, *leaf.type.shape), leaf.type.dtype)  # type: ignore[union-attr]
-        for leaf in leaves
-    ]
-    text = "the items of a compiled list must have one shape: {} is not {}"
-    for own, other in unequal:
-        orelse.call(OPS["check_equal"], left=own, right=other, text=text)
-    symbols: dict[Extent, Symbol] = {content.capacity: Symbol("d", Origin.RUNTIME)}
-    for _, other in unequal:
-        symbols.setdefault(other, Symbol("d", Origin.RUNTIME))
-    kept = list(symbols)
-    owns = {other: own for own, other in unequal}
-    firsts: list[Extent] = [growing.SPARE, *(owns[e] for e in kept[1:])]
-    out_types = [
-        TensorType(
-            row.type.dtype,  # type: ignore[union-attr]
-            tuple(dims.of(symbols[d]) if d in symbols else d for d in row.type.shape),  # type: ignore[union-attr]
-        )
-        for row in content.rows
-    ]
-    node = If(empty.atom, then.block(made, firsts), orelse.block(content.rows, kept))
-    rows = tuple(h.atom for h in b.bind(node, out_types, dims=tuple(symbols.values())))
-    template = typed_by_rows(content.template, rows)
-    return replace(content, rows=rows, template=template)
-
-
 # -- one item --------------------------------------------------------------------------------------
 
 
@@ -422,11 +251,11 @@ def set_item(it: Interpreter, ref: V.Ref, key: V.Value, value: V.Value) -> None:
 
         set_slice(it, ref, key, value)
         return
-    content, leaves = _admit(it, ref.root, content, value)
+    content, leaves = admit(it, ref.root, content, value)
     place = position(it, content, key, "list assignment index out of range")
     moves = bool(growing.inner_lists(content.template))
     write_content(it, ref.root, growing.write_row(it.builder, content, place, leaves), moves=moves)
-    _moved(it, ref, V.Scalar(types.PY_INT, place), value)
+    placed(it, ref, V.Scalar(types.PY_INT, place), value)
 
 
 def stands_at(
@@ -457,15 +286,15 @@ def _complete(it: Interpreter, item: V.Value) -> V.Value:
 def append(it: Interpreter, ref: V.Ref, item: V.Value) -> None:
     """`lst.append(item)`."""
     item = _complete(it, item)
-    content, leaves = _admit(it, ref.root, it.content(ref.root), item)
+    content, leaves = admit(it, ref.root, it.content(ref.root), item)
     count = count_of(it, content)
     content = growing.with_room(it.builder, content, count)
     content = growing.write_row(it.builder, content, count.atom, leaves)
-    write_content(it, ref.root, _counting(it, content, count + 1))
-    _moved(it, ref, it.result(count), item)
+    write_content(it, ref.root, counting(it, content, count + 1))
+    placed(it, ref, it.result(count), item)
 
 
-def _counting(it: Interpreter, content: V.Growing, count: Handle) -> V.Growing:
+def counting(it: Interpreter, content: V.Growing, count: Handle) -> V.Growing:
     return replace(content, count=it.result(count))
 
 
@@ -481,7 +310,7 @@ def pop(
         place = it.builder.call(OPS["check_item"], -1, count, text=text).atom
         item = growing.read_row(it.builder, it.heap, content, place, span)
         moves = bool(growing.inner_lists(content.template))
-        write_content(it, ref.root, _counting(it, content, it.builder.handle(place)), moves=moves)
+        write_content(it, ref.root, counting(it, content, it.builder.handle(place)), moves=moves)
         return item
     content = growing.plain(it.builder, content)
     place = position(it, content, key, outside)
@@ -500,7 +329,7 @@ def pop(
 def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
     """`lst.insert(key, item)`: positions beyond the ends mean the ends."""
     item = _complete(it, item)
-    content, leaves = _admit(it, ref.root, it.content(ref.root), item)
+    content, leaves = admit(it, ref.root, it.content(ref.root), item)
     count, b = count_of(it, content), it.builder
     content = growing.with_room(b, growing.plain(b, content), count)
     raw = b.handle(b.cast(it.atom(key), types.i64, weak=True))
@@ -513,8 +342,8 @@ def insert(it: Interpreter, ref: V.Ref, key: V.Value, item: V.Value) -> None:
         moved = part_rows(it, row, at, behind)
         rows.append(put_rows(it, row, moved, dims.add(at, 1), behind))
     content = growing.write_row(b, replace(content, rows=tuple(rows)), place.atom, leaves)
-    write_content(it, ref.root, _counting(it, content, count + 1), moves=True)
-    _moved(it, ref, it.result(place), item)
+    write_content(it, ref.root, counting(it, content, count + 1), moves=True)
+    placed(it, ref, it.result(place), item)
 
 
 def unpacked(
@@ -636,7 +465,7 @@ def extend(it: Interpreter, ref: V.Ref, content: V.Growing) -> None:
             errors.TypeMismatchError, f"the items of the two lists differ: {error.what}",
         ) from None
     if isinstance(it.heap.contents[ref.root], V.Part):
-        own = _with_template(it, ref.root, it.content(ref.root), joined)
+        own = with_template(it, ref.root, it.content(ref.root), joined)
         own = growing.plain(it.builder, own)
     else:
         own = widening.cast_rows(it.builder, own, joined)

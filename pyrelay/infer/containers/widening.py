@@ -10,11 +10,11 @@ import operator
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_layouts import is_open, items_of_open
 from pyrelay.infer.kinds import code
+from pyrelay.infer.leaves import typed_by_rows
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
@@ -162,7 +162,7 @@ def cast_rows(
     elif not content.rows:
         around = (_room(builder, content),)
     convert(content.template, template, around)
-    template = coding.typed_by_rows(template, rows, lead)
+    template = typed_by_rows(template, rows, lead)
     same = len(rows) == len(content.rows) and all(map(operator.is_, rows, content.rows))
     if same and template == content.template:
         return content

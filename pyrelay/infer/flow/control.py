@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pyrelay.errors import UnsupportedOperationError
-from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
+from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
+from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import handling, narrowing
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.flow.loops import run_loop
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import MOST_SPLITS, Interpreter
+from pyrelay.infer.leaves import layout_symbols, leaf_types
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder
 from pyrelay.ir.dims import Extent, Symbol
@@ -273,10 +275,10 @@ class _Merge:
         results, contents = self.layouts()
         everything = [*results, *contents]
         stale = self._stale()
-        leaf_types = coding.shared_leaf_types(everything)
-        symbols = coding.layout_symbols(everything, self.mark)
-        blocks = [self._block(p, results, contents, leaf_types, symbols) for p in self.paths]
-        outs = tuple(Var("v", t, span=self.it.builder.span) for t in leaf_types)
+        leaves = leaf_types(everything)
+        symbols = layout_symbols(everything, self.mark)
+        blocks = [self._block(p, results, contents, leaves, symbols) for p in self.paths]
+        outs = tuple(Var("v", t, span=self.it.builder.span) for t in leaves)
         self.it.builder.lets.append(
             Let(outs, If(test, blocks[0], blocks[1]), tuple(symbols), span=self.it.builder.span)
         )
@@ -294,18 +296,18 @@ class _Merge:
 
     def _block(
         self, path: _Path, results: list[L.Layout], contents: list[Any],
-        leaf_types: list[Any], symbols: list[Symbol],
+        leaves: list[Any], symbols: list[Symbol],
     ) -> Block:
         it = self.it
         if path.results is None:
             with it.inside(path.builder, path.heap):
                 none: dict[Symbol, Extent] = dict.fromkeys(symbols, 0)
-                atoms = [path.builder.undef(types.substitute(t, none)).atom for t in leaf_types]
+                atoms = [path.builder.undef(types.substitute(t, none)).atom for t in leaves]
             return path.builder.block(atoms, [0] * len(symbols))
         with it.inside(path.builder, path.heap):
             for root in self.changed:
                 it.settle(root)
-            encoder = coding.Encoder(
+            encoder = Encoder(
                 path.builder, path.heap, it.atom,
                 number=identity.Numberer(path.builder, self.numbers), bound=symbols,
                 same=it.program.guards.same,
@@ -321,7 +323,7 @@ class _Merge:
         stale: dict[V.Root, list[identity.Sources]],
     ) -> list[V.Value]:
         heap = self.base
-        decoder = coding.Decoder(
+        decoder = Decoder(
             outs, heap, span=self.it.builder.span, numbers=self.numbers
         )
         values = []

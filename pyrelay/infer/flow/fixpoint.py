@@ -11,17 +11,19 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import coding
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
+from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.describing import Describer
+from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import joining as J
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.flow.revisits import Place, Visits, objects, places
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.leaves import layout_symbols, leaf_types
 from pyrelay.infer.nodes import anonymous
 from pyrelay.infer.operators import poly_of
 from pyrelay.ir import dims, types
@@ -184,7 +186,7 @@ class Fixpoint:
 
     def _interpret(self) -> _Pass:
         it, runner, node = self.it, self.runner, self.runner.node
-        leaves = coding.shared_leaf_types(self.everything)
+        leaves = leaf_types(self.everything)
         carried = tuple(Var("c", t, span=it.builder.span) for t in leaves)
         test_builder, body_builder = it.builder.nested(), it.builder.nested()
         heap = self.base.copy()
@@ -283,7 +285,7 @@ class Fixpoint:
     def _decode(
         self, outs: Any, heap: Heap, renamed: Mapping[Symbol, Extent] | None = None
     ) -> list[V.Value]:
-        decoder = coding.Decoder(
+        decoder = Decoder(
             outs, heap, renamed or {}, span=self.it.builder.span, numbers=self.numbers
         )
         header = []
@@ -313,7 +315,7 @@ class Fixpoint:
         before = self._guess()
         deep = anonymous.depth([*self.layouts, *self.changed.values()])
         bound = frozenset(
-            dims.of(s) for s in coding.layout_symbols(self.everything, self.mark)
+            dims.of(s) for s in layout_symbols(self.everything, self.mark)
         )
         joiner = J.Joiner(
             self.mixed, True, bound, same=self.it.program.guards.same, kinds=True,
@@ -425,7 +427,7 @@ class Fixpoint:
 
     def _emit(self, result: _Pass) -> list[V.Value]:
         it = self.it
-        symbols = coding.layout_symbols(self.everything, self.mark)
+        symbols = layout_symbols(self.everything, self.mark)
         for root in self.changed:
             it.settle(root)
         init = self._encoder(it.builder, self.base, symbols)
@@ -461,14 +463,14 @@ class Fixpoint:
 
     def _encoder(
         self, builder: Builder, heap: Heap, symbols: Sequence[Symbol]
-    ) -> coding.Encoder:
+    ) -> Encoder:
         numberer = identity.Numberer(builder, self.numbers)
-        return coding.Encoder(
+        return Encoder(
             builder, heap, self.it.atom, number=numberer, bound=symbols,
             same=self.it.program.guards.same,
         )
 
-    def _encode(self, encoder: coding.Encoder, carried: list[V.Value]) -> None:
+    def _encode(self, encoder: Encoder, carried: list[V.Value]) -> None:
         for value, layout in zip(carried, self.layouts, strict=True):
             encoder(value, layout)
         for root, layout in self.changed.items():

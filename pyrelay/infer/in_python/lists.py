@@ -279,8 +279,19 @@ def are_numbers(ranks: Any) -> bool:
 
 
 def _merged_order(ranks: Any, reverse: Any) -> Any:
-    """As `_order`, of ranks that are compared by `<`: stable, by merging ever longer runs."""
-    count = len(ranks)
+    """As `_order`, of ranks that are compared by `<`."""
+    def stays(one: Any, other: Any) -> Any:
+        return not (one < other) if reverse else not (other < one)
+
+    return _merged(ranks, stays)
+
+
+def _merged(items: Any, stays: Any) -> Any:
+    """The places of items in their order, by merging ever longer runs: stable.
+
+    stays(one, other): whether the one that comes first before may come first afterwards.
+    """
+    count = len(items)
     places = np.arange(count)
     width = 1
     while width < count:
@@ -291,8 +302,7 @@ def _merged_order(ranks: Any, reverse: Any) -> Any:
             for k in range(low, high):
                 first = left < middle
                 if first and right < high:
-                    one, other = ranks[places[left]], ranks[places[right]]
-                    first = not (one < other) if reverse else not (other < one)
+                    first = stays(items[places[left]], items[places[right]])
                 if first:
                     merged[k] = places[left]
                     left += 1
@@ -320,29 +330,13 @@ def compared(compare: Any, item: Any) -> Any:
 
 
 def sorted_by(items: Any, compare: Any, reverse: Any) -> Any:
-    """sorted(items, key=functools.cmp_to_key(compare), reverse=reverse): merges, bottom up."""
+    """sorted(items, key=functools.cmp_to_key(compare), reverse=reverse)."""
     given = list(items)[::-1] if reverse else list(items)
-    count = len(given)
-    places = np.arange(count)
-    width = 1
-    while width < count:
-        merged = np.zeros(count, dtype=np.int64)
-        for low in range(0, count, 2 * width):
-            middle, high = min(low + width, count), min(low + 2 * width, count)
-            left, right = low, middle
-            for k in range(low, high):
-                first = left < middle
-                if first and right < high:
-                    first = compare(given[places[left]], given[places[right]]) <= 0
-                if first:
-                    merged[k] = places[left]
-                    left += 1
-                else:
-                    merged[k] = places[right]
-                    right += 1
-        places = merged
-        width *= 2
-    ordered = [given[k] for k in places]
+
+    def stays(one: Any, other: Any) -> Any:
+        return compare(one, other) <= 0
+
+    ordered = [given[k] for k in _merged(given, stays)]
     return ordered[::-1] if reverse else ordered
 
 

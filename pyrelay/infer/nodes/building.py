@@ -377,7 +377,7 @@ class _Node:
         columns = tables_of(self.pool.cls)[table]
         if not columns:
             number = lists.count_of(it, content) + 1
-            it.heap.write(rows.root, lists._counting(it, content, number), None)
+            it.heap.write(rows.root, lists.counting(it, content, number), None)
             return count
         lists.append(it, rows, V.Tuple(tuple(leaves[c] for c in columns)))
         return count

@@ -14,8 +14,8 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
-from pyrelay.infer.coding import typed_by_rows
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.leaves import typed_by_rows
 from pyrelay.infer.nodes.datatypes import Array, Grows, Number, Schema
 from pyrelay.infer.nodes.functions_in_nodes import refuse_leaving
 from pyrelay.infer.nodes.pools import Column, column_sorts, schema_columns

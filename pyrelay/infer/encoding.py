@@ -1,20 +1,19 @@
-"""Coding: values as the typed variables that their layouts say, and back.
+"""Encoding: values as the typed variables that their layouts say.
 
 In: values and layouts. Out: an `Encoder`'s atoms, in the order of the layouts' leaves, and extents
-for their symbols; from such variables a `Decoder` makes the values again, with fresh objects.
+for their symbols.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.errors import Span, UnsupportedOperationError
 from pyrelay.infer import values as V
-from pyrelay.infer.arrays.identity import Numbers
-from pyrelay.infer.arrays.windows import Window, steps_of, window_of
+from pyrelay.infer.arrays.windows import window_of
 from pyrelay.infer.containers.open_layouts import OPEN_TEXT, is_open
 from pyrelay.infer.flow.joining import same_reference, same_value
 from pyrelay.infer.heap import Heap
@@ -38,90 +37,17 @@ from pyrelay.infer.layout import (
     head_of,
     leaf_type,
     pools_of,
-    rebuild,
-    rebuild_content,
-    retyped,
     with_pools,
 )
+from pyrelay.infer.leaves import leaf_types, symbols_of
 from pyrelay.infer.nodes.datatypes import NO_NODE
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
 from pyrelay.ir.nodes import UNREAD, Atom, If, Let, Var
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import TensorType, Type
+from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
-
-
-def leaf_types(layout: Layout) -> Iterator[Type]:
-    """Types of the variables that `decode` takes and `encode` gives, in order."""
-    pending: list[Any] = [layout]
-    seen: set[int] = set()
-    while pending:
-        here = pending.pop()
-        match here:
-            case LScalar(ty, extent, _, kinds):
-                if extent is None:
-                    yield ty
-                if kinds:
-                    yield types.PY_INT
-            case LView(base, form):
-                pending.extend([types.PY_INT] * len(form.axes))
-                pending.append(base)
-            case LPlace(key, _, _, content, numbered=numbered):
-                if key not in seen:
-                    seen.add(key)
-                    pending.append(content)
-                    if numbered:
-                        yield types.PY_INT
-            case LNode(_, children):
-                pending.extend(reversed(children))
-            case LUnion(cases):
-                yield types.PY_INT
-                pending.extend(reversed(cases))
-            case LGrown():
-                pending.extend(reversed((*here.pools, *here.leaves)))
-            case LRagged():
-                yield from here.leaves
-            case TensorType():
-                yield here
-
-
-def shared_leaf_types(layouts: Sequence[Any], before: Collection[int] = ()) -> list[Any]:
-    """Leaf types of several layouts that share places: each place counts once, those `before` not.
-    """
-    found: list[Any] = []
-    seen = set(before)
-    pending: list[Any] = list(reversed(layouts))
-    while pending:
-        here = pending.pop()
-        match here:
-            case LScalar(ty, extent, _, kinds):
-                if extent is None:
-                    found.append(ty)
-                if kinds:
-                    found.append(types.PY_INT)
-            case LView(base, form):
-                pending.extend([types.PY_INT] * len(form.axes))
-                pending.append(base)
-            case LPlace(key, _, _, content, numbered=numbered):
-                if key not in seen:
-                    seen.add(key)
-                    pending.append(content)
-                    if numbered:
-                        found.append(types.PY_INT)
-            case LNode(_, children):
-                pending.extend(reversed(children))
-            case LUnion(cases):
-                found.append(types.PY_INT)
-                pending.extend(reversed(cases))
-            case LGrown():
-                pending.extend(reversed((*here.pools, *here.leaves)))
-            case LRagged():
-                found.extend(here.leaves)
-            case types.TensorType():
-                found.append(here)
-    return found
 
 
 @dataclass
@@ -304,10 +230,10 @@ class Encoder:
     def absent(self, layout: Layout) -> None:
         """Placeholders for the leaves of a layout that has no value on this path."""
         empty: dict[Symbol, Extent] = {}
-        for symbol in _symbols(layout):
+        for symbol in symbols_of(layout):
             if symbol.name == "d" and symbol.origin is Origin.RUNTIME and symbol in self.bound:
                 empty[symbol] = self.extents.setdefault(symbol, 0)
-        for ty in shared_leaf_types([layout], self.seen):
+        for ty in leaf_types([layout], self.seen):
             self.atoms.append(self.builder.undef(types.substitute(ty, empty)).atom)
         for key in _keys(layout):
             if key not in self.seen:
@@ -501,128 +427,3 @@ def fits(value: V.Value, layout: Layout, heap: Heap) -> bool:
                 for v in possible
             )
     raise AssertionError(layout)
-
-
-@dataclass
-class Decoder:
-    """Reads values of a layout from variables, making fresh roots for its places."""
-
-    outs: Iterator[Atom]
-    heap: Heap
-    renamed: Mapping[Symbol, Extent] = field(default_factory=dict)
-    roots: dict[int, V.Root] = field(default_factory=dict)
-    name: str = ""
-    span: Span | None = None  # of the branch or loop
-    numbers: Numbers | None = None  # of the objects in its places
-
-    def __call__(self, layout: Layout) -> V.Value:
-        match layout:
-            case LKnown(v):
-                return V.Known(v)
-            case LScalar(ty, extent, origin, kinds):
-                if extent is not None:
-                    return V.Scalar(ty, None, extent, origin)
-                atom = next(self.outs)
-                kind = next(self.outs) if kinds else None
-                return V.Scalar(ty, atom, None, origin, kinds=kinds, kind=kind)
-            case LFixed(value):
-                return value  # type: ignore[no-any-return]
-            case LPlace(key, kind, cls, content, may_be, rivals, numbered, stored, made):
-                root = self.roots.get(key)
-                if root is None:
-                    root = self.roots[key] = self._root(kind, may_be, rivals)
-                    root.stored, root.made = stored, made
-                    if kind == "object" and may_be:
-                        self.heap.items.classes.add(cls)
-                    if numbered:
-                        self._identify(root, key, next(self.outs), may_be)
-                    self.heap.contents[root] = self.content(kind, content)
-                if kind == "array":
-                    return V.ArrayRef(root, (), self.heap.contents[root].type)
-                return V.Ref(root, cls)
-            case LView(base, form, starts, sizes, ty):
-                array = self(base)
-                assert isinstance(array, V.ArrayRef)
-                atoms = tuple(next(self.outs) for _ in form.axes)
-                starts, sizes, shape = (
-                    tuple(dims.substitute(d, self.renamed) for d in extents)
-                    for extents in (starts, sizes, ty.shape)
-                )
-                steps = steps_of(Window(form, starts, sizes, atoms), array.type.shape)
-                return V.ArrayRef(array.root, steps, TensorType(ty.dtype, shape))
-            case LNode(head, children, made):
-                return rebuild(head, [self(c) for c in children], made)
-            case LUnion(cases):
-                tag = next(self.outs)
-                return V.Union(tag, tuple(self(c) for c in cases))
-        raise AssertionError(layout)
-
-    def _root(self, kind: str, may_be: frozenset[Any], rivals: frozenset[int]) -> V.Root:
-        root = V.Root(kind, self.span, name=self.name, may_be=may_be, join=self)
-        root.rivals.update(self.roots[k] for k in rivals if k in self.roots)
-        for other in root.rivals:
-            other.rivals.add(root)
-        return root
-
-    def _identify(self, root: V.Root, key: int, number: Atom, may_be: frozenset[Any]) -> None:
-        assert self.numbers is not None
-        root.number, root.serial = number, self.numbers.of(key)
-
-    def content(self, kind: str, layout: Any) -> Any:
-        """The content of a root of this kind."""
-        if kind == "array":
-            return next(self.outs)
-        if isinstance(layout, LGrown):
-            pools = [self(pool) for pool in layout.pools]
-            template = with_pools(
-                layout.template, lambda pool: pools[pool] if isinstance(pool, int) else pool
-            )
-            atom, *rows = (next(self.outs) for _ in layout.leaves)
-            known = layout.known
-            count = V.Scalar(types.PY_INT, atom) if known is None else V.Known(known)
-            return V.Growing(
-                count, tuple(rows), typed_by_rows(template, rows),
-                layout.loops, (), object() if layout.slots == "moved" else layout.slots,
-            )
-        return rebuild_content(layout.head, [self(c) for c in layout.children])
-
-
-def typed_by_rows(template: Layout, rows: Sequence[Atom], lead: int = 1) -> Layout:
-    """The template with the shapes of the items that these rows hold, behind `lead` extents."""
-    def leaf(row: Atom) -> TensorType:
-        assert isinstance(row.type, TensorType)
-        return TensorType(row.type.dtype, row.type.shape[lead:])
-
-    return retyped(template, map(leaf, rows))
-
-
-def layout_symbols(layouts: Iterable[Any], mark: int) -> list[Symbol]:
-    """Symbols of leaf types at least as new as `mark`: those the joining node must bind."""
-    found: dict[Symbol, None] = {}
-    for layout in layouts:
-        for symbol in _symbols(layout):
-            if symbol.serial >= mark:
-                found[symbol] = None
-    return list(found)
-
-
-def _symbols(layout: Any) -> Iterator[Symbol]:
-    """The symbols that the types of a layout's leaves and its views are written in."""
-    for ty in leaf_types(layout):
-        yield from types.type_symbols(ty)
-    for view in _views(layout):
-        for extent in (*view.starts, *view.sizes, *view.type.shape):
-            yield from dims.symbols(extent)
-
-
-def _views(layout: Any) -> Iterator[LView]:
-    pending: list[Any] = [layout]
-    while pending:
-        match pending.pop():
-            case LView(base) as view:
-                yield view
-                pending.append(base)
-            case LNode(_, children) | LUnion(children):
-                pending.extend(children)
-            case LPlace(content=LNode() as content):
-                pending.append(content)
