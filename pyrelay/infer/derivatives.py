@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import calls, handing_over, specialisation
+from pyrelay.infer import calls, function_bodies, handing_over, specialisation
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.gradients import Gradients
@@ -80,7 +80,7 @@ def _positions(
 
 def _specialised(
     it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], chosen: Sequence[int]
-) -> specialisation.Specialisation:
+) -> function_bodies.Specialisation:
     """A function of its own for the callee, in the caller's extents unless it is recursive."""
     static = {
         i: True for i, v in enumerate(arguments) if V.is_known_number(v) and i not in chosen
@@ -88,27 +88,27 @@ def _specialised(
     while True:
         try:
             return _specialised_with(it, closure, arguments, static)
-        except specialisation.NeedsKnown as need:
+        except function_bodies.NeedsKnown as need:
             specialisation.check_known(it, arguments, need)
             static[need.position] = True
 
 
 def _specialised_with(
     it: Interpreter, closure: V.Closure, arguments: Sequence[V.Value], static: dict[int, Any]
-) -> specialisation.Specialisation:
+) -> function_bodies.Specialisation:
     function = closure.function
     layouts, _ = specialisation.describe_arguments(
         it, arguments, static=static, transparent=True
     )
     name = it.program.unique(function.name)
-    spec = specialisation.Specialisation(name, closure, layouts, transparent=True)
+    spec = function_bodies.Specialisation(name, closure, layouts, transparent=True)
     try:
-        made, result = specialisation.interpret_function(it, spec)
+        made, result = function_bodies.interpret_function(it, spec)
     except calls.IsRecursive as found:
         if found.function is not function:
             raise
         it.program.recursive.add(function)
-        made, result = specialisation.interpret_function(it, spec)
+        made, result = function_bodies.interpret_function(it, spec)
     if result is None:
         raise it.failure(
             errors.GradientError,
@@ -132,7 +132,7 @@ def _differentiated(it: Interpreter, request: V.Derivative, layout: L.Layout) ->
 
 
 def _request(
-    it: Interpreter, request: V.Derivative, spec: specialisation.Specialisation,
+    it: Interpreter, request: V.Derivative, spec: function_bodies.Specialisation,
     arguments: list[V.Value], chosen: list[int], single: bool, value: L.Layout,
 ) -> V.Value:
     for position in chosen:
@@ -192,7 +192,7 @@ def _scalar_result(it: Interpreter, layout: L.Layout) -> TensorType | None:
 
 
 def _check_argument(
-    it: Interpreter, spec: specialisation.Specialisation, position: int
+    it: Interpreter, spec: function_bodies.Specialisation, position: int
 ) -> None:
     layout = spec.layouts[position]
     name = spec.closure.function.signature[position - len(it.pools)].name

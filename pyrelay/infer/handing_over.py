@@ -18,9 +18,9 @@ from pyrelay.infer.containers import lists
 from pyrelay.infer.containers.open_sequences import as_laid_out
 from pyrelay.infer.decoding import Decoder
 from pyrelay.infer.encoding import Encoder, case_index
+from pyrelay.infer.function_bodies import Result, Specialisation, argument_types, own_symbols
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import leaf_types
-from pyrelay.infer.specialisation import Result, Specialisation, argument_types, own_symbols
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
