@@ -21,7 +21,7 @@ from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import counting, tables
-from pyrelay.infer.interpreter import Interpreter, Program
+from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
 from pyrelay.infer.nodes import pool_tables
 from pyrelay.infer.nodes.annotations import is_record_class
@@ -29,6 +29,7 @@ from pyrelay.infer.nodes.datatypes import Child, Families, Grows, Number, Schema
 from pyrelay.infer.nodes.pools import Column, schema_columns
 from pyrelay.infer.nodes.trees import ARGUMENT
 from pyrelay.infer.objects import generator_classes
+from pyrelay.infer.program import Program
 from pyrelay.infer.specialised import HiddenArgument, Specialised
 from pyrelay.infer.structure import Flattened, Identity, Key, flatten
 from pyrelay.ir import dims, types

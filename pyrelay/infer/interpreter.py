@@ -1,9 +1,8 @@
 """The abstract interpreter: Relay blocks in, Core lets out, one PyCall at a time.
 
-`Program` is what one specialisation shares (functions made so far, guards, names read);
 `Interpreter` walks the blocks of one Core function under construction. What each kind of node means
-stands in files of its own: control.py (branches, loops), calls.py (functions), operators.py,
-subscripts.py, attributes.py, and the tables of names in names_*.py.
+stands in files of its own: calls.py (functions), operators.py, attributes.py, and the folders flow/
+(branches, loops), arrays/ (subscripts) and names/ (what names mean).
 """
 
 from __future__ import annotations
@@ -21,11 +20,9 @@ from pyrelay.infer.arrays import identity
 from pyrelay.infer.flow import narrowing
 from pyrelay.infer.flow.narrowing import Fact
 from pyrelay.infer.flow.revisits import Visits
-from pyrelay.infer.guards import Guards
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.marks import operand_spans
-from pyrelay.infer.nodes.anonymous import Groups
-from pyrelay.infer.nodes.datatypes import EVERYWHERE, Families
+from pyrelay.infer.program import Program
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
 from pyrelay.ir.dims import Extent
@@ -63,66 +60,6 @@ class NeedsCheck(Exception):
 
     left: Extent
     right: Extent
-
-
-@dataclass
-class Program:
-    """State shared by the whole specialisation of one entry."""
-
-    parse: Callable[[Any], Any]  # Python function -> frontend's ParsedFunction
-    guards: Guards
-    functions: dict[str, Function] = field(default_factory=dict)
-    specialisations: dict[Any, list[Any]] = field(default_factory=dict)
-    recursive: set[Any] = field(default_factory=set)  # functions that call themselves
-    making: list[Any] = field(default_factory=list)  # specialisations in progress, outermost first
-    names: dict[str, int] = field(default_factory=dict)
-    hidden: dict[int, V.Value] = field(default_factory=dict)  # id of a captured object -> value
-    new_leaf: Callable[..., V.Value] | None = None  # makes a hidden argument of a captured object
-    objects: list[V.Value] = field(default_factory=list)  # mutable objects from outside, by number
-    #: Ops in bodies of `try` whose failure has a branch of its own.
-    checked: set[Let] = field(default_factory=set)
-    #: Functions called in bodies of `try` before they were complete, with the error if they raise.
-    silent: dict[str, PyrelayError] = field(default_factory=dict)
-    containers: list[V.Root] = field(default_factory=list)  # those of the objects from outside
-    captured: list[int] = field(default_factory=list)  # captured ones passed to every function
-    families: Families = field(default_factory=lambda: Families(EVERYWHERE))
-    nodes: Groups = field(default_factory=Groups)  # tuples that are nodes (anonymous.py)
-    plans: dict[Any, Any] = field(default_factory=dict)  # what is built, by data type (building.py)
-    raises_late: bool = False  # behind a write to an object of the caller
-    raises_again: bool = False  # in a loop or a recursive function, so that it may be behind one
-    follows_ops: bool = False  # the caller sees what was written before an op raises, too
-    fails_late: bool = False  # an op may raise behind a write to a container of the caller
-    fails_again: bool = False  # one in a loop or a recursive function may
-    raising: set[str] = field(default_factory=set)  # functions of their own with a `raise`
-    following: set[str] = field(default_factory=set)  # functions that give what they raise
-    exact: int = 0  # from 1: arrays names may share have numbers; from 2: views stay views
-    chooses: bool = False  # one of two lists stays one of them; lists of lists grow
-    generators: dict[Function, bool] = field(default_factory=dict)  # those that yield, by function
-    ahead: frozenset[Let] = frozenset()  # makers of generators whose items are computed at once
-    #: What generators whose items were computed at once depend on: the contents of objects then.
-    sources: dict[V.Root, dict[V.Root, Any]] = field(default_factory=dict)
-    splits: int = 0  # branches that what follows was put into
-    unrolled: frozenset[Let] = frozenset()  # loops whose lists must have a known length
-    growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
-    tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
-    open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
-    opens: bool = False  # a dict of the caller was given such a key
-    entered: list[V.Root] = field(default_factory=list)  # lists that tables of the caller's are of
-    keys_known: bool = False  # arguments of recursive functions that are keys are made known
-    keys_wanted: bool = False  # or would have been
-    checks_shapes: bool = False  # of items, which may differ: their extents are computed
-    memos: dict[Any, int] = field(default_factory=dict)  # tables of cached functions, by number
-    remembers: bool = True  # False where such tables cannot hold what the functions give
-    #: Lists become items as copies, and are unchanged from then on: from 1 those that others made,
-    #: from 2 all.
-    lends: int = 0
-    lent: int = 0  # what would have made copies of more lists
-
-    def unique(self, name: str) -> str:
-        """A name for a Core function."""
-        count = self.names.get(name, 0)
-        self.names[name] = count + 1
-        return name if not count else f"{name}.{count}"
 
 
 @dataclass

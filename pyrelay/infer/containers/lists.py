@@ -2,7 +2,7 @@
 
 In: a reference to a list whose content is a `values.Growing`, or is made one here. Out: values, and
 new contents on the heap. Lists of a length that is known stay tuples of values; what is done to
-those stands where the operation does (subscripts.py, methods.py, names_builtins.py).
+those stands where the operation does (subscripts.py, methods.py, names/builtins.py).
 """
 
 from __future__ import annotations

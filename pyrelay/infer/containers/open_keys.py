@@ -1,7 +1,7 @@
 """Keys of dicts, and items of sets, that only the running program knows.
 
 In: a container of the program and a key. Out: the key, if it is known. Otherwise the container is
-noted: where an attempt fails at such a key, the next one makes it a table (names_containers.py).
+noted: where an attempt fails at such a key, the next one makes it a table (names/containers.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of Python's `math` that are ops; those in plain Python are in names_composed.py.
+"""Functions of Python's `math` that are ops; those in plain Python are in composed.py.
 
 In: Python and NumPy numbers, arrays of one element. Out: Python numbers. A domain error raises.
 """
