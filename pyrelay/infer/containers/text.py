@@ -227,9 +227,14 @@ def _in_program(
     takes = strings.METHODS[name].__code__.co_argcount - 1
     if not characters.is_data(string) or len(args) + len(keywords) > takes:
         return None
-    if any(isinstance(v, V.Tuple) or (v == V.NONE and not lists) for v in args):
+    if any(_is_tuple(v) or (v == V.NONE and not lists) for v in args):
         return None
     return call(it, V.Known(strings.METHODS[name]), (string, *args), keywords)
+
+
+def _is_tuple(value: V.Value) -> bool:
+    known = isinstance(value, V.Known) and isinstance(value.value, tuple)
+    return known or isinstance(value, V.Tuple | V.OpenTuple)
 
 
 def _cases(value: V.Value) -> bool:

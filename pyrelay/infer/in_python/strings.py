@@ -1,7 +1,8 @@
 """Methods of strings, in plain Python that our own frontend compiles.
 
 In: strings that the running program has as code points. Out: what the method of the same name of
-`str` gives. A function here takes all that the method takes.
+`str` gives. What a function here does not take (bounds of `startswith`, tuples of prefixes), Python
+is asked for (text.py).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _words(string: Any, maxsplit: Any) -> Any:
             at += 1
             continue
         if maxsplit == len(parts):
-            parts.append(rstrip(string[at:]))
+            parts.append(string[at:])
             break
         first = at
         while at < count and not string[at].isspace():
@@ -58,7 +59,7 @@ def find(string: Any, wanted: Any, start: Any = 0, end: Any = None) -> Any:
     """string.find(wanted, start, end)."""
     count, size = len(string), len(wanted)
     low = max(start + count, 0) if start < 0 else start
-    high = count if end is None else (end + count if end < 0 else min(end, count))
+    high = count if end is None else (max(end + count, 0) if end < 0 else min(end, count))
     for at in range(low, high - size + 1):
         if _is_at(string, wanted, at):
             return at
