@@ -525,12 +525,17 @@ def inner_list(content: Any) -> LGrown:
     return inner
 
 
+def is_unread(layout: Layout) -> bool:
+    """True for a value that no path reads: it joins with anything."""
+    return isinstance(layout, LKnown) and layout.value is UNREAD
+
+
 def same_structure(a: Layout, b: Layout) -> bool:
     """Whether two templates have the same leaves, up to types of numbers and shapes."""
     from pyrelay.infer.containers.open_layouts import becomes_open, is_open
 
     match a, b:
-        case LKnown(v), _ if v is UNREAD:
+        case _ if is_unread(a):
             return True  # of no items
         case LKnown(None), LNode(("data", *_)):
             return True  # None is a kind of node

@@ -7,7 +7,7 @@ content with rows for all leaves of that template: what is new in it is filled w
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pyrelay.infer import layout as L
@@ -18,9 +18,12 @@ from pyrelay.infer.leaves import typed_by_rows
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, constant
 from pyrelay.ir.dims import Extent, Origin, Symbol
-from pyrelay.ir.nodes import UNREAD, Atom
+from pyrelay.ir.nodes import Atom
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.records import dataclass
+
+Shape = tuple[Extent, ...]
 
 
 def count_atom(builder: Builder, count: V.Value) -> Atom:
@@ -65,108 +68,145 @@ def cast_rows(
     bound: Collection[Symbol] | None = None,
 ) -> V.Growing:
     """The content with the leaves of a template that joined its own with others."""
-    own = iter(content.rows)
     lead = len(content.prefix) + 1
-    around: tuple[Extent, ...] = ()
+    around: Shape = ()
     if content.rows:
         around = content.rows[0].type.shape[:lead]  # type: ignore[union-attr]
-    rows: list[Atom] = []
-
-    def fill(new: L.Layout, around: tuple[Extent, ...]) -> None:
-        for leaf in L.template_types(new):
-            shape = tuple(known_outside(d, bound) for d in leaf.shape)
-            rows.append(builder.full(0, (*around, *shape), leaf.dtype).atom)
-
-    def convert(
-        old: L.Layout, new: L.Layout, around: tuple[Extent, ...], outer: tuple[Atom, ...] = ()
-    ) -> None:
-        match old, new:
-            case (L.LKnown(v), _) if v is UNREAD and not isinstance(new, L.LKnown):
-                fill(new, (*around, 0))  # no list has such items yet
-            case L.LUnion(cases), _ if is_open(new):
-                tag, several = next(own), []
-                for case in cases:
-                    first = len(rows)
-                    convert(case, new, around, outer)
-                    several.append(rows[first:])
-                    del rows[first:]
-                rows.extend(_chosen(builder, tag, several))
-            case L.LKnown(v), L.LScalar(ty):
-                rows.append(builder.full(v, around, ty.dtype).atom)
-            case _, L.LNode(_, (L.LPlace(content=L.LGrown(inner)),)) if (
-                is_open(new) and not is_open(old)
-            ):
-                items = items_of_open(old).children
-                rows.append(builder.full(len(items), around, types.i64).atom)
-                parts = []
-                for item in items:
-                    first = len(rows)
-                    convert(item, inner, around, outer)
-                    parts.append(rows[first:])
-                    del rows[first:]
-                if not parts:
-                    fill(inner, (*around, 0))
-                for column in zip(*parts, strict=True):
-                    along = [
-                        builder.call(OPS["expand_dims"], c, axes=(len(around),)) for c in column
-                    ]
-                    whole_row = builder.call(OPS["concatenate"], *along, axis=len(around))
-                    rows.append(whole_row.atom)
-            case _, L.LUnion(cases) if old != new:
-                numbers = L.cases_in(old, new)
-                assert numbers is not None
-                olds = dict(zip(
-                    numbers, old.cases if isinstance(old, L.LUnion) else (old,), strict=True
-                ))
-                if isinstance(old, L.LUnion):
-                    rows.append(_renumbered(builder, next(own), numbers))
-                else:
-                    rows.append(builder.full(numbers[0], around, types.i64).atom)
-                for k, case in enumerate(cases):
-                    if k in olds:
-                        convert(olds[k], case, around, outer)
-                    else:
-                        fill(case, around)
-            case L.LPlace(_, "list", _, L.LGrown() as x), L.LPlace(_, "list", _, L.LGrown(y)):
-                counts = (*outer, next(own))
-                rows.append(counts[-1])
-                empty = isinstance(x.template, L.LKnown) and x.template.value is UNREAD
-                if len(x.leaves) > 1:
-                    around = (*around, x.capacity)
-                elif not empty and _has_leaves(y):
-                    whole = count_atom(builder, content.count)
-                    around = (*around, _most(builder, (whole, *counts)))
-                convert(x.template, y, around, counts)
-            case L.LKnown(None), L.LNode(("data", *_)):
-                fill(new, around)  # zeros, as None is
-            case L.LPlace(content=TensorType()), L.LPlace(content=L.LRagged(ty)):
-                row = next(own)
-                for extent in row.type.shape[lead:]:  # type: ignore[union-attr]
-                    rows.append(builder.full(builder.extent(extent), around, types.i64).atom)
-                rows.append(builder.cast(row, ty.dtype))
-            case L.LNode(_, xs), L.LNode(_, ys):
-                for one, other in zip(xs, ys, strict=True):
-                    convert(one, other, around, outer)
-            case L.LScalar(ty, kinds=before), L.LScalar(common, kinds=kinds) if kinds:
-                row = next(own)
-                rows.append(builder.cast(row, common.dtype))
-                shape = row.type.shape  # type: ignore[union-attr]
-                same = next(own) if before else builder.full(code(ty), shape, types.i64).atom
-                rows.append(same)
-            case _:
-                for leaf in L.template_types(new):
-                    rows.append(builder.cast(next(own), leaf.dtype))
-
-    if isinstance(content.template, L.LKnown) and content.template.value is UNREAD:
-        around = (*around[: len(content.prefix)],)
-    elif not content.rows:
-        around = (_room(builder, content),)
-    convert(content.template, template, around)
+    elif not L.is_unread(content.template):
+        around = (_room(builder, content.count),)
+    widening = _Widening(builder, content.count, lead, bound, iter(content.rows))
+    rows = widening.converted(content.template, template, around)
     template = typed_by_rows(template, rows, lead)
     same = len(rows) == len(content.rows) and all(map(operator.is_, rows, content.rows))
     if same and template == content.template:
         return content
     return replace(content, rows=tuple(rows), template=template)
+
+
+@dataclass
+class _Widening:
+    """The rows of one list, on their way to a wider template.
+
+    count: of its items. lead: the axes that all rows have. own: the rows that are not read yet, in
+    the order of the leaves of the list's own template.
+
+    The methods below take the shape `around` each item that they convert, and return rows in the
+    order of the leaves of the new layout.
+    """
+
+    builder: Builder
+    count: V.Value
+    lead: int
+    bound: Collection[Symbol] | None
+    own: Iterator[Atom]
+
+    def converted(
+        self, old: L.Layout, new: L.Layout, around: Shape, outer: tuple[Atom, ...] = ()
+    ) -> list[Atom]:
+        """The rows of what was laid out as `old`; outer: the counts of the lists around it."""
+        match old, new:
+            case _ if L.is_unread(old) and not isinstance(new, L.LKnown):
+                return self.zeros(new, (*around, 0))  # no list has such items yet
+            case L.LUnion(cases), _ if is_open(new):
+                tag = next(self.own)
+                several = [self.converted(case, new, around, outer) for case in cases]
+                return _chosen(self.builder, tag, several)
+            case L.LKnown(v), L.LScalar(ty):
+                return [self.builder.full(v, around, ty.dtype).atom]
+            case _, L.LNode(_, (L.LPlace(content=L.LGrown(inner)),)) if (
+                is_open(new) and not is_open(old)
+            ):
+                return self.opened(items_of_open(old).children, inner, around, outer)
+            case _, L.LUnion() if old != new:
+                return self.as_case(old, new, around, outer)
+            case L.LPlace(_, "list", _, L.LGrown() as x), L.LPlace(_, "list", _, L.LGrown(y)):
+                return self.inner_list(x, y, around, outer)
+            case L.LKnown(None), L.LNode(("data", *_)):
+                return self.zeros(new, around)  # as None is
+            case L.LPlace(content=TensorType()), L.LPlace(content=L.LRagged(ty)):
+                return self.ragged(ty, around)
+            case L.LNode(_, xs), L.LNode(_, ys):
+                pairs = zip(xs, ys, strict=True)
+                return [row for x, y in pairs for row in self.converted(x, y, around, outer)]
+            case L.LScalar(), L.LScalar(kinds=kinds) if kinds:
+                return self.number(old, new)
+        return [
+            self.builder.cast(next(self.own), leaf.dtype) for leaf in L.template_types(new)
+        ]
+
+    def zeros(self, new: L.Layout, around: Shape) -> list[Atom]:
+        """The rows of what no item has so far."""
+        return [
+            self.builder.full(
+                0, (*around, *(known_outside(d, self.bound) for d in leaf.shape)), leaf.dtype
+            ).atom
+            for leaf in L.template_types(new)
+        ]
+
+    def opened(
+        self, items: Sequence[L.Layout], inner: L.Layout, around: Shape, outer: tuple[Atom, ...]
+    ) -> list[Atom]:
+        """A tuple or a string of known length as one of run-time length."""
+        count = self.builder.full(len(items), around, types.i64).atom
+        parts = [self.converted(item, inner, around, outer) for item in items]
+        if not parts:
+            return [count, *self.zeros(inner, (*around, 0))]
+        rows = [count]
+        for column in zip(*parts, strict=True):
+            along = [
+                self.builder.call(OPS["expand_dims"], c, axes=(len(around),)) for c in column
+            ]
+            rows.append(self.builder.call(OPS["concatenate"], *along, axis=len(around)).atom)
+        return rows
+
+    def as_case(
+        self, old: L.Layout, new: L.LUnion, around: Shape, outer: tuple[Atom, ...]
+    ) -> list[Atom]:
+        """What was of one kind, or of a few, as one case of a union."""
+        numbers = L.cases_in(old, new)
+        assert numbers is not None
+        if isinstance(old, L.LUnion):
+            before, tags = old.cases, _renumbered(self.builder, next(self.own), numbers)
+        else:
+            before, tags = (old,), self.builder.full(numbers[0], around, types.i64).atom
+        olds = dict(zip(numbers, before, strict=True))
+        rows = [tags]
+        for k, case in enumerate(new.cases):
+            rows += (
+                self.converted(olds[k], case, around, outer) if k in olds
+                else self.zeros(case, around)
+            )
+        return rows
+
+    def inner_list(
+        self, old: L.LGrown, template: L.Layout, around: Shape, outer: tuple[Atom, ...]
+    ) -> list[Atom]:
+        """A list in the items: the count of its items, and their rows."""
+        counts = (*outer, next(self.own))
+        if len(old.leaves) > 1:
+            around = (*around, old.capacity)
+        elif not L.is_unread(old.template) and _has_leaves(template):
+            whole = count_atom(self.builder, self.count)
+            around = (*around, _most(self.builder, (whole, *counts)))
+        return [counts[-1], *self.converted(old.template, template, around, counts)]
+
+    def ragged(self, ty: TensorType, around: Shape) -> list[Atom]:
+        """Arrays of one shape as arrays that have their extents beside them."""
+        row = next(self.own)
+        extents = [
+            self.builder.full(self.builder.extent(extent), around, types.i64).atom
+            for extent in row.type.shape[self.lead :]  # type: ignore[union-attr]
+        ]
+        return [*extents, self.builder.cast(row, ty.dtype)]
+
+    def number(self, old: L.LScalar, new: L.LScalar) -> list[Atom]:
+        """A number as one of several kinds, of which it was one or a few."""
+        row = next(self.own)
+        shape = row.type.shape  # type: ignore[union-attr]
+        number = self.builder.cast(row, new.type.dtype)
+        if old.kinds:
+            return [number, next(self.own)]
+        return [number, self.builder.full(code(old.type), shape, types.i64).atom]
 
 
 def _chosen(builder: Builder, tags: Atom, cases: Sequence[Sequence[Atom]]) -> list[Atom]:
@@ -230,14 +270,12 @@ def _most(builder: Builder, counts: Sequence[Atom]) -> Extent:
     return extent  # type: ignore[no-any-return]
 
 
-def _room(builder: Builder, content: V.Growing) -> Extent:
+def _room(builder: Builder, count: V.Value) -> Extent:
     """How many items a list has whose items have no leaves, and so no rows."""
-    match content.count:
-        case V.Known(count):
-            return int(count)
+    match count:
+        case V.Known(n):
+            return int(n)
         case V.Scalar(_, None, extent) if extent is not None:
             return extent
-        case V.Scalar(_, atom) if atom is not None:
-            _, (room,) = builder.call(OPS["as_extent"], atom, name="n")
-            return room  # type: ignore[no-any-return]
-    raise AssertionError(content.count)
+    _, (room,) = builder.call(OPS["as_extent"], count_atom(builder, count), name="n")
+    return room  # type: ignore[no-any-return]

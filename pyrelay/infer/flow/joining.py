@@ -40,6 +40,7 @@ from pyrelay.infer.layout import (
     LView,
     as_template,
     inner_list,
+    is_unread,
     leaf_type,
     same_structure,
     template_types,
@@ -512,11 +513,6 @@ def _one_is_an_item(a: Layout, b: Layout) -> bool:
 
 def _is_item(content: Any) -> bool:
     return isinstance(content, LNode) and content.head[0] == "part"
-
-
-def is_unread(layout: Layout) -> bool:
-    """True for a value that no path reads: it joins with anything."""
-    return isinstance(layout, LKnown) and layout.value is UNREAD
 
 
 def same_value(x: Any, y: Any) -> bool:
