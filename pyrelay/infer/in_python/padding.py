@@ -1,4 +1,4 @@
-"""np.pad in all its modes, in plain Python; one constant is the op `pad` instead (names_shape).
+"""np.pad in all its modes, in plain Python; one constant is the op `pad` instead (names/shape.py).
 
 In: an array and widths known while compiling. Out: the array with more elements at its ends.
 """
