@@ -377,8 +377,6 @@ def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     target = args[0]
     assert isinstance(target, V.Ref)
     content = it.content(target.root)
-    if not isinstance(content, dict):
-        args = (target, open_sequences.as_item(it, args[1]))
     if isinstance(content, dict):
         key = it.static(args[1], "the key of a dict")
         it.heap.write(target.root, {**content, key: args[2]}, it.let.span if it.let else None)
@@ -386,7 +384,8 @@ def _append(it: Interpreter, args: Args, attrs: Any) -> None:
     if isinstance(content, V.Growing):
         lists.append(it, target, args[1])
         return
-    it.heap.write(target.root, (*content, args[1]), it.let.span if it.let else None)
+    item = open_sequences.as_item(it, args[1])
+    it.heap.write(target.root, (*content, item), it.let.span if it.let else None)
 
 
 def _raise(it: Interpreter, args: Args, attrs: Any) -> None:

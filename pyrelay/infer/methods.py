@@ -354,11 +354,10 @@ def _span(it: Interpreter) -> Any:
 
 @handlers.keeps_unions
 def _list_append(it: Interpreter, x: V.Ref, item: V.Value) -> V.Value:
-    item = as_item(it, item)
     if lists.growing_content(it, x) is not None:
         lists.append(it, x, item)
         return V.NONE
-    it.heap.write(x.root, (*it.content(x.root), item), _span(it))
+    it.heap.write(x.root, (*it.content(x.root), as_item(it, item)), _span(it))
     return V.NONE
 
 

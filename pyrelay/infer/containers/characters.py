@@ -1,8 +1,9 @@
 """Strings that a program reads as data: code points in an array, characters as numbers.
 
 In: strings, known or of the running program. Out: a character is the text `chr(code)`, a string
-read at run time the text `from_codes(codes)`; what is asked of these (order, length, whether it is
-a digit, where it occurs) is computed by the program. All else is asked of Python (text.py).
+read at run time the text `from_codes(codes)`, one that grew `from_items(codes)`
+(open_sequences.py); what is asked of these (order, length, whether it is a digit, where it occurs)
+is computed by the program. All else is asked of Python (text.py).
 """
 
 from __future__ import annotations
@@ -218,12 +219,10 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
                 raise V.NeedsStatic(one.origin, "a string that is one of several names")
     if not (is_data(x) or is_data(y)):
         return None
-    parts = [
-        c if (c := codes(it, v)) is not None else _single(it, code_of(v)) for v in (x, y)
-    ]
-    if any(p is None for p in parts):
+    parts = _all_codes(it, x, y)
+    if parts is None:
         return None
-    same = truth(it, call(it, V.Known(in_python.same_codes), parts, {}))  # type: ignore[arg-type]
+    same = truth(it, call(it, V.Known(in_python.same_codes), parts, {}))
     return same if op == "==" else operators.unary(it, "not", same)
 
 
@@ -237,17 +236,25 @@ def _ordered(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None
     if not (is_data(x) or is_data(y)):
         return None
     first, second = (x, y) if op in ("<", ">=") else (y, x)
-    parts = [codes(it, v) or _single(it, code_of(v)) for v in (first, second)]
-    if any(p is None for p in parts):
+    parts = _all_codes(it, first, second)
+    if parts is None:
         return None
-    before = as_bool(it, call(it, V.Known(precedes), parts, {}))  # type: ignore[arg-type]
+    before = as_bool(it, call(it, V.Known(precedes), parts, {}))
     return before if op in ("<", ">") else operators.unary(it, "not", before)
 
 
-def _single(it: Interpreter, code: V.Value | None) -> V.Value | None:
-    if code is None:
-        return None
-    return it.call("expand_dims", V.Scalar(types.PY_INT, it.atom(code)), axes=(0,))
+def _all_codes(it: Interpreter, *strings: V.Value) -> list[V.Value] | None:
+    """The code points of each of these, characters among them; None if one has none."""
+    parts: list[V.Value] = []
+    for string in strings:
+        part: V.Value | None = codes(it, string)
+        if part is None:
+            code = code_of(string)
+            if code is None:
+                return None
+            part = it.call("expand_dims", V.Scalar(types.PY_INT, it.atom(code)), axes=(0,))
+        parts.append(part)
+    return parts
 
 
 def contains(it: Interpreter, container: V.Value, wanted: V.Value) -> V.Value | None:
@@ -328,6 +335,6 @@ def joined(it: Interpreter, separator: V.Value, items: V.Value) -> V.Value | Non
 
 
 __all__ = [
-    "are_characters", "as_int", "code_of", "compare", "contains", "has_property", "is_data",
-    "item", "iteration", "joined", "length", "of_code",
+    "are_characters", "as_int", "code_of", "codes", "compare", "contains", "has_property",
+    "is_data", "item", "iteration", "joined", "length", "of_code",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
@@ -139,15 +139,18 @@ class Joiner:
     def _opened(self, a: Layout, b: Layout) -> Layout | None:
         """The join of two tuples, or strings, as one of run-time length; None if their items are
         not of one kind."""
-        sides = tuple(_place_of_open(x) for x in (a, b))
-        contents = [items_of_open(x) for x in (a, b)]
+        sides = [_place_of_open(x) for x in (a, b)]
         try:
-            joined = self._grown(*contents)
+            place = self._place_of(sides, [items_of_open(x) for x in (a, b)])
         except JoinError:
             return None
-        key, rivals = self._key(*sides)
-        place = LPlace(key, "list", None, joined, rivals=rivals)
         return LNode(OPEN_TEXT if is_string(a) else OPEN_TUPLE, (place,))
+
+    def _place_of(self, sides: Sequence[LPlace | None], contents: Sequence[Any]) -> LPlace:
+        """The list of run-time length that all these contents fit, in place of two paths' lists."""
+        joined = functools.reduce(self._grown, contents)
+        key, rivals = self._key(*sides)
+        return LPlace(key, "list", None, joined, rivals=rivals)
 
     def _or_none(self, node: LNode, left: bool) -> Layout:
         """A node of a data type on one path, None on the other."""
@@ -365,9 +368,7 @@ class Joiner:
         if any(content is None for content in contents):
             return None
         places = [next(filter(None, map(_place_of_open, side)), None) for side in sides]
-        joined = functools.reduce(self._grown, contents)
-        key, rivals = self._key(*places)
-        return LNode(OPEN_TEXT, (LPlace(key, "list", None, joined, rivals=rivals),))
+        return LNode(OPEN_TEXT, (self._place_of(places, contents),))
 
     def _common(self, a: Layout, b: Layout) -> Layout:
         number = self._number(a, b)

@@ -198,14 +198,10 @@ def build(
         for n, v in values.items()
     )
     met = kind < len(pool.cls.fields) and pool.cls.fields[kind] is not None
-    if pool.cls.classes != tuple(family.classes) or not met or list(known) != list(values):
-        before = tuple(known.items()) if list(known) == list(values) else sorts
-        joined = builder.joined(before, sorts)
-        refuse_tuples(cls, joined, values)
-        raise NeedsPool(family, kind, joined)
-    joined = builder.joined(tuple(known.items()), sorts)
+    before = tuple(known.items())
+    joined = builder.joined(before if list(known) == list(values) else sorts, sorts)
     refuse_tuples(cls, joined, values)
-    if joined != tuple(known.items()):
+    if pool.cls.classes != tuple(family.classes) or not met or joined != before:
         raise NeedsPool(family, kind, joined)
     leaves: dict[str, V.Value] = {}
     for name, sort in known.items():

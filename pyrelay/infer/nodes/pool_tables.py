@@ -101,13 +101,16 @@ def new_pool(it: Interpreter, schema: Schema) -> V.Ref:
 
 
 def _empty(it: Interpreter, columns: Mapping[str, Column]) -> V.Growing:
-    rows = []
-    for sort in columns.values():
-        shape: list[Extent] = [0]
-        if isinstance(sort, Array):
-            shape += [1 if n == 1 else _unknown(it) for n in sort.ones]
-        rows.append(it.builder.full(0, tuple(shape), _dtype(sort)).atom)
-    return _content(columns, V.Known(0), tuple(rows))
+    rows = tuple(_zeros(it, sort, 0) for sort in columns.values())
+    return _content(columns, V.Known(0), rows)
+
+
+def _zeros(it: Interpreter, sort: Column, count: Extent) -> Atom:
+    """The rows of a column that no node has had yet."""
+    shape: list[Extent] = [count]
+    if isinstance(sort, Array):
+        shape += [1 if n == 1 else _unknown(it) for n in sort.ones]
+    return it.builder.full(0, tuple(shape), _dtype(sort)).atom
 
 
 def _unknown(it: Interpreter) -> Extent:
@@ -152,13 +155,10 @@ def opened(it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Sc
         count = _count(it, columns, table, old)
         for column, sort in sorts.items():
             given = columns.get(column)
-            if given is None:
-                shape: list[Extent] = [count]
-                if isinstance(sort, Array):
-                    shape += [1 if n == 1 else _unknown(it) for n in sort.ones]
-                rows.append(it.builder.full(0, tuple(shape), _dtype(sort)).atom)
-            else:
-                rows.append(it.builder.cast(it.atom(given), _dtype(sort)))
+            rows.append(
+                _zeros(it, sort, count) if given is None
+                else it.builder.cast(it.atom(given), _dtype(sort))
+            )
         number = V.Scalar.of_extent(count)
         content[table] = it.new_ref("list", _content(sorts, number, _same_count(it, rows, count)))
     return content
