@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.users.corpus import use
 
 
@@ -135,3 +137,13 @@ def moves_of_a_tower(n, a, b, c):
     if n == 0:
         return ()
     return moves_of_a_tower(n - 1, a, c, b) + ((a, c),) + moves_of_a_tower(n - 1, b, a, c)
+
+
+@use((1.3, 4), wrt=(0,))
+def a_tuple_as_an_array(x, n):
+    powers = ()
+    for k in range(n):
+        powers += (x**k,)
+    a = np.array(powers)
+    a[: len(powers)] = powers
+    return a @ np.arange(1.0, n + 1.0) + np.mean(powers) + np.max(powers)

@@ -31,7 +31,7 @@ def fitted(
     """
     is_list = isinstance(value, V.Ref) and value.root.kind == "list"
     is_range = isinstance(value, V.Known) and isinstance(value.value, range)
-    if is_list or is_range or isinstance(value, V.Tuple | V.Range):
+    if is_list or is_range or isinstance(value, V.Tuple | V.OpenTuple | V.Range):
         from pyrelay.infer.names.adapters import to_array
 
         value = to_array(it, value)
