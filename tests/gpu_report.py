@@ -24,7 +24,8 @@ from pyrelay.errors import DeviceError
 
 ENOUGH, LIMIT = 540.0, 580.0
 _SHOWN = 20
-_ON_A_GPU = "test_gpu.py"
+ON_A_GPU = "tests/devices/gpu/test_programs.py"
+"""The tests that need one."""
 
 
 @dataclass
@@ -132,8 +133,8 @@ def missing() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Without a GPU only the tests are looked at that say that they need one."""
+    """Without a GPU only the tests are looked at that need one."""
     if missing():
-        config.args[:] = [path for path in config.args if path.endswith(_ON_A_GPU)] or config.args
+        config.args[:] = [path for path in config.args if path.endswith(ON_A_GPU)] or config.args
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Plugin(), "gpu report")

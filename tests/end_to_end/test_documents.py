@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from pyrelay.ir import nodes
+from tests.gpu_report import ON_A_GPU
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = (ROOT / "pyrelay", ROOT, ROOT / "tests")
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -50,12 +52,14 @@ def test_links_of_the_documents_lead_to_files() -> None:
             assert (ROOT / target).exists(), f"{document} links to {target}"
 
 
-def test_files_that_the_architecture_names_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    names = re.findall(r"`([a-z_/]+\.py)`", text)
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "docs/gpu.md"])
+def test_files_that_the_documents_name_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    names = re.findall(r"`([a-z_/0-9]+\.py)`", text)
     names += [f"{name}.py" for name in re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)+)`", text)]
+    assert names
     for name in names:
-        assert (ROOT / "pyrelay" / name).exists() or (ROOT / name).exists(), name
+        assert any((folder / name).exists() for folder in FOLDERS), name
 
 
 def test_the_tests_that_prove_what_is_said_of_gpus_are_those_of_gpu_test() -> None:
@@ -67,6 +71,7 @@ def test_the_tests_that_prove_what_is_said_of_gpus_are_those_of_gpu_test() -> No
     patterns = re.findall(r"tests/\S+\.py", recipe.partition("\n\n")[0])
     run = {path for pattern in patterns for path in ROOT.glob(pattern)}
     assert named
+    assert ROOT / ON_A_GPU in run
     assert not [name for name in named if ROOT / "tests" / name not in run]
 
 
