@@ -1,6 +1,6 @@
 """Draws that compiled code makes are those of NumPy and Python, bit for bit, rare paths too.
 
-What is compiled is run as it is here: `test_names_random` compares compiled programs.
+What is compiled is run as it is here: `names/test_random` compares compiled programs.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def cupy() -> Any:
         import cupy as found
 
     if found.cuda.is_available():
-        pytest.skip("there is a GPU: test_gpu.py calls CuPy on it")
+        pytest.skip("there is a GPU: test_programs.py calls CuPy on it")
     return found
 
 
