@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from pyrelay.devices.gpu.hazards import Monomial, Place
+from pyrelay.devices.gpu.hazards import Frozen, Monomial, Place
 from pyrelay.ir.types import i64
 from pyrelay.lower.kernels.kernel import (
     Body,
@@ -31,6 +31,8 @@ from pyrelay.lower.text.cuda_heads import BY_VALUE
 from pyrelay.records import dataclass
 
 Polynomial: TypeAlias = "dict[Monomial, int]"
+Valued: TypeAlias = "Callable[[Any], Polynomial]"
+"""Gives the value of an operand of a launch."""
 
 ITEM, COLUMN = "item", "column"
 _OF_EXTENTS = frozenset(["floor_divide", "remainder", "minimum", "maximum"])
@@ -41,13 +43,13 @@ class _Computed:
     """What is computed of polynomials that hang on no item."""
 
     primitive: str
-    args: tuple[frozenset[tuple[Monomial, int]], ...]
+    args: tuple[Frozen, ...]
 
 
 def places_of(
-    kernel: Kernel, launch: Launch, valued: Callable[[Any], Polynomial]
+    kernel: Kernel, launch: Launch, valued: Valued
 ) -> dict[Any, frozenset[Place | None]]:
-    """The places by operand; `valued` gives the value of one, as a polynomial."""
+    """The places by operand."""
     given = {p: words[0] for p, words in kernel.split(launch.operands)}
     extent = frozenset(valued(launch.extent).items())
     places: dict[Any, set[Place | None]] = {}
@@ -77,9 +79,7 @@ def _rest(index: Polynomial) -> Polynomial | None:
     return rest
 
 
-def value_of(
-    polynomial: Polynomial, given: Mapping[Any, Any], valued: Callable[[Any], Polynomial]
-) -> Polynomial:
+def value_of(polynomial: Polynomial, given: Mapping[Any, Any], valued: Valued) -> Polynomial:
     """A polynomial of a kernel's parameters as one of what a launch gives it."""
     found: Polynomial = {}
     for monomial, count in polynomial.items():

@@ -12,14 +12,15 @@ et al., "Persistent RNNs", 2016).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyrelay.devices.gpu.hazards import Frozen, Owned, Places, divided, is_fixed
 from pyrelay.devices.gpu.item_places import (
     COLUMN,
     ITEM,
     Polynomial,
+    Valued,
     accesses,
     product,
     sum_of,
@@ -45,8 +46,6 @@ from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Immediate, Launch, Slot
 from pyrelay.records import dataclass
 
-Valued: TypeAlias = "Callable[[Any], Polynomial]"
-
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -69,6 +68,24 @@ class Shared:
 
     column: For | None
     line: Frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """How many items a launch has, and how many columns each of them, by a loop over these; None
+    for both where an item is an element."""
+
+    items: Polynomial
+    columns: Polynomial | None
+    loop: For | None
+
+    def line_in(self, rows: Frozen) -> Frozen | None:
+        """The columns of so many rows of elements; None if they do not lie in as many."""
+        if self.columns is None:
+            line = divided(self.items, rows)
+        else:
+            line = self.columns if frozenset(self.items.items()) == rows else None
+        return None if line is None else frozenset(line.items())
 
 
 def form_of(kernel: Kernel) -> tuple[bool, For | None]:
@@ -101,38 +118,30 @@ def form_of(kernel: Kernel) -> tuple[bool, For | None]:
     return False, None
 
 
-def extents_of(
-    kernel: Kernel, launch: Launch, valued: Valued
-) -> tuple[Polynomial, Polynomial | None] | None:
-    """How many items a kernel has, and how many columns of each; None if its elements cannot be
-    dealt out."""
+def extents_of(kernel: Kernel, launch: Launch, valued: Valued) -> Extents | None:
+    """A launch's elements; None if they cannot be dealt out."""
     fits, column = form_of(kernel)
     if not fits:
         return None
     items = valued(launch.extent)
     if column is None:
-        return items, None
+        return Extents(items, None, None)
     given = {p: words[0] for p, words in kernel.split(launch.operands)}
     reads = {s.out: s.parameter for s in statements(kernel.body) if isinstance(s, Read)}
     stop = column.stop
     assert isinstance(stop, Local)
     if stop not in reads:
         return None
-    return items, valued(given[reads[stop]])
+    return Extents(items, valued(given[reads[stop]]), column)
 
 
 def shared(kernel: Kernel, launch: Launch, grid: Grid, valued: Valued) -> Shared | None:
-    """How a kernel's elements lie in a grid; None if they do not."""
+    """How a kernel's elements lie in a grid; None if they do not, or change how."""
     extents = extents_of(kernel, launch, valued)
     if extents is None:
         return None
-    items, columns = extents
-    _, column = form_of(kernel)
-    if columns is not None:
-        fits = frozenset(items.items()) == grid.rows
-        return Shared(column, frozenset(columns.items())) if fits else None
-    line = divided(items, grid.rows)
-    return None if line is None else Shared(None, frozenset(line.items()))
+    line = extents.line_in(grid.rows)
+    return Shared(extents.loop, line) if line is not None and is_fixed(line) else None
 
 
 def owned_places(
@@ -205,17 +214,16 @@ def owned(
 
 
 def grids(
-    products: Sequence[tuple[Frozen, Frozen]],
-    extents: Sequence[tuple[Polynomial, Polynomial | None]],
+    products: Sequence[tuple[Frozen, Frozen]], extents: Sequence[Extents]
 ) -> list[Grid]:
     """What blocks may share out in a loop: rows of its products (their rows and columns), and
     columns of these or of its other phases."""
     found: dict[Grid, None] = {}
     for rows in dict.fromkeys(m for m, _ in products):
-        for items, columns in extents:
-            line = divided(items, rows) if columns is None else columns
-            if line and (columns is None or frozenset(items.items()) == rows):
-                found[Grid(rows, frozenset(line.items()))] = None
+        for each in extents:
+            line = each.line_in(rows)
+            if line:
+                found[Grid(rows, line)] = None
         for m, n in products:
             if m == rows:
                 found[Grid(rows, n)] = None

@@ -12,6 +12,7 @@ one, as persistent kernels of recurrent networks are by hand (Diamos et al., "Pe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,8 +20,7 @@ from pyrelay.devices.gpu import cuda_library
 from pyrelay.devices.gpu.device_words import labels_of
 from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads
 from pyrelay.devices.gpu.hazards import Buffers, Frozen
-from pyrelay.devices.gpu.item_places import Polynomial
-from pyrelay.devices.gpu.ownership import Grid, Values, extents_of, grids
+from pyrelay.devices.gpu.ownership import Extents, Grid, Values, extents_of, grids
 from pyrelay.devices.gpu.persistent_choice import BY_BLOCKS, BY_PRODUCT, BY_THREADS, Work
 from pyrelay.devices.gpu.persistent_leaving import (
     Tape,
@@ -29,7 +29,7 @@ from pyrelay.devices.gpu.persistent_leaving import (
     once_a_round,
     tape_of,
 )
-from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, shared_bytes
+from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, Emit, shared_bytes
 from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
 from pyrelay.devices.gpu.stretches import connected, flow, read_outside
 from pyrelay.devices.gpu.word_texts import SPELLED
@@ -44,6 +44,7 @@ from pyrelay.lower.planning.instructions import (
     PlanFunction,
     Slot,
 )
+from pyrelay.lower.text import emit_cuda
 from pyrelay.records import dataclass
 
 _MOST_LAUNCHES = 64
@@ -311,7 +312,8 @@ def written(
     """
     ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
     # Neighbours are worth less than a meeting.
-    found = [_written(plan, function, loop, on_device, *way) for way in ways]
+    emit = functools.cache(emit_cuda.emit)
+    found = [_written(plan, function, loop, on_device, *way, emit) for way in ways]
     writer = min(found, key=lambda each: each.meets)
     text = writer.text
     if shared_bytes(text) > MOST_SHARED:
@@ -327,11 +329,11 @@ def written(
 
 def _written(
     plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int], alike: bool,
-    grid: Grid | None,
+    grid: Grid | None, emit: Emit,
 ) -> Writer:
     """A kernel of a loop that deals items out in one way, with the fewest meetings."""
     def write(before: Left | None) -> Writer:
-        return Writer(plan, function, loop, on_device, alike, grid, before)
+        return Writer(plan, function, loop, on_device, alike, grid, before, emit)
 
     return fewest(write, write(None))
 
@@ -341,7 +343,7 @@ def _grids(plan: Plan, function: PlanFunction, loop: Loop) -> list[Grid]:
     part = function.code[loop.first : loop.last]
     values = Values(function.code, *flow(plan, part))
     products: list[tuple[Frozen, Frozen]] = []
-    extents: list[tuple[Polynomial, Polynomial | None]] = []
+    extents: list[Extents] = []
     for launch in part:
         if not isinstance(launch, Launch):
             continue

@@ -7,30 +7,37 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from pyrelay.devices.gpu import cuda_library, persistent_product
 from pyrelay.devices.gpu.driver import block_threads
-from pyrelay.devices.gpu.hazards import ALL, BLOCK, Frozen, Owned, Pending, Places, divided
+from pyrelay.devices.gpu.hazards import (
+    ALL,
+    BLOCK,
+    Frozen,
+    Owned,
+    Pending,
+    Places,
+    divided,
+    is_fixed,
+)
 from pyrelay.devices.gpu.item_places import places_of
 from pyrelay.devices.gpu.ownership import (
     Grid,
     Shared,
     Values,
     filled,
-    is_fixed,
     owned,
     owned_places,
     shared,
     spelled,
 )
-from pyrelay.devices.gpu.persistent_prelude import CELL, LOOK, PLAIN, THREADS
+from pyrelay.devices.gpu.persistent_prelude import CELL, LOOK, PLAIN, THREADS, meeting
 from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import AddressOf, Immediate, Launch, Plan, Slot
-from pyrelay.lower.text import emit_cuda
 from pyrelay.lower.text.cuda_heads import stored
 from pyrelay.lower.text.emit_ranges import Elements
 from pyrelay.records import dataclass
@@ -43,6 +50,9 @@ MOST_SHARED = 47 << 10
 
 LARGEST = 1 << 30
 """Elements of a phase that blocks own parts of, at most: their numbers have 32 bits."""
+
+Emit: TypeAlias = "Callable[..., str]"
+"""`emit_cuda.emit`: texts of kernels, which one that writes a loop in several ways may keep."""
 
 _COMBINED = 512  # bytes of `pyrelay_combined`, for the largest elements
 _HELD = 8192  # bytes of `pyrelay_held`, for elements of two kinds
@@ -76,6 +86,7 @@ class PhaseWriter:
     alone: frozenset[int]
     alike: bool
     grid: Grid | None
+    emit: Emit
 
     def __init__(self) -> None:
         self.phases: dict[str, int] = {}
@@ -111,7 +122,7 @@ class PhaseWriter:
         if waits == ALL:
             self._meet()
         elif self.grid is not None and self.pending:
-            self._line("if (!own.on) pyrelay_meet(grid, record, launch, 0);")
+            self._line(f"if (!own.on) {meeting()};")
         if waits == BLOCK:
             self._line("__syncthreads();")
             self.pending.joined()
@@ -132,12 +143,8 @@ class PhaseWriter:
         reads: list[Any] = []
         writes: list[Any] = []
         form = None if self.grid is None else shared(code, launch, self.grid, self.values.now)
-        if form is not None and not is_fixed(form.line):
-            form = None
-        source = emit_cuda.emit(
-            code, packed=not self.alike,
-            owned=None if form is None else Elements(form.column),
-        )
+        owned_form = None if form is None else Elements(form.column)
+        source = self.emit(code, packed=not self.alike, owned=owned_form)
         alone = runs_alone(code, source)
         written = stored(code)
         for parameter, operands in code.split(launch.operands):
@@ -206,7 +213,7 @@ class PhaseWriter:
                 f"{spelled(self.grid.rows)} * {spelled(form.line)} * {parameter.dtype.size}"
             )
             self.turning.add(k)
-            self._line(f"if (!turns{k}) pyrelay_meet(grid, record, launch, 0);")
+            self._line(f"if (!turns{k}) {meeting()};")
             self._line(f"next{k} = !turns{k} ? s{k} : s{k} == home{k} ? other{k} : home{k};")
             given[code.parameters.index(parameter)] = buffer_text(parameter.dtype.name, f"next{k}")
             writes.remove(slot)

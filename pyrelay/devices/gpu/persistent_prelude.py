@@ -24,6 +24,13 @@ CELL = 16
 PLAIN, LOOK, ASK = 0, 1, 2
 """What a meeting looks at: nothing, whether a launch has failed, whether the host wants an end."""
 
+
+def meeting(look: int = PLAIN) -> str:
+    """All threads wait for each other; true if they are to leave."""
+    return f"pyrelay_meet(grid, record, launch, {look})"
+
+
+
 SUPPORT = r"""
 template <class T> __device__ T pyrelay_scalar(i64 low, i64 high) {
     const i64 words[2] = {low, high};

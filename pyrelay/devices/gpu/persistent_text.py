@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Any
 from pyrelay.devices.gpu import cuda_library, persistent_product
 from pyrelay.devices.gpu.hazards import Buffers, Pending, Used
 from pyrelay.devices.gpu.ownership import Grid, Values
-from pyrelay.devices.gpu.persistent_phases import PhaseWriter, buffer_text
-from pyrelay.devices.gpu.persistent_prelude import ASK, CELL, OWNING, PLAIN, SUPPORT, THREADS
+from pyrelay.devices.gpu.persistent_phases import Emit, PhaseWriter, buffer_text
+from pyrelay.devices.gpu.persistent_prelude import (
+    ASK,
+    CELL,
+    OWNING,
+    PLAIN,
+    SUPPORT,
+    THREADS,
+    meeting,
+)
 from pyrelay.devices.gpu.stretches import flow
 from pyrelay.devices.gpu.word_texts import BINARY, CHECKED, UNARY
 from pyrelay.lower.planning import instructions as ins
@@ -59,10 +67,10 @@ class Writer(PhaseWriter):
 
     def __init__(
         self, plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int],
-        alike: bool, grid: Grid | None = None, before: Left | None = None,
+        alike: bool, grid: Grid | None, before: Left | None, emit: Emit,
     ) -> None:
         self.plan, self.loop, self.on_device = plan, loop, on_device
-        self.alike, self.grid = alike, grid
+        self.alike, self.grid, self.emit = alike, grid, emit
         self.part = function.code[loop.first : loop.last]
         self.pending = Pending(Buffers(function.code))
         super().__init__()
@@ -197,8 +205,7 @@ class Writer(PhaseWriter):
         self.met = True
         self.turning.clear()
         self.pending.clear()
-        met = f"pyrelay_meet(grid, record, launch, {look})"
-        self._line(f"{met};" if look == PLAIN else f"if ({met}) return;")
+        self._line(f"{meeting()};" if look == PLAIN else f"if ({meeting(look)}) return;")
         self.lines += self.idle
         self.idle.clear()
 
@@ -378,7 +385,7 @@ class Writer(PhaseWriter):
     def _poll(self) -> None:
         """All threads leave together when the host wants the launch to end."""
         self._line("if ((++rounds & 0xff) == 0) {")
-        self._line(f"    if (pyrelay_meet(grid, record, launch, {ASK})) return;")
+        self._line(f"    if ({meeting(ASK)}) return;")
         self._line("}")
 
     def _checked(self, op: str, target: int, a: str, b: str, site: int) -> None:
