@@ -13,6 +13,7 @@ multiply the slices of float32 by `mma.sync`, else each thread has 4 by 4 elemen
 
 from __future__ import annotations
 
+from pyrelay.devices.gpu import cuda_totals
 from pyrelay.devices.gpu.cuda_half_convolution import ACROSS, DOWN, HALF_TILES
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType, f32
@@ -365,32 +366,6 @@ _Y = (
 )
 _WEIGHT = ("parted(index, size(taps), channel, tap)", "parted(index, channels, tap, channel)")
 
-_TOTALS = """\
-#define BLOCK_THREADS 256
-extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{made}> c,
-    Buffer<const {sum}> partial, i64 elements, i64 parts
-) {{
-    if (pyrelay_over(record, launch)) return;
-    PYRELAY_SHARED({sum}, held, 256);
-    const int lane = threadIdx.x / 32, column = threadIdx.x % 32;
-    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
-        const i64 e = item * 32 + column;
-        {sum} total = 0;
-        for (i64 part = lane; e < elements && part < parts; part += 8) {{
-            total = total + partial[part * elements + e];
-        }}
-        held[threadIdx.x] = total;
-        __syncthreads();
-        if (lane == 0 && e < elements) {{
-            for (int k = 1; k < 8; k++) total = total + held[k * 32 + column];
-            c[e] = {made}(total);
-        }}
-        __syncthreads();
-    }}
-}}
-"""
-
 KINDS = (ADDRESS,) * 3 + ("i64",) * 24
 """What the parameters are: those of the plan; how many places of a line a part of the sum has, 0
 for all of them; 0, 1 or 2 for how float32 is rounded. Parts of a sum are results of their own, one
@@ -438,7 +413,7 @@ def is_convolution(text: str) -> bool:
 def kinds_of(text: str) -> tuple[str, ...] | None:
     """What the parameters are of a text that this module made."""
     if text in _totals:
-        return (ADDRESS,) * 2 + ("i64",) * 2
+        return cuda_totals.KINDS
     return KINDS if text in _made else None
 
 
@@ -447,7 +422,7 @@ def _parts(dtype: DType, of: DType | None, what: str, channels_last: bool) -> Su
     if what != WEIGHTS:
         return None
     wide = dtype if of is None else f32
-    totals = _TOTALS.format(made=dtype.name, sum=wide.name)
+    totals = cuda_totals.totals(dtype, wide, "0", "0")
     _totals.add(totals)
     return SumParts(text_of(wide, what, channels_last, of), wide, totals)
 

@@ -16,6 +16,7 @@ written to one place the last one is found first: the greatest number wins, whoe
 
 from __future__ import annotations
 
+from pyrelay.devices.gpu import cuda_totals
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import ScatterKernel
@@ -88,30 +89,6 @@ _PART = """\
             array[base + e] = {nothing};
         }}
         __syncthreads();
-"""
-
-# A block adds up the parts of 32 neighbouring elements.
-_TOTALS = """\
-#define BLOCK_THREADS 256
-{head}\
-    PYRELAY_SHARED({t}, held, 256);
-    const int lane = threadIdx.x / 32, column = threadIdx.x % 32;
-    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
-        const i64 e = item * 32 + column;
-        {t} sum = {nothing};
-        for (i64 part = lane; e < elements && part < parts; part += 8) {{
-            sum = {t}(sum + partial[part * elements + e]);
-        }}
-        held[threadIdx.x] = sum;
-        __syncthreads();
-        if (lane == 0 && e < elements) {{
-            sum = array[e];
-            for (int k = 0; k < 8; k++) sum = {t}(sum + held[k * 32 + column]);
-            array[e] = sum;
-        }}
-        __syncthreads();
-    }}
-}}
 """
 
 # Who writes a row last, one more than its number; 0: nobody.
@@ -212,11 +189,9 @@ def _adding(dtype: DType, axes: int) -> tuple[str, ...]:
         range=_PART.format(nothing=nothing), head=_head(parameters, axes),
         place=_place(axes, "low == 0 && "),
     )
-    totals = _TOTALS.format(t=t, nothing=nothing, head=_head(
-        f"Buffer<{t}> array, Buffer<const {t}> partial, i64 elements, i64 parts", 0
-    ))  # fmt: skip
+    totals = cuda_totals.totals(dtype, dtype, nothing, "array[e]")
     _for_many[parts] = (ADDRESS,) * (2 + axes) + ("i64",) * (5 + axes)
-    _for_many[totals] = (ADDRESS,) * 2 + ("i64",) * 2
+    _for_many[totals] = cuda_totals.KINDS
     return parts, totals
 
 
