@@ -17,6 +17,7 @@ from pyrelay.devices.compiler.kernel_compiler import optimised_module
 from pyrelay.devices.gpu.cuda_library import TARGET
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.devices.routines.matmul import native_vector_bits
 from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
 
@@ -32,6 +33,12 @@ SHORT_NAMES = {
         "u32": "u4", "u64": "u8", "f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16",
     }.items()
 }  # fmt: skip
+
+
+def needs_vectors(bits: int) -> None:
+    """Skips a test of vectors that are wider than those of this CPU."""
+    if bits > native_vector_bits():
+        pytest.skip("this CPU has no vectors as wide")
 
 
 def words(*values: Any) -> list[int]:

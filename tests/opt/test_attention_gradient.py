@@ -13,10 +13,10 @@ import scipy.special
 import pyrelay
 from pyrelay import nn
 from pyrelay.devices.choices import DEFAULT
-from pyrelay.devices.routines import attention_gradient, matmul
+from pyrelay.devices.routines import attention_gradient
 from pyrelay.ir.types import f32, f64
 from pyrelay.opt import attention
-from tests.devices.running_kernels import run
+from tests.devices.running_kernels import needs_vectors, run
 
 RNG = np.random.default_rng(4)
 
@@ -236,8 +236,7 @@ def test_layers_in_a_list_in_a_loop() -> None:
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 def test_every_vector_width(dtype: Any, bits: int) -> None:
-    if bits > matmul.native_vector_bits():
-        pytest.skip("this CPU has no vectors as wide")
+    needs_vectors(bits)
     source = attention_gradient.attention_gradient_kernel(dtype, bits, DEFAULT)
     batch, targets, sources, depth, width = 2, 140, 270, 5, 9
     q, k, v, g = (

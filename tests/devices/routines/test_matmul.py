@@ -12,7 +12,7 @@ import pytest
 from pyrelay.devices.routines import matmul
 from pyrelay.devices.routines.matmul import matmul_kernel, units
 from pyrelay.ir.types import DTYPES, DType, f32, f64
-from tests.devices.running_kernels import kernel_assembly, run
+from tests.devices.running_kernels import kernel_assembly, needs_vectors, run
 
 FORMS = pytest.mark.parametrize(
     ("transpose_a", "transpose_b"), list(itertools.product([False, True], repeat=2))
@@ -88,8 +88,7 @@ def assert_close(computed: np.ndarray, wanted: np.ndarray, k: int) -> None:
 def test_products_of_every_form_and_vector_width_agree_with_numpy(
     dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
 ) -> None:
-    if bits > matmul.native_vector_bits():
-        pytest.skip("this CPU has no vectors as wide")
+    needs_vectors(bits)
     rng = np.random.default_rng(0)
     form = (transpose_a, transpose_b)
     for place, (m, n, k) in enumerate(SIZES):
@@ -212,8 +211,7 @@ def by_panels(
 def test_products_of_one_row_read_panels_or_the_matrix(
     dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
 ) -> None:
-    if bits > matmul.native_vector_bits():
-        pytest.skip("this CPU has no vectors as wide")
+    needs_vectors(bits)
     rng = np.random.default_rng(1)
     multiplies, (_, lays) = matmul_kernel(dtype, bits), matmul.panel_kernels(dtype, bits)
     lanes = matmul.panel_lanes(dtype, bits)
@@ -242,8 +240,7 @@ def test_products_of_one_row_read_panels_or_the_matrix(
 def test_products_by_panels_agree_with_numpy(
     dtype: DType, bits: int, transpose_a: bool, transpose_b: bool
 ) -> None:
-    if bits > matmul.native_vector_bits():
-        pytest.skip("this CPU has no vectors as wide")
+    needs_vectors(bits)
     rng = np.random.default_rng(0)
     form = (transpose_a, transpose_b)
     for place, (m, n, k) in enumerate(SIZES):

@@ -12,9 +12,9 @@ import scipy.special
 import pyrelay
 from pyrelay import nn
 from pyrelay.devices.choices import DEFAULT
-from pyrelay.devices.routines import attention, matmul
+from pyrelay.devices.routines import attention
 from pyrelay.ir.types import f32, f64
-from tests.devices.running_kernels import run
+from tests.devices.running_kernels import needs_vectors, run
 
 RNG = np.random.default_rng(3)
 
@@ -200,8 +200,7 @@ def test_a_device_without_a_kernel_for_it_computes_scores_as_a_whole() -> None:
 @pytest.mark.parametrize("bits", [pytest.param(128, marks=pytest.mark.slow), 256, 512])
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 def test_every_vector_width(dtype: Any, bits: int) -> None:
-    if bits > matmul.native_vector_bits():
-        pytest.skip("this CPU has no vectors as wide")
+    needs_vectors(bits)
     source = attention.attention_kernel(dtype, bits)
     for batch, targets, sources, depth, width in [
         (2, 67, 1100, 5, 9), (1, 1, 513, 17, 40), (2, 193, 70, 20, 8)

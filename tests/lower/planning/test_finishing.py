@@ -12,10 +12,9 @@ import pytest
 import pyrelay
 from pyrelay import nn
 from pyrelay.devices.compiler.native import kernel_address
-from pyrelay.devices.routines import matmul
 from pyrelay.devices.routines.matmul import matmul_kernel, units
 from pyrelay.ir.types import f32, f64
-from tests.devices.running_kernels import run
+from tests.devices.running_kernels import needs_vectors, run
 
 RNG = np.random.default_rng(7)
 
@@ -188,8 +187,7 @@ def kernel(block, begin, end):
 def test_every_element_is_finished_once_after_its_sum_is_complete(
     dtype: Any, bits: int, turned: tuple[int, int]
 ) -> None:
-    if bits > matmul.native_vector_bits():
-        pytest.skip("this CPU has no vectors as wide")
+    needs_vectors(bits)
     finish = kernel_address(_FINISH.format(t=dtype.name))
     source, rng = matmul_kernel(dtype, bits), np.random.default_rng(0)
     for batch, m, n, k in [
