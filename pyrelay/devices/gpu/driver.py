@@ -1,7 +1,7 @@
 """What the plan executor for GPUs asks of a GPU, and nothing else.
 
 In: nothing. Out: `Driver`, which `cupy_driver` implements with CuPy for a real GPU and
-`cuda_emulator` with the host's compiler for tests. `gpu` is all that lies above it.
+`cuda_emulator` with the host's compiler for tests. `programs` is all that lies above it.
 
 Work is asynchronous and in the order of one stream, the one that is current when a call begins, to
 CuPy or to the library whose arrays it is given:

@@ -1,6 +1,7 @@
 """Arguments and results of calls on a GPU.
 
-In: the `gpu.Run` of a call, and what the program is called with or leaves. Out: words, and objects.
+In: the `programs.Run` of a call, and what the program is called with or leaves. Out: words, and
+objects.
 """
 
 from __future__ import annotations

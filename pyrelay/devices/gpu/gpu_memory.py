@@ -1,7 +1,7 @@
 """The memory of calls on a GPU: buffers, scalars, and the record of what went wrong.
 
-In: a driver. Out: `CallMemory`, under the `gpu.Run` of each call, and the `Scratch` that calls hand
-on to each other. Memory belongs to its call until it is freed or the call ends.
+In: a driver. Out: `CallMemory`, under the `programs.Run` of each call, and the `Scratch` that calls
+hand on to each other. Memory belongs to its call until it is freed or the call ends.
 """
 
 from __future__ import annotations
@@ -71,6 +71,40 @@ class Scratch:
         self.slabs.append(owner)
         places = range(address, address + CELLS * _CELL_BYTES, _CELL_BYTES)
         self.free_cells.extend(reversed(places))
+
+
+class ScalarCommands(ABC):
+    """How the scalars of a plan are made and stored by kernels, wherever they and their memory are.
+    """
+
+    @abstractmethod
+    def cell(self) -> Any:
+        """A new scalar."""
+
+    @abstractmethod
+    def place(self, *words: Any) -> int:
+        """The address where a kernel finds a scalar."""
+
+    @abstractmethod
+    def launch(self, number: int, items: int, words: Sequence[int]) -> None:
+        """Run a kernel over so many items."""
+
+    def load(self, number: int, address: int, index: int) -> Any:
+        """An element of an array as a scalar."""
+        cell = self.cell()
+        self.launch(number, 1, (address, index, cell.address))
+        return cell
+
+    def computed(self, number: int, *operands: Any) -> Any:
+        """A scalar of the device made of others, and of what the host knows."""
+        cell = self.cell()
+        words = (each for o in operands for each in ((o, 0) if type(o) is int else (0, o.address)))
+        self.launch(number, 1, (*words, cell.address))
+        return cell
+
+    def store(self, number: int, address: int, index: int, value: Any) -> None:
+        """An element of an array set to a scalar."""
+        self.launch(number, 1, (address, index, self.place(value)))
 
 
 class CallMemory(ABC):

@@ -12,12 +12,13 @@ allocates) and captured the second time, and replayed from then on.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.devices.gpu.driver import CannotCaptureError, OutOfDeviceMemory
+from pyrelay.devices.gpu.gpu_memory import ScalarCommands
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.records import dataclass
 
@@ -153,7 +154,7 @@ def out(told: tuple[Any, ...], given: Sequence[Any], made: Mapping[int, Any]) ->
     raise AssertionError(told)
 
 
-class Pass(ABC):
+class Pass(ScalarCommands):
     """Stands for a `Run` while a stretch is gone through; subclasses say where memory is."""
 
     def __init__(self, run: Run) -> None:
@@ -167,9 +168,6 @@ class Pass(ABC):
     @abstractmethod
     def free(self, address: int) -> None: ...
 
-    @abstractmethod
-    def cell(self) -> Any: ...
-
     def place(self, *words: Any) -> int:
         """Where a scalar of the device is; another one would have to be copied there."""
         if type(words[0]) is int:
@@ -182,33 +180,19 @@ class Pass(ABC):
     def host_launch(self, number: int, items: int, words: Sequence[int]) -> list[int]:
         return self.run.host_launch(number, items, words)
 
-    def load(self, number: int, address: int, index: int) -> Any:
-        cell = self.cell()
-        self.launch(number, 1, (address, index, cell.address))
-        return cell
-
-    def computed(self, number: int, *operands: Any) -> Any:
-        cell = self.cell()
-        words = (each for o in operands for each in ((o, 0) if type(o) is int else (0, o.address)))
-        self.launch(number, 1, (*words, cell.address))
-        return cell
-
-    def settle(self) -> None:  # noqa: B027 -- nothing is guessed
+    def settle(self) -> None:
         """What comes after is not done here."""
 
-    def store(self, number: int, address: int, index: int, value: Any) -> None:
-        self.launch(number, 1, (address, index, self.place(value)))
-
-    def copy(self, target: int, source: int, nbytes: int) -> None:  # noqa: B027 -- done when captured
+    def copy(self, target: int, source: int, nbytes: int) -> None:
         pass
 
-    def zero(self, address: int, nbytes: int) -> None:  # noqa: B027 -- done when captured
+    def zero(self, address: int, nbytes: int) -> None:
         pass
 
-    def launch(self, number: int, items: int, words: Sequence[int]) -> None:  # noqa: B027 -- done when captured
+    def launch(self, number: int, items: int, words: Sequence[int]) -> None:
         pass
 
-    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:  # noqa: B027 -- done when captured
+    def multiply(self, number: int, items: int, words: Sequence[int]) -> None:
         pass
 
 

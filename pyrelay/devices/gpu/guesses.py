@@ -1,7 +1,7 @@
 """Branches that the host takes before it knows their condition.
 
 In: a function of a plan. Out: its branches that may be guessed; and `GuessingMemory`, under the
-`gpu.Run` of each call, which guesses them.
+`programs.Run` of each call, which guesses them.
 
 A loop that ends by what the device computes would have the host wait in every round. Instead it
 takes it that the loop goes on, and launches further rounds; between them stands a gate, a kernel

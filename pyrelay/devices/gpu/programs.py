@@ -36,6 +36,7 @@ from pyrelay.devices.gpu.gpu_memory import (
     STATUS,
     VALUES,
     Cell,
+    ScalarCommands,
     Scratch,
     made_with,
     size_text,
@@ -227,7 +228,7 @@ class _Call:
         self.function, self.arguments = function, arguments
 
 
-class Run(GuessingMemory):
+class Run(GuessingMemory, ScalarCommands):
     """One call in progress: its memory, its scalars, its record."""
 
     def __init__(self, program: GpuExecutable) -> None:
@@ -336,23 +337,6 @@ class Run(GuessingMemory):
         found = np.zeros(1, np.int64)
         self.driver.download(found, cell.address)
         return int(found[0])
-
-    def load(self, number: int, address: int, index: int) -> Cell:
-        """An element of an array as a scalar."""
-        cell = self.cell()
-        self.launch(number, 1, (address, index, cell.address))
-        return cell
-
-    def computed(self, number: int, *operands: Any) -> Cell:
-        """A scalar of the device made of others, and of what the host knows."""
-        cell = self.cell()
-        words = (each for o in operands for each in ((o, 0) if type(o) is int else (0, o.address)))
-        self.launch(number, 1, (*words, cell.address))
-        return cell
-
-    def store(self, number: int, address: int, index: int, value: Any) -> None:
-        """An element of an array set to a scalar."""
-        self.launch(number, 1, (address, index, self.place(value)))
 
     # -- kernels -------------------------------------------------------------------------------
 
