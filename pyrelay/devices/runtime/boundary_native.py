@@ -9,7 +9,7 @@ number of dimensions, flags; an array that the plan may write shares no memory w
 Names that the control lists must mean what they meant. What does not fit returns the control's
 MISMATCH object, and Python decides. The fields' places are those of NumPy's and CPython's public
 headers (`PyArrayObject_fields`, `PyFloatObject`, `PyComplexObject`, the array scalars), which
-`runtime` compares with the running interpreter before first use.
+`library` compares with the running interpreter before first use.
 """
 
 from __future__ import annotations

@@ -96,12 +96,11 @@ class State:
     CONTROL = 8
     STACK = 16
     STACK_END = 24
-    WORK_LEFT = 32  # picoseconds until the next poll
-    LIVE = 40  # a list's head: the blocks this call holds
-    LIVE_BYTES = 56
-    PEAK_BYTES = 64
-    KEPT_BYTES = 72  # in FREE
-    FREE = 80  # heads of lists of idle blocks, one per size class
+    LIVE = 32  # a list's head: the blocks this call holds
+    LIVE_BYTES = 48
+    PEAK_BYTES = 56
+    KEPT_BYTES = 64  # in FREE
+    FREE = 72  # heads of lists of idle blocks, one per size class
     LENT = FREE + WORD * SIZE_CLASSES  # address of the lent addresses, behind the scratch words
     LENT_COUNT = LENT + WORD
     RECORD = LENT_COUNT + WORD
