@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from running_kernels import run
 
 from pyrelay.devices.cpu import target
 from pyrelay.devices.routines.convolution import COLUMNS, PIXELS, ROWS, convolution_kernel
 from pyrelay.devices.routines.convolution_first import OUTPUTS
 from pyrelay.ir.types import DTYPES, DType
+from tests.devices.running_kernels import run
 
 f32, f64 = DTYPES["f32"], DTYPES["f64"]
 

@@ -9,13 +9,13 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from llvmlite import ir
-from running_kernels import run
 
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler.codegen import kernel_machine
 from pyrelay.devices.routines import turned_product
 from pyrelay.devices.routines.convolution import convolution_kernel
 from pyrelay.ir.types import DTYPES
+from tests.devices.running_kernels import run
 
 
 def test_a_tile_reads_each_value_once_and_is_not_unrolled() -> None:

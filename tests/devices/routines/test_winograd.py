@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from running_kernels import run
 
 from pyrelay.devices.routines.convolution import PIXELS, convolution_kernel
 from pyrelay.devices.routines.convolution_first import OUTPUTS
 from pyrelay.ir.types import DTYPES
 from pyrelay.ops.convolution import convolve
+from tests.devices.running_kernels import run
 
 f32 = DTYPES["f32"]
 
