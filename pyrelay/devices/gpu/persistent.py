@@ -31,7 +31,7 @@ from pyrelay.devices.gpu.persistent_leaving import (
 )
 from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, Emit, shared_bytes
 from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
-from pyrelay.devices.gpu.stretches import connected, flow, read_outside
+from pyrelay.devices.gpu.stretches import connected, fields_of, flow, read_outside
 from pyrelay.devices.gpu.word_texts import SPELLED
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.planning import instructions as ins
@@ -170,7 +170,7 @@ def _loop(plan: Plan, function: PlanFunction, first: int, last: int) -> Loop | N
         return None
     work = [(i.extent, i.cost, _worker(plan, i)) for i in launches]
     cells = sum(isinstance(o, AddressOf) for launch in launches for o in launch.operands)
-    data = dict.fromkeys(o.index for i in own for o in _operands(i) if isinstance(o, Data))
+    data = dict.fromkeys(o.index for i in own for o in fields_of(i) if isinstance(o, Data))
     if not left and tape is True:
         later = read_outside(plan, function, part)
         results = [slot for slot in written if slot in later or slot in given]
@@ -235,15 +235,9 @@ def _worker(plan: Plan, launch: Launch) -> str:
     return BY_BLOCKS if block_threads(kernel.source) else BY_THREADS
 
 
-def _operands(instruction: Any) -> Iterator[Any]:
-    for name in instruction.__dataclass_fields__:
-        value = getattr(instruction, name)
-        yield from value if isinstance(value, tuple) else (value,)
-
-
 def _is_fit(plan: Plan, instruction: ins.Instruction, changed: set[int]) -> bool:
     """Whether a kernel can do an instruction in a loop that changes these slots."""
-    if any(isinstance(o, KernelAddress) for o in _operands(instruction)):
+    if any(isinstance(o, KernelAddress) for o in fields_of(instruction)):
         return False
     match instruction:
         case ins.Alloc(nbytes=nbytes):

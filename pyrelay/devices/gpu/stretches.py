@@ -180,12 +180,17 @@ def read_outside(
     return {slot for instruction in outside for slot in flow(plan, (instruction,))[0]}
 
 
-def _read(instruction: Any) -> Iterator[int]:
+def fields_of(instruction: Any) -> Iterator[Any]:
+    """What an instruction holds, tuples one by one: its operands among others."""
     for name in instruction.__dataclass_fields__:
         value = getattr(instruction, name)
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, Slot):
-                yield each.index
+        yield from value if isinstance(value, tuple) else (value,)
+
+
+def _read(instruction: Any) -> Iterator[int]:
+    for each in fields_of(instruction):
+        if isinstance(each, Slot):
+            yield each.index
     if isinstance(instruction, ins.LoopNext):
         yield instruction.counter
 
