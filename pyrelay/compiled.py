@@ -289,10 +289,10 @@ class Compiled:
 
     def _compiled(self, key: Key, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Entry:
         """The program for these arguments, by another thread, from disk, or now."""
-        from pyrelay.devices.runtime import library as runtime
+        from pyrelay.devices.runtime.library import expect_first_program
 
         if key[-1] == "cpu" and not config.current().interpret:
-            runtime.expect_first_program()
+            expect_first_program()
         with _compiling:
             entry = self._on_disk(args, keywords)
         if entry is not None:

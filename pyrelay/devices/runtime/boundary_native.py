@@ -38,7 +38,7 @@ from pyrelay.devices.runtime.boundary_fields import (
     SCALAR_VALUE,
     WRITEABLE,
 )  # fmt: skip
-from pyrelay.devices.runtime.layout import WORD, Block, Control, State, Status
+from pyrelay.devices.runtime.layout import LINK, WORD, Block, Control, State, Status
 from pyrelay.devices.runtime.memory import Memory
 from pyrelay.lower.planning.opcodes import MEMORY
 
@@ -47,8 +47,6 @@ FIRST_STACK = 1 << 15
 
 KEEP_STACK = 1 << 24
 """A frame stack above this many bytes is given back after the call."""
-
-LINK = 2 * WORD
 
 
 class Boundary:

@@ -1,7 +1,8 @@
 """The executor: a native loop over the instructions of a plan.
 
-In: an llvmlite module with its memory and thread functions. Out: in it, `pyrelay_run(state)`,
-which runs the plan of the state's executable from its entry function and returns a `Status`.
+In: an llvmlite module with its memory and thread functions. Out: in it,
+`pyrelay_run(state, start)`, which runs the plan of the state's executable from the instruction at
+`start` and returns a `Status`.
 
 The table's layout is that of `lower/planning/encode.py`. Frames lie on a stack of their own that
 grows, so that recursion costs memory and nothing else. It is written as LLVM IR, so that starting
@@ -16,7 +17,7 @@ from llvmlite import ir
 
 from pyrelay.devices.compiler.llvm_writer import VOID, Flag, Function, Word
 from pyrelay.devices.runtime.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
-from pyrelay.devices.runtime.layout import POLL, WORD, Control, Process, State, Status, Tape
+from pyrelay.devices.runtime.layout import LINK, POLL, WORD, Control, Process, State, Status, Tape
 from pyrelay.devices.runtime.memory import Memory
 from pyrelay.devices.runtime.row_parts import INSTRUCTION_WORDS, ROWS_TOGETHER, write_part
 from pyrelay.devices.runtime.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
@@ -27,8 +28,6 @@ POLL_PERIOD = 10_000_000_000
 
 JUMP_WORK = 5_000
 """Picoseconds that one round of a loop, or one poll, counts for beside its launches."""
-
-LINK = LINK_WORDS * WORD
 
 
 def write_grow(module: ir.Module) -> Function:

@@ -16,16 +16,13 @@ from __future__ import annotations
 from llvmlite import ir
 
 from pyrelay.devices.compiler.llvm_writer import VOID, Function
-from pyrelay.devices.runtime.layout import POLL, RECORD_WORDS, WORD, Control, State, Status
-from pyrelay.lower.planning.opcodes import LINK_WORDS
+from pyrelay.devices.runtime.layout import LINK, POLL, RECORD_WORDS, WORD, Control, State, Status
 
 ROWS_TOGETHER = 4
 """Rows that one thread does together: tiles of products are as tall at least."""
 
 INSTRUCTION_WORDS = 8
 """Words of the instruction, its operation and the label included."""
-
-LINK = LINK_WORDS * WORD
 
 
 def write_part(module: ir.Module, run: Function) -> Function:
