@@ -13,6 +13,7 @@ from pyrelay.ir.nodes import Vjp
 from pyrelay.ir.verify import VerifyError
 from pyrelay.ir.walk import nested_lets
 from pyrelay.lower.text.show import show_plan
+from pyrelay.opt.fuse import fuse
 
 
 def specialised(function, *args):
@@ -82,6 +83,12 @@ def test_a_pass_runs_again_only_after_another_one_changed_the_program():
     stage = pipeline.Stage("optimise", (idle, idle, busy, idle, idle, busy), "infer", "infer")
     pipeline.run_passes(module, stage)
     assert ran == ["idle", "busy", "idle", "busy"]
+
+
+def test_a_pass_gives_back_the_program_that_it_leaves_as_it_is():
+    module = specialised(lambda x: x, 1.0).module
+    passes = {each for stage in pipeline.STAGES for each in stage.passes} - {fuse}  # the last
+    assert {each.__name__ for each in passes if each(module) is not module} == set()
 
 
 def test_stages_are_printed_on_request(capsys, tmp_path):

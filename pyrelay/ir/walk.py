@@ -274,6 +274,17 @@ def replace_blocks(rhs: Rhs, change: Callable[[Block], Block]) -> Rhs:
     return rhs
 
 
+def with_blocks(block: Block, change: Callable[[Block], Block]) -> Block:
+    """The block with `change` applied to each block of its Lets; itself if none changed."""
+    lets = []
+    for let in block.lets:
+        rhs = replace_blocks(let.rhs, change)
+        lets.append(let if rhs is let.rhs else replace(let, rhs=rhs))
+    if all(new is old for new, old in zip(lets, block.lets, strict=True)):
+        return block
+    return replace(block, lets=tuple(lets))
+
+
 def called(function: Function) -> tuple[str, ...]:
     """Names of the functions that a function calls or differentiates, each once."""
     names: dict[str, None] = {}

@@ -89,18 +89,11 @@ def kept_rows(scored: Atom) -> Extent:
 
 def attention(module: Module) -> Module:
     """The module with each attention in a kernel call of its own."""
-    functions = {
-        name: replace(f, body=_grouped(f.body)) for name, f in module.functions.items()
-    }
-    return Module(functions, module.entry)
+    return module.with_bodies(_grouped)
 
 
 def _grouped(body: Block) -> Block:
-    lets = tuple(
-        replace(let, rhs=walk.replace_blocks(let.rhs, _grouped)) if walk.blocks(let.rhs) else let
-        for let in body.lets
-    )
-    body = replace(body, lets=lets)
+    body = walk.with_blocks(body, _grouped)
     found = _in_block(body)
     if not found:
         return body
@@ -110,7 +103,7 @@ def _grouped(body: Block) -> Block:
         each.product: kernel_call(each.members(), finder.results(each), {}) for each in found
     }
     kept = tuple(
-        calls.get(let, let) for let in lets if let in calls or let not in gone
+        calls.get(let, let) for let in body.lets if let in calls or let not in gone
     )
     return replace(body, lets=kept)
 

@@ -107,13 +107,7 @@ def gradient_of(body: Block) -> Gradient | None:
 
 
 def _grouped(body: Block, keeping: bool) -> Block:
-    lets = tuple(
-        replace(let, rhs=walk.replace_blocks(let.rhs, lambda inner: _grouped(inner, keeping)))
-        if walk.blocks(let.rhs) else let
-        for let in body.lets
-    )
-    if any(old is not new for old, new in zip(body.lets, lets, strict=True)):
-        body = replace(body, lets=lets)
+    body = walk.with_blocks(body, lambda inner: _grouped(inner, keeping))
     seen: set[Let] = set()
     while True:
         products = [let for let in body.lets if walk.is_call(let, "matmul") and let not in seen]

@@ -129,13 +129,7 @@ def _grouped(body: Block, outer: _Makers) -> Block:
     if any(walk.blocks(let.rhs) for let in body.lets):
         makers: dict[Atom, Let] = {out: let for let in body.lets for out in let.outs}
         makers.update(outer)
-        lets = tuple(
-            replace(let, rhs=walk.replace_blocks(let.rhs, lambda inner: _grouped(inner, makers)))
-            if walk.blocks(let.rhs) else let
-            for let in body.lets
-        )
-        if any(old.rhs is not new.rhs for old, new in zip(body.lets, lets, strict=True)):
-            body = replace(body, lets=lets)
+        body = walk.with_blocks(body, lambda inner: _grouped(inner, makers))
     products = [let for let in body.lets if walk.is_call(let, "matmul")]
     if len(products) < 2:
         return body

@@ -26,13 +26,7 @@ def rows(module: Module) -> Module:
 
 def rows_of_block(block: Block) -> Block:
     """Fill rows where they lie in a block."""
-    lets = []
-    for let in block.lets:
-        rhs = walk.replace_blocks(let.rhs, rows_of_block)
-        lets.append(let if rhs is let.rhs else replace(let, rhs=rhs))
-    if any(new is not old for new, old in zip(lets, block.lets, strict=True)):
-        block = replace(block, lets=tuple(lets))
-    return _Rows(block).run()
+    return _Rows(walk.with_blocks(block, rows_of_block)).run()
 
 
 @dataclass(frozen=True, slots=True)
