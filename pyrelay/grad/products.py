@@ -85,6 +85,13 @@ class Products:
     found: list[Product] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
     biases: list[Bias] = field(default_factory=list)
+    inside: set[Atom] = field(init=False)  # what the loop's rounds compute or are given
+    varying: set[Symbol] = field(init=False)  # extents that they bind
+
+    def __post_init__(self) -> None:
+        lets = self.loop.body.lets
+        self.inside = {*self.loop.carried, *(out for let in lets for out in let.outs)}
+        self.varying = {symbol for let in lets for symbol in let.dims}
 
     def postpone(self, let: Let, call: OpCall, g: Handle, sink: Sink) -> set[int]:
         """Take over the cotangents of some operands of an op; returns their positions."""
@@ -113,15 +120,13 @@ class Products:
         row, array = let.outs[0], self._sequence_of(let.outs[0])
         if self.nested or array not in self.matrices or not _rank(row):
             return set()
-        varying = {s for inner in self.loop.body.lets for s in inner.dims}
-        if not is_static(g.type, varying) or any(r.array is array for r in self.rows):
+        if not is_static(g.type, self.varying) or any(r.array is array for r in self.rows):
             return set()
         assert array is not None
         self.rows.append(Rows(array, g.atom))
         return {0}
 
     def _postpone_bias(self, let: Let, call: OpCall, g: Handle) -> set[int]:
-        varying = {s for inner in self.loop.body.lets for s in inner.dims}
         for k, (vector, product) in enumerate((call.args, call.args[::-1])):
             if vector not in self.matrices or not isinstance(vector, Var):
                 continue
@@ -131,7 +136,7 @@ class Products:
             if made.rank != 2 or ty.shape not in (made.shape[1:], (1, *made.shape[1:])):
                 continue
             same = ty.dtype == g.dtype and g.shape == made.shape and ty.shape != made.shape
-            if same and self._is_of_product(product) and is_static(g.type, varying):
+            if same and self._is_of_product(product) and is_static(g.type, self.varying):
                 self.biases.append(Bias(vector, g.atom))
                 return {k}
         return set()
@@ -139,20 +144,19 @@ class Products:
     def _is_of_product(self, atom: Atom) -> bool:
         """Whether a value is a product whose matrix has a postponed cotangent, or such a one with
         something added: so the rows of its cotangent are written down anyway."""
-        pending = [atom]
+        pending, seen = [atom], {atom}
         while pending:
             value = pending.pop()
             let = self.walker.definitions.get(value) if isinstance(value, Var) else None
             if let is None or not isinstance(let.rhs, OpCall):
                 continue
             if let.rhs.op.name == "add":
-                pending += let.rhs.args
+                fresh = [a for a in dict.fromkeys(let.rhs.args) if a not in seen]
+                seen.update(fresh)
+                pending += fresh
             elif let.rhs.op.name == "matmul" and all(_rank(a) == 2 for a in let.rhs.args):
                 left, right = let.rhs.args
-                inside = left in self.loop.carried or any(
-                    left in each.outs for each in self.loop.body.lets
-                )
-                if right in self.matrices and inside:
+                if right in self.matrices and left in self.inside:
                     return True
         return False
 
@@ -162,12 +166,8 @@ class Products:
         assert isinstance(matrix.type, TensorType)
         if self.nested and 1 in matrix.type.shape:
             return False
-        inside = {o for let in self.loop.body.lets for o in let.outs}
-        varying: set[Symbol] = {s for let in self.loop.body.lets for s in let.dims}
-        return (
-            (other in inside or other in self.loop.carried)
-            and is_static(other.type, varying) and is_static(g.type, varying)
-        )
+        static = is_static(other.type, self.varying) and is_static(g.type, self.varying)
+        return other in self.inside and static
 
     def _product(
         self, matrix: Var, other: Var, g: Handle, other_first: bool, turned: bool
@@ -182,8 +182,7 @@ class Products:
         source, *positions = let.rhs.args
         whole = (
             let.rhs.attrs["axes"] == (0,) and positions == [self.loop.index]
-            and isinstance(source, Var) and source not in self.loop.carried
-            and source not in {o for inner in self.loop.body.lets for o in inner.outs}
+            and isinstance(source, Var) and source not in self.inside
         )
         if not whole or not isinstance(source, Var) or not isinstance(source.type, TensorType):
             return None

@@ -386,6 +386,29 @@ def test_a_recurrent_network_with_matrix_products():
     assert "sum" not in inside, "so does the bias's"
 
 
+def test_what_a_bias_is_added_to_may_be_a_sum_of_equal_terms_of_equal_terms():
+    batch, h = (dims.Symbol(c) for c in "bh")
+
+    def body(b, w, bias):
+        def step(b, i, v):
+            z = v[0]
+            for _ in range(64):
+                z = z + z
+            return [op("tanh", z + bias)]
+
+        (y,) = b.counted(2, [b.handle(w)], step)
+        return op("sum", y, axes=(0, 1), keepdims=False)
+
+    f = function("f", [matrix(dims.of(batch), dims.of(h)), vector(dims.of(h))], body, (batch, h))
+    expanded = expand(derived(program(f), "f", (0, 1), "g"))
+    inside = [
+        let.rhs.op.name for each in expanded.functions.values() for outer in nested_lets(each.body)
+        if isinstance(outer.rhs, Loop) for let in nested_lets(outer.rhs.body)
+        if isinstance(let.rhs, OpCall)
+    ]
+    assert inside.count("sum") == 1, "no product's rows are written down with those of the bias"
+
+
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize("columns", [1, 2])
