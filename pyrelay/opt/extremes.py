@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from pyrelay.ir.build import Builder
-from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Function, Let, OpCall
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import TensorType, i64
+from pyrelay.ir.types import i64
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite
+from pyrelay.opt.shapes import shape_of
 
 _NOWHERE = 2**63 - 1
 _EXTREMES = {"argmax": "max", "argmin": "min"}
@@ -36,7 +36,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     keepdims, shape = rhs.attrs["keepdims"], None
     if axes[0] and all(extent == 1 for extent in x.shape[: axes[0]]):
         # There is one row: then all is reduced, for which schedules look.
-        axes, keepdims, shape = tuple(range(len(x.shape))), True, _shape(let)
+        axes, keepdims, shape = tuple(range(len(x.shape))), True, shape_of(let.outs[0])
     most = call(OPS[_EXTREMES[rhs.op.name]], x, axes=axes, keepdims=True)
     here = call(OPS["equal"], x, most)
     if x.dtype.kind == "f":
@@ -51,9 +51,3 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     found = call(OPS["where"], here, place, builder.cast(_NOWHERE, i64))
     least = call(OPS["min"], found, axes=axes, keepdims=keepdims)
     return ((least if shape is None else call(OPS["reshape"], least, shape=shape)).atom,)
-
-
-def _shape(let: Let) -> tuple[Extent, ...]:
-    ty = let.outs[0].type
-    assert isinstance(ty, TensorType)
-    return ty.shape

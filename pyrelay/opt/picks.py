@@ -24,6 +24,7 @@ from pyrelay.ir.op import OPS, Effect, Fusion
 from pyrelay.ir.types import TensorType, i64
 from pyrelay.ops.running import identity
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
+from pyrelay.opt.shapes import shape_of
 
 _SAME_ORDER = frozenset(["reshape", "expand_dims", "squeeze", "refine", "cast"])
 _DEEPEST = 12  # ops by elements between what is picked from and what is in memory
@@ -48,12 +49,12 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
 
 def _is_of_rows(call: OpCall, array: Atom, indices: tuple[Atom, ...], scope: Scope) -> bool:
     """Whether one element of each row of a matrix is meant, row by row."""
-    if call.attrs["axes"] != (0, 1) or len(_shape(array)) != 2 or len(indices) != 2:
+    if call.attrs["axes"] != (0, 1) or len(shape_of(array)) != 2 or len(indices) != 2:
         return False
-    rows = _shape(array)[0]
-    if any(_shape(index) not in ((rows,), (rows, 1)) for index in indices):
+    rows = shape_of(array)[0]
+    if any(shape_of(index) not in ((rows,), (rows, 1)) for index in indices):
         return False
-    if _shape(indices[0]) != _shape(indices[1]):
+    if shape_of(indices[0]) != shape_of(indices[1]):
         return False
     return _counts(indices[0], scope)
 
@@ -87,10 +88,10 @@ def _picked(let: Let, call: OpCall, builder: Builder, scope: Scope) -> Replaceme
         return None
     if not all(_is_reduced(base, scope) for base in bases):
         return None
-    here = _in_column(builder, column, _shape(source))
-    rows = _Picks(builder, scope, _shape(source), here)
+    here = _in_column(builder, column, shape_of(source))
+    rows = _Picks(builder, scope, shape_of(source), here)
     made = rows.of(source)
-    return (builder.call(OPS["reshape"], made, shape=_shape(let.outs[0])).atom,)
+    return (builder.call(OPS["reshape"], made, shape=shape_of(let.outs[0])).atom,)
 
 
 def _found_bases(atom: Atom, scope: Scope, bases: list[Atom], depth: int) -> bool:
@@ -103,7 +104,7 @@ def _found_bases(atom: Atom, scope: Scope, bases: list[Atom], depth: int) -> boo
     if depth == 0:
         return False
     return all(
-        _found_bases(a, scope, bases, depth - 1) for a in call.args if _shape(a) == _shape(atom)
+        _found_bases(a, scope, bases, depth - 1) for a in call.args if shape_of(a) == shape_of(atom)
     )
 
 
@@ -114,11 +115,11 @@ def _by_elements(atom: Atom, scope: Scope) -> OpCall | None:
         return None
     if call.op.fusion is not Fusion.ELEMENTWISE and call.op.name != "broadcast_to":
         return None
-    if call.op.effect is not Effect.PURE or len(_shape(atom)) != 2:
+    if call.op.effect is not Effect.PURE or len(shape_of(atom)) != 2:
         return None
-    rows = _shape(atom)[0]
-    fits = (_shape(atom), (rows, 1), ())
-    return call if all(_shape(a) in fits for a in call.args) else None
+    rows = shape_of(atom)[0]
+    fits = (shape_of(atom), (rows, 1), ())
+    return call if all(shape_of(a) in fits for a in call.args) else None
 
 
 def _is_reduced(base: Atom, scope: Scope) -> bool:
@@ -127,7 +128,7 @@ def _is_reduced(base: Atom, scope: Scope) -> bool:
         call = made.rhs
         if not isinstance(call, OpCall) or call.op.fusion is not Fusion.REDUCTION:
             continue
-        if _shape(call.args[0]) != _shape(base) or call.attrs.get("axes") not in ((1,), (-1,)):
+        if shape_of(call.args[0]) != shape_of(base) or call.attrs.get("axes") not in ((1,), (-1,)):
             continue
         bases: list[Atom] = []
         if _found_bases(call.args[0], scope, bases, _DEEPEST) and base in bases:
@@ -144,7 +145,7 @@ class _Picks:
 
     def of(self, atom: Atom) -> Handle:
         """The column of a matrix; a column or a number is its own."""
-        if _shape(atom) != self.shape:
+        if shape_of(atom) != self.shape:
             return self.builder.handle(atom)
         if atom not in self.made:
             self.made[atom] = self._of(atom)
@@ -180,15 +181,15 @@ def _put(call: OpCall, builder: Builder, scope: Scope) -> Replacement:
         return None
     if np.signbit(np.real(zeros.args[0].value)):
         return None
-    rows = _shape(array)[0]
+    rows = shape_of(array)[0]
     new = builder.handle(value)
     if new.rank:
-        wide = builder.call(OPS["broadcast_to"], new, shape=_shape(column))
+        wide = builder.call(OPS["broadcast_to"], new, shape=shape_of(column))
         new = builder.call(OPS["reshape"], wide, shape=(rows, 1))
-    here = _in_column(builder, column, _shape(array))
+    here = _in_column(builder, column, shape_of(array))
     zero = builder.cast(0, new.dtype)
     made = builder.call(OPS["where"], here, new, zero)
-    return (builder.call(OPS["broadcast_to"], made, shape=_shape(array)).atom,)
+    return (builder.call(OPS["broadcast_to"], made, shape=shape_of(array)).atom,)
 
 
 def _in_column(builder: Builder, column: Atom, shape: tuple[Any, ...]) -> Handle:
@@ -198,7 +199,3 @@ def _in_column(builder: Builder, column: Atom, shape: tuple[Any, ...]) -> Handle
     columns = builder.call(OPS["iota"], size=shape[1], dtype=i64)
     here: Handle = builder.call(OPS["equal"], columns, place)
     return here
-
-
-def _shape(atom: Atom) -> tuple[Any, ...]:
-    return atom.type.shape if isinstance(atom.type, TensorType) else ()

@@ -23,6 +23,7 @@ from pyrelay.ir.nodes import Atom, Attrs, Block, Const, If, Let, Loop, Module, O
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.ir.walk import nested_lets, replace_blocks, use_counts
+from pyrelay.opt.shapes import shape_of
 from pyrelay.records import dataclass
 
 _MOST_ELEMENTS = 1 << 24
@@ -62,18 +63,18 @@ class _Product:
     @property
     def count(self) -> Extent:
         """How many rows there are."""
-        return _shape(self.matrix)[self.index.attrs["axes"][0]]
+        return shape_of(self.matrix)[self.index.attrs["axes"][0]]
 
     @property
     def width(self) -> Extent:
         """How many elements a product has."""
-        return dims.product(_shape(self.let.outs[0]))
+        return dims.product(shape_of(self.let.outs[0]))
 
     @property
     def work(self) -> Extent:
         """How many multiplications a product takes."""
         assert isinstance(self.let.rhs, OpCall)
-        return dims.product(_shape(self.let.rhs.args[1 - self.operand]))
+        return dims.product(shape_of(self.let.rhs.args[1 - self.operand]))
 
 
 class _Rememberer:
@@ -143,7 +144,7 @@ class _Rememberer:
                 index = self._row(rhs.args[operand], axis)
                 other = rhs.args[1 - operand]
                 turned = rhs.attrs["transpose_b" if operand else "transpose_a"]
-                if index is None or turned or other in self.inside or len(_shape(other)) != 2:
+                if index is None or turned or other in self.inside or len(shape_of(other)) != 2:
                     continue
                 matrix, at = index.args
                 if matrix not in self.inside and self._is_chosen(at, set()):
@@ -151,7 +152,7 @@ class _Rememberer:
 
     def _row(self, atom: Atom, axis: int) -> OpCall | None:
         """The reading of a row or column that is here a matrix with one element along an axis."""
-        shape, definition = _shape(atom), self._definition(atom)
+        shape, definition = shape_of(atom), self._definition(atom)
         widened = definition is not None and (
             definition.op.name == "reshape"
             or (definition.op.name == "expand_dims" and definition.attrs["axes"] == (axis,))
@@ -162,7 +163,7 @@ class _Rememberer:
         index = self._definition(definition.args[0])
         if index is None or index.op.name != "index" or len(index.args) != 2:
             return None
-        return index if len(_shape(index.args[0])) == 2 else None
+        return index if len(shape_of(index.args[0])) == 2 else None
 
     def _definition(self, atom: Atom) -> OpCall | None:
         let, _ = self.definitions.get(atom, (None, 0))  # type: ignore[arg-type]
@@ -188,16 +189,12 @@ class _Rememberer:
         if isinstance(rhs, OpCall):
             if rhs.op.name in _PASSED:
                 return any(self._is_chosen(a, seen) for a in rhs.args)
-            return any(_shape(a) for a in rhs.args)
+            return any(shape_of(a) for a in rhs.args)
         if isinstance(rhs, If):
             ends = rhs.then.results[k], rhs.orelse.results[k]
             inner = {out for block in (rhs.then, rhs.orelse) for x in block.lets for out in x.outs}
             return any(end in inner or self._is_chosen(end, seen) for end in ends)
         return True
-
-
-def _shape(atom: Atom) -> tuple[Extent, ...]:
-    return atom.type.shape if isinstance(atom.type, TensorType) else ()
 
 
 def _may_pay(product: _Product) -> bool:

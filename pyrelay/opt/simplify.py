@@ -18,6 +18,7 @@ from pyrelay.ir.types import DType, TensorType
 from pyrelay.ir.walk import Renaming, copy_block, is_number
 from pyrelay.opt.places import MOST_PARTS, same_atom
 from pyrelay.opt.rewrite import Replaced, Replacement, Scope, rewrite_module
+from pyrelay.opt.shapes import shape_of
 from pyrelay.opt.views import read_of_part, update_of_part
 
 
@@ -197,8 +198,8 @@ def _slice_add(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
     following: OpCall | None = call
     while following is not None:
         part, attrs = following.args[1], following.attrs
-        shape = _shape(following.args[0])
-        if tuple(attrs["steps"]) != (1,) * len(shape) or _shape(part) != tuple(attrs["sizes"]):
+        shape = shape_of(following.args[0])
+        if tuple(attrs["steps"]) != (1,) * len(shape) or shape_of(part) != tuple(attrs["sizes"]):
             return None
         partial = [a for a, d in enumerate(shape) if attrs["sizes"][a] != d]
         if len(partial) != 1 or len(parts) == MOST_PARTS:
@@ -213,9 +214,9 @@ def _slice_add(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         base = following.args[0]
         following = scope.op(base, "slice_add")
     (axis,) = axes
-    filled, size = scope.op(base, "broadcast_to"), _shape(call.args[1])[axis]
+    filled, size = scope.op(base, "broadcast_to"), shape_of(call.args[1])[axis]
     starts = [dims.multiply(k, size) for k in range(len(parts))]
-    whole = dims.multiply(len(parts), size) == _shape(base)[axis] and set(parts) == set(starts)
+    whole = dims.multiply(len(parts), size) == shape_of(base)[axis] and set(parts) == set(starts)
     if filled is None or not is_number(filled.args[0], 0) or not whole or len(parts) < 2:
         return None
     if any(p.type != call.args[1].type for p in parts.values()):
@@ -226,11 +227,6 @@ def _slice_add(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
         return None
     atom: Atom = b.call(OPS["concatenate"], *added, axis=axis).atom
     return atom if _is_type(atom, let) else None
-
-
-def _shape(atom: Atom) -> tuple[Extent, ...]:
-    assert isinstance(atom.type, TensorType)
-    return atom.type.shape
 
 
 def _accumulation(call: OpCall, b: Builder, scope: Scope) -> Atom | None:
@@ -307,7 +303,7 @@ def _index(let: Let, call: OpCall, b: Builder, scope: Scope) -> Atom | None:
             return atom
     part = read_of_part(call, b, scope)
     axes = call.attrs["axes"]
-    if part is None and _shape(let.outs[0]) and all(_shape(x)[axis] == 1 for axis in axes):
+    if part is None and shape_of(let.outs[0]) and all(shape_of(x)[axis] == 1 for axis in axes):
         widened = scope.op(x, "expand_dims")
         if widened is not None and _is_type(widened.args[0], let):
             return widened.args[0]

@@ -14,7 +14,7 @@ from pyrelay.ir import dims
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, OpCall, Var
 from pyrelay.ir.op import Fusion
-from pyrelay.ir.types import TensorType, i64
+from pyrelay.ir.types import i64
 from pyrelay.lower.kernels.elements import Index
 from pyrelay.lower.kernels.kernel import LocalArray
 from pyrelay.lower.kernels.reductions import (
@@ -29,6 +29,7 @@ from pyrelay.lower.kernels.schedule import ROWS, store_result
 from pyrelay.lower.kernels.slice_phases import Buffer, Phase, Shape
 from pyrelay.lower.kernels.slice_schedule import SliceSchedule
 from pyrelay.lower.kernels.values import Value
+from pyrelay.opt.shapes import shape_of
 
 WIDTH = 32
 """Columns in a block: a cache line or two, so that some hundred columns keep all threads busy."""
@@ -92,7 +93,7 @@ class ColumnSchedule(SliceSchedule):
             if not isinstance(atom, Var) or atom not in lets:
                 continue
             let = lets[atom]
-            if self.plan.kept.is_slice(_shape(atom)):
+            if self.plan.kept.is_slice(shape_of(atom)):
                 found[atom] = None
                 continue
             assert isinstance(let.rhs, OpCall)
@@ -120,7 +121,7 @@ class ColumnSchedule(SliceSchedule):
             self._preset_one(var, index, self.s.reload(array, j))
 
     def _preset_one(self, var: Var, index: Index, value: Value) -> None:
-        self.elements.preset(var, self.slice_index(_shape(var), index), value)
+        self.elements.preset(var, self.slice_index(shape_of(var), index), value)
 
     def _keep(self, variables: list[Var]) -> None:
         """Computes numbers of columns and keeps them for the phases that follow."""
@@ -132,7 +133,7 @@ class ColumnSchedule(SliceSchedule):
             index = self._column(j)
             self._preset(j, index)
             for var in fresh:
-                at = self.slice_index(_shape(var), index)
+                at = self.slice_index(shape_of(var), index)
                 value = self.elements.value(var, at)
                 arrays[var] = self.s.local_array(value.dtype, WIDTH)
                 self.s.store(arrays[var], j, value)
@@ -201,8 +202,3 @@ class ColumnSchedule(SliceSchedule):
 def own_size(axes: Shape, columns: Shape, itemsize: int) -> Extent:
     """Bytes of one of the kernel's own slices, for all blocks."""
     return dims.product((blocks_of(columns), WIDTH, *axes, itemsize))
-
-
-def _shape(atom: Atom) -> Shape:
-    return atom.type.shape if isinstance(atom.type, TensorType) else ()
-

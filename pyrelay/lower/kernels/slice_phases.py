@@ -21,6 +21,7 @@ from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
 from pyrelay.ir.op import Fusion, Op
 from pyrelay.ir.types import DType, TensorType, Type
 from pyrelay.lower.kernels.schedule import Result
+from pyrelay.opt.shapes import shape_of
 from pyrelay.opt.slices import Kept, kept_axes
 from pyrelay.opt.storage_facts import CHEAP
 from pyrelay.records import dataclass
@@ -107,7 +108,7 @@ class _Planner:
         self.function, self.kept = function, kept
         self.lets = {out: let for let in function.body.lets for out in let.outs}
         self.reductions = set(reductions)
-        self.inners = {kept.reduced(_shape(_operand(let))) for let in reductions}
+        self.inners = {kept.reduced(shape_of(_operand(let))) for let in reductions}
         self.level: dict[Atom, int] = {}
         for let in function.body.lets:
             assert isinstance(let.rhs, OpCall)
@@ -118,7 +119,7 @@ class _Planner:
         phases: dict[tuple[int, Shape], Phase] = {}
 
         def phase(atom: Atom) -> Phase:
-            inner, level = self.kept.reduced(_shape(atom)), self.level.get(atom, 0)
+            inner, level = self.kept.reduced(shape_of(atom)), self.level.get(atom, 0)
             assert inner is not None
             return phases.setdefault((level, inner), Phase(inner, level))
 
@@ -175,7 +176,7 @@ class _Planner:
 
     def _is_full(self, atom: Atom) -> bool:
         """Whether an atom is computed here, with an element per element of some slice."""
-        shape = _shape(atom)
+        shape = shape_of(atom)
         inner = self.kept.reduced(shape)
         if atom not in self.lets or inner is None:
             return False
@@ -228,7 +229,7 @@ class _Planner:
             atom = pending.pop()
             if not isinstance(atom, Var) or atom not in self.lets:
                 continue
-            if self.kept.is_slice(_shape(atom)):
+            if self.kept.is_slice(shape_of(atom)):
                 continue  # once per slice
             let = self.lets[atom]
             yield let
@@ -282,7 +283,3 @@ def _same_layout(a: Type | None, b: TensorType) -> bool:
 def _operand(let: Let) -> Atom:
     assert isinstance(let.rhs, OpCall)
     return let.rhs.args[0]
-
-
-def _shape(atom: Atom) -> Shape:
-    return atom.type.shape if isinstance(atom.type, TensorType) else ()

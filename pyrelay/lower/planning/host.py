@@ -28,7 +28,7 @@ from pyrelay.ir.op import Op
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower.planning import boundary, words
 from pyrelay.lower.planning.instructions import HostCall, Slot, Value
-from pyrelay.lower.planning.memory import is_array
+from pyrelay.opt.shapes import is_array
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner

@@ -31,18 +31,14 @@ from pyrelay.ir.nodes import (
     OpCall,
     Var,
 )
-from pyrelay.ir.types import TapeType, TensorType
+from pyrelay.ir.types import TapeType
+from pyrelay.opt.shapes import is_array
 from pyrelay.records import dataclass
 
 #: Ops whose result is their first operand's buffer, read with other extents.
 ALIASES = frozenset({"reshape", "expand_dims", "squeeze", "refine"})
 #: Ops that take over their tape operand and give it back.
 TAPE_OPS = frozenset({"tape_push", "tape_pop"})
-
-
-def is_array(atom: Atom) -> bool:
-    """True if the value lives in a buffer."""
-    return isinstance(atom.type, TensorType) and bool(atom.type.shape)
 
 
 def is_resource(atom: Atom) -> bool:

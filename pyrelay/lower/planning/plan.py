@@ -40,12 +40,13 @@ from pyrelay.lower.planning.instructions import (
     Unary,
     Value,
 )
-from pyrelay.lower.planning.memory import consumed_parameters, is_array
+from pyrelay.lower.planning.memory import consumed_parameters
 from pyrelay.lower.planning.normalise import kernels_only
 from pyrelay.lower.planning.plan_function import FunctionPlanner
 from pyrelay.lower.planning.program import Program
 from pyrelay.lower.planning.sizes import Sizes
 from pyrelay.lower.planning.target import Target
+from pyrelay.opt.shapes import is_array
 from pyrelay.records import dataclass
 
 

@@ -22,9 +22,9 @@ from pyrelay.lower.planning.instructions import (
     Value,
     immediate,
 )
-from pyrelay.lower.planning.memory import is_array
 from pyrelay.lower.planning.plan_library import batch_strides
 from pyrelay.lower.planning.program import Group, name_of
+from pyrelay.opt.shapes import is_array
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner

@@ -24,7 +24,8 @@ from pyrelay.lower.planning.instructions import (
     Unary,
     Value,
 )
-from pyrelay.lower.planning.memory import Buffer, Scope, is_array, is_resource
+from pyrelay.lower.planning.memory import Buffer, Scope, is_resource
+from pyrelay.opt.shapes import is_array
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner

@@ -19,9 +19,9 @@ from pyrelay.lower.kernels.kernel import Product
 from pyrelay.lower.planning import plan_kernels, plan_panels, plan_passing
 from pyrelay.lower.planning.finishing import without_product
 from pyrelay.lower.planning.instructions import AddressOf, Free, Slot, Value
-from pyrelay.lower.planning.memory import is_array
 from pyrelay.lower.planning.plan_library import Finish, launch_product
 from pyrelay.lower.planning.program import Group, name_of
+from pyrelay.opt.shapes import is_array
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner

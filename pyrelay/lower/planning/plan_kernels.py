@@ -24,9 +24,10 @@ from pyrelay.lower.planning.instructions import (
     Slot,
     Value,
 )
-from pyrelay.lower.planning.memory import Buffer, is_array
+from pyrelay.lower.planning.memory import Buffer
 from pyrelay.lower.planning.plan_library import half_product
 from pyrelay.lower.planning.program import name_of
+from pyrelay.opt.shapes import is_array
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner

@@ -27,8 +27,9 @@ from pyrelay.lower.planning.instructions import (
     TapePush,
     Unary,
 )
-from pyrelay.lower.planning.memory import ALIASES, is_array
+from pyrelay.lower.planning.memory import ALIASES
 from pyrelay.ops.program import pieces
+from pyrelay.opt.shapes import is_array
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner

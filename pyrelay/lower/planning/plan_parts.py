@@ -47,8 +47,8 @@ from pyrelay.lower.planning.instructions import (
     Value,
     immediate,
 )
-from pyrelay.lower.planning.memory import is_array
 from pyrelay.opt.finishing import product_of
+from pyrelay.opt.shapes import is_array, shape_of
 from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class _Split:
         self.split = {v for v in loop.carried if is_array(v) and v not in self.stacks}
         if any(map(self._is_given, loop.init)):
             return None  # it may be the caller's array, which must not take turns with others
-        counts = {_shape(v)[0] for v in self.split}
+        counts = {shape_of(v)[0] for v in self.split}
         if len(counts) != 1:
             return None
         (self.count,) = counts
@@ -277,7 +277,7 @@ class _Split:
         return (
             panels is not None and panels.gates != plan_panels.SINGLE
             and call.args[0] in self.split and not call.attrs["transpose_a"]
-            and _shape(let.outs[0])[0] == self.count
+            and shape_of(let.outs[0])[0] == self.count
         )  # fmt: skip
 
     def _finishes(self, call: KernelCall) -> bool:
@@ -319,7 +319,7 @@ class _Split:
             if rhs.op.fusion is Fusion.REDUCTION:
                 # Lines of matrices: of other arrays a kernel may take the axes in another order.
                 reduces = True
-                if len(_shape(rhs.args[0])) != 2 or rhs.attrs.get("axes") != (1,):
+                if len(shape_of(rhs.args[0])) != 2 or rhs.attrs.get("axes") != (1,):
                     return False
         extents = _extents(group, call)
         if reduces:
@@ -355,7 +355,7 @@ class _Split:
         for made, out in zip(function.body.results, let.outs, strict=True):
             if made in updated:
                 self.stacks.add(out)
-            elif is_array(out) and _shape(out)[0] == self.count and made not in stacks:
+            elif is_array(out) and shape_of(out)[0] == self.count and made not in stacks:
                 self.split.add(out)  # what does not depend on split arrays is computed by rows too
             else:
                 return False
@@ -369,8 +369,8 @@ class _Split:
         def count(extent: Extent) -> bool:
             return dims.substitute(extent, extents) == self.count
 
-        made = _shape(out)
-        given = [_shape(a) for a in call.args if a in inside]
+        made = shape_of(out)
+        given = [shape_of(a) for a in call.args if a in inside]
         if not made or not count(made[0]) or not all(s and count(s[0]) for s in given):
             return False
         attrs = call.attrs
@@ -408,7 +408,7 @@ def _replaces_entry(call: OpCall) -> bool:
     """Whether an op replaces an entry of an array, chosen by a scalar, by an array."""
     return (
         call.op.name == "index_update" and call.attrs["axes"] == (0,)
-        and len(call.args) == 3 and not _shape(call.args[2]) and len(_shape(call.args[0])) >= 2
+        and len(call.args) == 3 and not shape_of(call.args[2]) and len(shape_of(call.args[0])) >= 2
     )  # fmt: skip
 
 
@@ -416,10 +416,6 @@ def _extents(group: Group, call: KernelCall) -> list[Extent]:
     """Over how many iterations the kernels of a group go, in extents of the program."""
     extents = dict(zip(group.dims, call.dims, strict=True))
     return [dims.substitute(kernel.extent, extents) for kernel in group.lowering.kernels]
-
-
-def _shape(atom: Atom) -> tuple[Extent, ...]:
-    return atom.type.shape if isinstance(atom.type, TensorType) else ()
 
 
 def _total(extents: Iterable[Extent]) -> Extent:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Atom, Block, KernelCall, Let, Var
-from pyrelay.lower.planning.memory import is_array
+from pyrelay.opt.shapes import is_array
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner
