@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import pyrelay.ops  # noqa: F401  (registers the ops)
-from pyrelay.ir import dims, interp, types, walk
+from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle
-from pyrelay.ir.dims import Symbol
-from pyrelay.ir.nodes import Function, KernelCall, Loop, Module, OpCall, Var
-from pyrelay.ir.op import OPS
-from pyrelay.ir.types import PY_FLOAT, PY_INT, TensorType, f32, i64
-from pyrelay.ir.verify import verify
+from pyrelay.ir.nodes import Loop, Var
+from pyrelay.ir.types import PY_FLOAT, TensorType, f32, i64
 from pyrelay.opt.fuse import fuse
-
-N, M = Symbol("n"), Symbol("m")
-n, m = dims.of(N), dims.of(M)
-random = np.random.default_rng(3)
-Body = Callable[..., Any]
-
-
-def op(name: str) -> Any:
-    return OPS[name]
-
-
-def floats(*shape: int) -> np.ndarray:
-    return random.standard_normal(shape).astype(np.float32)
-
-
-def array(*shape: Any) -> TensorType:
-    return TensorType(f32, shape)
-
-
-def program(params: Sequence[TensorType], body: Body, symbols: Sequence[Symbol] = ()) -> Module:
-    b = Builder()
-    variables = tuple(Var(f"p{k}", ty) for k, ty in enumerate(params))
-    results = body(b, *(Handle(b, p) for p in variables))
-    results = results if isinstance(results, (tuple, list)) else (results,)
-    return Module({"f": Function("f", variables, b.block(results), tuple(symbols))}, "f")
-
-
-def fused(module: Module, args: Sequence[Any] = ()) -> list[list[str]]:
-    """The ops of each kernel, after checking that the fused program is right on `args`."""
-    after = fuse(module)
-    verify(after, "fuse")
-    if args:
-        expected = interp.interpret(module, args)
-        for a, b in zip(interp.interpret(after, args), expected, strict=True):
-            np.testing.assert_array_equal(a, b)
-    return [names(let.rhs.function) for let in kernels(after)]
-
-
-def kernels(module: Module) -> list[Any]:
-    lets = walk.nested_lets(module.main.body)
-    return [let for let in lets if isinstance(let.rhs, KernelCall)]
-
-
-def names(function: Function) -> list[str]:
-    return [
-        let.rhs.op.name if isinstance(let.rhs, OpCall) else type(let.rhs).__name__.lower()
-        for let in function.body.lets
-    ]
+from tests.opt.fusing import Body, M, N, array, floats, fused, kernels, m, n, op, program
 
 
 def test_an_elementwise_chain_is_one_kernel() -> None:
@@ -104,53 +54,6 @@ def test_reductions_of_rows_share_a_kernel_with_what_follows() -> None:
     assert len(fused(program([array(m, 4)], deviation, [M]), [floats(5, 4)])) == 1
 
 
-def test_two_reductions_of_columns_are_two_kernels() -> None:
-    def both(b: Builder, x: Any) -> Any:
-        first = op("sum")(x, axes=(0,), keepdims=False)
-        return first - op("sum")(x * x, axes=(0,), keepdims=False)
-
-    assert len(fused(program([array(m, n)], both, [M, N]), [floats(5, 4)])) == 2
-
-
-def test_expensive_work_is_not_repeated_for_every_row() -> None:
-    module = program([array(m, n), array(n)], lambda b, x, w: x + op("exp")(w), [M, N])
-    assert fused(module, [floats(3, 4), floats(4)]) == [["exp"], ["add"]]
-    module = program([array(m, n), array(n)], lambda b, x, w: x + w * w, [M, N])
-    assert fused(module, [floats(3, 4), floats(4)]) == [["multiply", "add"]]
-
-
-def test_expensive_neighbours_are_computed_once() -> None:
-    def stencil(b: Builder, x: Any) -> Any:
-        y = op("exp")(x)
-        part = {"sizes": (n - 2,), "steps": (1,)}
-        left, here, right = (b.call(op("slice"), y, starts=(k,), **part) for k in range(3))
-        return left + right - here * 2
-
-    kernels_ = fused(program([array(n)], stencil, [N]), [floats(9)])
-    assert kernels_[0] == ["exp"]
-    assert len(kernels_) == 2
-
-
-def test_a_cheap_value_for_a_kernel_and_for_a_product_is_stored_once() -> None:
-    def backward(b: Builder, g: Any, h: Any) -> Any:
-        dz = op("where")(h > 0, g, np.float32(0))
-        dw = b.call(op("matmul"), h, dz, transpose_a=True, transpose_b=False)
-        return dw, op("sum")(dz, axes=(0,), keepdims=False)
-
-    module = program([array(m, n)] * 2, backward, [M, N])
-    assert fused(module, [floats(4, 5), floats(4, 5)]) == [["greater", "where"], ["sum"]]
-
-
-def test_what_a_library_call_separates_is_not_merged_in_a_circle() -> None:
-    def around(b: Builder, x: Any) -> Any:
-        a = op("exp")(x)
-        c = b.call(op("matmul"), a, a, transpose_a=False, transpose_b=False)
-        return op("tanh")(a) + c
-
-    module = program([array(n, n)], around, [N])
-    assert fused(module, [floats(4, 4)]) == [["exp"], ["matmul", "tanh", "add"]]
-
-
 def test_views_of_arrays_in_memory_are_no_part_of_a_kernel() -> None:
     def view(b: Builder, x: Any) -> Any:
         flat = b.call(op("reshape"), x, shape=(dims.multiply(m, n),))
@@ -177,60 +80,6 @@ def test_a_view_waits_for_what_it_shows() -> None:
     assert fused(module, [floats(4, 5), floats(5)]) == [
         ["tanh"], ["multiply", "reshape", "tanh", "max"], ["multiply", "exp"]
     ]
-
-
-def test_reading_the_row_that_is_written_belongs_to_the_update() -> None:
-    def step(b: Builder, x: Any, v: Any, t: Any) -> Any:
-        row = b.call(op("index"), x, t, axes=(0,))
-        return b.call(op("index_update"), x, row + op("tanh")(v), t, axes=(0,))
-
-    module = program([array(m, n), array(n), PY_INT], step, [M, N])
-    assert fused(module, [floats(3, 4), floats(4), 1]) == [
-        ["index", "tanh", "add", "index_update"]
-    ]
-
-
-def test_an_update_of_nearly_all_reads_its_old_state_anywhere() -> None:
-    def stencil(edge: Any) -> Any:
-        part = {"starts": (1,), "sizes": (n - edge,), "steps": (1,)}
-
-        def body(b: Builder, x: Any) -> Any:
-            left = b.call(op("slice"), x, starts=(0,), sizes=part["sizes"], steps=(1,))
-            return b.call(op("slice_update"), x, op("exp")(left), **part)
-
-        return body
-
-    near = program([array(n)], stencil(1), [N])
-    assert fused(near, [floats(6)]) == [["slice", "exp", "slice_update"]]
-    (call,) = kernels(fuse(near))
-    assert len(call.rhs.args) == 2  # what is written, and its old state
-    assert call.rhs.args[0] is call.rhs.args[1]
-    # Where little is written, a copy of everything would cost more than the part.
-    assert len(fused(program([array(n)], stencil(n - 2), [N]), [floats(6)])) == 2
-
-
-def test_a_cheap_value_for_two_groups_with_rows_is_computed_in_both() -> None:
-    def body(b: Builder, x: Any, y: Any) -> Any:
-        d = x - y
-        s = op("sum")(op("exp")(d), axes=(1,), keepdims=True)
-        return s, op("transpose")(d * s, axes=(1, 0))
-
-    module = program([array(m, n)] * 2, body, [M, N])
-    first, _ = kernels(fuse(module))
-    assert len(first.outs) == 1
-
-
-def test_a_read_is_not_delayed_past_an_update_of_what_it_reads() -> None:
-    def step(b: Builder, x: Any, v: Any) -> Any:
-        old = b.call(op("index"), x, 0, axes=(0,))
-        new = b.call(op("index_update"), x, v, 1, axes=(0,))
-        product = b.call(op("matmul"), new, new, transpose_a=True, transpose_b=False)
-        return product + old
-
-    after = fuse(program([array(m, n), array(n)], step, [M, N]))
-    order = [names(let.rhs.function) for let in kernels(after)]
-    assert order[0] == ["index"]
-    fused(program([array(m, n), array(n)], step, [M, N]), [floats(3, 4), floats(4)])
 
 
 def while_true(b: Builder, x: Any, body: Body) -> Any:
@@ -294,18 +143,6 @@ def test_arrays_that_change_places_are_part_of_the_loops_kernel() -> None:
 
     module = program([array(n), array(n)], swap, [N])
     assert fused(module, [floats(4), floats(4)]) == [["extent", "loop"]]
-
-
-def test_what_may_fail_is_not_moved_past_what_may_fail() -> None:
-    def body(b: Builder, x: Any, y: Any) -> Any:
-        first = x / y
-        second = op("floor_divide")(x, y)
-        return first + 1.0, second
-
-    after = fuse(program([PY_FLOAT, PY_FLOAT], body))
-    order = [name for let in kernels(after) for name in names(let.rhs.function)]
-    assert order.index("divide") < order.index("floor_divide")
-    fused(program([PY_FLOAT, PY_FLOAT], body), [3.0, 2.0])
 
 
 def test_branches_over_scalars_join_the_scalars_they_read() -> None:
