@@ -33,8 +33,8 @@ from pyrelay.records import dataclass
 ROWS = KEYS = 32
 """Of a tile of scores; a thread has 2 rows and each 8th column of them."""
 
-_MOST_OPERANDS = 64  # of the kernel that makes scores
-_PICOSECONDS = 1000  # nobody shares this work
+MOST_OPERANDS = 64  # of each kernel that one for attention calls
+PICOSECONDS = 1000  # nobody shares this work
 _STATISTICS, _SIZES, _SHAPING, _AXES = 4, 8, 19, 21  # places among the operands
 
 _TENSOR = """\
@@ -329,7 +329,7 @@ def attention(dtype: DType) -> AttentionKernel:
     """The kernel for floats of this type. Its text is one without batch axes and a kernel that
     makes scores: `for_launch` gives what a launch needs."""
     return AttentionKernel(
-        written_by(functools.partial(_text, dtype)), ROWS, _PICOSECONDS, _MOST_OPERANDS
+        written_by(functools.partial(_text, dtype)), ROWS, PICOSECONDS, MOST_OPERANDS
     )
 
 

@@ -26,7 +26,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyrelay.devices.gpu import cuda_attention
-from pyrelay.devices.gpu.cuda_attention import KernelOf, Launched, of_launch, own_parameters
+from pyrelay.devices.gpu.cuda_attention import (
+    MOST_OPERANDS,
+    PICOSECONDS,
+    KernelOf,
+    Launched,
+    of_launch,
+    own_parameters,
+)
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.ir.types import DType, f32
 from pyrelay.lower.kernels.kernel import Kernel
@@ -37,8 +44,6 @@ from pyrelay.lower.text.cuda_heads import BY_VALUE
 from pyrelay.lower.text.emit_cuda import emit_item
 from pyrelay.records import dataclass
 
-_MOST_OPERANDS = 64  # of each kernel that is called
-_PICOSECONDS = 1000  # nobody shares this work
 # Places among the operands.
 _WANTED, _KEPT, _SIZES, _SHAPING, _TURNING, _AXES = 7, 10, 12, 23, 25, 28
 
@@ -371,7 +376,7 @@ def kernel_of_variety(variety: Variety) -> AttentionGradientKernel:
     `cuda_attention.for_launch` gives what a launch needs."""
     text, side = _text(variety, _RESULTS, 0, None, None), variety.side
     source = cuda_attention.known(text, functools.partial(_launched, variety))
-    return AttentionGradientKernel(source, side, side, _PICOSECONDS, _MOST_OPERANDS, wholes=False)
+    return AttentionGradientKernel(source, side, side, PICOSECONDS, MOST_OPERANDS, wholes=False)
 
 
 def _launched(variety: Variety, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:

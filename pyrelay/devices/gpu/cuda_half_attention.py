@@ -21,15 +21,13 @@ from __future__ import annotations
 import functools
 
 from pyrelay.devices.gpu import cuda_attention
+from pyrelay.devices.gpu.cuda_attention import MOST_OPERANDS, PICOSECONDS
 from pyrelay.devices.gpu.cuda_tensor_cores import LINE, TILES
 from pyrelay.ir.types import DType
 from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.planning.target import AttentionKernel
 
 ROWS = KEYS = 64
-
-_MOST_OPERANDS = 64  # of the kernel that makes scores
-_PICOSECONDS = 1000  # nobody shares this work
 
 _PARTS = {"f16": "precision == 0 ? 2 : 1", "bf16": "precision == 0 ? 3 : precision == 1 ? 2 : 1"}
 _SCALES = {"f16": "1024.0f", "bf16": "1.0f"}
@@ -217,7 +215,7 @@ def attention(of: DType, made: DType, rounded: bool) -> AttentionKernel:
     """The kernel for queries, keys and values `of` a type. `cuda_attention.for_launch` gives what
     a launch needs."""
     writer = functools.partial(_text, of.name, made.name, rounded)
-    return AttentionKernel(cuda_attention.written_by(writer), ROWS, _PICOSECONDS, _MOST_OPERANDS)
+    return AttentionKernel(cuda_attention.written_by(writer), ROWS, PICOSECONDS, MOST_OPERANDS)
 
 
 def _text(
