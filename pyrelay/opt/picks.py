@@ -67,7 +67,7 @@ def _counts(atom: Atom, scope: Scope) -> bool:
             return False
         atom = call.args[0]
         call = scope.definition(atom)
-    return isinstance(call, OpCall) and call.op.name == "iota"
+    return scope.op(atom, "iota") is not None
 
 
 def _holds_integers(atom: Atom) -> bool:

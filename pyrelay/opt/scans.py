@@ -3,8 +3,8 @@
 In: a module. Out: the module in which a loop with scans (`cumsum`, `cumprod`) or scattered
 stores (`x[i] += v`, `np.add.at` with an array of places) in its rounds has loops over elements in
 their place, if it can then be one kernel: launching a kernel for each row costs more than the row.
-A scan runs along its axis in registers; a scatter visits the new elements in order, so that the
-last writer wins.
+A scan along the last axis runs in registers, along another one from row to row; a scatter visits
+the new elements in order, so that the last writer wins.
 
 `WRITERS`: the same loops for `lower.kernels.library`, which makes kernels of their own of the
 others.
@@ -42,7 +42,7 @@ def _in_block(block: Block, around: tuple[Let, ...]) -> Block:
     """around: Lets of extents that are known here."""
     lets = []
     for let in block.lets:
-        if isinstance(let.rhs, OpCall) and let.rhs.op.name == "extent":
+        if walk.is_call(let, "extent"):
             around = (*around, let)
         new = _written(let, around) if isinstance(let.rhs, Loop) and _has_any(let) else None
         if new is None:
@@ -113,8 +113,6 @@ def _scan(
     axis = attrs["axis"] % result.rank
     step, start = _step(name, result.dtype)
 
-    last = axis == result.rank - 1
-
     def lines(build: Builder, at: Position, array: Handle) -> Handle:
         """The running values along the axis, at one position of the axes before it."""
         extent = build.extent(result.shape[axis])
@@ -140,7 +138,7 @@ def _scan(
 
             return [_over(outer, result.shape, carried[0], one, (*at, place))]
 
-        if last:
+        if axis == result.rank - 1:
             return build.counted(extent, [first, array], element)[1]
         return build.counted(extent, [array], row)[0]
 

@@ -308,10 +308,8 @@ class _Run(Buffers):
 
     def _home(self, atom: Atom, created: set[Var]) -> Var | None:
         """The buffer from outside of a branch that an arm's result stands in, if it does."""
-        if atom in self.sources:
-            return None
-        buffer = self.buffer[atom]  # type: ignore[index]
-        return None if buffer in self.created - created or atom in self.shown else buffer
+        place = self._stands(atom)
+        return None if place in self.created - created else place
 
     def _enters(self, carried: Var, first: Atom) -> bool:
         """A loop takes over the buffer of an array, or works on a copy."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyrelay.ir import dims
+from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Function, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, bool_, i64
@@ -144,7 +144,7 @@ class ProgramArrays:
         """Computes an array into memory of its own."""
         for out in let.outs:
             self.create(out)
-        if _is_undefined(let):
+        if walk.is_call(let, "undef"):
             return
         shape = shape_of(let.outs[0])
 
@@ -163,7 +163,7 @@ class ProgramArrays:
         """Copies an array to a place, unless it stands there."""
         source, target = self.home(value), self._homes[place]
         maker = self.elements.lets.get(value) if isinstance(value, Var) else None
-        if maker is not None and _is_undefined(maker):
+        if walk.is_call(maker, "undef"):
             return
         if source is not None and source[0] is target:
             return
@@ -242,7 +242,3 @@ class ProgramArrays:
         found = self.home(var)
         assert found is not None
         return self.s.load(found[0], self.s.ravel(index, shape_of(var)), parallel=False)
-
-
-def _is_undefined(let: Let) -> bool:
-    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "undef"

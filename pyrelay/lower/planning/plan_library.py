@@ -128,7 +128,6 @@ def _launch_matmul(
         assert kernel.panels is not None
         operands[1], form = panels.address, panels.form
         if by_rows:
-            assert kernel.panels is not None
             source, gates = kernel.panels.source, panels.gates
             n = dims.quotient(n, gates)
     operands += (*p.sizes.values((m, n, k, int(transpose_a))), form)

@@ -17,7 +17,6 @@ take turns, and which one is where is the same for all threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +67,9 @@ a launch is cut into more parts than there are threads."""
 class Rows:
     """The rows of the loop that is being planned.
 
-    first, end: slots of the rows that are computed. of: the Lets whose launches these are. work:
-    picoseconds of a round.
+    first, end: slots of the rows that are computed, of `count`. inside: the slot that is 1 in a
+    thread's part. of: the Lets whose launches these are. matrices: bytes of what the rows are
+    multiplied by. before: the code before the loop. work: picoseconds of a round.
     """
 
     count: Extent
@@ -241,7 +241,10 @@ class _Split:
             kind = self.stacks if var in self.stacks else self.split
             if is_array(var) and result not in kind:
                 return None
-        return self.count, frozenset(self.of), dims.product((1, _total(self.matrices.values())))
+        total: Extent = 0
+        for size in self.matrices.values():
+            total = dims.add(total, size)
+        return self.count, frozenset(self.of), total
 
     def _is_given(self, atom: Atom) -> bool:
         """Whether an array is, or lies in, one that the function was given and may write."""
@@ -416,10 +419,3 @@ def _extents(group: Group, call: KernelCall) -> list[Extent]:
     """Over how many iterations the kernels of a group go, in extents of the program."""
     extents = dict(zip(group.dims, call.dims, strict=True))
     return [dims.substitute(kernel.extent, extents) for kernel in group.lowering.kernels]
-
-
-def _total(extents: Iterable[Extent]) -> Extent:
-    total: Extent = 0
-    for extent in extents:
-        total = dims.add(total, extent)
-    return total
