@@ -139,7 +139,8 @@ class _VectorLoops:
         if storage is None:
             return False
         free = walk.free_vars(Block((let,), ()))
-        extents = [m for m in map(self.makers.get, free) if m is not None and _is_extent(m)]
+        made = (self.makers[var] for var in free if var in self.makers)
+        extents = [let for let in made if walk.is_call(let, "extent")]
         bounds = Bounds(Block((*extents, let), ()))
         return all(bounds.of(var) is not None for var in storage.own)
 
@@ -201,10 +202,6 @@ class _VectorLoops:
                 seen.update(fresh)
                 pending += fresh
         return False
-
-
-def _is_extent(let: Let) -> bool:
-    return isinstance(let.rhs, OpCall) and let.rhs.op.name == "extent"
 
 
 def _is_known_short(extent: Extent) -> bool:
