@@ -38,8 +38,9 @@ from pyrelay.devices.runtime.boundary_fields import (
     SCALAR_VALUE,
     WRITEABLE,
 )  # fmt: skip
-from pyrelay.devices.runtime.layout import LINK, WORD, Block, Control, State, Status
+from pyrelay.devices.runtime.layout import WORD, Block, Control, State, Status
 from pyrelay.devices.runtime.memory import Memory
+from pyrelay.devices.runtime.row_parts import LINK
 from pyrelay.lower.planning.opcodes import MEMORY
 
 FIRST_STACK = 1 << 15

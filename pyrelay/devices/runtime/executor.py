@@ -17,9 +17,9 @@ from llvmlite import ir
 
 from pyrelay.devices.compiler.llvm_writer import VOID, Flag, Function, Word
 from pyrelay.devices.runtime.executor_arithmetic import BINARY_OPERATIONS, UNARY_OPERATIONS, Checks
-from pyrelay.devices.runtime.layout import LINK, POLL, WORD, Control, Process, State, Status, Tape
+from pyrelay.devices.runtime.layout import POLL, WORD, Control, Process, State, Status, Tape
 from pyrelay.devices.runtime.memory import Memory
-from pyrelay.devices.runtime.row_parts import INSTRUCTION_WORDS, ROWS_TOGETHER, write_part
+from pyrelay.devices.runtime.row_parts import INSTRUCTION_WORDS, LINK, ROWS_TOGETHER, write_part
 from pyrelay.devices.runtime.teamwork import CHUNKS_PER_THREAD, WORTH_SHARING, Teamwork
 from pyrelay.lower.planning.opcodes import ADDRESS, LINK_WORDS, OPCODES
 

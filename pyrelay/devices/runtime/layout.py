@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from pyrelay.lower.planning.opcodes import LINK_WORDS
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -22,9 +20,6 @@ POLL = WORD * RECORD_WORDS
 """After the record: the address of `pyrelay_poll` and its argument, for kernels that run long."""
 
 RECORD_BYTES = POLL + 2 * WORD
-
-LINK = WORD * LINK_WORDS
-"""Bytes before a frame."""
 
 SIZE_CLASSES = 4 * 48
 """Block sizes: four per doubling, from 64 bytes up; see `memory.py`."""

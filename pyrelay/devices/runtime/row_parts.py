@@ -16,7 +16,11 @@ from __future__ import annotations
 from llvmlite import ir
 
 from pyrelay.devices.compiler.llvm_writer import VOID, Function
-from pyrelay.devices.runtime.layout import LINK, POLL, RECORD_WORDS, WORD, Control, State, Status
+from pyrelay.devices.runtime.layout import POLL, RECORD_WORDS, WORD, Control, State, Status
+from pyrelay.lower.planning.opcodes import LINK_WORDS
+
+LINK = WORD * LINK_WORDS
+"""Bytes before a frame."""
 
 ROWS_TOGETHER = 4
 """Rows that one thread does together: tiles of products are as tall at least."""
