@@ -1,11 +1,12 @@
 """What the host computes before a launch to choose the version of a kernel, as Python.
 
-In: what bounds the narrow integers of a kernel, and its launch. Out: text of an expression.
+In: what bounds the narrow integers of a kernel or a product, and its launch. Out: text of an
+expression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyrelay.lower.kernels.kernel import Kernel
@@ -36,3 +37,16 @@ def bound_of(small: Narrow, launch: Launch, code: Kernel, known: Callable[[Any],
         return " + ".join((*terms, *[str(fixed)] * (fixed != 0 or not terms)))
 
     return text(small.bound.items())
+
+
+def bound_of_product(words: Sequence[str]) -> str:
+    """What bounds the numbers of elements of a product, whose words are those of
+    `lower.planning.target.MatmulKernel` behind the addresses."""
+    m, n, k, _, _, _, a_line, b_line, c_line, _, _, _, *axes = words
+    stacks, starts = "", []
+    for at in range(0, len(axes), 3):
+        extent, *strides = axes[at : at + 3]
+        stacks += f"{extent}*"
+        starts += [f"{extent}*abs({stride})" for stride in strides]
+    matrices = [f"max({m}, {k})*({a_line} + 1)", f"max({n}, {k})*({b_line} + 1)"]
+    return " + ".join([*matrices, f"{stacks}{m}*({c_line} + 1)", *starts])

@@ -29,7 +29,7 @@ from pyrelay.devices.gpu.persistent_leaving import (
     once_a_round,
     tape_of,
 )
-from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, Emit, shared_bytes
+from pyrelay.devices.gpu.persistent_phases import MOST_SHARED, Emit, emitted, shared_bytes
 from pyrelay.devices.gpu.persistent_text import Left, Writer, fewest
 from pyrelay.devices.gpu.stretches import connected, fields_of, flow, read_outside
 from pyrelay.devices.gpu.word_texts import SPELLED
@@ -44,7 +44,6 @@ from pyrelay.lower.planning.instructions import (
     PlanFunction,
     Slot,
 )
-from pyrelay.lower.text import emit_cuda
 from pyrelay.records import dataclass
 
 _MOST_LAUNCHES = 64
@@ -292,11 +291,23 @@ def _any_in(slots: set[int], values: Iterable[Any]) -> bool:
     return any(isinstance(v, Slot) and v.index in slots for v in values)
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The kernel of a loop: its text; what bounds its integers of 32 bits, as Python of the loop's
+    slots, and the text with 64 bits, if any has 32; at how many places all threads of it meet; the
+    slots whose buffers take turns with others."""
+
+    text: Text
+    bounds: tuple[str, ...]
+    wide: Text
+    meets: int
+    turned: tuple[int, ...]
+
+
 def written(
     plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int]
-) -> tuple[Text, int, tuple[int, ...]] | None:
-    """The kernel of a loop, at how many places all threads of it meet, and the slots whose buffers
-    take turns with others; None if it needs more shared memory than there is.
+) -> Written | None:
+    """The kernel of a loop; None if it needs more shared memory than there is.
 
     Its parameters: a word for each slot that it is given, or its address where that may lie on the
     device; constant arrays; the arena; for each group the bytes from one buffer to the next and
@@ -306,10 +317,11 @@ def written(
     """
     ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
     # Neighbours are worth less than a meeting.
-    emit = functools.cache(emit_cuda.emit)
-    found = [_written(plan, function, loop, on_device, *way, emit) for way in ways]
+    emit = functools.cache(emitted)
+    found = [_written(plan, function, loop, on_device, *way, True, emit) for way in ways]
     writer = min(found, key=lambda each: each.meets)
     text = writer.text
+    wide = _written(plan, function, loop, on_device, writer.alike, writer.grid, False, emit).text
     if shared_bytes(text) > MOST_SHARED:
         return None
     kinds = tuple(ADDRESS if slot in on_device else "i64" for slot in loop.given)
@@ -318,16 +330,19 @@ def written(
     kinds += (ADDRESS, "i64", ADDRESS) * loop.resumes
     kinds += (ADDRESS, "i64") * (len(loop.arrays) + len(writer.turned))
     kinds += (ADDRESS,) * len(loop.scalars)
-    return Text(text, kinds), writer.meets, tuple(writer.turned)
+    bounds = tuple(writer.bounds) if text != wide else ()
+    return Written(
+        Text(text, kinds), bounds, Text(wide, kinds), writer.meets, tuple(writer.turned)
+    )
 
 
 def _written(
     plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int], alike: bool,
-    grid: Grid | None, emit: Emit,
+    grid: Grid | None, small: bool, emit: Emit,
 ) -> Writer:
     """A kernel of a loop that deals items out in one way, with the fewest meetings."""
     def write(before: Left | None) -> Writer:
-        return Writer(plan, function, loop, on_device, alike, grid, before, emit)
+        return Writer(plan, function, loop, on_device, alike, grid, before, small, emit)
 
     return fewest(write, write(None))
 

@@ -23,6 +23,7 @@ from pyrelay.devices.gpu.hazards import (
     is_fixed,
 )
 from pyrelay.devices.gpu.item_places import places_of
+from pyrelay.devices.gpu.launch_guards import bound_of, bound_of_product
 from pyrelay.devices.gpu.ownership import (
     Grid,
     Shared,
@@ -36,8 +37,10 @@ from pyrelay.devices.gpu.ownership import (
 from pyrelay.devices.gpu.persistent_prelude import CELL, LOOK, PLAIN, THREADS, meeting
 from pyrelay.ir.types import DTYPES, DType
 from pyrelay.lower.kernels import kernel as kernel_ir
+from pyrelay.lower.passes.narrow import Narrow, narrow
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import AddressOf, Immediate, Launch, Plan, Slot
+from pyrelay.lower.text import emit_cuda
 from pyrelay.lower.text.cuda_heads import stored
 from pyrelay.lower.text.emit_ranges import Elements
 from pyrelay.records import dataclass
@@ -51,8 +54,8 @@ MOST_SHARED = 47 << 10
 LARGEST = 1 << 30
 """Elements of a phase that blocks own parts of, at most: their numbers have 32 bits."""
 
-Emit: TypeAlias = "Callable[..., str]"
-"""`emit_cuda.emit`: texts of kernels, which one that writes a loop in several ways may keep."""
+Emit: TypeAlias = "Callable[..., tuple[str, Narrow | None]]"
+"""`emitted`, whose results one that writes a loop in several ways may keep."""
 
 _COMBINED = 512  # bytes of `pyrelay_combined`, for the largest elements
 _HELD = 8192  # bytes of `pyrelay_held`, for elements of two kinds
@@ -69,13 +72,25 @@ class _Factor:
     stays: bool
 
 
+def emitted(
+    code: kernel_ir.Kernel, packed: bool, owned: Elements | None,
+    unknown: frozenset[kernel_ir.Parameter] | None,
+) -> tuple[str, Narrow | None]:
+    """The text of a phase, and which of its integers have 32 bits: none of them if `unknown`, the
+    extents that the host does not know before the loop, is None."""
+    small = None if unknown is None else narrow(code, unknown)
+    scalars = frozenset[kernel_ir.Local]() if small is None else small.scalars
+    return emit_cuda.emit(code, small=scalars, packed=packed, owned=owned), small
+
+
 class PhaseWriter:
     """Writes the phases of one loop.
 
     alike: each thread does the same items in all phases of single threads, so that it need not wait
     for others where items go on with what is their own; otherwise it takes neighbours at once.
     grid: what blocks own elements of, None if they do not. alone: slots that a loop is given and
-    does not change, whose buffers no other slot holds.
+    does not change, whose buffers no other slot holds. small: whether numbers of elements have 32
+    bits; bounds: what bounds them then, as Python of the loop's slots, in order.
     """
 
     plan: Plan
@@ -87,8 +102,12 @@ class PhaseWriter:
     alike: bool
     grid: Grid | None
     emit: Emit
+    small: bool
+    on_device: frozenset[int]
 
     def __init__(self) -> None:
+        self.bounds: dict[str, None] = {}
+        self.boundless = False  # whether numbers of a product's elements are bounded by nothing
         self.phases: dict[str, int] = {}
         self.lines: list[str] = []
         self.declared: list[str] = []
@@ -137,6 +156,35 @@ class PhaseWriter:
         else:
             self._own(launch, kernel.code)
 
+    def _told(self, operand: Any) -> str:
+        """An operand as Python before the loop; "" where the host does not know it there."""
+        if isinstance(operand, Immediate):
+            return repr(operand.word)
+        known = isinstance(operand, Slot) and operand.index not in self.changed | self.on_device
+        return f"s{operand.index}" if known else ""
+
+    def _bound(self, *polynomials: Frozen) -> None:
+        """Numbers of elements go up to a product of polynomials."""
+        names = {name for p in polynomials for monomial, _ in p for name in monomial}
+        if any(int(name[1:]) in self.on_device for name in names):
+            self.boundless = True
+        sums = [" + ".join("*".join([str(c), *m]) for m, c in sorted(p)) for p in polynomials]
+        self.bounds["*".join(f"({each or 0})" for each in sums)] = None
+
+    def _emitted(
+        self, launch: Launch, code: kernel_ir.Kernel, owned: Elements | None
+    ) -> str:
+        unknown = frozenset(
+            p for p, words in code.split(launch.operands)
+            if p.role == kernel_ir.EXTENT and not self._told(words[0])
+        )
+        source, found = self.emit(
+            code, not self.alike, owned, unknown if self.small else None
+        )
+        if found is not None:
+            self.bounds[bound_of(found, launch, code, self._told)] = None
+        return source
+
     def _own(self, launch: Launch, code: kernel_ir.Kernel) -> None:
         given: list[str] = []
         after: list[str] = []
@@ -144,7 +192,7 @@ class PhaseWriter:
         writes: list[Any] = []
         form = None if self.grid is None else shared(code, launch, self.grid, self.values.now)
         owned_form = None if form is None else Elements(form.column)
-        source = self.emit(code, packed=not self.alike, owned=owned_form)
+        source = self._emitted(launch, code, owned_form)
         alone = runs_alone(code, source)
         written = stored(code)
         for parameter, operands in code.split(launch.operands):
@@ -173,7 +221,7 @@ class PhaseWriter:
         if form is not None and self.grid is not None:
             places = owned_places(code, launch, self.grid, form, self.values.now)
             extent = [spelled(self.grid.rows), "own", spelled(form.line)]
-            self.owned_lines[form.line] = None
+            self._owns(form.line)
             turns = self._turn(code, launch, form, given, reads, writes, places)
         elif self.alike and not block_threads(source):
             places = places_of(code, launch, self.values.now)
@@ -220,6 +268,12 @@ class PhaseWriter:
             found.append(k)
         return found
 
+    def _owns(self, line: Frozen) -> None:
+        """A phase deals out elements in lines of so many."""
+        assert self.grid is not None
+        self.owned_lines[line] = None
+        self._bound(self.grid.rows, line)
+
     def _cell(self, alone: bool) -> str:
         """Where a kernel leaves a scalar: with each thread, or in one of two places of the arena
         that take turns, so that nobody has to wait until all have read it."""
@@ -237,6 +291,11 @@ class PhaseWriter:
         assert dtype is not None
         axes = (len(launch.operands) - 15) // 3
         words = list(map(self._word, launch.operands))
+        told = list(map(self._told, launch.operands[3:]))
+        if all(told):
+            self.bounds[bound_of_product(told)] = None
+        else:
+            self.boundless = True
         shared = f"PYRELAY_SHARED({dtype.name}, work_{dtype.name}, {persistent_product.WORK});"
         if shared not in self.declared:
             self.declared.append(shared)
@@ -270,7 +329,7 @@ class PhaseWriter:
         assert apart is not None
         if rows != self.grid.rows:
             return None
-        self.owned_lines[line] = None
+        self._owns(line)
         return owned(self.grid, apart, line, dtype.size)
 
     def _move(self, target: Any, source: Any, nbytes: Any) -> None:
@@ -289,7 +348,7 @@ class PhaseWriter:
             self._line(f"pyrelay_{name}({', '.join([*words, self._word(nbytes)])});")
             return
         place = frozenset([owned(self.grid, line, line, size, line)])
-        self.owned_lines[line] = None
+        self._owns(line)
         self._uses(given[1:], [target], dict.fromkeys(given, place))
         kind = f"u{8 * size}" if size < 16 else "c128"
         shape = ["own", spelled(self.grid.rows), spelled(line), *words]

@@ -25,10 +25,14 @@ PLAIN, LOOK, ASK = 0, 1, 2
 """What a meeting looks at: nothing, whether a launch has failed, whether the host wants an end."""
 
 
+def index_type(small: bool) -> str:
+    """The type of numbers of elements in phases: `Index`."""
+    return f"typedef {'i32' if small else 'i64'} Index;"
+
+
 def meeting(look: int = PLAIN) -> str:
     """All threads wait for each other; true if they are to leave."""
     return f"pyrelay_meet(grid, record, launch, {look})"
-
 
 
 SUPPORT = r"""
@@ -111,23 +115,23 @@ __device__ bool pyrelay_meet(
 """
 
 OWNING = r"""
-struct pyrelay_place { i64 row, column; bool is; };
+struct pyrelay_place { Index row, column; bool is; };
 // Which elements are the block's: `deep` rows from `row` on, `wide` columns from `column` on, and
 // those that are a multiple of `units` further. Elsewhere threads of the grid take turns.
 struct pyrelay_own {
     int rows, units, deep, wide, row, column, down, across;
     bool on;
-    __device__ i64 begin() const {
-        return on ? threadIdx.x : (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    __device__ Index begin() const {
+        return on ? threadIdx.x : (Index)blockIdx.x * blockDim.x + threadIdx.x;
     }
-    __device__ i64 step() const { return on ? blockDim.x : (i64)gridDim.x * blockDim.x; }
-    __device__ int groups(i64 line) const {
+    __device__ Index step() const { return on ? blockDim.x : (Index)gridDim.x * blockDim.x; }
+    __device__ int groups(Index line) const {
         return line == units ? 1 : ((int)line + units - 1) / units;
     }
-    __device__ i64 end(i64 count, i64 line) const {
-        return on ? (i64)(deep * wide * groups(line)) : count * line;
+    __device__ Index end(Index count, Index line) const {
+        return on ? (Index)(deep * wide * groups(line)) : count * line;
     }
-    __device__ pyrelay_place at(i64 cell, i64 line) const {
+    __device__ pyrelay_place at(Index cell, Index line) const {
         if (!on) return {cell / line, cell % line, true};
         const int each = wide * groups(line), number = (int)cell;
         const int r = deep == 1 ? 0 : number / each, rest = number - r * each;
@@ -137,19 +141,19 @@ struct pyrelay_own {
     }
 };
 template <class T> __device__ void pyrelay_copy_owned(
-    const pyrelay_own &own, i64 rows, i64 line, i64 target, i64 source
+    const pyrelay_own &own, Index rows, Index line, i64 target, i64 source
 ) {
     if (target == source || source == 0) return;
-    for (i64 cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
+    for (Index cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
         const pyrelay_place at = own.at(cell, line);
-        const i64 e = at.row * line + at.column;
+        const Index e = at.row * line + at.column;
         if (at.is) ((T *)target)[e] = ((const T *)source)[e];
     }
 }
 template <class T> __device__ void pyrelay_zero_owned(
-    const pyrelay_own &own, i64 rows, i64 line, i64 target
+    const pyrelay_own &own, Index rows, Index line, i64 target
 ) {
-    for (i64 cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
+    for (Index cell = own.begin(); cell < own.end(rows, line); cell += own.step()) {
         const pyrelay_place at = own.at(cell, line);
         if (at.is) ((T *)target)[at.row * line + at.column] = T();
     }

@@ -31,35 +31,36 @@ SUPPORT = r"""
 // `stride` further, and none of a run is at `limit`. Whether the columns of the right operand stay
 // in shared memory; whether rows are few: then they lie there one by one, of `padded` elements.
 struct pyrelay_split {
-    i64 across, down, rows, columns, run, stride, apart, limit, padded;
+    Index across, down, rows, columns, run, stride, apart, limit, padded;
     bool kept, few;
-    template <class T> __device__ i64 bytes() const {
-        return kept ? columns * padded * (i64)sizeof(T) : 0;
+    template <class T> __device__ Index bytes() const {
+        return kept ? columns * padded * (Index)sizeof(T) : 0;
     }
-    __device__ i64 first(i64 item) const { return item % across * stride; }
+    __device__ Index first(Index item) const { return item % across * stride; }
     // The column of the result; -1 for none.
-    __device__ i64 at(i64 first, i64 j, i64 n) const {
-        const i64 group = j < run ? 0 : j / run, own = first + j - group * run;
-        const i64 found = own + group * apart;
+    __device__ Index at(Index first, Index j, Index n) const {
+        const Index group = j < run ? 0 : j / run, own = first + j - group * run;
+        const Index found = own + group * apart;
         return j < columns && own < limit && found < n ? found : -1;
     }
 };
-template <class T> __device__ void pyrelay_lay(pyrelay_split &split, i64 k, i64 room) {
-    const i64 pack = 16 / (i64)sizeof(T) > 0 ? 16 / (i64)sizeof(T) : 1;
+template <class T> __device__ void pyrelay_lay(pyrelay_split &split, Index k, Index room) {
+    const Index pack = 16 / (Index)sizeof(T) > 0 ? 16 / (Index)sizeof(T) : 1;
     split.few = split.rows <= FEW;
     split.padded = (k + pack - 1) / pack * pack;
-    split.kept = split.columns * split.padded <= room / (i64)sizeof(T);
+    split.kept = (i64)split.columns * split.padded <= room / (Index)sizeof(T);
 }
-template <class T> __device__ pyrelay_split pyrelay_split_of(i64 m, i64 n, i64 k, i64 room) {
+template <class T>
+__device__ pyrelay_split pyrelay_split_of(Index m, Index n, Index k, Index room) {
     pyrelay_split best = {1, 1, m, n, n, n, 0, n, k, false, false};
     i64 least = -1;
-    for (i64 down = 1; down <= 16 && down <= gridDim.x; down *= 2) {
+    for (Index down = 1; down <= 16 && down <= gridDim.x; down *= 2) {
         if (down > 1 && (down - 1) * ROWS >= m) break;
-        const i64 across = gridDim.x / down;
-        const i64 rows = (m + down - 1) / down;
-        const i64 columns = ((n + across - 1) / across + 7) / 8 * 8;
-        const bool kept = columns * k * (i64)sizeof(T) <= room;
-        const i64 reads = (rows + (kept ? 0 : columns)) * k;
+        const Index across = gridDim.x / down;
+        const Index rows = (m + down - 1) / down;
+        const Index columns = ((n + across - 1) / across + 7) / 8 * 8;
+        const bool kept = (i64)columns * k * (Index)sizeof(T) <= room;
+        const i64 reads = (i64)(rows + (kept ? 0 : columns)) * k;
         if (least < 0 || reads < least) {
             least = reads;
             best.rows = rows < 1 ? 1 : rows, best.columns = columns < 1 ? 1 : columns;
@@ -73,10 +74,10 @@ template <class T> __device__ pyrelay_split pyrelay_split_of(i64 m, i64 n, i64 k
 }
 // The same where blocks own elements: the columns of theirs.
 template <class T> __device__ pyrelay_split pyrelay_split_owned(
-    const pyrelay_own &own, i64 m, i64 n, i64 k, i64 room
+    const pyrelay_own &own, Index m, Index n, Index k, Index room
 ) {
     if (!own.on) return pyrelay_split_of<T>(m, n, k, room);
-    const i64 rows = (own.rows + own.down - 1) / own.down;
+    const Index rows = (own.rows + own.down - 1) / own.down;
     pyrelay_split found = {
         own.across, own.down, rows, own.wide * own.groups(n), own.wide, own.wide, own.units,
         own.units, k, false, false
@@ -85,15 +86,16 @@ template <class T> __device__ pyrelay_split pyrelay_split_owned(
     return found;
 }
 template <class T> __device__ void pyrelay_keep(
-    T *kept, const pyrelay_split &split, Buffer<const T> b, i64 n, i64 k, i64 turned, i64 line
+    T *kept, const pyrelay_split &split, Buffer<const T> b, Index n, Index k, Index turned,
+    Index line
 ) {
     if (!split.kept) return;
-    const i64 first = split.first(blockIdx.x);
-    const i64 columns = split.columns, depth = split.few ? split.padded : k;
-    for (i64 e = threadIdx.x; e < depth * columns; e += blockDim.x) {
+    const Index first = split.first(blockIdx.x);
+    const Index columns = split.columns, depth = split.few ? split.padded : k;
+    for (Index e = threadIdx.x; e < depth * columns; e += blockDim.x) {
         // Neighbours read neighbours.
-        const i64 step = turned ? e % depth : e / columns, own = turned ? e / depth : e % columns;
-        const i64 j = split.at(first, own, n);
+        const Index step = turned ? e % depth : e / columns, own = turned ? e / depth : e % columns;
+        const Index j = split.at(first, own, n);
         const T value = j < 0 || step >= k ? T(0) : b[turned ? j * line + step : step * line + j];
         kept[split.few ? own * depth + step : step * columns + own] = value;
     }
@@ -101,37 +103,37 @@ template <class T> __device__ void pyrelay_keep(
 // An operand: where it begins, its lines, whether it is transposed.
 template <class T> struct pyrelay_operand {
     Buffer<const T> data;
-    i64 start, line, turned;
-    __device__ T at(i64 row, i64 column) const {
+    Index start, line, turned;
+    __device__ T at(Index row, Index column) const {
         return data[start + (turned ? column * line + row : row * line + column)];
     }
 };
 // A tile of a product, R rows at once; `kept` is 0 where the right operand is read as it lies.
 template <int R, class T, class Add> __device__ void pyrelay_tile(
     Buffer<T> work, const T *kept, const pyrelay_split &split, const pyrelay_operand<T> &a,
-    const pyrelay_operand<T> &b, Buffer<T> c, i64 c_start, i64 c_line, i64 row, i64 rows,
-    i64 first, i64 n, i64 k, bool adds, Add add
+    const pyrelay_operand<T> &b, Buffer<T> c, Index c_start, Index c_line, Index row, Index rows,
+    Index first, Index n, Index k, bool adds, Add add
 ) {
     const int depth = WORK / R;
-    const i64 columns = split.columns;
+    const Index columns = split.columns;
     int wide = 8;
     while (wide < columns && wide < THREADS) wide *= 2;
     const int slices = THREADS / wide;
     const bool along = kept == nullptr && b.turned;  // neighbours read neighbours
     const int own = along ? threadIdx.x / slices : threadIdx.x % wide;
     const int slice = along ? threadIdx.x % slices : threadIdx.x / wide;
-    for (i64 left = 0; left < columns; left += wide) {
-        const i64 j = left + own, column = split.at(first, j, n);
-        for (i64 top = 0; top < rows; top += R) {
+    for (Index left = 0; left < columns; left += wide) {
+        const Index j = left + own, column = split.at(first, j, n);
+        for (Index top = 0; top < rows; top += R) {
             T sums[R];
 #pragma unroll
             for (int r = 0; r < R; r++) sums[r] = T(0);
-            for (i64 start = 0; start < k; start += depth) {
+            for (Index start = 0; start < k; start += depth) {
                 const int steps = k - start < depth ? (int)(k - start) : depth;
                 __syncthreads();
                 for (int e = threadIdx.x; e < steps * R; e += THREADS) {
                     const int line = R == 1 ? 0 : e / steps, step = e - line * steps;
-                    const i64 i = top + line;
+                    const Index i = top + line;
                     work[step * R + line] = i < rows ? a.at(row + i, start + step) : T(0);
                 }
                 __syncthreads();
@@ -150,13 +152,13 @@ template <int R, class T, class Add> __device__ void pyrelay_tile(
             __syncthreads();
             for (int e = threadIdx.x; e < R * wide; e += THREADS) {
                 const int line = e / wide, at = e % wide;
-                const i64 found = split.at(first, left + at, n);
+                const Index found = split.at(first, left + at, n);
                 if (top + line >= rows || found < 0) continue;
                 T sum = work[line * THREADS + at];
                 for (int s = 1; s < slices; s++) {
                     sum = T(sum + work[line * THREADS + s * wide + at]);
                 }
-                const i64 place = c_start + (row + top + line) * c_line + found;
+                const Index place = c_start + (row + top + line) * c_line + found;
                 c[place] = adds ? T(c[place] + sum) : sum;
             }
             __syncthreads();
@@ -166,19 +168,19 @@ template <int R, class T, class Add> __device__ void pyrelay_tile(
 // A tile of few rows: a column for each warp, whose threads share the sum and read packs of N.
 template <int R, int N, class T, class Add> __device__ void pyrelay_lines(
     const T *kept, const pyrelay_split &split, const pyrelay_operand<T> &a,
-    const pyrelay_operand<T> &b, Buffer<T> c, i64 c_start, i64 c_line, i64 row, i64 rows,
-    i64 first, i64 n, i64 k, bool adds, Add add
+    const pyrelay_operand<T> &b, Buffer<T> c, Index c_start, Index c_line, Index row, Index rows,
+    Index first, Index n, Index k, bool adds, Add add
 ) {
     typedef pyrelay_pack<T, N> Pack;
     const int lane = threadIdx.x % 32;
-    for (i64 j = threadIdx.x / 32; j < split.columns; j += THREADS / 32) {
-        const i64 column = split.at(first, j, n);
+    for (Index j = threadIdx.x / 32; j < split.columns; j += THREADS / 32) {
+        const Index column = split.at(first, j, n);
         if (column < 0) continue;
         T sums[R];
 #pragma unroll
         for (int r = 0; r < R; r++) sums[r] = T(0);
 #pragma unroll 2
-        for (i64 start = lane * N; start < k; start += 32 * N) {
+        for (Index start = lane * N; start < k; start += 32 * N) {
             Pack right;
             if (kept != nullptr) {
                 right = *(const Pack *)(kept + j * split.padded + start);
@@ -191,7 +193,7 @@ template <int R, int N, class T, class Add> __device__ void pyrelay_lines(
 #pragma unroll
             for (int r = 0; r < R; r++) {
                 if (r >= rows) break;
-                const i64 place = a.start + (row + r) * a.line + start;
+                const Index place = a.start + (row + r) * a.line + start;
                 if (N > 1) {
                     const auto left = pyrelay_together<N>(a.data, place);
 #pragma unroll
@@ -207,7 +209,7 @@ template <int R, int N, class T, class Add> __device__ void pyrelay_lines(
             T sum = sums[r];
             for (int step = 16; step > 0; step /= 2) sum = T(sum + pyrelay_shuffled(sum, step));
             if (lane != 0) continue;
-            const i64 place = c_start + (row + r) * c_line + column;
+            const Index place = c_start + (row + r) * c_line + column;
             c[place] = adds ? T(c[place] + sum) : sum;
         }
     }
@@ -219,21 +221,21 @@ for _name, _number in (("ROWS", ROWS), ("FEW", FEW), ("WORK", WORK), ("THREADS",
 _PHASE = """\
 __device__ void phase(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<{t}> work, const {t} *kept,
-    const pyrelay_split &split, Buffer<const {t}> a, Buffer<const {t}> b, Buffer<{t}> c, i64 m,
-    i64 n, i64 k, i64 a_turned, i64 b_turned, i64 adds, i64 a_line, i64 b_line, i64 c_line,
-    i64 axes, i64 no_finisher, i64 no_operands{batch_parameters}
+    const pyrelay_split &split, Buffer<const {t}> a, Buffer<const {t}> b, Buffer<{t}> c, Index m,
+    Index n, Index k, Index a_turned, Index b_turned, Index adds, Index a_line, Index b_line,
+    Index c_line, Index axes, Index no_finisher, Index no_operands{batch_parameters}
 ) {{
     const auto add = []({t} sum, {t} left, {t} right) {{ return {add}; }};
-    const i64 tiles = split.across * split.down;
-    i64 stacks = 1;
-{stacks}    for (i64 item = blockIdx.x; item < tiles * stacks; item += gridDim.x) {{
-        const i64 first = split.first(item), row = item / split.across % split.down * split.rows;
-        i64 rest = item / tiles;
-        const i64 c_start = rest * m * c_line;
-        i64 a_start = 0, b_start = 0;
+    const Index tiles = split.across * split.down;
+    Index stacks = 1;
+{stacks}    for (Index item = blockIdx.x; item < tiles * stacks; item += gridDim.x) {{
+        const Index first = split.first(item), row = item / split.across % split.down * split.rows;
+        Index rest = item / tiles;
+        const Index c_start = rest * m * c_line;
+        Index a_start = 0, b_start = 0;
 {batch}        const pyrelay_operand<{t}> left = {{a, a_start, a_line, a_turned}};
         const pyrelay_operand<{t}> right = {{b, b_start, b_line, b_turned}};
-        const i64 rows = m - row < split.rows ? m - row : split.rows;
+        const Index rows = m - row < split.rows ? m - row : split.rows;
         const {t} *const weights = split.kept ? kept : nullptr;
         if (split.few && (split.kept || b_turned)) {{
             const bool packs = !a_turned && k % {pack} == 0 && a_line % {pack} == 0
@@ -267,7 +269,9 @@ def product(dtype: DType, axes: int) -> str:
     """The product of stacks of matrices with this many batch axes."""
     t = dtype.name
     add = f"{t}(sum | (left * right))" if dtype.kind == "b" else f"{t}(sum + left * right)"
-    parameters = "".join(f", i64 extent{k}, i64 a_stride{k}, i64 b_stride{k}" for k in range(axes))
+    parameters = "".join(
+        f", Index extent{k}, Index a_stride{k}, Index b_stride{k}" for k in range(axes)
+    )
     return _PHASE.format(
         t=t, add=add, rows=ROWS, few=FEW, pack=max(16 // dtype.size, 1),
         batch_parameters=parameters,

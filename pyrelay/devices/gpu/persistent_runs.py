@@ -67,10 +67,11 @@ class _Arena:
 
 
 def _given(run: Run, made: Persistent, given: Sequence[Any]) -> list[int]:
-    code = run.program.code.texts[run.launches[made.launch].text]
+    code, number = run.program.code, run.launches[made.launch].text
+    text = code.texts[number] if number >= 0 else code.late[-2 - number]
     return [
         run.place(word) if kind == ADDRESS else word
-        for word, kind in zip(given, code.kinds, strict=False)
+        for word, kind in zip(given, text.kinds, strict=False)
     ]
 
 

@@ -21,6 +21,7 @@ from pyrelay.devices.gpu.persistent_prelude import (
     PLAIN,
     SUPPORT,
     THREADS,
+    index_type,
     meeting,
 )
 from pyrelay.devices.gpu.stretches import flow
@@ -67,10 +68,10 @@ class Writer(PhaseWriter):
 
     def __init__(
         self, plan: Plan, function: PlanFunction, loop: Loop, on_device: frozenset[int],
-        alike: bool, grid: Grid | None, before: Left | None, emit: Emit,
+        alike: bool, grid: Grid | None, before: Left | None, small: bool, emit: Emit,
     ) -> None:
         self.plan, self.loop, self.on_device = plan, loop, on_device
-        self.alike, self.grid, self.emit = alike, grid, emit
+        self.alike, self.grid, self.small, self.emit = alike, grid, small, emit
         self.part = function.code[loop.first : loop.last]
         self.pending = Pending(Buffers(function.code))
         super().__init__()
@@ -171,7 +172,10 @@ class Writer(PhaseWriter):
             body.append("if (blockIdx.x == 0 && threadIdx.x == 0) {")
             body += [f"    *r{k} = s{k};" for k in loop.scalars]
             body.append("}")
-        parts = [f"#define BLOCK_THREADS {THREADS}", "#define MEETS 1", SUPPORT]
+        parts = [
+            f"#define BLOCK_THREADS {THREADS}", "#define MEETS 1",
+            index_type(self.small and not self.boundless), SUPPORT,
+        ]
         split = any("pyrelay_split" in source for source in self.phases)
         if split or self.grid is not None:
             parts.append(OWNING)

@@ -17,7 +17,7 @@ from pyrelay.devices.gpu.device_words import device_slots
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.persistent import Loop, first_line, loops, operands_of, written
 from pyrelay.devices.gpu.plan_instructions import InstructionWriter, PlanLaunches
-from pyrelay.devices.gpu.plan_launches import Launched
+from pyrelay.devices.gpu.plan_launches import LARGEST, Launched
 from pyrelay.devices.gpu.plan_rounds import Rounds, RoundWriter
 from pyrelay.devices.gpu.straight import Straight, straight_loops
 from pyrelay.devices.gpu.stretches import flow, read_outside, runs_on_host, stretches, tape_slots
@@ -33,13 +33,15 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 class Persistent:
     """A loop that may run as one kernel, the number of that launch, at how many places of a round
     its blocks meet, the first line of the program that it computes (0 for a loop of a library
-    function, as sorting is), and slots whose buffers take turns with others."""
+    function, as sorting is), and slots whose buffers take turns with others. large: whether it is
+    the version with indices of 64 bits of the one before."""
 
     loop: Loop
     launch: int
     meets: int
     line: int
     turned: tuple[int, ...] = ()
+    large: bool = False
 
     @property
     def name(self) -> str:
@@ -233,24 +235,23 @@ class _Function(InstructionWriter):
             if loop.resumes:
                 self._line(f"enter{loop.first} = 1")
                 continue
-            number = self._kernel_of(loop)
-            if number is None:
+            if not self._kernel_of(loop):
                 continue
             end = code[loop.last]
             assert isinstance(end, ins.Label)
             self._line("if blocks:")
             given = "".join(f"s{k}, " for k in loop.given)
             slots = "".join(f"s{k}, " for k in loop.results)
-            run = f"run.persist({number}, blocks, values, ({given}))"
+            run = f"run.persist(kernel, blocks, values, ({given}))"
             self._line(f"    ({slots}) = {run}" if slots else f"    {run}")
             self._line(f"    {self._jump(end.name)}")
 
     def _resuming(self, loop: Loop) -> None:
         """Run what is left of a loop as one kernel, which may hand over again."""
         lines, self.lines = self.lines, []
-        number = self._kernel_of(loop)
+        found = self._kernel_of(loop)
         made, self.lines = self.lines, lines
-        if number is None:
+        if not found:
             return
         end = self.function.code[loop.last]
         assert isinstance(end, ins.Label)
@@ -263,28 +264,36 @@ class _Function(InstructionWriter):
         self._line(f"if {enter}:")
         self.lines += [f"    {line}" for line in (
             f"{enter} = 0", *made,
-            f"found = run.resume({number}, blocks, values, ({given}), {tape}) if blocks else None",
+            f"found = run.resume(kernel, blocks, values, ({given}), {tape}) if blocks else None",
             "if found is not None:", f"    at, {enter}, ({slots}) = found",
             f"    at = {places}[at]", "    continue",
         )]
 
-    def _kernel_of(self, loop: Loop) -> int | None:
-        """The number of a loop's kernel, if it has one; with how many blocks it is to run."""
+    def _kernel_of(self, loop: Loop) -> bool:
+        """Whether a loop has a kernel; lines that choose `kernel`, its number, and with how many
+        `blocks` it is to run."""
         operands = list(operands_of(loop))
         if any(isinstance(o, Slot) and o.index in self.on_device for o in operands):
-            return None
+            return False
         made = written(self.plan, self.function, loop, self.on_device)
         if made is None:
-            return None
-        text, meets, turned = made
-        launch = self.shared.library(text)
+            return False
         number = len(self.shared.persistent)
         line = first_line(self.plan, self.function.code[loop.first : loop.last])
-        self.shared.persistent.append(Persistent(loop, launch, meets, line, turned))
+        launch = self.shared.library(made.text)
+        self.shared.persistent.append(Persistent(loop, launch, made.meets, line, made.turned))
+        kernel = str(number)
+        if made.bounds:
+            late = self.shared.late_text(made.wide)
+            launch = self.shared.launched(Launched(late, -1, 0))
+            self.shared.persistent.append(
+                Persistent(loop, launch, made.meets, line, made.turned, large=True)
+            )
+            kernel += f" + (max({', '.join(made.bounds)}, 0) >= {LARGEST})"
         values = "".join(f"{self._word(o)}, " for o in operands)
-        self._line(f"values = ({values})")
-        self._line(f"blocks = run.blocks_for({number}, values)")
-        return number
+        self._line(f"kernel, values = {kernel}, ({values})")
+        self._line("blocks = run.blocks_for(kernel, values)")
+        return True
 
     def _stretch(self, part: Sequence[ins.Instruction]) -> None:
         """A function of its own, which `graphs` may replace by what it did before."""

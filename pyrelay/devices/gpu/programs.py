@@ -143,8 +143,10 @@ class GpuExecutable:
             )
         for number, made in enumerate(self.code.persistent):
             blocks = self.forms.get(number)
+            if made.large and blocks is None:
+                continue
             form = "did not run" if blocks is None else form_of(blocks)
-            found.append(f"{made.name} {form}")
+            found.append(f"{made.name} {form}{', with indices of 64 bits' * made.large}")
         return found
 
     def call(self, *arguments: Any) -> Any:
@@ -349,14 +351,17 @@ class Run(GuessingMemory, ScalarCommands):
         if self.program.numbered:
             self.count += 1
             ident = (self.count << 32) | launched.base
-        text = launched.text
-        function = self.functions[text] if text >= 0 else self.program.late_function(-2 - text)
+        function = self._function(launched.text)
         given = (self.record, ident, 0, items, *words)
         if meeting:
             self.driver.launch_meeting(function, meeting, given)
         else:
             self.driver.launch(function, items, given)
         self.waiting.clear()
+
+    def _function(self, text: int) -> Any:
+        """What the device launches for the text of this number."""
+        return self.functions[text] if text >= 0 else self.program.late_function(-2 - text)
 
     def stretch(self, number: int, function: Callable[..., Any], given: Sequence[Any]) -> Any:
         """Run a stretch of the plan, by a graph if that is worth it."""
@@ -377,7 +382,7 @@ class Run(GuessingMemory, ScalarCommands):
     def blocks_for(self, number: int, values: Sequence[int]) -> int:
         """How many blocks are to run a loop as one kernel; 0: round by round."""
         made = self.program.code.persistent[number]
-        function = self.functions[self.launches[made.launch].text]
+        function = self._function(self.launches[made.launch].text)
         blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.resident(function))
         self.program.forms[number] = blocks
         return blocks

@@ -60,9 +60,10 @@ class Narrow:
     bound: Bound
 
 
-def narrow(kernel: Kernel) -> Narrow | None:
-    """The scalars of a kernel that may be narrow, None if there is nothing to gain."""
-    finder = _Finder(kernel)
+def narrow(kernel: Kernel, unknown: frozenset[Parameter] = frozenset()) -> Narrow | None:
+    """The scalars of a kernel that may be narrow, None if there is nothing to gain. Extents that
+    are `unknown` when it is chosen bound nothing."""
+    finder = _Finder(kernel, unknown)
     finder.body(kernel.body)
     if not finder.gains:
         return None
@@ -74,7 +75,8 @@ def narrow(kernel: Kernel) -> Narrow | None:
 
 
 class _Finder:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, unknown: frozenset[Parameter]) -> None:
+        self.unknown = unknown
         self.bounds: dict[Local, Bound] = {}
         self.bounds[kernel.begin] = self.bounds[kernel.end] = {(ITEMS,): 1}
         self.ends = {kernel.begin, kernel.end}
@@ -92,8 +94,9 @@ class _Finder:
         for statement in body:
             match statement:
                 case Read(out=out, parameter=parameter) if parameter.role == EXTENT:
-                    self.bounds[out] = {(parameter,): 1}
-                    self.exact.add(out)
+                    if parameter not in self.unknown:
+                        self.bounds[out] = {(parameter,): 1}
+                        self.exact.add(out)
                 case Compute() if statement.out.dtype == i64:
                     self._compute(statement)
                 case For(index=index, start=start, stop=stop):

@@ -105,7 +105,7 @@ def emit(
     if found is not None:
         parts.append(f"#define PACK {found.count}")
     printer = _Printer(kernel, names, None, shared, taken, found, small, columns, owned)
-    more = ("const pyrelay_own &own", "i64 line") if owned is not None else ()
+    more = ("const pyrelay_own &own", "Index line") if owned is not None else ()
     parts.append(kernel_head(kernel, names, on_device, more) + printer.text())
     return "\n".join(parts)
 

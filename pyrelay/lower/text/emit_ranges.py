@@ -46,7 +46,7 @@ class RangePrinter(BlockPrinter):
         if self.shared is not None or self.columns is not None:
             thread, step = "blockIdx.x", "gridDim.x"
         if self.owned is not None:
-            self._line("for (i64 cell = own.begin(); cell < own.end(last, line);", 1)
+            self._line("for (Index cell = own.begin(); cell < own.end(last, line);", 1)
             self._line("     cell += own.step()) {", 1)
             self._line("const pyrelay_place at = own.at(cell, line);", 2)
             self._line("if (!at.is) continue;", 2)

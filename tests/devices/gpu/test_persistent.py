@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,13 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_emulator import TARGET
-from pyrelay.devices.gpu import persistent_prelude, persistent_product, programs, word_texts
+from pyrelay.devices.gpu import (
+    persistent_prelude,
+    persistent_product,
+    plan_python,
+    programs,
+    word_texts,
+)
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.hazards import NOBODY, Pending
 from pyrelay.devices.gpu.persistent import loops
@@ -431,7 +437,10 @@ extern "C" __global__ void kernel(
 def test_weights_that_fit_are_read_from_memory_once(rows: int, turned: int) -> None:
     units, depth, columns, blocks = 10, 70, 37, 3
     driver = cuda_emulator.EmulatorDriver()
-    support = persistent_prelude.SUPPORT + persistent_prelude.OWNING + persistent_product.SUPPORT
+    support = "\n".join([
+        persistent_prelude.index_type(small=turned == 0), persistent_prelude.SUPPORT,
+        persistent_prelude.OWNING, persistent_product.SUPPORT,
+    ])
     text = WEIGHTS.format(support=support, product=persistent_product.product(f32, 0))
     (function,) = driver.load([Text(text, ())])
     rng = np.random.default_rng(4)
@@ -489,7 +498,7 @@ def meetings(
     planned: list[int] = []
 
     def stopped(made: Any) -> Any:
-        planned.extend(each.meets for each in plan_code(made).persistent)
+        planned.extend(each.meets for each in plan_code(made).persistent if not each.large)
         raise Planned
 
     monkeypatch.setattr(programs, "plan_code", stopped)
@@ -711,3 +720,54 @@ def test_explain_tells_how_a_loop_ran(monkeypatch: pytest.MonkeyPatch) -> None:
         line = decay.__code__.co_firstlineno + 2
         assert f"the loop at line {line} ran" in str(function.explain())
         assert told in str(function.explain())
+
+
+def recurrences(x: Any, w: Any, k: int) -> Any:
+    """A product with several columns for each element, rows that phases go through, a slice that
+    moves, and a product whose extent grows."""
+    n = w.shape[0]
+    h, out = np.zeros((x.shape[1], n)), np.zeros((x.shape[0], x.shape[1], n))
+    for t in range(x.shape[0]):
+        z = x[t] + h @ w
+        h = np.tanh(z[:, :n]) * (1 / (1 + np.exp(-z[:, n:])))
+        h = h - h.mean(axis=1)[:, None] * x[t, 0, :n].sum()
+        out[t] = h[:, ::-1]
+        out[t, :, : t + 1] += (h @ w)[:, t : 2 * t + 1] / k
+    return out, h
+
+
+@pytest.mark.parametrize(
+    "largest", [plan_python.LARGEST, pytest.param(0, marks=pytest.mark.slow)]
+)
+def test_numbers_of_elements_have_32_bits_where_those_are_enough(
+    largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_python, "LARGEST", largest)
+    rng = np.random.default_rng(5)
+    args = rng.normal(size=(4, 3, 12)), 0.3 * rng.normal(size=(6, 12)), 3
+    one, grid, many, plain = all_ways(recurrences, *args, monkeypatch=monkeypatch)
+    for found in (one, grid, many):
+        for mine, theirs in zip(found, plain, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-13)
+
+
+def test_the_version_of_a_loop_is_chosen_by_extents(
+    driver: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[str] = []
+    load = driver.load
+
+    def loaded(texts: Sequence[Text]) -> list[Any]:
+        chosen.extend(t.source for t in texts if "MEETS" in t.source)
+        return load(texts)
+
+    monkeypatch.setattr(driver, "load", loaded)
+    monkeypatch.setattr(plan_python, "LARGEST", 1000)
+    function = pyrelay.jit(lstm, device=ON)
+    for n, wide in ((6, 0), (16, 1)):
+        for mine, theirs in zip(function(*weights(n)), lstm(*weights(n)), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-13)
+        assert sum("typedef i64 Index;" in text for text in chosen) == wide
+    told = [line for line in function.explain().splitlines() if "the loop at" in line]
+    assert len(told) == 2
+    assert told[1].endswith("with indices of 64 bits")
