@@ -157,10 +157,11 @@ def from_environment(environment: Mapping[str, str]) -> Config:
     return Config(**values)
 
 
-_overridden: contextvars.ContextVar[Config | None] = contextvars.ContextVar(
+overridden: contextvars.ContextVar[Config | None] = contextvars.ContextVar(
     "pyrelay_config", default=None
 )
-overriding = _overridden.get
+"""Holds the settings of the innermost override in force here."""
+overriding = overridden.get
 """The settings of the innermost override in force here, None outside of all overrides."""
 
 overrides: list[Config] = []
@@ -172,7 +173,7 @@ _process_wide: Config | None = None
 def current() -> Config:
     """The settings in force here: the innermost override, or else those of the environment."""
     global _process_wide
-    inner = _overridden.get()
+    inner = overridden.get()
     if inner is not None:
         return inner
     if _process_wide is None:
@@ -191,11 +192,11 @@ def override(**settings: Any) -> Iterator[Config]:
     chosen = dataclasses.replace(current(), **values)
     if not overrides:
         overrides.append(chosen)
-    token = _overridden.set(chosen)
+    token = overridden.set(chosen)
     try:
         yield chosen
     finally:
-        _overridden.reset(token)
+        overridden.reset(token)
 
 
 def checked(name: str, value: Any) -> Any:

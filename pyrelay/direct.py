@@ -3,10 +3,11 @@
 In: a compiled program, and the key of the arguments that it was compiled for (`infer.structure`).
 Out: a function that puts arguments given by name in order, takes all apart as the key says, hands
 their leaves to the program's native entry, which checks types and extents itself, and that what is
-written shares no memory, and puts the result together. The entry also looks at most names that the
-program read, which must mean the very same objects. What is left to check are the shapes of the
-structures, the other names, and the settings the program was compiled under. Whatever does not fit
-goes the long way.
+written shares no memory, and puts the result together. The entry also looks at the settings the
+program was compiled under and at most names that it read, which must mean the very same objects.
+What is left to check are the shapes of the structures, and the other names. Where nothing of this
+is left, and the result is what the entry gives, the function is a native one, which turns to the
+other for what does not fit. Whatever does not fit that goes the long way.
 """
 
 from __future__ import annotations
@@ -118,20 +119,21 @@ def _written(
         raise _NeedsMore
     if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
         raise _NeedsMore
-    from pyrelay.devices.runtime.entry import MISMATCH, guarded
+    from pyrelay.devices.runtime.entry import MISMATCH, Whole, guarded
 
-    seen = [_native_guard(g) for g in binding.names]
-    native = guarded(program.build.run, [n for n in seen if n is not None], hits)
+    looked_at = [g for g in binding.names if not _never_changes(g)]
+    seen = [_native_guard(g) for g in looked_at]
+    guards = [("setting", config.overrides, config.overridden, config.overriding())]
+    guards += [n for n in seen if n is not None]
+    native = guarded(program.build.run, guards, hits)
     if native is None:
         raise _NeedsMore
-    settings, leading = config.overriding(), [*order[: len(positional)]]
+    leading = [*order[: len(positional)]]
     leading += [None] * (len(positional) - len(leading))
     text = _Text({
         "_native": native, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
         "_failed": failed, "_taken": _taken, "_missing": _MISSING,
-        "_as_given": _as_given, "_by_name": _by_name, "_overrides": config.overrides,
-        "_overriding": config.overriding, "_settings": settings,
-        "_names": (*leading, *names),
+        "_as_given": _as_given, "_by_name": _by_name, "_names": (*leading, *names),
     })  # fmt: skip
     by_position, by_name = text.fresh(len(positional)), text.fresh(len(names))
     given = [*by_position, *by_name]
@@ -140,14 +142,14 @@ def _written(
         filled += f"; _named = len(_others) - {len(names)}"
         text.line(filled if names else f"if _others: {filled}")
     tests = ["not _more", *["not _others"] * (not given)]
-    tests.append(f"({'not _overrides or ' * (settings is None)}_overriding() is _settings)")
     tests += [
-        _identity_test(text, g) for g, n in zip(binding.names, seen, strict=True) if n is None
+        _identity_test(text, g) for g, n in zip(looked_at, seen, strict=True) if n is None
     ]
     text.test(" and ".join(tests))
     everything = (*positional, *keys)
     plain = all(k[0] in _LEAVES for k in everything) and not (binding.hidden or binding.static)
-    if plain and binding.parameters == tuple(range(len(everything))):
+    plain = plain and binding.parameters == tuple(range(len(everything)))
+    if plain:
         text.leaves = given
     else:
         _arguments(text, program, given, everything)
@@ -173,12 +175,40 @@ def _written(
         "        return _otherwise(*_args, **_keywords)",
         "    except Exception as _error:",
         f"        raise _failed(_error, *{again})",
-        "  return call",
+        "  def failed(_error, *_args):",
+        "    try:",
+        "        raise _failed(_error, _args, {})",
+        "    finally:",  # or the error would be kept by its own traceback
+        "        del _error, _args",
+        "  return call, failed",
     ]
     namespace: dict[str, Any] = {}
     exec(compile("\n".join(source), _FILE, "exec"), namespace)
-    call: Callable[..., Any] = namespace["make"](**text.known)
-    return call
+    call: Callable[..., Any]
+    call, raised = namespace["make"](**text.known)
+    answer = _answer(binding)
+    if not plain or names or None in seen or answer is None:
+        return call
+    return guarded(program.build.run, guards, hits, Whole(call, raised, answer)) or call
+
+
+def _answer(binding: Binding) -> tuple[str, Any] | None:
+    """What a native call gives (`Whole`); None if Python has to put it together."""
+    if binding.changes:
+        return None
+    match binding.result:
+        case LeafResult(index) if binding.kept[index] == 0:
+            return "results", None
+        case NodeResult("tuple", None, _, children) if children and all(
+            isinstance(child, LeafResult) and binding.kept[child.index] == place
+            for place, child in enumerate(children)
+        ):
+            return "results", len(children)
+        case ConstantResult(value):
+            return "object", value
+        case ArgumentResult(leaf):
+            return "argument", leaf
+    return None
 
 
 _MISSING = object()
@@ -379,6 +409,16 @@ def _reading(text: _Text, guard: NameGuard) -> str:
         case "attribute" if guard.value is not ABSENT:
             return f"{place}.{guard.name}"
     raise _NeedsMore
+
+
+def _never_changes(guard: NameGuard) -> bool:
+    """Whether a name cannot come to mean anything else: Python's own classes let none be set."""
+    place = guard.container
+    return guard.kind == "attribute" and type(place) is type and not place.__flags__ & _IS_MADE
+
+
+_IS_MADE = 1 << 9
+"""CPython's Py_TPFLAGS_HEAPTYPE: classes that programs made have it."""
 
 
 def _native_guard(guard: NameGuard) -> tuple[str, Any, Any, Any] | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -574,3 +577,100 @@ def test_one_list_given_twice_is_another_program() -> None:
         got, wanted = [1, 2], [1, 2]
         assert compiled(got, got) == both(wanted, wanted)
         assert got == wanted
+
+
+def difference(x, y):
+    if x < 0:
+        raise ValueError(f"{x} is negative")
+    return x - y, y - x
+
+
+def cleared(x):
+    x[:] = 0.0
+
+
+def doubled_in_place(x):
+    x *= 2.0
+    return x
+
+
+def after_another(compiled: Any) -> None:
+    try:
+        raise KeyError("outer")
+    except KeyError:
+        compiled(-1.5, 2.0)
+
+
+def is_native(compiled: Any) -> bool:
+    return type(compiled.__call__) is type(len)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [(halved, (3.0,)), (halved, (A,)), (difference, (1.0, 2.0)), (cleared, (A,)),
+     (doubled_in_place, (A,)), (lambda x, n: x.reshape(n, 1).sum(axis=0), (A, 3))],
+)  # fmt: skip
+def test_calls_with_arrays_and_numbers_are_native_from_beginning_to_end(
+    function: Any, args: Any
+) -> None:
+    compiled = pyrelay.jit(function)
+    for _ in range(3):
+        mine, plain = ([a.copy() if type(a) is np.ndarray else a for a in args] for _ in range(2))
+        got, wanted = compiled(*mine), function(*plain)
+        assert type(got) is type(wanted)
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(mine[0], plain[0])
+        assert (got is mine[0]) == (wanted is plain[0])
+    assert is_native(compiled)
+
+
+def test_a_native_call_turns_to_python_for_what_does_not_fit() -> None:
+    compiled = pyrelay.jit(difference)
+    assert compiled(1.0, 2.0) == (-1.0, 1.0)
+    assert is_native(compiled)
+    before = compiled.cache_info()
+    assert compiled(y=2.0, x=1.0) == compiled(1.0, y=2.0) == (-1.0, 1.0)
+    with pyrelay.config.override(unroll_limit=3):
+        assert compiled(1.0, 2.0) == (-1.0, 1.0)  # another program
+    assert compiled(1.0, 2.0) == (-1.0, 1.0)
+    assert compiled.cache_info().compilations == before.compilations + 1
+    for args in ((1,), (), (1.0, 2.0, 3.0)):
+        with pytest.raises(TypeError):
+            compiled(*args)
+    assert compiled(1, 2) == (-1, 1)
+    assert compiled(1.0, 2.0) == (-1.0, 1.0)
+
+
+def test_an_error_of_a_native_call_names_the_line_and_keeps_nothing() -> None:
+    compiled = pyrelay.jit(difference)
+    compiled(1.0, 2.0)
+    assert is_native(compiled)
+    y = 2.5
+    before = sys.getrefcount(y)
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"^-1\.5 is negative") as caught:
+            compiled(-1.5, y)
+        assert caught.value.__context__ is None
+        names = [entry.name for entry in caught.traceback]
+        assert names[-1] == "failed"  # one frame of pyrelay's own, in no file
+        assert len(names) == 2
+    del caught
+    assert sys.getrefcount(y) == before
+    with pytest.raises(ValueError, match="negative") as caught:
+        after_another(compiled)
+    assert type(caught.value.__context__) is KeyError
+
+
+def test_a_native_call_holds_what_it_turns_to_and_goes_with_its_function() -> None:
+    compiled = pyrelay.jit(difference)
+    compiled(1.0, 2.0)
+    call = compiled.__call__
+    gone = weakref.ref(compiled)
+    del compiled
+    gc.collect()
+    assert call(1, 2) == (-1, 1)  # compiled by the function that it keeps
+    with pytest.raises(ValueError, match="negative"):
+        call(-1.0, 2.0)
+    del call
+    gc.collect()
+    assert gone() is None

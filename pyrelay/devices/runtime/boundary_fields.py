@@ -26,12 +26,14 @@ GUARD_WORDS = 4
 """Words of a guard's entry: kind, the object looked at, a key of it, and the object found there, 0
 where there is none."""
 
-GUARD_KINDS = ("item", "code", "defaults", "cell")
-"""What is looked at: an item of a dict, the code or the defaults of a function, what a cell has."""
+GUARD_KINDS = ("item", "code", "defaults", "cell", "setting")
+"""What is looked at: an item of a dict, the code or defaults of a function, what a cell has, the
+value of a context variable (None as long as a list is empty that says where it was set)."""
 
 OBJECT_CLASS = 8
 SCALAR_VALUE = 16
 CELL_CONTENT = 16
+LIST_LENGTH = 16
 ARRAY_DATA = 16
 ARRAY_NDIM = 24
 ARRAY_EXTENTS = 32

@@ -30,6 +30,7 @@ from pyrelay.devices.runtime.boundary_fields import (
     F_CONTIGUOUS,
     GUARD_KINDS,
     GUARD_WORDS,
+    LIST_LENGTH,
     OBJECT_CLASS,
     PARAMETER_KINDS,
     PARAMETER_WORDS,
@@ -143,6 +144,7 @@ class Boundary:
             "code": lambda place, key: f.c("PyFunction_GetCode", place),
             "defaults": lambda place, key: f.c("PyFunction_GetDefaults", place),
             "cell": lambda place, key: f.load(place, CELL_CONTENT),
+            "setting": lambda place, key: self._setting(f, control, place, key),
         }
         with f.counting(f.load(control, Control.GUARD_COUNT)) as index:
             entry = table + index * (GUARD_WORDS * WORD)
@@ -154,6 +156,17 @@ class Boundary:
             self._refuse(f, found.now.differs(f.load(entry, 3 * WORD)))
         f.ret(1)
         return f
+
+    def _setting(self, f: Function, control: Word, places: Word, variable: Word) -> Word:
+        """What a context variable holds, None while a list is empty. It outlives the look."""
+        found = f.variable(f.load(control, Control.NONE))
+        with f.when(f.load(places, LIST_LENGTH).differs(0), likely=False):
+            held = f.address(f.local_words(1))
+            f.store(held, 0, 0)
+            f.c("PyContextVar_Get", variable, 0, held, returns=INT32)
+            found.set(f.load(held))
+            f.c("Py_DecRef", found.now, returns=VOID)
+        return found.now
 
     # -- arguments
 

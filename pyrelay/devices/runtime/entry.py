@@ -27,6 +27,7 @@ from pyrelay.lower.planning import boundary
 from pyrelay.lower.planning.encode import EncodedPlan
 from pyrelay.lower.planning.instructions import HostFunction, Site
 from pyrelay.lower.planning.words import decode
+from pyrelay.records import dataclass
 
 STACK_LIMIT = 1 << 30
 """Bytes of frames at which recursion is taken to be endless."""
@@ -49,6 +50,20 @@ Guard = tuple[str, Any, Any, Any]
 """A kind of `GUARD_KINDS`, the object looked at, a key of it, and what is found there."""
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """How a call ends that Python's callers make.
+
+    otherwise: takes what does not fit. failed: raises an error, given with the arguments. answer:
+    ("results", None), the one result; ("results", n), the tuple of n; ("object", value), a value
+    whatever the results; ("argument", k), the k'th argument.
+    """
+
+    otherwise: Callable[..., Any]
+    failed: Callable[..., Any]
+    answer: tuple[str, Any]
+
+
 class _Record(np.ndarray[Any, Any]):
     """An executable's control record, as the object that owns all it refers to."""
 
@@ -68,7 +83,7 @@ class Executable:
         machine = runtime()
         if plan.parallel:
             machine.use_threads()
-        self.call: Callable[..., Any] = _c_function(_control(plan, addresses, machine))
+        self.call: Callable[..., Any] = _c_function(_control(plan, addresses, machine), _method())
 
 
 def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record:
@@ -121,10 +136,13 @@ def _control(plan: EncodedPlan, kernels: list[int], machine: Runtime) -> _Record
 
 
 def guarded(
-    call: Callable[..., Any], guards: Sequence[Guard], served: np.ndarray[Any, Any]
+    call: Callable[..., Any], guards: Sequence[Guard], served: np.ndarray[Any, Any],
+    whole: Whole | None = None,
 ) -> Callable[..., Any] | None:
     """A C function like an executable's that looks at names first, and gives MISMATCH where one
     means something else; None if `call` is none. Counts the calls it serves in `served`, an int64.
+
+    As a `whole` call it never gives MISMATCH; None if the executable's results are others.
     """
     control = getattr(call, "__self__", None)
     if not isinstance(control, _Record):
@@ -139,9 +157,30 @@ def guarded(
         (Control.SERVED, served.ctypes.data),
     ):
         own[field // WORD] = value
-    own.owners = (control, table, tuple(guards), served)
+    if whole is not None and not _answers(own, whole):
+        return None
+    own.owners = (control, table, tuple(guards), served, whole)
     _disposed_of(own, runtime())
-    return _c_function(own)
+    return _c_function(own, _whole_method() if whole is not None else _method())
+
+
+def _answers(own: _Record, whole: Whole) -> bool:
+    """Write into a control record how a whole call ends; false if its results are others."""
+    kind, value = whole.answer
+    results = int(own[Control.RESULT_COUNT // WORD])
+    if kind == "results" and value not in (None, results):
+        return False
+    if kind == "results" and value is None and results != 1:
+        return False
+    for field, word in (
+        (Control.SINGLE, int(kind == "results" and value is None)),
+        (Control.ANSWER, id(value) if kind == "object" else 0),
+        (Control.ANSWERED, value + 1 if kind == "argument" else 0),
+        (Control.OTHERWISE, id(whole.otherwise)), (Control.FAILED, id(whole.failed)),
+        (Control.EXCEPTION, id(Exception)),
+    ):
+        own[field // WORD] = word
+    return True
 
 
 def _disposed_of(control: _Record, machine: Runtime) -> None:
@@ -238,7 +277,7 @@ def _result_table(results: Sequence[boundary.Result]) -> Any:
 _NUMPY_API = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 """Places in NumPy's table of C functions, which its binary interface fixes."""
 
-_FASTCALL = 0x80
+_FASTCALL, _KEYWORDS = 0x80, 0x02
 
 _GATE = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
@@ -269,16 +308,23 @@ def numpy_function(name: str) -> int:
 
 @functools.cache
 def _method() -> _MethodDef:
-    """The one definition that all executables' functions share; CPython keeps its address."""
+    """The one definition that executables' functions share; CPython keeps its address."""
     entry = runtime().symbols["pyrelay_entry"]
     return _MethodDef(b"compiled", entry, _FASTCALL, b"A compiled program.")
 
 
-def _c_function(control: _Record) -> Callable[..., Any]:
+@functools.cache
+def _whole_method() -> _MethodDef:
+    """The definition for whole calls."""
+    whole = runtime().symbols["pyrelay_whole"]
+    return _MethodDef(b"compiled", whole, _FASTCALL | _KEYWORDS, b"A compiled function.")
+
+
+def _c_function(control: _Record, method: _MethodDef) -> Callable[..., Any]:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    function: Callable[..., Any] = make(ctypes.addressof(_method()), control, None)
+    function: Callable[..., Any] = make(ctypes.addressof(method), control, None)
     return function
 
 

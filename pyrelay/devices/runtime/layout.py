@@ -86,7 +86,12 @@ class Control:
     GUARD_COUNT = 192
     GUARDS = 200  # address of the table of names that are looked at first
     SERVED = 208  # address of a count of the calls that were served, or 0
-    BYTES = 216
+    OTHERWISE = 216  # callable for what `pyrelay_whole` cannot take
+    FAILED = 224  # callable (error, arguments...): raises what leaves such a call
+    EXCEPTION = 232  # the class of the errors that it is given
+    ANSWER = 240  # what such a call gives in place of its results, or 0
+    ANSWERED = 248  # the number of the argument that it gives, counted from 1, or 0
+    BYTES = 256
 
 
 class State:

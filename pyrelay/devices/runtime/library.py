@@ -146,9 +146,10 @@ def _check_object_layout() -> None:
     """Compare the fields that the entry reads with what Python itself says about some objects."""
     array = np.arange(6.0).reshape(2, 3)
     read = ctypes.c_int64.from_address
-    cell = CellType(array)
+    cell, three = CellType(array), [7, 7, 7]
     expected = (
         (read(id(cell) + boundary_fields.CELL_CONTENT).value, id(array)),
+        (read(id(three) + boundary_fields.LIST_LENGTH).value, 3),
         (read(id(array) + boundary_fields.OBJECT_CLASS).value, id(np.ndarray)),
         (read(id(array) + boundary_fields.ARRAY_DATA).value, array.ctypes.data),
         (ctypes.c_int32.from_address(id(array) + boundary_fields.ARRAY_NDIM).value, 2),

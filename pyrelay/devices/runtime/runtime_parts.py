@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAIN, TREES = "main", "trees"
 SYMBOLS = {
-    MAIN: ("pyrelay_entry", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose"),
+    MAIN: ("pyrelay_entry", "pyrelay_whole", "pyrelay_run", "pyrelay_worker", "pyrelay_dispose"),
     TREES: ("pyrelay_pack", "pyrelay_unpack"),
 }
 
@@ -47,10 +47,11 @@ def _write_main(module: ir.Module) -> None:
     from pyrelay.devices.runtime.executor import Executor
     from pyrelay.devices.runtime.memory import Memory
     from pyrelay.devices.runtime.teamwork import Teamwork
+    from pyrelay.devices.runtime.whole_native import write_whole
 
     memory = Memory(module)
     executor = Executor(module, memory, Teamwork(module))
-    Boundary(module, memory, executor.run)
+    write_whole(module, Boundary(module, memory, executor.run).entry)
 
 
 def _write_trees(module: ir.Module) -> None:
