@@ -82,6 +82,11 @@ def f16(*shape: int) -> Any:
     return np.zeros(shape, np.float16)
 
 
+def image_layer(x: Any, w: Any, b: Any, z: Any) -> Any:
+    y = pyrelay.nn.conv2d(x, w, b, padding=1)
+    return z + np.maximum(y, 0)
+
+
 def image_loss(x: Any, w: Any) -> Any:
     y = pyrelay.nn.conv2d(x, w, padding=1).astype(np.float32)
     return (y * y).sum()
@@ -117,6 +122,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (f32(2, 64, 64),) * 3,
     ),
     "attention in float16": (gpu.attention, (f16(2, 64, 64),) * 3),
+    "convolution, bias, activation, residual": (
+        image_layer, (f32(2, 8, 9, 9), f32(8, 8, 3, 3), f32(8), f32(2, 8, 9, 9)),
+    ),
+    "the same in float16": (
+        image_layer, (f16(2, 8, 9, 9), f16(8, 8, 3, 3), f16(8), f16(2, 8, 9, 9)),
+    ),
     "convolution and its gradients in float16": (
         pyrelay.value_and_grad(image_loss, argnums=(0, 1)), (f16(2, 8, 9, 9), f16(8, 8, 3, 3)),
     ),

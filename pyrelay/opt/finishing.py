@@ -5,6 +5,9 @@ whether each element of the results needs just the element of the product at its
 finished parts of the product can be handed to their kernel, row by row, while they lie in the cache
 (`lower/planning/finishing.py`).
 
+A convolution of 16-bit floats is a `KernelCall` of its own (`half_products`), and stands in the
+group with the casts of its operands.
+
 The product may be several matrices of the results' shape side by side, as the gates of a recurrent
 cell are: `z = h @ U`, then `z[:, :n]`, `z[:, n:2 * n]` and so on. Then an element of the results
 needs the elements of the product at its place in each of them.
@@ -14,24 +17,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyrelay.ir import dims
+from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, Block, Let, OpCall
+from pyrelay.ir.nodes import Atom, Block, KernelCall, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
+from pyrelay.opt.half_products import half_product_of
 from pyrelay.opt.shapes import shape_of
 
 
 def _column_axes(let: Let) -> int:
     """How many of the last axes of a product are the columns of its parts; the axes before them
     are the rows. 0 for what is no product that hands on its parts."""
-    if not isinstance(let.rhs, OpCall):
+    rhs = let.rhs
+    if isinstance(rhs, KernelCall):  # an image of 16-bit floats; matrices of them are a library's
+        inner = half_product_of(rhs.function.body)
+        if inner is None or walk.call_of(inner).op.schedule != "convolution":
+            return 0
+        rhs = inner.rhs
+    if not isinstance(rhs, OpCall):
         return 0
-    if let.rhs.op.schedule == "matmul":
+    if rhs.op.schedule == "matmul":
         return 1
-    if let.rhs.op.name == "convolve" and not let.rhs.attrs["channels_last"]:
-        return len(let.rhs.attrs["size"])
+    if rhs.op.name in ("convolve", "convolve_back"):
+        return 1 if rhs.attrs["channels_last"] else len(rhs.attrs["size"])
     return 0
 
 
@@ -44,6 +54,15 @@ def is_product(let: Let) -> bool:
 def product_of(body: Block) -> Let | None:
     """The product among the Lets of a group, if there is one."""
     return next(filter(is_product, body.lets), None)
+
+
+def operands_of(body: Block, product: Let) -> tuple[Atom, ...]:
+    """What the product of a group reads in memory: images of 16-bit floats before they are cast."""
+    cast = {let.outs[0]: let for let in body.lets if walk.is_call(let, "cast")}
+    return tuple(
+        walk.call_of(cast[a]).args[0] if isinstance(a, Var) and a in cast else a
+        for a in walk.call_of(product).args
+    )
 
 
 def first_column_axis(product: Let, space: Sequence[Extent]) -> int | None:

@@ -15,7 +15,7 @@ from pyrelay.ir.op import Effect
 from pyrelay.opt import places
 from pyrelay.opt.finishing import gates, is_product
 from pyrelay.opt.joining import END, LARGEST_GROUP, NEAREST, Group, Joining, Use
-from pyrelay.opt.kernel_calls import from_old_state, kernel_call, with_extents
+from pyrelay.opt.kernel_calls import from_old_state, kernel_call, lets_of, with_extents
 from pyrelay.opt.shapes import is_array, reduces_rows
 from pyrelay.opt.storage import uses_linearly
 
@@ -117,8 +117,9 @@ class Grouping(Joining):
         members = [self.lets[m] for m in sorted((k, *group.members))]
         # Several matrices side by side are laid in panels (`lower/planning/plan_panels.py`), which
         # only a loop that goes on multiplying by them repays.
-        most = END if walk.operands(let.rhs)[1] in self.unchanged else 1
-        return group if 1 <= gates(let, members, group.space) <= most else None
+        count = gates(let, members, group.space)
+        kept = count > 1 and walk.operands(let.rhs)[1] in self.unchanged
+        return group if count == 1 or kept else None
 
     def _add_product(self, k: int, group: Group) -> None:
         self.groups[k], group.product = group, k
@@ -274,7 +275,9 @@ class Grouping(Joining):
         return any(self.copies[atom] in made for atom in copied)
 
     def _calls(self, group: Group, needed: set[Var]) -> Iterable[Let]:
-        members: Sequence[Let] = [self.lets[k] for k in sorted(group.members)]
+        members: Sequence[Let] = [
+            let for k in sorted(group.members) for let in lets_of(self.lets[k])
+        ]
         outs = [v for let in members for v in let.outs if v in needed]
         if group.scalar:
             if len(members) > 1 and (self._copies_own(members) or not uses_linearly(members, outs)):

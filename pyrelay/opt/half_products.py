@@ -20,7 +20,7 @@ from dataclasses import replace
 from pyrelay.ir import walk
 from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Atom, Attrs, Block, KernelCall, Let, Module, OpCall, Var
-from pyrelay.ir.types import TensorType, f32
+from pyrelay.ir.types import DType, TensorType, f32
 from pyrelay.opt.dce import dce
 from pyrelay.opt.halves import is_half
 from pyrelay.opt.kernel_calls import kernel_call
@@ -58,6 +58,9 @@ def half_product_of(body: Block) -> Let | None:
     made = {let.outs[0] for let in body.lets[:place]}
     back = body.lets[place + 1 :]
     ends = len(back) < 2 and all(walk.call_of(let).args == product.outs for let in back)
+    ends = ends and {_dtype(let.outs[0]) for let in back} <= {
+        _dtype(a) for let in body.lets[:place] for a in walk.call_of(let).args
+    }
     whole = ends and set(walk.call_of(product).args) == made and body.results == body.lets[-1].outs
     return product if whole else None
 
@@ -122,6 +125,11 @@ def _narrow(
     function = replace(group.function, body=Block((*body.lets, inner), inner.outs))
     builder.lets.append(Let(let.outs, replace(group, function=function), span=let.span))
     return let.outs
+
+
+def _dtype(atom: Atom) -> DType:
+    assert isinstance(atom.type, TensorType)
+    return atom.type.dtype
 
 
 def _cast(atom: Atom, scope: Scope) -> Let | None:

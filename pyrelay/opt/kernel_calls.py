@@ -45,6 +45,20 @@ def with_extents(members: Sequence[Let], extents: Mapping[Var, Let]) -> Sequence
     return (*(extents[v] for v in free if v in extents), *members)
 
 
+def lets_of(let: Let) -> tuple[Let, ...]:
+    """The Lets that a call of a kernel stands for; another Let itself."""
+    if not isinstance(let.rhs, KernelCall):
+        return (let,)
+    names = walk.Renaming()
+    names.atoms.update(zip(let.rhs.function.params, let.rhs.args, strict=True))
+    names.dims.update(zip(let.rhs.function.dims, let.rhs.dims, strict=True))
+    body = walk.copy_block(let.rhs.function.body, names)
+    given = dict(zip(body.results, let.outs, strict=True))
+    return tuple(
+        replace(each, outs=tuple(given.get(v, v) for v in each.outs)) for each in body.lets
+    )
+
+
 def kernel_call(members: Sequence[Let], outs: Sequence[Var], copies: Mapping[Atom, Atom]) -> Let:
     """Lets as one call of a closed function with these results.
 

@@ -20,20 +20,20 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyrelay.devices.gpu import launch_texts
 from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
 from pyrelay.ir.types import DType, f32
-from pyrelay.lower.kernels.kernel import BOUND, PRODUCT, Kernel, Parameter
+from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import KernelAddress
 from pyrelay.lower.planning.target import AttentionKernel
-from pyrelay.lower.text.cuda_heads import BY_VALUE, parameter_types
 from pyrelay.lower.text.emit_cuda import emit_item
 from pyrelay.records import dataclass
 
 ROWS = KEYS = 32
 """Of a tile of scores; a thread has 2 rows and each 8th column of them."""
 
-MOST_OPERANDS = 64  # of each kernel that one for attention calls
 PICOSECONDS = 1000  # nobody shares this work
 _STATISTICS, _SIZES, _SHAPING, _AXES = 4, 8, 19, 21  # places among the operands
 
@@ -304,15 +304,6 @@ Writer = Callable[..., str]
 """Gives the text of a kernel: with so many batch axes, a kernel that makes scores (or None), and
 `statistics` if it leaves maxima and sums of rows."""
 
-KernelOf = Callable[[KernelAddress], Kernel]
-"""The kernel at an address of a plan."""
-
-Launched = tuple[Text, list[Any], int]
-"""The text of a launch, those of its operands that the parameters take, and where among them stands
-how products are rounded."""
-
-_made: dict[str, Callable[[Sequence[Any], KernelOf], Launched]] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class OfLaunch:
@@ -327,7 +318,7 @@ class OfLaunch:
 
 def attention(dtype: DType) -> AttentionKernel:
     """The kernel for floats of this type. Its text is one without batch axes and a kernel that
-    makes scores: `for_launch` gives what a launch needs."""
+    makes scores: `launch_texts.for_launch` gives what a launch needs."""
     return AttentionKernel(
         written_by(functools.partial(_text, dtype)), ROWS, PICOSECONDS, MOST_OPERANDS
     )
@@ -336,28 +327,12 @@ def attention(dtype: DType) -> AttentionKernel:
 def written_by(writer: Writer) -> str:
     """The text that stands in plans for the kernels of attention that a writer gives."""
     text = writer(0, None, statistics=False)
-    return known(text, functools.partial(_launched, writer))
-
-
-def known(text: str, launched: Callable[[Sequence[Any], KernelOf], Launched]) -> str:
-    """A text that stands in plans, for whose launches a function gives what they need."""
-    _made[text] = launched
-    return text
-
-
-def is_attention(text: str) -> bool:
-    """Whether a text is one of `known`."""
-    return text in _made
+    return launch_texts.known(text, functools.partial(_launched, writer))
 
 
 def width_of(dtype: DType) -> int:
     """How wide a tile of values is, so that all tiles fit into shared memory."""
     return 512 // dtype.size
-
-
-def for_launch(source: str, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
-    """What a launch needs whose plan has this source and these operands."""
-    return _made[source](operands, kernel_of)
 
 
 def _launched(writer: Writer, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
@@ -370,9 +345,7 @@ def _launched(writer: Writer, operands: Sequence[Any], kernel_of: KernelOf) -> L
         arrays += operands[_STATISTICS : _STATISTICS + 2]
     sizes = operands[_SIZES:_SHAPING]
     kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 3 + 4 * axes)
-    kinds += tuple(
-        p.dtype.name if p.role in BY_VALUE else ADDRESS for p in own_parameters(shaping)
-    )
+    kinds += launch_texts.given(shaping).kinds
     before = [*arrays, *sizes]
     return Text(text, kinds), [*before, ZERO, ZERO, *operands[_AXES:]], len(before)
 
@@ -406,19 +379,12 @@ def of_launch(axes: int, shaping: Kernel | None) -> OfLaunch:
     """What a text has of its own for so many batch axes and a kernel that makes scores."""
     strides = ("extent", "q_stride", "k_stride", "v_stride")
     parameters = "".join(f", i64 {name}{k}" for k in range(axes) for name in strides)
-    function, own = "" if shaping is None else emit_item(shaping, "shaped"), own_parameters(shaping)
-    parameters += "".join(f",\n    {kind} given{k}" for k, kind in enumerate(own.values()))
-    given = "".join(f", given{k}" for k in range(len(own)))
+    function = "" if shaping is None else emit_item(shaping, "shaped")
+    own = launch_texts.given(shaping)
     batch = "".join(_BATCH_AXIS.format(k=k) for k in reversed(range(axes)))
-    return OfLaunch(function, parameters, given, batch)
+    return OfLaunch(function, parameters + own.parameters, own.names, batch)
 
 
 def _sum(row: str) -> str:
     """Where a thread has element e of one of its two rows."""
     return f"sums[({row} * COLUMNS + e) / 4][e % 4]"
-
-
-def own_parameters(called: Kernel | None) -> dict[Parameter, str]:
-    """The parameters of a kernel that attention does not fill in, as they are declared."""
-    types = {} if called is None else parameter_types(called)
-    return {p: kind for p, kind in types.items() if p.role not in (PRODUCT, BOUND)}

@@ -25,22 +25,15 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pyrelay.devices.gpu import cuda_attention
-from pyrelay.devices.gpu.cuda_attention import (
-    MOST_OPERANDS,
-    PICOSECONDS,
-    KernelOf,
-    Launched,
-    of_launch,
-    own_parameters,
-)
+from pyrelay.devices.gpu import cuda_attention, launch_texts
+from pyrelay.devices.gpu.cuda_attention import PICOSECONDS, of_launch
 from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
 from pyrelay.ir.types import DType, f32
 from pyrelay.lower.kernels.kernel import Kernel
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import KernelAddress
 from pyrelay.lower.planning.target import AttentionGradientKernel
-from pyrelay.lower.text.cuda_heads import BY_VALUE
 from pyrelay.lower.text.emit_cuda import emit_item
 from pyrelay.records import dataclass
 
@@ -373,9 +366,9 @@ def attention_gradient(dtype: DType) -> AttentionGradientKernel:
 
 def kernel_of_variety(variety: Variety) -> AttentionGradientKernel:
     """The kernel. Its text is one with all results, without batch axes and kernels that are called:
-    `cuda_attention.for_launch` gives what a launch needs."""
+    `launch_texts.for_launch` gives what a launch needs."""
     text, side = _text(variety, _RESULTS, 0, None, None), variety.side
-    source = cuda_attention.known(text, functools.partial(_launched, variety))
+    source = launch_texts.known(text, functools.partial(_launched, variety))
     return AttentionGradientKernel(source, side, side, PICOSECONDS, MOST_OPERANDS, wholes=False)
 
 
@@ -392,9 +385,7 @@ def _launched(variety: Variety, operands: Sequence[Any], kernel_of: KernelOf) ->
     sizes = operands[_SIZES:_SHAPING]
     kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(sizes) + 2 + 4 * axes)
     for called in (shaping, turning):
-        kinds += tuple(
-            p.dtype.name if p.role in BY_VALUE else ADDRESS for p in own_parameters(called)
-        )
+        kinds += launch_texts.given(called).kinds
     before = [*arrays, *sizes]
     return Text(text, kinds), [*before, ZERO, *operands[_AXES:]], len(before)
 
@@ -405,9 +396,8 @@ def _text(
 ) -> str:
     t = variety.t
     own = of_launch(axes, shaping)
-    back = own_parameters(turning).values()
-    parameters = own.parameters + "".join(f",\n    {kind} back{k}" for k, kind in enumerate(back))
-    given = "".join(f", back{k}" for k in range(len(back)))
+    back = launch_texts.given(turning, "back")
+    parameters = own.parameters + back.parameters
     chosen = "".join(
         f"            if (which == {n}) out = {name}, wanted = true;\n"
         for n, name in enumerate(_RESULTS) if name in wanted
@@ -422,7 +412,7 @@ def _text(
                 name="shaped", cell="score", t=t, given=own.given
             ),
             turned="" if turning is None else _CALL.format(
-                name="turned", cell="weighted", t=t, given=given
+                name="turned", cell="weighted", t=t, given=back.names
             ),
         )
     )  # fmt: skip

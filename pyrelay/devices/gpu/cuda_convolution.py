@@ -1,7 +1,9 @@
 """The three products of convolutions in CUDA C++: products of matrices that nobody builds.
 
 In: a dtype, which product, whether channels come last. Out: the text, to stand behind
-`cuda_prelude`; parameters are those of `lower.planning.target.ConvolutionKernel`.
+`cuda_prelude`; parameters are those of `lower.planning.target.ConvolutionKernel`, with those of the
+kernel that finishes the product at the end. That is a function of the kernel here: a thread calls
+it for each sum that it has in a register, and nothing but what it leaves goes to memory.
 
 Patches of an image are the lines of a matrix that is read where it lies ("implicit GEMM", Chetlur
 et al., "cuDNN: Efficient primitives for deep learning", 2014). A block computes a tile of `TILE` by
@@ -13,11 +15,22 @@ multiply the slices of float32 by `mma.sync`, else each thread has 4 by 4 elemen
 
 from __future__ import annotations
 
-from pyrelay.devices.gpu import cuda_totals
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyrelay.devices.gpu import cuda_totals, launch_texts
 from pyrelay.devices.gpu.cuda_half_convolution import ACROSS, DOWN, HALF_TILES
-from pyrelay.devices.gpu.driver import ADDRESS
+from pyrelay.devices.gpu.driver import ADDRESS, Text
+from pyrelay.devices.gpu.launch_texts import MOST_OPERANDS, KernelOf, Launched
 from pyrelay.ir.types import DType, f32
+from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.planning.frame import ZERO
+from pyrelay.lower.planning.instructions import KernelAddress
 from pyrelay.lower.planning.target import BACK, FORWARD, WEIGHTS, ConvolutionKernel, SumParts
+from pyrelay.lower.text.emit_cuda import emit_item
+from pyrelay.records import dataclass
 
 TILE = 64
 _ROOM = 16 * 68  # elements of a slice in shared memory
@@ -289,34 +302,39 @@ _OUTPUTS = ("i64 output;", "        made.output = index;\n", """\
 _PIXEL_OF = "i64 entry, pixel;\n        Shapes::parted(i, {size}, entry, pixel);\n"
 
 #: Of each product: its sides with whether they go along their memory (channels first, last), what
-#: their lines and places are, and where an element of the result is.
+#: their lines and places are, where an element of the result is, and which row and column
+#: that is for a kernel which finishes it (channels first, last).
 _PRODUCTS = {
     FORWARD: (
         (_PATCHES, (False, True)), (_FILTER, (True, False)),
         ("entries * pixels", "outputs", "channels * taps"),
         "shapes.y(entry, j, pixel)", _PIXEL_OF.format(size="pixels"),
+        (("(entry * groups + shapes.group) * outputs + j", "pixel"),
+         ("i", "shapes.group * outputs + j")),
     ),
     WEIGHTS: (
         (_SHIFTED, (True, False)), (_OUTPUTS, (True, False)),
         ("channels * taps", "outputs", "entries * pixels"),
         "shapes.w(j, channel, tap)",
-        "i64 channel, tap;\n        shapes.weight(i, shapes.channels, channel, tap);\n",
+        "i64 channel, tap;\n        shapes.weight(i, shapes.channels, channel, tap);\n", None,
     ),
     BACK: (
         (_SPREAD, (False, True)), (_FILTERS_BACK, (False, True)),
         ("entries * extent", "channels", "outputs * taps"),
         "shapes.x(entry, j, pixel)", _PIXEL_OF.format(size="extent"),
+        (("(entry * groups + shapes.group) * channels + j", "pixel"),
+         ("i", "shapes.group * channels + j")),
     ),
 }  # fmt: skip
 
 _KERNEL = """\
-extern "C" __global__ void kernel(
+{finisher}extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, Buffer<const {t}> a,
-    Buffer<const {t}> b, Buffer<{made}> c, i64 entries, i64 groups, i64 channels, i64 outputs,
+    Buffer<const {t}> b{stored}, i64 entries, i64 groups, i64 channels, i64 outputs,
     i64 extent0, i64 taps0, i64 out0, i64 stride0, i64 step0, i64 before0,
     i64 extent1, i64 taps1, i64 out1, i64 stride1, i64 step1, i64 before1,
     i64 extent2, i64 taps2, i64 out2, i64 stride2, i64 step2, i64 before2, i64 chunk,
-    i64 precision
+    i64 precision{parameters}
 ) {{
     if (pyrelay_over(record, launch)) return;
     PYRELAY_SHARED({t}, left, {rooms[0]});
@@ -333,8 +351,7 @@ extern "C" __global__ void kernel(
     const Right across = {{shapes, b, n, k}};
     i64 offset = 0;
     auto out = [&](i64 i, i64 j, {sum} value) {{
-        {place}        c[offset + {result}] = {made}(value);
-    }};
+        {place}{put}    }};
     const i64 tiles_down = (m + {down} - 1) / {down}, tiles_across = (n + 63) / 64;
     const i64 tiles = tiles_down * tiles_across * groups;
     const i64 parts = chunk > 0 ? (k + chunk - 1) / chunk : 1;
@@ -347,6 +364,11 @@ extern "C" __global__ void kernel(
         offset = part * m * n * groups;
 {multiplied}    }}
 }}
+"""
+_PUT = "        c[offset + {result}] = {made}(value);\n"
+_FINISHED = """\
+        const i64 row = {row}, column = {column};
+        finished(record, launch, row, value, column, column + 1, 0{given});
 """
 _CALL = "multiply<{t}, {mode}>(left, right, down, across, out, i0, j0, begin, end);"
 _HALF_CALL = "multiply<{of}>(left, right, down, across, out, i0, j0, begin, end);"
@@ -366,21 +388,31 @@ _Y = (
 )
 _WEIGHT = ("parted(index, size(taps), channel, tap)", "parted(index, channels, tap, channel)")
 
-KINDS = (ADDRESS,) * 3 + ("i64",) * 24
-"""What the parameters are: those of the plan; how many places of a line a part of the sum has, 0
-for all of them; 0, 1 or 2 for how float32 is rounded. Parts of a sum are results of their own, one
-behind the other."""
+_RESULT, _SIZES, _FINISHES = 2, 3, 25  # places among the operands
 
-_made: set[str] = set()
 _totals: set[str] = set()
 
 MODES = ("highest", "tf32", "bf16")
 
 
-def text_of(dtype: DType, what: str, channels_last: bool, of: DType | None = None) -> str:
-    """One of the three products of a convolution, of 16-bit floats if their type is given."""
-    t, last = "u16" if of else dtype.name, int(channels_last)
-    left, right, (m, n, k), result, place = _PRODUCTS[what]
+@dataclass(frozen=True, slots=True)
+class Variety:
+    """One of the three products, with results of a type, of 16-bit floats if their type is given.
+    The text takes, behind the sizes of a plan, how many places of a line a part of the sum has, 0
+    for all of them, and 0, 1 or 2 for how float32 is rounded. Parts of a sum are results of their
+    own, one behind the other."""
+
+    dtype: DType
+    what: str
+    channels_last: bool
+    of: DType | None = None
+
+
+def text_of(variety: Variety, finisher: Kernel | None = None, *, stores: bool = True) -> str:
+    """The text of a product, with the kernel that finishes it, if any; it `stores` the product."""
+    dtype, what, of, last = variety.dtype, variety.what, variety.of, int(variety.channels_last)
+    t = "u16" if of else dtype.name
+    left, right, (m, n, k), result, place, whose = _PRODUCTS[what]
     sides = ""
     for name, ((members, line, where, packs), along) in (("Left", left), ("Right", right)):
         sides += _SIDE.format(
@@ -396,52 +428,68 @@ def text_of(dtype: DType, what: str, channels_last: bool, of: DType | None = Non
         calls = [f"if (precision == {mode}) {_CALL.format(t=t, mode=mode)}" for mode in range(3)]
     else:
         calls = [_CALL.format(t=t, mode=0)]
-    made = (HALF_TILES if of else _TILES) + shapes + sides + _KERNEL.format(
-        t=t, made=dtype.name, sum="f32" if of else t, m=m, n=n, k=k, result=result, place=place,
+    given = launch_texts.given(finisher)
+    put = _PUT.format(result=result, made=dtype.name) if stores else ""
+    if finisher is not None:
+        assert whose is not None
+        row, column = whose[last]
+        put += _FINISHED.format(row=row, column=column, given=given.names)
+    return (HALF_TILES if of else _TILES) + shapes + sides + _KERNEL.format(
+        t=t, sum="f32" if of else t, m=m, n=n, k=k, place=place, put=put,
         multiplied="".join(f"        {call}\n" for call in calls), rooms=rooms,
-        down=DOWN if of else TILE,
+        down=DOWN if of else TILE, stored=f", Buffer<{dtype.name}> c" if stores else "",
+        finisher="" if finisher is None else emit_item(finisher, "finished", in_register=True),
+        parameters=given.parameters,
     )
-    _made.add(made)
-    return made
 
 
-def is_convolution(text: str) -> bool:
-    """Whether a text is one of this module's."""
-    return text in _made
+def _launched(variety: Variety, operands: Sequence[Any], kernel_of: KernelOf) -> Launched:
+    """The text of a launch: in the place of a kernel that finishes the product stands how long a
+    part of the sum is, if it is cut."""
+    address, chunk = operands[_FINISHES], operands[_FINISHES]
+    finisher = None
+    if isinstance(address, KernelAddress):
+        finisher, chunk = kernel_of(address), ZERO
+    stores = operands[_RESULT] != ZERO
+    arrays = [*operands[:_RESULT], *([operands[_RESULT]] if stores else [])]
+    before = [*arrays, *operands[_SIZES:_FINISHES], chunk]
+    kinds = (ADDRESS,) * len(arrays) + ("i64",) * (len(before) - len(arrays) + 1)
+    text = Text(
+        text_of(variety, finisher, stores=stores), kinds + launch_texts.given(finisher).kinds
+    )
+    return text, [*before, ZERO, *operands[_FINISHES + 2 :]], len(before)
+
+
+def _source(variety: Variety) -> str:
+    """The text that stands in plans."""
+    return launch_texts.known(text_of(variety), functools.partial(_launched, variety))
 
 
 def kinds_of(text: str) -> tuple[str, ...] | None:
-    """What the parameters are of a text that this module made."""
-    if text in _totals:
-        return cuda_totals.KINDS
-    return KINDS if text in _made else None
+    """What the parameters are of a kernel that adds up parts of sums; None for another text."""
+    return cuda_totals.KINDS if text in _totals else None
 
 
-def _parts(dtype: DType, of: DType | None, what: str, channels_last: bool) -> SumParts | None:
-    """How a long sum is cut; only those of weights are."""
-    if what != WEIGHTS:
-        return None
-    wide = dtype if of is None else f32
-    totals = cuda_totals.totals(dtype, wide, "0", "0")
-    _totals.add(totals)
-    return SumParts(text_of(wide, what, channels_last, of), wide, totals)
+def _kernel(variety: Variety, tile: int) -> ConvolutionKernel:
+    parts = None
+    if variety.what == WEIGHTS:  # only their sums are long enough to be cut
+        wide = variety.dtype if variety.of is None else f32
+        totals = cuda_totals.totals(variety.dtype, wide, "0", "0")
+        _totals.add(totals)
+        parts = SumParts(_source(replace(variety, dtype=wide)), wide, totals)
+    return ConvolutionKernel(
+        _source(variety), tile, tile, TILE, _PICOSECONDS, back_pixels=tile, parts=parts,
+        finishes=0 if parts is not None else MOST_OPERANDS, in_registers=True,
+    )
 
 
 def convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:
     """The kernel of one of the products."""
-    made = text_of(dtype, what, channels_last)
-    return ConvolutionKernel(
-        made, TILE, TILE, TILE, _PICOSECONDS, back_pixels=TILE,
-        parts=_parts(dtype, None, what, channels_last),
-    )
+    return _kernel(Variety(dtype, what, channels_last), TILE)
 
 
 def half_convolution(
     of: DType, dtype: DType, what: str, channels_last: bool
 ) -> ConvolutionKernel:
     """The kernel of one of the products of 16-bit floats `of` a type."""
-    made = text_of(dtype, what, channels_last, of)
-    return ConvolutionKernel(
-        made, DOWN, DOWN, ACROSS, _PICOSECONDS, back_pixels=DOWN,
-        parts=_parts(dtype, of, what, channels_last),
-    )
+    return _kernel(Variety(dtype, what, channels_last, of), DOWN)

@@ -212,8 +212,8 @@ _KEPT = """\
 
 
 def attention(of: DType, made: DType, rounded: bool) -> AttentionKernel:
-    """The kernel for queries, keys and values `of` a type. `cuda_attention.for_launch` gives what
-    a launch needs."""
+    """The kernel for queries, keys and values `of` a type. `launch_texts.for_launch` gives what a
+    launch needs."""
     writer = functools.partial(_text, of.name, made.name, rounded)
     return AttentionKernel(cuda_attention.written_by(writer), ROWS, PICOSECONDS, MOST_OPERANDS)
 

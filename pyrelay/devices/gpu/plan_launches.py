@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyrelay.devices.gpu import cuda_attention, cuda_convolution, cuda_library
+from pyrelay.devices.gpu import cuda_library, launch_texts
 from pyrelay.devices.gpu.driver import ADDRESS, Text
 from pyrelay.devices.gpu.launch_guards import bound_of
 from pyrelay.devices.gpu.stretches import runs_on_host
@@ -126,8 +126,8 @@ class LaunchWriter:
         kernel = self.plan.kernels[launch.kernel]
         if runs_on_host(self.plan, launch, self.on_device):
             self._host_launch(launch)
-        elif kernel.code is None and cuda_attention.is_attention(kernel.source):
-            self._attention(launch, kernel.source)
+        elif kernel.code is None and launch_texts.is_known(kernel.source):
+            self._made_for(launch, kernel.source)
         elif kernel.code is None:
             words = [self._known(o) for o in launch.operands]
             product = cuda_library.multiplied(kernel.source)
@@ -136,25 +136,20 @@ class LaunchWriter:
             number = self.launches.launched(
                 Launched(kept, launch.kernel, launch.first_site, product)
             )
-            if cuda_convolution.is_convolution(kernel.source):
-                # In the place of a kernel that finishes the product stands how long a part of the
-                # sum is, and how operands are rounded.
-                words = [*words[:-1], "run.precision"]
             how = "launch" if product is None else "multiply"
             self._issue(how, number, launch, words)
         else:
             self._device_launch(launch, kernel.code)
 
-    def _attention(self, launch: Launch, source: str) -> None:
+    def _made_for(self, launch: Launch, source: str) -> None:
         def kernel_of(address: KernelAddress) -> kernel_ir.Kernel:
             code = self.plan.kernels[address.index].code
             assert code is not None
             return code
 
-        text, operands, precision = cuda_attention.for_launch(source, launch.operands, kernel_of)
-        number = self.launches.launched(
-            Launched(self.launches.text(text), launch.kernel, launch.first_site)
-        )
+        text, operands, precision = launch_texts.for_launch(source, launch.operands, kernel_of)
+        kept = self.launches.late_text(text) if launch.rare else self.launches.text(text)
+        number = self.launches.launched(Launched(kept, launch.kernel, launch.first_site))
         words = [self._known(o) for o in operands]
         words[precision] = "run.precision"
         self._issue("launch", number, launch, words)

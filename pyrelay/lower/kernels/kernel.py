@@ -34,7 +34,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pyrelay.errors import Span
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Let
+from pyrelay.ir.nodes import Atom, Let
 from pyrelay.ir.types import DType
 from pyrelay.records import dataclass
 
@@ -278,11 +278,12 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """A product of matrices in a fused group: its Let, the positions of its operands among the
-    group's parameters, which result of the group it is itself, if any, and how many matrices of the
-    other results' shape it is, side by side."""
+    """A product of matrices in a fused group: its Let, what it reads in memory, the positions of
+    that among the group's parameters, which result of the group it is itself, if any, and how many
+    matrices of the other results' shape it is, side by side."""
 
     let: Let
+    read: tuple[Atom, ...]
     operands: tuple[int, ...]
     result: int | None
     gates: int = 1

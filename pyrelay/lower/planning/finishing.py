@@ -11,7 +11,8 @@ where row 0 and column 0 of the product would be; BOUND 0 and 1, the first colum
 columns; BOUND 2, the elements from one row of the product to the next. Rows count the axes before
 the columns' (batch axes included) together. `target.MatmulKernel` says how a product is told.
 
-The product may lie in the buffer of a result: an element is read before it is overwritten. Where it
+The product may lie in the buffer of a result: an element is read before it is overwritten; or in a
+register, where the device finishes element by element. Where it
 is several matrices side by side, as the gates of a recurrent cell are, BOUND 0 and 1 are columns of
 one of them, and the kernel reads that column of each.
 """
@@ -32,7 +33,7 @@ from pyrelay.lower.kernels.reductions import RuleEmitter
 from pyrelay.lower.kernels.schedule import Result, Schedule, Space, collapsed, one_by_one
 from pyrelay.lower.kernels.values import Value
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
-from pyrelay.opt.finishing import finishes, first_column_axis, gates
+from pyrelay.opt.finishing import finishes, first_column_axis, gates, operands_of
 from pyrelay.opt.places import is_view
 from pyrelay.opt.shapes import shape_of
 
@@ -43,9 +44,13 @@ FILLED_IN = 4
 
 
 def without_product(function: Function, product: Let) -> Function:
-    """The group without its product, which it takes as its last parameter."""
-    rest = tuple(let for let in function.body.lets if let is not product)
-    body = Block(rest, function.body.results, function.body.dims)
+    """The group without its product, which it takes as its last parameter, and without what only
+    that reads."""
+    operands = set(walk.call_of(product).args)
+    rest = [let for let in function.body.lets if let is not product]
+    read = {a for let in rest for a in walk.operands(let.rhs)} | {*function.body.results}
+    rest = [let for let in rest if let.outs[0] not in operands or let.outs[0] in read]
+    body = Block(tuple(rest), function.body.results, function.body.dims)
     return replace(function, params=(*function.params, *product.outs), body=body)
 
 
@@ -62,9 +67,11 @@ def finished(function: Function, product: Let) -> Lowering:
     kernel = _kernel(rest, product, space, spans)
     shares = shared_buffers(rest, [kernel])
     places = {param: k for k, param in enumerate(function.params)}
-    operands = tuple(places[a] for a in walk.operands(product.rhs) if isinstance(a, Var))
+    read = operands_of(function.body, product)
+    operands = tuple(places[a] for a in read if isinstance(a, Var))
     itself = next((k for k, r in enumerate(function.body.results) if r is made), None)
-    return Lowering((kernel,), shares=shares, product=Product(product, operands, itself, count))
+    told = Product(product, read, operands, itself, count)
+    return Lowering((kernel,), shares=shares, product=told)
 
 
 def in_place(function: Function, product: Let) -> Kernel:

@@ -26,14 +26,16 @@ from pyrelay.ir.types import DType, TensorType, i64
 from pyrelay.lower.kernels.library import expanded, symbols_of
 from pyrelay.lower.planning.finishing import without_product
 from pyrelay.lower.planning.frame import word_count
+from pyrelay.lower.planning.plan_library import convolution_of
 from pyrelay.lower.planning.plan_ops import PLAN_OPS
-from pyrelay.lower.planning.target import FORWARD, AttentionGradientKernel, AttentionKernel, Target
+from pyrelay.lower.planning.target import AttentionGradientKernel, AttentionKernel, Target
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import Gradient, gradient_of
-from pyrelay.opt.finishing import gates, product_of
+from pyrelay.opt.finishing import gates, operands_of, product_of
 from pyrelay.opt.grouping import Grouping
 from pyrelay.opt.half_attention import HalfAttention, cast_from, half_attention_of
 from pyrelay.opt.half_products import half_product_of
+from pyrelay.opt.kernel_calls import kernel_call, lets_of
 from pyrelay.opt.shapes import shape_of
 
 
@@ -56,7 +58,7 @@ def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Le
     if isinstance(rhs, KernelCall):
         fits = _fits(target, let, rhs)
         if fits is False:
-            return tuple(new for each in _regrouped(let, rhs) for new in _lets(each, target, block))
+            return tuple(new for each in _regrouped(let) for new in _lets(each, target, block))
         product = product_of(rhs.function.body) if fits is None else None
         if product is not None and not _takes(target, product, rhs, len(let.outs)):
             return _apart(let, rhs, product)
@@ -110,7 +112,9 @@ def _takes(target: Target, product: Let, call: KernelCall, results: int) -> bool
         if kernel.panels is None and _is_wider(product, call):
             return False
         return words <= kernel.finishes
-    return words <= target.convolution(made.dtype, FORWARD, False).finishes
+    of = operands_of(call.function.body, product)[0].type
+    assert isinstance(of, TensorType)
+    return words <= convolution_of(target, product.rhs, of.dtype, made.dtype).finishes
 
 
 def _is_wider(product: Let, call: KernelCall) -> bool:
@@ -174,15 +178,10 @@ def _over_halves(
     return None if wanted is None else lambda made: wanted(found.of, made, found.rounded)
 
 
-def _regrouped(let: Let, call: KernelCall) -> tuple[Let, ...]:
+def _regrouped(let: Let) -> tuple[Let, ...]:
     """The Lets of a group, in groups as the other Lets of a program."""
-    names = walk.Renaming()
-    names.atoms.update(zip(call.function.params, call.args, strict=True))
-    names.dims.update(zip(call.function.dims, call.dims, strict=True))
-    body = walk.copy_block(call.function.body, names)
-    given = dict(zip(body.results, let.outs, strict=True))
-    lets = [replace(each, outs=tuple(given.get(v, v) for v in each.outs)) for each in body.lets]
-    plain = Block(tuple(lets), let.outs)
+    lets = lets_of(let)
+    plain = Block(lets, let.outs)
     return Grouping(lets, plain, set(), {}, {}, Contents()).block().lets
 
 
@@ -191,8 +190,13 @@ def _apart(let: Let, call: KernelCall, product: Let) -> tuple[Let, ...]:
     names = walk.Renaming()
     names.atoms.update(zip(call.function.params, call.args, strict=True))
     names.dims.update(zip(call.function.dims, call.dims, strict=True))
-    (first,) = walk.copy_block(Block((product,), ()), names).lets
     function = without_product(call.function, product)
+    read = walk.operands(product.rhs)
+    casts = (let for let in call.function.body.lets if let.outs and let.outs[0] in read)
+    before = walk.copy_block(Block((*casts, product), product.outs), names)
+    (*_, first) = before.lets
+    if len(before.lets) > 1:  # of 16-bit floats
+        first = kernel_call(before.lets, first.outs, {})
     results = list(zip(let.outs, function.body.results, strict=True))
     itself = [out for out, result in results if result in product.outs]
     if itself:
@@ -201,8 +205,8 @@ def _apart(let: Let, call: KernelCall, product: Let) -> tuple[Let, ...]:
         inner = Block(function.body.lets, tuple(r for _, r in results), function.body.dims)
         function = replace(function, body=inner)
     args = (*call.args, *first.outs)
-    read = set(walk.free_vars(function.body))
-    kept = [k for k, param in enumerate(function.params) if param in read]
+    taken = set(walk.free_vars(function.body))
+    kept = [k for k, param in enumerate(function.params) if param in taken]
     function = replace(function, params=tuple(function.params[k] for k in kept))
     rest = KernelCall(function, tuple(args[k] for k in kept), call.dims)
     return first, Let(tuple(out for out, _ in results), rest, let.dims, span=let.span)

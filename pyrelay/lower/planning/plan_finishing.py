@@ -2,7 +2,7 @@
 
 In: the call of a fused group with a product in it. Out: one launch.
 
-The product lies in the buffer of a result of its size, so it costs no memory.
+The product lies in the buffer of a result of its size, or in registers, so it costs no memory.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower.kernels.kernel import Product
 from pyrelay.lower.planning import plan_kernels, plan_panels, plan_passing
 from pyrelay.lower.planning.finishing import without_product
+from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import AddressOf, Free, Slot, Value
-from pyrelay.lower.planning.plan_library import Finish, launch_product
+from pyrelay.lower.planning.plan_library import Finish, is_in_registers, launch_product
 from pyrelay.lower.planning.program import Group, name_of
 from pyrelay.opt.shapes import is_array
 
@@ -35,10 +36,15 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
     operand_types = _types(product, extents)
     made = operand_types[-1]
     assert isinstance(made, TensorType)
+    assert isinstance(product.let.rhs, OpCall)
+    names = walk.Renaming()
+    names.dims.update(extents)
+    operation = replace(product.let.rhs, attrs=names.attrs(product.let.rhs.attrs))
+    in_registers = is_in_registers(p.program.target, operation, operand_types)
     arrays: dict[int, Value] = {
         k: Slot(p.buffer(a).slot) for k, a in enumerate(call.args) if is_array(a)
     }
-    outputs, address, fresh = _buffers(p, let, call, group, made)
+    outputs, address, fresh = _buffers(p, let, call, group, None if in_registers else made)
     operands: list[Value] = []
     for each in plan_kernels.operands_of(p, kernel, call, arrays, outputs):
         assert not isinstance(each, AddressOf), "what finishes a product has arrays as results"
@@ -46,36 +52,33 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
     name = name_of(without_product(call.function, product.let))
     number = p.program.kernel(kernel, f"finish_{name}")
     finish = Finish(number, tuple(operands), dims.substitute(kernel.cost, extents))
-    assert isinstance(product.let.rhs, OpCall)
-    names = walk.Renaming()
-    names.dims.update(extents)
-    operation = replace(product.let.rhs, attrs=names.attrs(product.let.rhs.attrs))
     places = [arrays[k] for k in product.operands]
     with plan_panels.of_product(p, product, call) as panels:
-        launch_product(p, operation, operand_types, (*places, Slot(address)), panels, finish)
+        launch_product(p, operation, operand_types, (*places, address), panels, finish)
     if fresh:
-        p.frame.emit(Free(Slot(address)))
+        p.frame.emit(Free(address))
 
 
 def _types(product: Product, extents: dict[Symbol, Extent]) -> list[Type]:
-    assert isinstance(product.let.rhs, OpCall)
+    """The types of a product's operands, as they lie in memory, and of the product."""
     found = []
-    for atom in (*product.let.rhs.args, *product.let.outs):
+    for atom in (*product.read, *product.let.outs):
         assert atom.type is not None
         found.append(types.substitute(atom.type, extents))
     return found
 
 
 def _buffers(
-    p: FunctionPlanner, let: Let, call: KernelCall, group: Group, made: TensorType
-) -> tuple[list[int], int, bool]:
-    """The slot of each result's address, that of the product's, and whether that is no result."""
+    p: FunctionPlanner, let: Let, call: KernelCall, group: Group, made: TensorType | None
+) -> tuple[list[int], Value, bool]:
+    """The slot of each result's address, where that of the product is, and whether it is no result.
+    It needs memory if it is `made` there or is a result; else its address is 0."""
     product = group.lowering.product
     assert product is not None
     uses = Counter(p.buffer(a) for a in call.args if is_array(a))
     read = {p.buffer(call.args[k]) for k in product.operands}
     home = product.result
-    if home is None:
+    if home is None and made is not None:
         home = next((j for j, out in enumerate(let.outs) if _as_large(out, made)), None)
     outputs: list[int] = []
     for j, out in enumerate(let.outs):
@@ -89,10 +92,12 @@ def _buffers(
             else plan_kernels.made_or_reused(p, call, out, allowed, uses)
         )
     if home is not None:
-        return outputs, outputs[home], False
+        return outputs, Slot(outputs[home]), False
+    if made is None:
+        return outputs, ZERO, False
     address = p.frame.slot()
     p.frame.allocate(address, p.bytes_of(made))
-    return outputs, address, True
+    return outputs, Slot(address), True
 
 
 def _as_large(out: Var, made: TensorType) -> bool:

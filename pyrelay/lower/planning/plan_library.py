@@ -181,7 +181,7 @@ def _launch_convolution(
         FORWARD: (left, right, result), WEIGHTS: (left, result, right), BACK: (result, right, left)
     }[what]
     last, groups = attrs["channels_last"], attrs["groups"]
-    kernel = _convolution_of(p.program.target, left.dtype, result.dtype, what, last)
+    kernel = convolution_of(p.program.target, call, left.dtype, result.dtype)
     operands = [*addresses]
     entries, channels, extents = _image(x, last)
     _, outputs, positions = _image(y, last)
@@ -267,13 +267,23 @@ def _convolution_parts(
     return when
 
 
-def _convolution_of(
-    target: Target, of: DType, made: DType, what: str, last: bool
-) -> ConvolutionKernel:
+def convolution_of(target: Target, call: OpCall, of: DType, made: DType) -> ConvolutionKernel:
+    """The device's kernel for a product of images, with operands `of` a type."""
+    what, last = _PRODUCTS[call.op.name], call.attrs["channels_last"]
     if not is_half(of):
         return target.convolution(made, what, last)
     assert target.half_convolution is not None
     return target.half_convolution(of, made, what, last)
+
+
+def is_in_registers(target: Target, call: OpCall, operand_types: Sequence[Type | None]) -> bool:
+    """Whether a product is finished before it is in memory."""
+    if call.op.schedule == "matmul":
+        return False
+    of, made = operand_types[0], operand_types[-1]
+    assert isinstance(of, TensorType)
+    assert isinstance(made, TensorType)
+    return convolution_of(target, call, of.dtype, made.dtype).in_registers
 
 
 def _image(ty: TensorType, last: bool) -> tuple[Extent, Extent, tuple[Extent, ...]]:

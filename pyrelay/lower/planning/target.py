@@ -86,7 +86,8 @@ class ConvolutionKernel:
     `rows` channels and taps; in `BACK`: by entries, or by blocks of `back_pixels` positions of all
     images where that is not 0). One multiplication takes about `picoseconds` on a core. `evenly`:
     neighbouring blocks of outputs share the patches of an image. `parts`: how long sums are cut, if
-    they are; such a product is finished by no other kernel.
+    they are; such a product is finished by no other kernel. `in_registers`: a product is finished
+    before it is in memory, and the address of the result is 0 where nothing else reads it.
     """
 
     source: str
@@ -98,6 +99,7 @@ class ConvolutionKernel:
     back_pixels: int = 0
     evenly: bool = False
     parts: SumParts | None = None
+    in_registers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

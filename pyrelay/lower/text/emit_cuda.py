@@ -27,6 +27,7 @@ from pyrelay.ir.types import i32, i64
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
     EXTENT,
+    PRODUCT,
     SLOT,
     Array,
     Assign,
@@ -110,13 +111,21 @@ def emit(
     return "\n".join(parts)
 
 
-def emit_item(kernel: Kernel, name: str) -> str:
+def emit_item(kernel: Kernel, name: str, *, in_register: bool = False) -> str:
     """The text of a function of the device that does one item of a kernel in one thread: it takes
-    the record, the launch, the item, and the kernel's parameters."""
-    names = parameter_names(kernel)
+    the record, the launch, the item, and the kernel's parameters. Where a product is
+    `in_register`, that is its one element of the item."""
+    names, printer = parameter_names(kernel), _Printer(kernel, parameter_names(kernel))
     declared = ["pyrelay_record *record", "i64 launch", "i64 begin"]
-    declared += [f"{kind} {names[p]}" for p, kind in parameter_types(kernel).items()]
-    return head(f"__device__ void {name}", declared) + _Printer(kernel, names).item()
+    for parameter, kind in parameter_types(kernel).items():
+        if in_register and parameter.role == PRODUCT:
+            kind = f"const {parameter.dtype.name}"
+            printer.lanes.update(
+                (s, names[parameter]) for s in statements(kernel.body)
+                if isinstance(s, Load) and s.array == parameter
+            )
+        declared.append(f"{kind} {names[parameter]}")
+    return head(f"__device__ void {name}", declared) + printer.item()
 
 
 # -- statements ----------------------------------------------------------------------------------

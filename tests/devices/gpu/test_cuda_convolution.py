@@ -10,8 +10,13 @@ import pytest
 import pyrelay
 from pyrelay import config, nn
 from pyrelay.devices import cuda_emulator
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.lower.planning.plan import plan
+from pyrelay.pipeline import lowered
 from tests.devices.gpu.test_graphs import Sized
 from tests.devices.running_kernels import emulate, needs_compiler
+from tests.infer.running import inferred
 
 ON = "cuda_emulator"
 pytestmark = needs_compiler
@@ -133,3 +138,94 @@ def test_long_sums_of_few_weights_are_cut_into_parts(
     # Two groups of a tile each; in three parts, whose 108 sums four blocks add up.
     assert seen[0][-1] == 2
     assert seen[1] == [6, 4]
+
+
+def scaled_relu(x: Any, w: Any, b: Any) -> Any:
+    return np.maximum(nn.conv2d(x, w, b, padding=1), 0) * 2
+
+
+def residual(x: Any, w: Any, b: Any) -> Any:
+    return x[:, : w.shape[0]] + np.tanh(nn.conv2d(x, w, b, padding=1, groups=2))
+
+
+def last(x: Any, w: Any, b: Any) -> Any:
+    return np.maximum(nn.conv2d(x, w, padding=1, stride=2, channels_last=True) + b, 0)
+
+
+def itself(x: Any, w: Any, b: Any) -> Any:
+    y = nn.conv2d(x, w)
+    return y, np.abs(y + b[:, None, None])
+
+
+def texts(function: Any, args: Any) -> list[str]:
+    module = lowered(inferred(function, tuple(args)).module, "fuse", on=ON)
+    return [text.source for text in plan_code(plan(module, TARGET)).texts]
+
+
+FINISHED = {
+    "channels first": (scaled_relu, (1, 3, 9, 8), (70, 3, 3, 3)),
+    "groups and a residual": (residual, (2, 6, 5, 7), (4, 3, 3, 3)),
+    "channels last": (last, (2, 9, 8, 6), (3, 3, 6, 10)),
+    "the product is a result": (itself, (2, 3, 9, 8), (5, 3, 3, 3)),
+}
+
+
+def finished(name: str, dtype: str) -> tuple[Any, tuple[Any, ...]]:
+    function, image, weights = FINISHED[name]
+    outputs = weights[-1] if function is last else weights[0]
+    rng = np.random.default_rng(6)
+    return function, tuple(
+        rng.normal(size=shape).astype(dtype) for shape in (image, weights, (outputs,))
+    )
+
+
+@pytest.mark.parametrize("name", FINISHED)
+def test_what_follows_a_product_is_part_of_its_kernel(name: str) -> None:
+    for dtype in ("f8", "f4", "f2"):
+        function, args = finished(name, dtype)
+        (text,) = texts(function, args)
+        assert "finished(" in text
+        # Nothing else goes to memory, nor do sums of 16-bit floats before they are rounded.
+        assert ("c[offset" in text) == (function is itself and dtype != "f2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FINISHED)
+def test_what_is_finished_is_what_python_gives(name: str) -> None:
+    for dtype, tolerance in (("f8", 1e-12), ("f4", 1e-4), ("f2", 4e-3)):
+        function, args = finished(name, dtype)
+        mine, theirs = pyrelay.jit(function, device=ON)(*args), pyrelay.jit(function)(*args)
+        both = zip(*(y if isinstance(y, tuple) else (y,) for y in (mine, theirs)), strict=True)
+        for found, wanted in both:
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=8 * tolerance)
+
+
+def test_a_cotangent_is_masked_in_the_kernel_that_makes_it() -> None:
+    def loss(x: Any, w: Any, v: Any) -> Any:
+        return (nn.conv2d(np.maximum(nn.conv2d(x, w), 0), v) ** 2).sum()
+
+    rng = np.random.default_rng(8)
+    shapes = (2, 3, 7, 6), (4, 3, 3, 3), (2, 4, 3, 3)
+    args = tuple(rng.normal(size=shape) for shape in shapes)
+    gradient = pyrelay.grad(loss, argnums=(0, 1, 2))
+    made = pyrelay.grad(loss, argnums=(0, 1, 2), device=ON)(*args)
+    for mine, theirs in zip(made, gradient(*args), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+    found = texts(gradient, args)
+    assert sum("where(line" in text for text in found) == len(found)  # products of images alone
+
+
+@pytest.mark.slow
+def test_more_operands_than_a_kernel_takes_are_a_kernel_behind_it() -> None:
+    def many(x: Any, w: Any, *terms: Any) -> Any:
+        y = nn.conv2d(x, w)
+        for term in terms:
+            y = y * 0.5 + term
+        return y
+
+    shapes = (1, 2, 4, 4), (3, 2, 3, 3), *((1, 3, 2, 2) for _ in range(64))
+    for dtype in ("f4", "f2"):
+        args = [np.ones(shape, dtype) for shape in shapes]
+        assert ["finished(" in text for text in texts(many, args)] == [False] * 2
+        np.testing.assert_array_equal(pyrelay.jit(many, device=ON)(*args), pyrelay.jit(many)(*args))
