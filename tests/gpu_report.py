@@ -1,8 +1,11 @@
 """A plugin of pytest for `make gpu-test`: a table last, and `gpu_tests.json` in the folder `OUT`.
 
 The run ends by itself before it is ended: after `ENOUGH` seconds no test is begun, and after
-`LIMIT` what is known is told even if a kernel on the GPU never comes back. Without a GPU it ends at
-once and the last line says why there is none: tests that need none are those of `make test-all`.
+`LIMIT` what is known is told even if a kernel on the GPU never comes back. An error after which a
+process can use the GPU no more, as an access outside of memory, ends the process and not the run:
+pytest-xdist begins another worker, and without it the run goes on in a process that takes the place
+of this one. Without a GPU it ends at once and the last line says why there is none: tests that need
+none are those of `make test-all`.
 """
 
 from __future__ import annotations
@@ -10,9 +13,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
+import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +30,7 @@ from pyrelay.errors import DeviceError
 
 ENOUGH, LIMIT = 540.0, 580.0
 _SHOWN = 20
+_BEFORE = "PYRELAY_TESTS_BEFORE"  # names the file with what a process before has found
 ON_A_GPU = "tests/devices/gpu/test_programs.py"
 """The tests that need one."""
 
@@ -52,6 +59,8 @@ class Report:
         file = self.files.setdefault(report.nodeid.partition("::")[0], File())
         file.seconds += report.duration
         if report.failed:
+            if report.nodeid in self.failures:  # its worker ended, too
+                return
             file.failed += 1
             self.failures[report.nodeid] = (str(report.longrepr).splitlines() or [""])[-1]
         elif report.skipped:
@@ -85,12 +94,19 @@ class Report:
 
 
 class Plugin:
-    """Follows a run."""
+    """Follows a run. alone: whether this process runs the tests itself."""
 
-    def __init__(self) -> None:
-        self.report, self.begun = Report(), time.monotonic()
+    def __init__(self, arguments: Sequence[str], alone: bool) -> None:
+        self.arguments, self.alone = arguments, alone
+        self.report, self.begun, self.done = Report(), time.time(), list[str]()
+        if os.environ.get(_BEFORE):
+            before = json.loads(Path(os.environ[_BEFORE]).read_text())
+            self.begun, self.done = before.pop("begun"), before.pop("done")
+            files = {name: File(**each) for name, each in before.pop("files").items()}
+            self.report = Report(files, **before)
         self.session: pytest.Session | None = None
-        self.watch = threading.Timer(LIMIT, self.give_up)
+        self.streams = os.dup(1), os.dup(2)  # pytest captures the others while a test runs
+        self.watch = threading.Timer(self.begun + LIMIT - time.time(), self.give_up)
         self.watch.daemon = True
         self.watch.start()
 
@@ -103,14 +119,32 @@ class Plugin:
     def tell(self) -> None:
         """Write and print."""
         self.report.write()
-        os.write(1, (self.report.table() + "\n").encode())
+        os.write(self.streams[0], (self.report.table() + "\n").encode())
+
+    def go_on(self) -> None:
+        """Go on in a fresh process."""
+        self.watch.cancel()
+        with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
+            json.dump({**asdict(self.report), "begun": self.begun, "done": self.done}, file)
+        for number, stream in enumerate(self.streams, 1):
+            os.dup2(stream, number)
+        os.environ[_BEFORE] = file.name
+        os.execv(sys.executable, [sys.executable, "-m", "pytest", *self.arguments])
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self.session = session
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        done = set(self.done)
+        items[:] = [item for item in items if item.nodeid not in done]
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.report.add(report)
-        if time.monotonic() - self.begun > ENOUGH and self.session is not None:
+        if report.when == "setup" or report.failed:
+            self.done.append(report.nodeid)
+        if self.alone and report.failed and is_lost():
+            self.go_on()
+        if time.time() - self.begun > ENOUGH and self.session is not None:
             self.report.complete = False
             self.session.shouldstop = "no time is left"
 
@@ -118,6 +152,26 @@ class Plugin:
     def pytest_unconfigure(self) -> None:
         self.watch.cancel()
         self.tell()
+
+
+class Worker:
+    """Follows a worker of pytest-xdist."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed and is_lost():
+            os._exit(1)  # the report is sent, and another worker begins
+
+
+def is_lost() -> bool:
+    """Whether this process can use the GPU no more."""
+    if missing():
+        return False
+    try:
+        cuda.driver().runtime.deviceSynchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 @functools.cache
@@ -136,5 +190,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Without a GPU only the tests are looked at that need one."""
     if missing():
         config.args[:] = [path for path in config.args if path.endswith(ON_A_GPU)] or config.args
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Plugin(), "gpu report")
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(Worker(), "gpu report")
+        return
+    alone = not getattr(config.option, "numprocesses", None)
+    arguments = config.invocation_params.args
+    config.pluginmanager.register(Plugin([str(a) for a in arguments], alone), "gpu report")

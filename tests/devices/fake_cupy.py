@@ -210,6 +210,7 @@ class Machine:
     def __init__(self, memory_bytes: int = 2**62, devices: int = 1) -> None:
         self.number_of, self.number, self.home = devices, 0, 0
         self.status = 0  # of the stream, as cudaStreamQuery answers
+        self.cleared: list[int] = []  # by check_status
         self.limits = {0: 1024}
         self.memory = cuda_emulator.EmulatorDriver()
         self.limit = memory_bytes
@@ -231,6 +232,7 @@ class Machine:
             memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
             streamSynchronize=lambda stream: self.null.synchronize(),
             streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
+            check_status=self.check_status,
             deviceGetLimit=self.limits.get, deviceSetLimit=self.limits.__setitem__,
             pointerGetAttributes=lambda address: SimpleNamespace(device=self.home),
         )  # fmt: skip
@@ -252,6 +254,11 @@ class Machine:
                 ),
             ),
         )
+
+    def check_status(self, status: int) -> None:
+        """Clears the last error and raises what a status says."""
+        self.cleared.append(status)
+        raise RuntimeError("cudaErrorNotReady")
 
     def array(self, values: Any) -> ndarray:
         """An array of the device with these values."""

@@ -6,6 +6,7 @@ neither NumPy nor the CPU does; so only its bindings of NVRTC and of the loader 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 import time
@@ -43,8 +44,8 @@ class Compiler:
         self.told = (str(cupy.cuda.Device().compute_capability), *map(str, versions), *OPTIONS)
 
     def module(self, source: str, kernels: int) -> Any:
-        """The module of a source with so many kernels. Raises DeviceError where NVRTC rejects it.
-        """
+        """The module of a source with so many kernels. Raises DeviceError where NVRTC or the driver
+        rejects it."""
         with self.lock:
             if source not in self.modules:
                 self.modules[source] = self._loaded(source, kernels)
@@ -53,13 +54,24 @@ class Compiler:
     def _loaded(self, source: str, kernels: int) -> Any:
         key = hashlib.sha256("\0".join((*self.told, source)).encode()).hexdigest()
         store = cache.current()
-        code, seconds = store.get(KIND, key), 0.0
-        if code is None:
-            started = time.perf_counter()
-            code = self._compiled(source)
-            seconds = time.perf_counter() - started
-            store.put(KIND, key, code)
-        self.compilations.append(Compilation(kernels, seconds))
+        code = store.get(KIND, key)
+        if code is not None:
+            # What lies on disk may be damaged: it is made again then.
+            with contextlib.suppress(RuntimeError):
+                made = self._module(code)
+                self.compilations.append(Compilation(kernels, 0.0))
+                return made
+        started = time.perf_counter()
+        code = self._compiled(source)
+        self.compilations.append(Compilation(kernels, time.perf_counter() - started))
+        try:
+            made = self._module(code)
+        except RuntimeError as error:
+            raise cuda_diagnosis.not_loaded(error) from error
+        store.put(KIND, key, code)
+        return made
+
+    def _module(self, code: bytes) -> Any:
         made = self.cupy.cuda.function.Module()
         made.load(code)
         return made

@@ -129,6 +129,31 @@ def no_compiler(error: Exception) -> DeviceError:
     )
 
 
+def not_loaded(error: Exception) -> DeviceError:
+    """The driver refuses machine code that NVRTC has made for this GPU."""
+    return DeviceError(
+        "the GPU's driver does not load the compiled kernels.",
+        notes=(_said(error), *_about_driver(driver_version())),
+        hints=("update the driver", OTHERWISE),
+    )
+
+
+def not_begun(error: Exception) -> DeviceError:
+    """A kernel was not launched."""
+    return DeviceError(
+        "the GPU's driver does not launch a kernel.", notes=(_said(error),), hints=(OTHERWISE,)
+    )
+
+
+def stopped(error: Exception) -> DeviceError:
+    """What was launched has ended with an error of the device."""
+    return DeviceError(
+        "the GPU has stopped with an error.",
+        notes=(_said(error), "after most such errors a process can use the GPU no more."),
+        hints=("device='cuda_emulator' runs the same kernels and checks each index", OTHERWISE),
+    )
+
+
 def described(driver: Any) -> list[str]:
     """What `pyrelay.info()` says of a GPU that can be used: `driver` is a `CupyDriver`."""
     cupy, runtime = driver.cupy, driver.runtime

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config
-from pyrelay.devices.gpu import cublas
+from pyrelay.devices.gpu import cublas, cuda_diagnosis
 from pyrelay.devices.gpu.cuda_compiler import Compiler
 from pyrelay.devices.gpu.cuda_prelude import BLOCKS, DEVICE, PRELUDE, STACK
 from pyrelay.devices.gpu.driver import (
@@ -191,26 +191,33 @@ class CupyDriver(Driver):
             share = -(-parts // (_WARP * self.processors)) * _WARP
             threads = min(share, ELEMENT_THREADS)
             blocks = -(-parts // threads)
-        function.kernel(
-            (min(blocks, self.most_blocks),), (threads,), function.arguments(words)
-        )
+        given = function.arguments(words)
+        try:
+            function.kernel((min(blocks, self.most_blocks),), (threads,), given)
+        except RuntimeError as error:
+            raise cuda_diagnosis.not_begun(error) from error
 
     def resident(self, function: Function) -> int:
         return function.resident
 
     def launch_meeting(self, function: Function, blocks: int, words: Sequence[int]) -> None:
         # A cooperative launch (cuLaunchCooperativeKernel) is refused where not all blocks fit.
-        function.kernel(
-            (blocks,), (function.together,), function.arguments(words),
-            enable_cooperative_groups=blocks > 1,
-        )
+        given = function.arguments(words)
+        try:
+            function.kernel(
+                (blocks,), (function.together,), given, enable_cooperative_groups=blocks > 1
+            )
+        except RuntimeError as error:
+            raise cuda_diagnosis.not_begun(error) from error
 
     def wait(self) -> None:
         stream, query = self.cupy.cuda.get_current_stream(), self.runtime.streamQuery
         started = time.perf_counter()
+        looked = False
         try:
             # Any other answer is an error of the device, which `synchronize` raises.
             while query(stream.ptr) == _NOT_READY:
+                looked = True
                 if time.perf_counter() - started > _SPINNING:
                     time.sleep(_PAUSE)
         except BaseException:
@@ -221,7 +228,15 @@ class CupyDriver(Driver):
             finally:
                 self.stop[0] = 0
             raise
-        stream.synchronize()
+        if looked:
+            # The runtime keeps that answer as its last error, which other libraries of the
+            # process would take for that of their own next kernel.
+            with contextlib.suppress(RuntimeError):
+                self.runtime.check_status(_NOT_READY)
+        try:
+            stream.synchronize()
+        except RuntimeError as error:
+            raise cuda_diagnosis.stopped(error) from error
 
     @property
     def stream(self) -> int:

@@ -18,6 +18,7 @@ from pyrelay.devices.gpu import cublas, cupy_driver, programs
 from pyrelay.devices.gpu.driver import Product
 from pyrelay.errors import AliasError, DeviceError, InvalidValueError
 from pyrelay.ir.types import f32
+from tests.devices import fake_cupy
 from tests.devices.fake_cupy import D2D, D2H, H2D, Cublas, Machine, Stream, installed, ndarray
 from tests.devices.running_kernels import needs_compiler
 from tests.dtypes import HERE
@@ -278,8 +279,63 @@ def test_kernels_that_run_long_are_stopped_by_a_signal(machine: Machine) -> None
 @needs_compiler
 def test_an_error_of_the_device_is_raised_where_the_host_waits(machine: Machine) -> None:
     machine.status = 700  # and for ever: no work of the stream will be done
-    with pytest.raises(RuntimeError, match="IllegalAddress"):
+    with pytest.raises(DeviceError, match="stopped with an error") as caught:
         pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
+    assert caught.value.notes[0] == "cudaErrorIllegalAddress"
+
+
+@needs_compiler
+def test_waiting_leaves_no_error_to_other_libraries(machine: Machine) -> None:
+    driver = cupy_driver.CupyDriver(machine.cupy)
+    answers = iter([600, 600, 0, 0])
+    machine.cupy.cuda.runtime.streamQuery = lambda stream: next(answers)
+    driver.wait()
+    driver.wait()  # not asked twice: nothing to clear
+    assert machine.cleared == [600]
+
+
+@needs_compiler
+def test_a_launch_that_the_driver_refuses_is_told(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise RuntimeError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources")
+
+    monkeypatch.setattr(fake_cupy.Function, "__call__", refused)
+    with pytest.raises(DeviceError, match="does not launch") as caught:
+        pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
+    assert "OUT_OF_RESOURCES" in caught.value.notes[0]
+
+
+@needs_compiler
+def test_machine_code_on_disk_that_does_not_load_is_made_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raised(x: Any) -> Any:
+        return x + 3.0625
+
+    load, failures = fake_cupy.Module.load, [0]
+
+    def loaded(self: Any, code: bytes) -> None:
+        failures[0] -= 1
+        if failures[0] >= 0:
+            raise RuntimeError("CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid")
+        load(self, code)
+
+    monkeypatch.setattr(fake_cupy.Module, "load", loaded)
+    x = np.ones(3)
+    assert pyrelay.jit(raised, device="cuda")(x)[0] == 4.0625
+    for count, made in ((1, True), (2, False)):
+        again = Machine()
+        with installed(again, monkeypatch):
+            failures[0] = count
+            if made:
+                assert pyrelay.jit(raised, device="cuda")(x)[0] == 4.0625
+            else:
+                with pytest.raises(DeviceError, match="does not load") as caught:
+                    pyrelay.jit(raised, device="cuda")(x)
+                assert "INVALID_IMAGE" in caught.value.notes[0]
+        assert len(again.units) == 1
 
 
 @needs_compiler
