@@ -191,7 +191,7 @@ def _close(
         copied |= {r for r in outer if r.kind != "pool"}
     describer = _ResultDescriber(
         inner.heap, outer.__contains__, mark, place_roots=copied, own=visible,
-        open=spec.transparent, parameters=keys, exact=min(inner.program.exact, 1),
+        open=spec.transparent, parameters=keys, exact=min(inner.program.exact, 1), kinds=True,
     )
     layout = describer(value)
     changed = [r for r in inner.heap.changed_since(entry) if r in outer]
@@ -279,7 +279,7 @@ def same_result(it: Interpreter, a: Result, b: Result) -> bool:
         return False
     everything_a, everything_b = [a.value, *a.contents], [b.value, *b.contents]
     bound = frozenset(dims.of(s) for s in a.symbols)
-    joiner = J.Joiner(False, True, bound, same=it.program.guards.alike)
+    joiner = J.Joiner(False, True, bound, same=it.program.guards.alike, kinds=True)
     for x, y in zip(everything_a, everything_b, strict=True):
         try:
             joined = join_any(joiner, x, y)

@@ -77,6 +77,41 @@ def told_apart(it: Interpreter, value: V.Scalar) -> V.Union:
     return V.Union(tag, tuple(V.Scalar(ty, _as(b, it.atom(value), ty)) for ty in value.kinds))
 
 
+def as_numbers(it: Interpreter, tag: Atom, cases: Sequence[V.Value]) -> V.Value:
+    """One of several values, the numbers among them as one number that says of which kind it is."""
+    b = it.builder
+    numbers = {k: v for k, v in enumerate(cases) if isinstance(v, V.Scalar) and not v.kinds}
+    if len(numbers) < 2:
+        return V.Union(tag, tuple(cases))
+    dtype, weak = types.promote(v.type for v in numbers.values())
+    common = TensorType(dtype, (), weak)
+    kinds = joined((v.type for v in numbers.values()), common)
+    if not kinds:
+        return V.Union(tag, tuple(cases))
+    first, *others = numbers.items()
+    atom, kind = b.cast(it.atom(first[1]), dtype, weak=False), constant(code(first[1].type))
+    for k, v in others:
+        here = b.call(OPS["equal"], tag, k)
+        atom = b.call(OPS["where"], here, b.cast(it.atom(v), dtype, weak=False), atom).atom
+        kind = b.call(OPS["where"], here, code(v.type), kind).atom
+    number = V.Scalar(
+        common, b.cast(atom, dtype, weak=weak), kinds=kinds,
+        kind=b.cast(kind, types.i64, weak=True),
+    )
+    left = [k for k in range(len(cases)) if k not in numbers]
+    if not left:
+        return number
+    new = constant(len(left))
+    for place, k in enumerate(left):
+        new = b.call(OPS["where"], b.call(OPS["equal"], tag, k), place, new).atom
+    return V.Union(b.cast(new, types.i64, weak=True), (*(cases[k] for k in left), number))
+
+
+def as_kind(it: Interpreter, value: V.Value, ty: TensorType) -> V.Value:
+    """A number of several kinds as one of them, whether it is of this one or not."""
+    return V.Scalar(ty, _as(it.builder, it.atom(value), ty))
+
+
 def _as(b: Builder, atom: Atom, ty: TensorType) -> Atom:
     """A number that is of this kind, cast without looking whether it fits, where it is not."""
     plain = b.cast(atom, ty.dtype, weak=False)

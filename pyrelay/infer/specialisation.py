@@ -94,7 +94,8 @@ def describe_arguments(
     whole: set[V.Root] = set()
     while True:
         describer = kind(
-            it.heap, lambda root: False, mark, loosen=True, exact=exact, alone=transparent
+            it.heap, lambda root: False, mark, loosen=True, exact=exact, alone=transparent,
+            kinds=True,
         )
         if isinstance(describer, _ArgumentDescriber):
             describer.whole = whole
@@ -304,7 +305,9 @@ def _widened(
     """
     symbols = [s for x in old for t in leaf_types([x]) for s in types.type_symbols(t)]
     bound: set[Extent] = {dims.of(s) for s in symbols if s.origin is Origin.RUNTIME}
-    joiner = J.Joiner(False, True, frozenset(bound), same=it.program.guards.alike)
+    joiner = J.Joiner(
+        False, True, frozenset(bound), same=it.program.guards.alike, kinds=True
+    )
     return [joiner(a, b) for a, b in zip(old, new, strict=True)]
 
 
@@ -390,7 +393,7 @@ def _join_results(it: Interpreter, spec: Specialisation, new: Result) -> Result:
     if old.changed != new.changed or old.stored != new.stored:
         return new
     bound = frozenset(dims.of(s) for s in old.symbols)
-    joiner = J.Joiner(False, True, bound, same=it.program.guards.alike)
+    joiner = J.Joiner(False, True, bound, same=it.program.guards.alike, kinds=True)
     try:
         value = joiner(old.value, new.value)
         contents = tuple(

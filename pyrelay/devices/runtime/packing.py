@@ -216,7 +216,7 @@ class _Tables:
             (F.Walk.TUPLE, id(tuple)), (F.Walk.GROUP_COUNT, len(self.groups)),
         ):  # fmt: skip
             walk[place // F.WORD] = value
-        columns = [[0, d.itemsize, 0, 0] for group in self.groups for d in group.values()]
+        columns = [[0, d.itemsize, 0] for group in self.groups for d in group.values()]
         arrays = [
             [0, 0, *(1 if n == 1 else -1 for n in sort.ones),
              *[0] * (F.MOST_AXES - len(sort.ones))]
@@ -259,8 +259,6 @@ class _Tables:
             walk[place // F.WORD] = value
         if not _walk()(base):
             return None
-        if F.LOWER in columns[F.Column.SEEN // F.WORD :: F.Column.WORDS]:
-            return None  # numbers of one class in all nodes: another schema's
         counts = groups[F.Group.COUNT // F.WORD :: F.Group.WORDS].tolist()
         self.rooms = counts
         found: dict[str, np.ndarray[Any, Any]] = {}

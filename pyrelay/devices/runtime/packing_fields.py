@@ -121,12 +121,7 @@ class Column:
     DATA = 0
     WIDTH = 8  # bytes of an element
     OWNER = 16  # the bytearray
-    SEEN = 24  # of a column of numbers: EXACT and LOWER, as they were met
-    WORDS = 4
-
-
-EXACT, LOWER = 1, 2
-"""Numbers of the column's class, and of one that counts as it beside these (ints among floats)."""
+    WORDS = 3
 
 
 class Group:

@@ -20,19 +20,17 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from pyrelay.devices.compiler.llvm_writer import DOUBLE, INT32, VOID, Function, Word
+from pyrelay.devices.compiler.llvm_writer import INT32, VOID, Function, Word
 from pyrelay.devices.runtime.packing_fields import (
     ARRAY_DESCR,
     ARRAY_EXTENTS,
     ARRAY_FLAGS,
     ARRAY_NDIM,
     COUNT,
-    EXACT,
     INSTANCE_DICT,
     INSTANCE_VALUES,
     LEAVING,
     LIST_ITEMS,
-    LOWER,
     OBJECT_CLASS,
     OPEN,
     READABLE,
@@ -87,14 +85,6 @@ class Packing(Rows):
         def of_class() -> None:
             f.ret(cls.equals(f.load(sort, Sort.B)).word())
 
-        def of_class_or(*lower: int) -> Callable[[], None]:
-            def write() -> None:
-                found = cls.equals(f.load(sort, Sort.B))
-                for each in lower:
-                    found = found | cls.equals(f.load(walk, each))
-                f.ret(found.word())
-            return write
-
         def child() -> None:
             kind = f.call(self.kind_of, walk, value)
             self.refuse(f, kind < 0)
@@ -124,9 +114,8 @@ class Packing(Rows):
             f.ret(0)
 
         self.cases(f, f.load(sort, Sort.KIND), {
-            "int": of_class_or(Walk.BOOL), "float": of_class_or(Walk.INT, Walk.BOOL),
-            "bool": of_class, "complex": of_class, **dict.fromkeys(_RAW, of_class),
-            "pair": of_class, "constant": lambda: f.ret(self._is_constant(f, walk, sort, value)),
+            **dict.fromkeys(("int", "float", "bool", "complex", "pair", *_RAW), of_class),
+            "constant": lambda: f.ret(self._is_constant(f, walk, sort, value)),
             "child": child, "items": of_class, "struct": struct, "choice": choice, "array": array,
         }, SORTS)  # fmt: skip
         return f
@@ -145,57 +134,31 @@ class Packing(Rows):
         """(walk, sort, object, row): 1 where a number was written into its column."""
         f = self.function("number", 4)
         walk, sort, value, row = f.parameters
-        cls, wanted = f.load(value, OBJECT_CLASS), f.load(sort, Sort.B)
+        cls = f.load(value, OBJECT_CLASS)
         column = self.column(f, walk, f.load(sort, Sort.A))
         data = f.load(column, Column.DATA)
-        true = value.equals(f.load(walk, Walk.TRUE)).word()
-        is_bool = cls.equals(f.load(walk, Walk.BOOL))
+        self.refuse(f, cls.differs(f.load(sort, Sort.B)))
 
-        def seen(what: int) -> None:
-            f.store(column, Column.SEEN, f.load(column, Column.SEEN) | what)
-
-        def whole() -> Word:
+        def as_int() -> None:
             overflow = f.address(f.local_words(1))
             f.store(overflow, 0, 0)
             found = f.c("PyLong_AsLongLongAndOverflow", value, overflow)
             self.refuse(f, (f.load(overflow) & 0xFFFFFFFF).differs(0))
-            return found
-
-        def as_int() -> None:
-            with f.when(cls.equals(wanted)):
-                f.store(data + (row << 3), 0, whole())
-                seen(EXACT)
-                f.ret(1)
-            self.refuse(f, ~is_bool)
-            f.store(data + (row << 3), 0, true)
-            seen(LOWER)
+            f.store(data + (row << 3), 0, found)
 
         def as_float() -> None:
-            with f.when(cls.equals(wanted)):
-                f.store(data + (row << 3), 0, f.load(value, VALUE))
-                seen(EXACT)
-                f.ret(1)
-            found = f.variable(true)
-            with f.when(~is_bool):
-                self.refuse(f, cls.differs(f.load(walk, Walk.INT)))
-                found.set(whole())
-            rounded = f.b.bitcast(f.b.sitofp(found.now.raw, DOUBLE), ir.IntType(64))
-            f.store(data + (row << 3), 0, Word(f, rounded))
-            seen(LOWER)
+            f.store(data + (row << 3), 0, f.load(value, VALUE))
 
         def narrow(bits: int) -> Callable[[], None]:
             def write() -> None:
-                self.refuse(f, cls.differs(wanted))
                 place = data + row * (bits // 8)
                 f.store_narrow(place, bits, f.load_narrow(value + VALUE, bits, False))
             return write
 
         def as_bool() -> None:
-            self.refuse(f, ~is_bool)
-            f.store_narrow(data + row, 8, true)
+            f.store_narrow(data + row, 8, value.equals(f.load(walk, Walk.TRUE)).word())
 
         def pair() -> None:
-            self.refuse(f, cls.differs(wanted))
             f.store(data + (row << 4), 0, f.load(value, VALUE))
             f.store(data + (row << 4), WORD, f.load(value, VALUE + WORD))
 

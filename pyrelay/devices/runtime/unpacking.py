@@ -73,7 +73,7 @@ class _Unpacker:
             states = self.states[-1].ctypes.data
             nodes.append([id(objects), len(objects), id(self.made[-1]), count, states])
         columns_table = [
-            [columns[name].ctypes.data if name in columns else 0, dtype.itemsize, 0, 0]
+            [columns[name].ctypes.data if name in columns else 0, dtype.itemsize, 0]
             for group in tables.groups for name, dtype in group.items()
         ]
         groups = [[count, 0, 0, 0, 0] for count in counts]

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from pyrelay import errors
+from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing, lists
@@ -39,12 +40,15 @@ from pyrelay.infer.nodes.datatypes import (
     Sort,
     Struct,
     merged,
+    of_numbers,
     ones_of,
 )
 from pyrelay.infer.nodes.pool_tables import column_rows, is_growing, table_of, tables_of
 from pyrelay.infer.nodes.pools import Column, column_sorts
+from pyrelay.ir import types
 from pyrelay.ir.build import constant
 from pyrelay.ir.nodes import Atom
+from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
 from pyrelay.records import dataclass
 
@@ -256,7 +260,7 @@ class _Node:
             return self._child(found[0], found[1])
         ty = V.number_type(value)
         if ty is not None:
-            return Number(TensorType(ty.dtype, (), ty.weak))
+            return of_numbers(number_kinds.of(value))
         match value:
             case V.Known(v):
                 named = self._named(expected) if v is None else ()
@@ -505,6 +509,9 @@ class _Node:
             into.update(zip((f"{path}.case", *names), results, strict=True))
             return
         own = self.sort_of(value, None, path)
+        if isinstance(own, Choice):
+            self._number_of_kinds(cases, path, value, into)
+            return
         chosen = next(k for k, case in enumerate(cases) if _holds(case, own))
         into[f"{path}.case"] = V.Known(chosen)
         for k, case in enumerate(cases):
@@ -513,6 +520,25 @@ class _Node:
                 continue
             for column, sort in column_sorts(case, f"{path}|{k}"):
                 into[column] = self._nothing(column, sort)
+
+    def _number_of_kinds(
+        self, cases: Sequence[Sort], path: str, value: V.Value, into: dict[str, V.Value]
+    ) -> None:
+        """A number is written as each of the kinds that it may be: the case says which it is."""
+        it, found = self.it, number_kinds.of(value)
+        chosen = it.builder.handle(constant(0))
+        for k, case in enumerate(cases):
+            if isinstance(case, Number) and case.type in found:
+                code = number_kinds.code(case.type)
+                is_it = it.builder.call(OPS["equal"], number_kinds.kind_of(value), code)
+                chosen = it.builder.call(OPS["where"], is_it, k, chosen)
+                into[f"{path}|{k}"] = number_kinds.as_kind(it, value, case.type)
+                continue
+            for column, sort in column_sorts(case, f"{path}|{k}"):
+                into[column] = self._nothing(column, sort)
+        into[f"{path}.case"] = V.Scalar(
+            types.PY_INT, it.builder.cast(chosen.atom, types.i64, weak=True)
+        )
 
     def _nothing(self, column: str, sort: Column) -> V.Value:
         """What a column holds in a row that holds another case."""

@@ -26,11 +26,11 @@ from pyrelay.infer.nodes.datatypes import (
     Family,
     Items,
     Number,
-    Observer,
     Sort,
     Struct,
 )
 from pyrelay.infer.nodes.instances import columns_of, slots_of
+from pyrelay.infer.nodes.observing import Observer
 from pyrelay.infer.nodes.pools import Packed, Place
 from pyrelay.ir import types
 from pyrelay.records import dataclass
@@ -190,6 +190,9 @@ class Packer:
                     self._column(case, own, f"{path}|{k}", into)
 
     def _case(self, cases: Sequence[Sort], value: Any) -> int:
+        ty = types.of_scalar(value)
+        if ty is not None and Number(ty) in cases:
+            return cases.index(Number(ty))
         return next(k for k, case in enumerate(cases) if self._fits(case, value))
 
     def _fits(self, sort: Sort, value: Any) -> bool:

@@ -8,7 +8,7 @@ column lies in them, and its rows.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
@@ -16,7 +16,19 @@ from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import typed_by_rows
-from pyrelay.infer.nodes.datatypes import Array, Grows, Number, Schema
+from pyrelay.infer.nodes.datatypes import (
+    Array,
+    Callee,
+    Choice,
+    Grows,
+    Incompatible,
+    Items,
+    Number,
+    Schema,
+    Sort,
+    Struct,
+    merged,
+)
 from pyrelay.infer.nodes.functions_in_nodes import refuse_leaving
 from pyrelay.infer.nodes.pools import Column, column_sorts, schema_columns
 from pyrelay.ir import types
@@ -143,6 +155,7 @@ def _content(
 def opened(it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Schema) -> Any:
     """The content of an argument's pool, as one that nodes can be added to."""
     content = {}
+    converted = _converted(it, columns, old, new)
     for table, sorts in tables_of(new).items():
         if any(isinstance(sort, Grows) for sort in sorts.values()):
             raise it.failure(
@@ -152,9 +165,9 @@ def opened(it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Sc
                 hints=("assign a new list: node.items = node.items + [x]",),
             )
         rows: list[Atom] = []
-        count = _count(it, columns, table, old)
+        count = _count(columns, table, old)
         for column, sort in sorts.items():
-            given = columns.get(column)
+            given = converted.get(column)
             rows.append(
                 _zeros(it, sort, count) if given is None
                 else it.builder.cast(it.atom(given), _dtype(sort))
@@ -164,16 +177,92 @@ def opened(it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Sc
     return content
 
 
-def _count(
-    it: Interpreter, columns: Mapping[str, V.Value], table: str, old: Schema
-) -> Extent:
+def _count(columns: Mapping[str, V.Value], table: str, schema: Schema) -> Extent:
     """The number of rows that a table of an argument has."""
-    own = tables_of(old).get(table, {})
-    for column in own:
+    for column in tables_of(schema).get(table, {}):
         array = columns[column]
         assert isinstance(array, V.ArrayRef)
         return array.type.shape[0]
     return 0
+
+
+def _converted(
+    it: Interpreter, columns: Mapping[str, V.Value], old: Schema, new: Schema
+) -> dict[str, V.Value]:
+    """The columns of an argument's pool as a wider schema names them: what was a field's only sort
+    may be one of several cases there. Columns that are left out hold zeros.
+    """
+    found: dict[str, V.Value] = {}
+    counts = {table: _count(columns, table, old) for table in tables_of(old)}
+
+    def copy(sort: Sort, path: str, into: Sort, at: str) -> None:
+        match sort, into:
+            case _, Choice(cases):
+                given = sort.cases if isinstance(sort, Choice) else (sort,)
+                places = [_case_of(it, case, cases) for case in given]
+                if isinstance(sort, Choice):
+                    if len(set(places)) < len(places):
+                        raise _too_many(it)
+                    found[f"{at}.case"] = _renumbered(it, columns[f"{path}.case"], places)
+                else:
+                    table, bracket, _ = path.rpartition("[]")
+                    count = counts[table + bracket or path.partition(".")[0]]
+                    rows = it.builder.full(places[0], (count,), types.i64)
+                    found[f"{at}.case"] = it.new_array(rows.atom)
+                for k, (case, place) in enumerate(zip(given, places, strict=True)):
+                    inner = f"{path}|{k}" if isinstance(sort, Choice) else path
+                    copy(case, inner, cases[place], f"{at}|{place}")
+            case Choice(), _:
+                raise _too_many(it)
+            case (Struct(parts) | Callee(_, parts)), (Struct(others) | Callee(_, others)):
+                for k, (part, other) in enumerate(zip(parts, others, strict=True)):
+                    copy(part, f"{path}[{k}]", other, f"{at}[{k}]")
+            case Items(_, item), Items(_, other):
+                for name in ("start", "count"):
+                    found[f"{at}.{name}"] = columns[f"{path}.{name}"]
+                copy(item, f"{path}[]", other, f"{at}[]")
+            case _:
+                for name, _ in column_sorts(sort, path):
+                    found[at + name[len(path):]] = columns[name]
+
+    for kind in old.known():
+        wider = new.of(kind)
+        for name, sort in old.of(kind).items():
+            copy(sort, f"{kind}.{name}", wider[name], f"{kind}.{name}")
+    return found
+
+
+def _case_of(it: Interpreter, sort: Sort, cases: Sequence[Sort]) -> int:
+    """The number of the case that holds what is of a sort."""
+    if sort in cases:
+        return cases.index(sort)
+    for k, case in enumerate(cases):
+        try:
+            if merged(case, sort, promote=True) == case:
+                return k
+        except Incompatible:
+            continue
+    raise _too_many(it)
+
+
+def _renumbered(it: Interpreter, given: V.Value, places: Sequence[int]) -> V.Value:
+    """A column of cases by their numbers in a wider schema."""
+    if list(places) == list(range(len(places))):
+        return given
+    old = it.builder.handle(it.atom(given))
+    found = it.builder.call(OPS["multiply"], old, 0)
+    for k, place in enumerate(places):
+        is_it = it.builder.call(OPS["equal"], old, k)
+        found = it.builder.call(OPS["where"], is_it, place, found)
+    return it.new_array(it.builder.cast(found.atom, types.i64))
+
+
+def _too_many(it: Interpreter) -> errors.PyrelayError:
+    return it.failure(
+        errors.UnsupportedOperationError,
+        "a field of the caller's objects gets numbers of too many types",
+        hints=("give the field numbers of one type in all objects",),
+    )
 
 
 def _same_count(it: Interpreter, rows: list[Atom], count: Extent) -> tuple[Atom, ...]:

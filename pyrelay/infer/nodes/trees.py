@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyrelay import errors
+from pyrelay.infer import kinds as number_kinds
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.joining import same_reference
 from pyrelay.infer.interpreter import Interpreter, Read
@@ -159,7 +160,7 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
             values = tuple(
                 read(it, pool, case, f"{path}|{k}", row) for k, case in enumerate(cases)
             )
-            return V.Union(tag, values)
+            return number_kinds.as_numbers(it, tag, values)
     raise it.failure(
         errors.UnsupportedOperationError, "this list is empty in all trees seen so far, so the "
         "type of its items is not known",

@@ -251,13 +251,15 @@ def test_what_is_unlike_the_trees_before_is_left_to_python(change: Any) -> None:
     both([Odd(1.0, Odd(2.0))])
 
 
-def test_numbers_all_of_a_lower_class_are_another_schema() -> None:
+def test_numbers_of_several_classes_are_cases_of_a_schema() -> None:
     EVERYWHERE.declare([Odd])
     both([Odd(1.0, Odd(2.0))])
     whole, _ = both([Odd(1, Odd(2))])
-    real, _ = both([Odd(1, Odd(2.0))])
+    mixed, _ = both([Odd(1, Odd(2.0))])
     assert whole.columns["1.value"].dtype == np.int64
-    assert real.columns["1.value"].dtype == np.float64
+    assert mixed.columns["1.value|0"].tolist() == [0.0, 2.0]
+    assert mixed.columns["1.value|1"].tolist() == [1, 0]
+    assert mixed.columns["1.value.case"].tolist() == [1, 0]
 
 
 @dataclass
@@ -405,4 +407,4 @@ def test_calls_go_through_trees_natively_and_see_what_changed() -> None:
     tree.first.first = tree  # type: ignore[union-attr]
     with pytest.raises(pyrelay.errors.TypeMismatchError, match="cycle"):
         total(tree)
-    assert total.cache_info().compilations == 2
+    assert total.cache_info().compilations == 3
