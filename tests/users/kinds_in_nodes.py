@@ -80,7 +80,7 @@ def among_the_callers_nodes(head):
     return insert(insert(head, 1.5), 7)
 
 
-@use((X, 2.0), (X, 9.0), wrt=(0,))
+@use((X, 2.5), (X, 9.0), wrt=(0,))
 def objects_that_count_or_measure(x, limit):
     found = []
     for v in x:
@@ -105,7 +105,7 @@ def quotient(a, b):
 def evaluated(term):
     if term.op == "n":
         return term.value
-    left, right = (evaluated(part) for part in term.parts)
+    left, right = evaluated(term.parts[0]), evaluated(term.parts[1])
     return left + right if term.op == "+" else left / right
 
 
@@ -123,7 +123,7 @@ def power(x, n):
     return half * half * (x if n % 2 else 1)
 
 
-@use((2, 5), (2, -2), (2.5, 0), (2.5, 3), wrt=(0,))
+@use((2, 5), (2, -2), (2.5, 0), (2.5, 3))
 def power_of_any_kind(x, n):
     return power(x, n)
 
