@@ -24,7 +24,7 @@ from pyrelay.ops.relations import elementwise as same_dtype
 from pyrelay.ops.relations import real_part, tensors, unchanged
 from pyrelay.ops.samples import binary, floats, integers, spread, unary
 
-_NO_ORDER = "complex numbers have no order; use their real parts or absolute values."
+_NO_ORDER = "use the real parts or the absolute values of complex numbers."
 _COMPLEX = (
     Sample((spread((4,)) + 1j * spread((4,), seed=9), spread((4,), seed=5) - 1j * spread((4,)))),
     Sample((1.5 - 2j, 2j)),
@@ -186,6 +186,9 @@ rint = elementwise(
 # -- extremes -----------------------------------------------------------------------------------
 
 
+_COMPLEX_NANS = np.array([[1 + 1j, complex(1, np.nan), complex(np.nan, 1), 2 - 1j]])
+
+
 def _share(wins: Any, ties: Any, g: Handle) -> Any:
     return where(wins, g, where(ties, 0.5 * g, 0))
 
@@ -202,8 +205,10 @@ def _extreme(name: str, beyond: Any, ignores_nan: bool, doc: str) -> Any:
 
     return elementwise(
         name, getattr(np, name), vjp=rule,
-        relation=same_dtype("biuf", hint=_NO_ORDER),
-        samples=(*binary(), *_INTEGERS, Sample((np.array([True, False]), np.array([True, True])))),
+        samples=(
+            *binary(), *_INTEGERS, *_COMPLEX, Sample((_COMPLEX_NANS, _COMPLEX_NANS.T), {}, False),
+            Sample((np.array([True, False]), np.array([True, True]))),
+        ),
         doc=doc,
     )
 

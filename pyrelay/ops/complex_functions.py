@@ -149,7 +149,44 @@ def _arctanh(s: Any, z: Any) -> Any:
 
 
 #: Op name -> how its element is computed for complex operands.
-COMPLEX: Mapping[str, Callable[[Any, Any], Any]] = {
+def _compared(real: str, imaginary: str) -> Callable[[Any, Any, Any], Any]:
+    """NumPy's order: by the real parts, where they are equal by the imaginary ones; an imaginary
+    part that is NaN is before and after nothing."""
+
+    def element(s: Any, a: Any, b: Any) -> Any:
+        (ar, ai), (br, bi) = _parts(s, a), _parts(s, b)
+        numbers = s.logical_and(s.equal(ai, ai), s.equal(bi, bi))
+        apart = s.logical_and(getattr(s, real)(ar, br), numbers)
+        return s.logical_or(apart, s.logical_and(s.equal(ar, br), getattr(s, imaginary)(ai, bi)))
+
+    return element
+
+
+_ORDERS: Mapping[str, Callable[[Any, Any, Any], Any]] = {
+    "less": _compared("less", "less"), "less_equal": _compared("less", "less_equal"),
+    "greater": _compared("greater", "greater"),
+    "greater_equal": _compared("greater", "greater_equal"),
+}
+
+
+def _extreme(order: str, *, ignores_nan: bool) -> Callable[[Any, Any, Any], Any]:
+    """The first of two numbers where it is in order, or is NaN (`ignores_nan`: the other one is).
+    """
+
+    def element(s: Any, a: Any, b: Any) -> Any:
+        real, imaginary = _parts(s, b if ignores_nan else a)
+        is_nan = s.logical_or(s.not_equal(real, real), s.not_equal(imaginary, imaginary))
+        return s.where(s.logical_or(_ORDERS[order](s, a, b), is_nan), a, b)
+
+    return element
+
+
+COMPLEX: Mapping[str, Callable[..., Any]] = {
+    **_ORDERS,
+    "maximum": _extreme("greater_equal", ignores_nan=False),
+    "minimum": _extreme("less_equal", ignores_nan=False),
+    "fmax": _extreme("greater_equal", ignores_nan=True),
+    "fmin": _extreme("less_equal", ignores_nan=True),
     "rint": _rint, "exp2": _exp2, "expm1": _expm1, "log2": _log_to(2.0), "log10": _log_to(10.0),
     "log1p": _log1p, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
     "tan": lambda s, z: _over_i(s, _tanh(s, _times_i(s, z))),

@@ -21,7 +21,7 @@ from pyrelay.ops.relations import elementwise as same_dtype
 from pyrelay.ops.samples import binary, floats, integers, special, spread, unary
 
 _BITS = "write logical_and, logical_or or logical_not for conditions; bits exist in integers only."
-_ORDER = "complex numbers have no order; compare their real parts or absolute values."
+_ORDER = "Python's complex numbers have no order; compare their real parts or absolute values."
 _TRUTHS = (
     Sample((np.array([True, True, False, False]), np.array([True, False, True, False]))),
     Sample((True, False)),
@@ -44,20 +44,33 @@ _SHIFTS = (
 )
 
 
-def _comparison(name: str, python: Any, kinds: str, doc: str) -> Any:
+_COMPLEX = (
+    Sample((np.array([1 + 2j, 3 - 1j, 1 + 1j, 2.0]), np.array([1 + 1j, 3.0, 1 + 1j, 1 + 9j]))),
+    Sample((np.array([1j, np.nan + 1j, complex(2, np.nan), 3], "c8"), np.complex64(0)), {}, False),
+)
+
+
+def _comparison(name: str, python: Any, doc: str, *, ordered: bool = True) -> Any:
+    compare = same_dtype("biufc", truth)
+
+    def relation(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+        operands = tensors(args)
+        if ordered and all(t.weak for t in operands):
+            require_kind(operands, "biuf", _ORDER)
+        return tuple(compare(args, attrs))
+
     return elementwise(
-        name, getattr(np, name), DISCRETE, python=python,
-        relation=same_dtype(kinds, truth, None if "c" in kinds else _ORDER),
-        promotion=Promotion.COMPARED, samples=_COMPARED, doc=doc,
+        name, getattr(np, name), DISCRETE, python=python, relation=relation,
+        promotion=Promotion.COMPARED, samples=(*_COMPARED, *_COMPLEX), doc=doc,
     )
 
 
-greater = _comparison("greater", operator.gt, "biuf", "x > y")
-greater_equal = _comparison("greater_equal", operator.ge, "biuf", "x >= y")
-less = _comparison("less", operator.lt, "biuf", "x < y")
-less_equal = _comparison("less_equal", operator.le, "biuf", "x <= y")
-equal = _comparison("equal", operator.eq, "biufc", "x == y")
-not_equal = _comparison("not_equal", operator.ne, "biufc", "x != y")
+greater = _comparison("greater", operator.gt, "x > y")
+greater_equal = _comparison("greater_equal", operator.ge, "x >= y")
+less = _comparison("less", operator.lt, "x < y")
+less_equal = _comparison("less_equal", operator.le, "x <= y")
+equal = _comparison("equal", operator.eq, "x == y", ordered=False)
+not_equal = _comparison("not_equal", operator.ne, "x != y", ordered=False)
 
 
 def _logical(name: str, python: Any, samples: Any, doc: str) -> Any:

@@ -47,7 +47,7 @@ from pyrelay.ops.shape import (
 
 Attributes = Mapping[str, Any]
 Axes = tuple[int, ...]
-_NO_ORDER = "complex numbers have no order; use their real parts or absolute values."
+_NO_ORDER = "use the real parts or the absolute values of complex numbers."
 
 
 def _axes(*axes: int, keepdims: bool = False) -> dict[str, Any]:

@@ -271,3 +271,15 @@ def linalg(a):
     return (
         np.linalg.inv(m), np.linalg.solve(m, a[0]), np.linalg.det(m), np.linalg.cholesky(m),
     )
+
+
+@use((field(6) + 1j * field(2, 3).reshape(-1)[::-1], 6), slow=True)
+def escape_times(c, most):
+    """Complex numbers are compared by their real parts, where these tie by the imaginary ones."""
+    z, times = c, most + np.zeros(c.shape, dtype=int)
+    for k in range(most):
+        z = z**2 + 3 * c
+        beyond = z * np.conj(z) > 2**2
+        times[beyond & (times == most)] = k
+        z[beyond] = 2
+    return times, c >= c[::-1], np.maximum(c, 0.1j), c[0] < c[1]

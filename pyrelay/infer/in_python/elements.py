@@ -49,20 +49,25 @@ def nan_to_num(
 ) -> Array:
     """NaN and infinities replaced by numbers."""
     a = np.asarray(x)
-    if a.dtype.kind == "c":
-        real = nan_to_num(a.real, copy, nan, posinf, neginf)
-        return real + nan_to_num(a.imag, copy, nan, posinf, neginf) * 1j
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return a.copy()
-    limits = np.finfo(a.dtype)
-    high = limits.max if posinf is None else posinf
-    low = limits.min if neginf is None else neginf
-    finite = np.where(a == np.inf, high, np.where(a == -np.inf, low, a))
-    fixed = np.where(np.isnan(a), nan, finite).astype(a.dtype)
+    if a.dtype.kind == "c":
+        imaginary = _numbers(a.imag, nan, posinf, neginf)
+        fixed = _numbers(a.real, nan, posinf, neginf) + imaginary * 1j
+    else:
+        fixed = _numbers(a, nan, posinf, neginf)
     if copy:
         return fixed[()]
     x[...] = fixed
     return x
+
+
+def _numbers(a: Array, nan: float, posinf: Any, neginf: Any) -> Array:
+    limits = np.finfo(a.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    finite = np.where(a == np.inf, high, np.where(a == -np.inf, low, a))
+    return np.where(np.isnan(a), nan, finite).astype(a.dtype)
 
 
 def fix(x: Array) -> Array:

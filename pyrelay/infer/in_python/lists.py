@@ -265,6 +265,8 @@ def _order(ranks: Any, reverse: Any) -> Any:
     if not are_numbers(ranks):
         return _merged_order(ranks, reverse)
     ranks = np.array(ranks)
+    if ranks.dtype.kind == "c":
+        raise TypeError("'<' not supported between instances of 'complex' and 'complex'")
     order = _stable_order(ranks[::-1] if reverse else ranks)
     if reverse:
         order = len(ranks) - 1 - order[::-1]
