@@ -307,6 +307,18 @@ template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) 
     __syncthreads();
     return value;
 }
+// The rounds of a loop from `first` to `last`, dealt out to a block's threads: N neighbours at a
+// time where they `fit`, else one.
+template <int COUNT> struct pyrelay_count { static const int N = COUNT; };
+template <int N, int THREADS, class I, class Round>
+__device__ void pyrelay_rounds(bool fit, I first, I last, const Round &round) {
+    const int thread = threadIdx.x;
+    if (fit) {
+        for (I at = first + thread * N; at < last; at += THREADS * N) round(pyrelay_count<N>(), at);
+    } else {
+        for (I at = first + thread; at < last; at += THREADS) round(pyrelay_count<1>(), at);
+    }
+}
 // How many threads of a block stand side by side along columns: a power of two.
 __device__ i64 pyrelay_wide(i64 columns) {
     i64 wide = 1;

@@ -7,7 +7,9 @@ reduction when it ends.
 Then one block does an item of the parallel axis: a row of a softmax, a chunk of a sum. All threads
 run what stands between such loops, on the same values. A loop may be shared if its rounds touch
 nothing of each other's but variables that are reduced, `v = op(v, x)` with an `op` whose order is
-free, so that neighbouring threads read neighbouring elements. Which thread takes which round, and
+free, so that neighbouring threads read neighbouring elements. A sum that a loop around a shared one
+adds up from the sums of chunks is combined once, after that loop: until then each thread adds up
+what it has of each chunk. Which thread takes which round, and
 in which order parts are combined, is fixed: results are the same in every run.
 """
 
@@ -64,11 +66,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Cooperation:
-    """The loops that are shared, with what is to be combined after each; and the arrays that all
-    threads read between such loops."""
+    """The loops that are shared, with what is to be combined after each; the arrays that all
+    threads read between such loops; loops around them, which all threads go through, after which
+    sums are combined that they have parts of; and those of the first that stand alone in one of the
+    latter, so that threads need not meet after them."""
 
     loops: dict[For, tuple[Part, ...]]
     read_by_all: frozenset[Array]
+    around: dict[For, tuple[Part, ...]]
+    met_around: frozenset[For]
 
 
 def cooperation(kernel: Kernel) -> Cooperation | None:
@@ -92,7 +98,76 @@ def cooperation(kernel: Kernel) -> Cooperation | None:
         s.array for s in statements(kernel.body)
         if isinstance(s, Load) and id(s) not in dealt_out
     )
-    return Cooperation(found, by_all) if found else None
+    if not found:
+        return None
+    around: dict[For, tuple[Part, ...]] = {}
+    for loop in statements(kernel.body):
+        if isinstance(loop, For) and loop not in found and loop.stop is not kernel.end:
+            parts = _of_chunks(loop, found, users)
+            if parts:
+                around[loop] = parts
+    alone = (
+        inner for loop in around for inner in loop.body if isinstance(inner, For)
+        if sum(isinstance(s, For) for s in statements(loop.body)) == 1
+    )
+    return Cooperation(found, by_all, around, frozenset(alone))
+
+
+def _of_chunks(
+    loop: For, found: dict[For, tuple[Part, ...]], users: dict[Local, set[int]]
+) -> tuple[Part, ...]:
+    """The sums that a loop adds up from those of shared loops in it, which then have no parts that
+    are combined."""
+    made: list[Part] = []
+    for inner in loop.body:
+        if not isinstance(inner, For) or inner not in found:
+            continue
+        for part in found[inner]:
+            total = _total(part, inner, loop, users)
+            if total is not None:
+                made.append(total)
+                found[inner] = tuple(p for p in found[inner] if p is not part)
+    return tuple(made)
+
+
+def _total(part: Part, inner: For, loop: For, users: dict[Local, set[int]]) -> Part | None:
+    """What a loop adds a sum of its chunks to, which is set to nothing before each chunk: each
+    thread may do so with its own part."""
+    chunk = part.variable
+    inside = {id(s) for s in statements(inner.body)}
+    place = loop.body.index(inner)
+    begins = [s for s in loop.body[:place] if isinstance(s, Assign) and s.variable is chunk]
+    if part.op != "add" or len(begins) != 1 or chunk.dtype.kind not in "iuf":
+        return None
+    if not isinstance(begins[0].value, Literal) or begins[0].value.value != 0:
+        return None
+    reads = {id(begins[0])}
+    value: Local = chunk
+    for step in loop.body[place + 1 :]:
+        if isinstance(step, Compute) and step.primitive == "cast" and step.args == (value,):
+            reads.add(id(step))
+            value = step.out
+        elif isinstance(step, Compute) and value in step.args:
+            break
+    else:
+        return None
+    reads.add(id(step))
+    assert isinstance(step, Compute)
+    if step.primitive not in ("add", "add_reassociated") or len(step.args) != 2:
+        return None
+    total = next((a for a in step.args if a is not value), None)
+    if not isinstance(total, Local) or not total.variable or total.dtype.kind != chunk.dtype.kind:
+        return None
+    sets = {
+        id(s) for s in loop.body
+        if isinstance(s, Assign) and s.variable is total and s.value is step.out
+    }
+    within = {id(s) for s in statements(loop.body)}
+    alone = users[chunk] <= inside | reads and users[step.out] <= {id(step), *sets}
+    alone = alone and (value is chunk or users[value] <= reads)
+    if not alone or len(sets) != 1 or users[total] & within != {id(step), *sets}:
+        return None
+    return Part(total, step.primitive, "add")
 
 
 def _forbids(statement: Statement) -> bool:

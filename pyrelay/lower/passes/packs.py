@@ -33,8 +33,11 @@ from pyrelay.records import dataclass
 ACCESS = 16
 """Bytes of the widest access of a thread."""
 
-_LARGEST_PACK = 2 * ACCESS
-_MOST_STATEMENTS = 512  # in the text for all elements of a pack
+LARGEST_PACK = 2 * ACCESS
+"""Bytes of the elements of a pack."""
+
+MOST_STATEMENTS = 512
+"""In the text for all elements of a pack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,8 @@ def packs(kernel: Kernel) -> Packs | None:
     sizes = [array.dtype.size for array in (*loads.values(), *stores.values())]
     if not sizes:
         return None
-    count = min(ACCESS // min(sizes), _LARGEST_PACK // max(sizes))
-    while count * len(inside) > _MOST_STATEMENTS:
+    count = min(ACCESS // min(sizes), LARGEST_PACK // max(sizes))
+    while count * len(inside) > MOST_STATEMENTS:
         count //= 2
     return Packs(loop, count, loads, stores) if count > 1 else None
 

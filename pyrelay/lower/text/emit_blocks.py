@@ -6,13 +6,25 @@ In: such loops, as `cooperation` and `column_blocks` tell them. Out: lines of `e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from pyrelay.ir.types import DType
-from pyrelay.lower.kernels.kernel import Body, For, Local, LocalArray, Store, statements
+from pyrelay.lower.kernels.kernel import (
+    Body,
+    For,
+    Load,
+    Local,
+    LocalArray,
+    Operand,
+    Parameter,
+    Store,
+    statements,
+)
 from pyrelay.lower.kernels.reductions import identity
 from pyrelay.lower.passes.column_blocks import ColumnBlocks
-from pyrelay.lower.passes.cooperation import Cooperation
+from pyrelay.lower.passes.cooperation import Cooperation, Part
+from pyrelay.lower.passes.row_packs import START, RowPacks, row_packs
 from pyrelay.lower.text.cuda_numbers import bare, literal
 from pyrelay.ops.scalar import SCALARS
 
@@ -25,6 +37,8 @@ class BlockPrinter(ABC):
     wide: str
     alone: bool
     names: dict[Local | LocalArray, str]
+    parameters: dict[Parameter, str]
+    lanes: dict[Load | Store, str]
     counts: dict[str, int]
     pending: Any
 
@@ -87,27 +101,83 @@ class BlockPrinter(ABC):
         stored = {s.array for s in statements(loop.body) if isinstance(s, Store)}
         if stored & self.shared.read_by_all:
             self._line("__syncthreads();", depth)
+        before = self._parts_begin(self.shared.loops[loop], depth)
+        found = row_packs(loop)
+        self.alone = True
+        if found is None:
+            head = f"for ({self._type(loop.index)} {index} = {first} + threadIdx.x;"
+            self._line(f"{head} {index} < {last}; {index} += BLOCK_THREADS) {{", depth)
+            self._body(loop.body, depth + 1)
+            self._line("}", depth)
+        else:
+            self._by_packs(found, loop, index, first, last, depth)
+        self.alone = False
+        self._parts_end(self.shared.loops[loop], before, depth)
+        if stored and not before and loop not in self.shared.met_around:
+            self._line("__syncthreads();", depth)
+
+    def _parts_begin(self, parts: Sequence[Part], depth: int) -> list[str]:
+        """Has each thread begin with nothing; the names of what was there before."""
         before = []
-        for part in self.shared.loops[loop]:
+        for part in parts:
             name, kind = self.names[part.variable], part.variable.dtype
             before.append(f"before{self.counts.setdefault('before', 0)}")
             self.counts["before"] += 1
             self._line(f"const {kind.name} {before[-1]} = {name};", depth)
             self._line(f"{name} = {literal(identity(part.op, kind), kind)};", depth)
-        head = f"for ({self._type(loop.index)} {index} = {first} + threadIdx.x; {index} < {last};"
-        self._line(f"{head} {index} += BLOCK_THREADS) {{", depth)
-        self.alone = True
-        self._body(loop.body, depth + 1)
-        self.alone = False
-        self._line("}", depth)
-        for old, part in zip(before, self.shared.loops[loop], strict=True):
+        return before
+
+    def _parts_end(self, parts: Sequence[Part], before: Sequence[str], depth: int) -> None:
+        """Combines what the threads have."""
+        for old, part in zip(before, parts, strict=True):
             name, kind = self.names[part.variable], part.variable.dtype
             spelling = SCALARS[part.primitive].cuda(kind)
             combine = _combining(kind, spelling)
             self._line(f"{name} = pyrelay_combined({name}, {combine});", depth)
             self._line(f"{name} = {bare(spelling.format(old, name))};", depth)
-        if not before:
-            self._line("__syncthreads();", depth)
+
+    def _by_packs(
+        self, found: RowPacks, loop: For, index: str, first: str, last: str, depth: int
+    ) -> None:
+        """The rounds of a loop that is shared, several at a time where addresses allow it: a
+        function of how many, whose body stands in the text once."""
+        kind, number = self._type(loop.index), self.counts.setdefault("round", 0)
+        self.counts["round"] += 1
+
+        def place(base: Operand) -> str:
+            return "" if base is START else f"{self.pending.take(base, 0, depth).tree} + "
+
+        at = {s: place(base) for s, (_, base) in (*found.loads.items(), *found.stores.items())}
+        arrays = {
+            s: self.parameters[a] for s, (a, _) in (*found.loads.items(), *found.stores.items())
+        }
+        packs = f"pack{number}"
+        self._line(f"const auto round{number} = [&](auto together, const {kind} {packs}) {{", depth)
+        self._line("constexpr int N = decltype(together)::N;", depth + 1)
+        for each, load in enumerate(found.loads):
+            self.lanes[load] = f"in{each}.at[lane]"
+            taken = f"pyrelay_together<N>({arrays[load]}, {at[load]}{packs})"
+            self._line(f"const auto in{each} = {taken};", depth + 1)
+        for each, (store, (array, _)) in enumerate(found.stores.items()):
+            self.lanes[store] = f"out{each}.at[lane]"
+            self._line(f"pyrelay_pack<{array.dtype.name}, N> out{each};", depth + 1)
+        self._line("#pragma unroll", 0)
+        self._line("for (int lane = 0; lane < N; lane++) {", depth + 1)
+        self._line(f"const {kind} {index} = {packs} + lane;", depth + 2)
+        self._body(loop.body, depth + 2)
+        self._line("}", depth + 1)
+        for each, store in enumerate(found.stores):
+            put = f"pyrelay_put_together({arrays[store]}, {at[store]}{packs}, out{each});"
+            self._line(put, depth + 1)
+        self._line("};", depth)
+        count = found.count
+        start = f"{kind}({first})"
+        wanted = {f"pyrelay_lined_up<{count}>({at[s]}{start}, {arrays[s]})" for s in at}
+        self._line(f"pyrelay_rounds<{count}, BLOCK_THREADS>(", depth)
+        for fits in (f"({last} - {start}) % {count} == 0", *sorted(wanted)[:-1]):
+            self._line(f"{fits} &&", depth + 1)
+        self._line(f"{sorted(wanted)[-1]},", depth + 1)
+        self._line(f"{start}, {last}, round{number});", depth + 1)
 
 
 def _combining(dtype: DType, spelling: str) -> str:

@@ -394,6 +394,8 @@ class _Printer(RangePrinter):
 
     def _for(self, loop: For, values: Sequence[str], depth: int) -> None:
         index, kind = self._named(loop.index, "i"), self._type(loop.index)
+        parts = self.shared.around.get(loop, ()) if self.shared is not None else ()
+        before: list[str] = []
         if self._is_whole(loop):
             self._line("{", depth)
             self._line(f"const {kind} {index} = begin;", depth + 1)
@@ -419,11 +421,13 @@ class _Printer(RangePrinter):
             if self.shared is not None and loop in self.shared.loops:
                 self._shared_loop(loop, index, first, last, depth)
                 return
+            before = self._parts_begin(parts, depth)
             self._line(head, depth)
         if _is_of_the_program(loop):
             self._look(depth + 1)
         self._body(loop.body, depth + 1)
         self._line("}", depth)
+        self._parts_end(parts, before, depth)
 
     def _look(self, depth: int) -> None:
         nested = self.routine is not None

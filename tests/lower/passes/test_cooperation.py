@@ -107,6 +107,42 @@ def test_of_nested_loops_the_inner_one_is_shared_so_that_neighbours_read_neighbo
     assert shared_loops(body) == [inner]
 
 
+def of_chunks(*, again: bool = False) -> tuple[For, For, Local]:
+    """A sum of the sums of chunks; it may be looked at in between."""
+    i, j, total, chunk = Local(i64), Local(i64), Local(f64, True), Local(f64, True)
+    new = Local(f64)
+    inner = For(j, ZERO, SIZE, summing(j, chunk))
+    looked = (Store(OUT, ZERO, total, True),) if again else ()
+    outer = For(i, ZERO, SIZE, (
+        Assign(chunk, Literal(0.0, f64)), inner, Compute(new, "add", (total, chunk)),
+        Assign(total, new), *looked,
+    ))  # fmt: skip
+    return outer, inner, total
+
+
+def test_sums_of_chunks_are_combined_once() -> None:
+    outer, inner, total = of_chunks()
+    begin = Assign(total, Literal(0.0, f64))
+    found = cooperation(kernel((begin, outer, Store(OUT, ZERO, total, True))))
+    assert found is not None
+    assert found.loops == {inner: ()}
+    assert [part.variable for part in found.around[outer]] == [total]
+    assert found.met_around == {inner}
+    outer, inner, total = of_chunks(again=True)
+    found = cooperation(kernel((Assign(total, Literal(0.0, f64)), outer)))
+    assert found is not None
+    assert len(found.loops[inner]) == 1
+    assert not found.around
+
+
+def test_a_row_of_many_chunks_is_combined_as_often_as_one_of_one() -> None:
+    text = pyrelay.jit(lambda x: x / x.sum(axis=1, keepdims=True), device=ON).code(
+        np.ones((3, 5000), np.float32)
+    )
+    body = text[text.index("void kernel(") :]
+    assert body.count("pyrelay_combined(") == 1
+
+
 @needs_compiler
 def test_what_all_threads_read_is_read_before_one_of_them_overwrites_it() -> None:
     i, first, x, y = Local(i64), Local(f64), Local(f64), Local(f64)
