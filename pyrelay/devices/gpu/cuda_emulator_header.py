@@ -41,6 +41,8 @@ PYRELAY_1(atan) PYRELAY_1(asinh) PYRELAY_1(acosh) PYRELAY_1(atanh) PYRELAY_1(tga
 PYRELAY_1(fabs) PYRELAY_2(atan2) PYRELAY_2(hypot) PYRELAY_2(nextafter) PYRELAY_2(copysign)
 PYRELAY_2(fmod) PYRELAY_2(fmin) PYRELAY_2(fmax) PYRELAY_2(pow)
 double fma(double, double, double); float fmaf(float, float, float);
+double frexp(double, int *); float frexpf(float, int *);
+double ldexp(double, int); float ldexpf(float, int);
 }
 #define PYRELAY_OVERLOAD(name) static inline float name(float x) { return name##f(x); }
 PYRELAY_OVERLOAD(sqrt) PYRELAY_OVERLOAD(exp) PYRELAY_OVERLOAD(log) PYRELAY_OVERLOAD(sin)

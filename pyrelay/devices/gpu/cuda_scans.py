@@ -14,13 +14,15 @@ neighbours, and warps combine those sums by shuffles. The order is always the sa
 
 Scans of `ops.running`, sums, and recurrences whose factors are between -1 and 1 are taken in
 groups; sums so in another order than Python's, as reductions are. Products of floats and other
-recurrences may not be: a product of factors overflows where the running value does not. They are
-parallel over lines only. Elements of a recurrence join as the maps that they are (Blelloch, "Prefix
-sums and their applications", 1990, section 1.4), which may not change places.
+recurrences are, where a look at the elements allows it (`cuda_recurrences`); those of other types
+than float32 and float64 are parallel over lines only. Elements of a recurrence join as the maps
+that they are (Blelloch, "Prefix sums and their applications", 1990, section 1.4), which may not
+change places.
 """
 
 from __future__ import annotations
 
+from pyrelay.devices.gpu import cuda_recurrences
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import ScanKernels
@@ -170,6 +172,8 @@ class _Form:
 
 def scan(name: str, dtype: DType, side_by_side: bool) -> ScanKernels:
     """The kernels of a scan; `side_by_side`: whether the elements of a line are neighbours."""
+    if cuda_recurrences.is_guarded(name, dtype):
+        return _guarded(name, dtype, side_by_side)
     form, grouped = _form(name, dtype), _is_grouped(name, dtype)
     by_blocks = side_by_side and grouped
     last = _text(name, dtype, form, by_blocks=by_blocks, totals=False)
@@ -179,6 +183,19 @@ def scan(name: str, dtype: DType, side_by_side: bool) -> ScanKernels:
     if by_blocks:
         return ScanKernels(totals, last, _TILE, 1024, 512, form.nbytes)
     return ScanKernels(totals, last, 64, 64, 1 << 14, form.nbytes)
+
+
+def _guarded(name: str, dtype: DType, side_by_side: bool) -> ScanKernels:
+    """The kernels of a scan that takes chunks together where that may be done."""
+    last, totals = (
+        cuda_recurrences.text(name, dtype, by_blocks=side_by_side, totals=totals)
+        for totals in (False, True)
+    )
+    _made[last] = _made[totals] = _KINDS[1 if name == "cumprod" else 2]
+    nbytes = cuda_recurrences.state_bytes(name, dtype)
+    if side_by_side:
+        return ScanKernels(totals, last, cuda_recurrences.tile_of(name), 1024, 512, nbytes)
+    return ScanKernels(totals, last, 64, 64, 1 << 14, nbytes)
 
 
 def kinds_of(text: str) -> tuple[str, ...] | None:

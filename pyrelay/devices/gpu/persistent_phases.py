@@ -57,7 +57,7 @@ LARGEST = 1 << 30
 Emit: TypeAlias = "Callable[..., tuple[str, Narrow | None]]"
 """`emitted`, whose results one that writes a loop in several ways may keep."""
 
-_COMBINED = 512  # bytes of `pyrelay_combined`, for the largest elements
+_COMBINED = 1280  # bytes of `pyrelay_combined` and of `pyrelay_in_order`, for the largest ones
 _HELD = 8192  # bytes of `pyrelay_held`, for elements of two kinds
 
 
@@ -497,4 +497,5 @@ def shared_bytes(text: str) -> int:
 _SIZES = {
     **{name: dtype.size for name, dtype in DTYPES.items()}, "int": 4,
     **{f"pyrelay_affine<{name}>": 2 * dtype.size for name, dtype in DTYPES.items()},
+    **{f"pyrelay_{kind}<{name}>": 40 for kind in ("scaled", "map") for name in ("f32", "f64")},
 }

@@ -80,8 +80,8 @@ def test_zeros_keep_their_sign_and_nan_and_inf_spread() -> None:
 
 
 @needs_compiler
-def test_products_of_floats_take_no_factors_together() -> None:
-    """A chunk's product would overflow where the running one does not."""
+def test_products_of_floats_neither_overflow_nor_vanish_in_parts() -> None:
+    """A part's product would overflow where the running one does not."""
     x = np.array([1e-200, 1e-100, *[1e200] * 2, *[1e-200] * 2] * 20)
     got = pyrelay.jit(np.cumprod, device=ON)(x)
     np.testing.assert_allclose(got, np.cumprod(x), rtol=1e-12)
@@ -101,8 +101,9 @@ def test_a_scan_is_two_launches_and_nothing_waits_for_the_host() -> None:
     module = lowered(inferred(lambda x: np.cumsum(x), (np.ones(9),)).module, "fuse")
     made = plan(module, TARGET)
     assert [kernel.name for kernel in made.kernels] == ["cumsum", "cumsum"]
-    module = lowered(inferred(lambda x: np.cumprod(x), (np.ones(9),)).module, "fuse")
-    assert len(plan(module, TARGET).kernels) == 1
+    for dtype, kernels in ((np.float64, 2), (np.float32, 2), (complex, 1)):
+        module = lowered(inferred(lambda x: np.cumprod(x), (np.ones(9, dtype),)).module, "fuse")
+        assert len(plan(module, TARGET).kernels) == kernels
 
 
 def extremes(x: Any, m: Any, k: Any, b: Any) -> Any:
@@ -160,8 +161,9 @@ def test_steps_of_recurrences_keep_their_order_over_chunks_and_tiles() -> None:
 
 
 def test_every_scan_that_may_be_grouped_is() -> None:
-    for name in ("steady_scan", "cumsum", *(op.name for op in RUNNING.values())):
+    names = "steady_scan", "linear_scan", "cumprod", "cumsum"
+    for name in (*names, *(op.name for op in RUNNING.values())):
         dtype = DTYPES["i64" if "bitwise" in name else "f64"]
         assert cuda_scans.scan(name, dtype, True).most > 1
         assert cuda_scans.scan(name, dtype, False).most > 1
-    assert not cuda_scans.scan("linear_scan", DTYPES["f64"], True).totals
+    assert not cuda_scans.scan("linear_scan", DTYPES["c64"], True).totals
