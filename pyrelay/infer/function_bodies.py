@@ -18,6 +18,7 @@ from pyrelay.infer.describing import Describer
 from pyrelay.infer.encoding import Encoder
 from pyrelay.infer.flow import handling
 from pyrelay.infer.flow import joining as J
+from pyrelay.infer.flow.revisits import Visits
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.leaves import layout_symbols, leaf_types
@@ -67,6 +68,7 @@ class Specialisation:
     never: bool = False  # all its paths raise, so it never returns
     taken: Numbers = field(default_factory=Numbers.of_arguments)  # of arrays among the arguments
     given: Numbers = field(default_factory=Numbers.of_results)
+    visits: Visits = field(default_factory=Visits)  # of its loops, by earlier passes over its body
 
 
 class NeedsKnown(Exception):
@@ -98,8 +100,9 @@ def interpret_function(
     entry = heap.copy()
     inner = Interpreter(
         it.program, Builder(spec.closure.function.span), heap, [], list(it.calls), it.let,
-        [*it.active, spec.closure.function], conditional=1, rolling=1,
+        [*it.active, spec.closure.function], conditional=1, rolling=1, visits=spec.visits,
     )
+    spec.visits.met.clear()
     first = len(it.pools)
     inner.pools = dict(zip(it.pools, values[:first], strict=True))  # type: ignore[arg-type]
     end = len(values) - len(it.program.captured)

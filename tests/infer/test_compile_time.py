@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pyrelay.frontend.parse import parse
+from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.specialise import specialise
 
 
@@ -52,3 +53,64 @@ def test_six_nested_loops_that_swap_arrays_take_few_seconds(
         lines += ["    " * depth + text for text in ("v[1:] = u[:-1] * 0.5", "u, v = v, u")]
     function = defined("\n".join([*lines, "    return u, v", ""]), monkeypatch)
     assert seconds(function, np.ones(5), np.ones(5), 3) < 3.0
+
+
+def interpreted(function: Any, *args: Any) -> int:
+    """How many statements inference interprets, each as often as it is looked at."""
+    count = 0
+    step = Interpreter.step
+
+    def counted(it: Interpreter, let: Any) -> None:
+        nonlocal count
+        count += 1
+        step(it, let)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Interpreter, "step", counted)
+        specialise(function, args, {}, parse)
+    return count
+
+
+def nested(depth: int, begun: str, inside: str) -> str:
+    """Loops in loops: at each depth `begun` before the loop, `inside` at the end of its body."""
+    lines = ["def f(m):", "    s = 0.0"]
+    for k in range(depth):
+        lines += ["    " * (k + 1) + text for text in (begun.format(k), f"for i{k} in range(m):")]
+    lines.append("    " * (depth + 1) + "s += 1.0")
+    for k in reversed(range(depth)):
+        lines += ["    " * (k + 2) + line for line in inside.format(k).splitlines()]
+    return "\n".join([*lines, "    return s", ""])
+
+
+@pytest.mark.parametrize(("begun", "inside"), [
+    pytest.param("b{0} = None", "if b{0} is None or s < b{0}:\n    b{0} = s", id="None at first"),
+    pytest.param("b{0} = []", "b{0}.append(s)", id="lists that grow"),
+])
+def test_what_inner_loops_carry_is_found_once(
+    begun: str, inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three, six = (
+        interpreted(defined(nested(depth, begun, inside), monkeypatch), 2) for depth in (3, 6)
+    )
+    assert six < 4 * three  # it was more than 8 times as many
+
+
+def test_generators_in_loops_are_looked_at_as_often_as_their_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = """def walk(n, depth):
+    if depth == 0:
+        yield 1.0
+    else:
+        for i in range(n):
+            for s in walk(n, depth - 1):
+                yield s + i
+def f(n):
+    count = 0
+    for s in walk(n, {}):
+        if s > 2:
+            count += 1
+    return count
+"""
+    three, six = (interpreted(defined(source.format(k), monkeypatch), 2) for k in (3, 6))
+    assert six < 4 * three

@@ -88,6 +88,8 @@ class Fixpoint:
     symbol: Symbol | None = None  # stands for the loop's index in sizes
     visits: Visits = field(init=False)
     starts: tuple[V.Value, ...] = ()  # from here the objects that the loop knows are found
+    entry: list[L.Layout] = field(default_factory=list)  # `layouts` as they are at entry
+    written: dict[V.Root, Place] = field(default_factory=dict)  # what earlier visits changed
 
     def __post_init__(self) -> None:
         self.mark = dims.Symbol("mark").serial
@@ -97,13 +99,14 @@ class Fixpoint:
         read = [env[v] for v in free_vars(Block((self.runner.let,), ())) if v in env]
         self.starts = (*self.init, *read)
         self.place_roots = frozenset(objects(self.visits.rebound, self.starts, it.heap))
-        self.changed = dict.fromkeys(objects(self.visits.written, self.starts, it.heap))
+        self.written = objects(self.visits.written, self.starts, it.heap)
+        self.changed = dict.fromkeys(self.written)
         self._describe_entry()
         if self.visits.stales:
             places_of = [x for x in self.layouts if isinstance(x, L.LPlace)]
             self.stale = {root: {} for x in places_of for root in x.may_be}
 
-    def _found_places(self, roots: Iterable[V.Root]) -> set[Place]:
+    def _found_places(self, roots: Iterable[V.Root]) -> dict[V.Root, Place]:
         return places(roots, self.starts, self.base)
 
     @property
@@ -120,7 +123,8 @@ class Fixpoint:
     def _describe_entry(self) -> None:
         self.base = self.it.heap
         describer = self._describer(self.base)
-        self.layouts = self._layouts(describer, self.init)
+        self.entry = self._layouts(describer, self.init)
+        self.layouts = [self.visits.guess(k, layout) for k, layout in enumerate(self.entry)]
         for k, wanted in self.visits.mates.items():
             layout = self.layouts[k]
             if isinstance(layout, L.LPlace):
@@ -132,15 +136,20 @@ class Fixpoint:
             if root in self.place_roots and root.kind in J.UNNUMBERED:
                 del self.changed[root]  # what it contains is asked for only where it is read
             else:
-                self.changed[root] = describer.content(root)
+                content = describer.content(root)
+                place = self.written.get(root)
+                self.changed[root] = (
+                    content if place is None else self.visits.guess(place, content)
+                )
 
     def _layouts(self, describer: Describer, values: Sequence[V.Value]) -> list[L.Layout]:
         """Layouts of carried values; flags that say how a loop was left stay known if they can."""
-        found = []
+        found: list[L.Layout] = []
         for var, value in zip(self.runner.node.carried, values, strict=True):
-            flag = var.name.startswith(_FLAG) and var.name not in self.visits.left
-            known = flag and isinstance(value, V.Known)
-            found.append(L.LKnown(value.value) if known else describer(value))  # type: ignore[union-attr]
+            if var.name.startswith(_FLAG) and isinstance(value, V.Known):
+                found.append(L.LKnown(value.value))
+            else:
+                found.append(describer(value))
         return found
 
     @property
@@ -178,7 +187,7 @@ class Fixpoint:
                 return self._emit(result)
         except J.NeedsPlace as need:
             self.place_roots |= need.roots
-            self.visits.rebound |= self._found_places(need.roots)
+            self.visits.rebound.update(self._found_places(need.roots).values())
             self._describe_entry()
         return None
 
@@ -323,10 +332,6 @@ class Fixpoint:
         )
         back = self._layouts(describer, result.following)
         names = [v.name for v in self.runner.node.carried]
-        self.visits.left |= {
-            name for name, old, new in zip(names, self.layouts, back, strict=True)
-            if name.startswith(_FLAG) and old != new
-        }
         layouts = []
         apart: frozenset[V.Root] = frozenset()  # what needs a place, of all that is joined
         for name, old, new, was, now in zip(
@@ -363,11 +368,15 @@ class Fixpoint:
         everything = [*layouts, *self.changed.values()]
         if anonymous.depth(everything) > deep and (sites := anonymous.nested(everything)):
             raise anonymous.NeedsNodes(sites)
-        self.visits.written |= self._found_places(self.changed)
         self.layouts = layouts
         for k, layout in enumerate(layouts):
+            self.visits.note(k, self.entry[k], layout)
             if isinstance(layout, L.LPlace):
-                self.visits.mates.setdefault(k, set()).update(self._found_places(layout.may_be))
+                mates = self._found_places(layout.may_be).values()
+                self.visits.mates.setdefault(k, set()).update(mates)
+        for root, place in self._found_places(self.changed).items():
+            self.visits.written.add(place)
+            self.visits.note(place, entry.content(root), self.changed[root])
         for root, sources in result.heap.stale.items():
             if outer(root):
                 self.stale[root] = identity.kept_sources(root, sources, outer)

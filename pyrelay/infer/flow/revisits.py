@@ -1,24 +1,32 @@
 """What earlier visits of a loop found out, for when it is interpreted again.
 
-In: objects that a loop turned out to rebind or to write. Out: the objects in their places at the
-next visit. The body of a loop is interpreted until its guess about what it carries holds, and each
-time the loops in it are interpreted anew, with other objects. Without a memory each of them would
-need several passes each time, so that a nest of n loops took 2^n; with it, only the first visit
-does. A guess from here may say more than is needed, never less than the loop finds out itself.
+In: objects that a loop turned out to rebind or to write, and the layouts of what it carries. Out:
+the objects in their places at the next visit, and the layouts where it begins with the same ones.
+The body of a loop is interpreted until its guess about what it carries holds, and each time the
+loops in it are interpreted anew, with other objects. Without a memory each of them would need
+several passes each time, so that a nest of n loops took 2^n; with it, only the first visit does. A
+guess from here may say more than is needed, never less than the loop finds out itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import field, replace
+from typing import Any
 
+from pyrelay.errors import Span
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.heap import Heap
+from pyrelay.ir import dims
+from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
 
-Place = tuple[int, int]  # the value where a walk starts, and the number of the object on it
+#: The value where a walk starts, and the number of the object on it. Of an object that no walk
+#: finds, such as a cell of a generator: its kind, where it is made, its name, and how many older
+#: ones are such objects.
+Place = tuple[int, int] | tuple[str, Span | None, str, int]
 
 
 @dataclass(eq=False)
@@ -30,7 +38,8 @@ class Visits:
     stales: bool = False  # an object may be written through a carried name of others
     #: carried value -> the objects that it may be
     mates: dict[int, set[Place]] = field(default_factory=dict)
-    left: set[str] = field(default_factory=set)  # carried flags that are not the same all the time
+    #: carried value, or place of an object -> its layout at entry, and the one that held
+    layouts: dict[int | Place, tuple[Any, Any]] = field(default_factory=dict)
     inner: dict[tuple[Let, int], Visits] = field(default_factory=dict)
     met: dict[Let, int] = field(default_factory=dict)  # loops met in the present pass
 
@@ -40,26 +49,93 @@ class Visits:
         self.met[let] = number + 1
         return self.inner.setdefault((let, number), Visits())
 
+    def note(self, where: int | Place, entry: Any, held: Any) -> None:
+        """Keep the layout that a value or a content turned out to need, if others can use it."""
+        if entry != held and _is_plain(entry) and _is_plain(held):
+            self.layouts[where] = entry, held
 
-def places(roots: Iterable[V.Root], starts: Sequence[V.Value], heap: Heap) -> set[Place]:
+    def guess(self, where: int | Place, entry: Any) -> Any:
+        """The layout that this value needed before where it began so; else that at entry."""
+        if where not in self.layouts:
+            return entry
+        before, held = self.layouts[where]
+        if not isinstance(held, L.LGrown):
+            return held if before == entry else entry
+        if not isinstance(entry, L.LGrown):
+            if before != entry:
+                return entry
+            room, slots = held.capacity and _any_room(), object()
+        elif not isinstance(before, L.LGrown) or _alike(before) != _alike(entry):
+            return entry
+        else:
+            room = entry.capacity if held.capacity == before.capacity else _any_room()
+            slots = entry.slots
+        return replace(held, capacity=room, slots="moved" if held.slots == "moved" else slots)
+
+
+def _any_room() -> Extent:
+    return dims.fresh("d", dims.Origin.RUNTIME)
+
+
+def _alike(content: L.LGrown) -> tuple[Any, ...]:
+    """What two lists of run-time length have in common that begin alike."""
+    return content.template, content.capacity == 0, content.slots == "moved", content.known
+
+
+def _is_plain(layout: Any) -> bool:
+    """Whether a layout mentions neither objects nor extents, but for the room of a list."""
+    match layout:
+        case L.LKnown():
+            return True
+        case L.LScalar(extent=extent, origin=origin):
+            return extent is None and origin is None
+        case L.LNode(_, children) | L.LUnion(children):
+            return all(map(_is_plain, children))
+        case L.LGrown(template, pools=()):
+            return _is_plain(template)
+    return False
+
+
+def places(
+    roots: Iterable[V.Root], starts: Sequence[V.Value], heap: Heap
+) -> dict[V.Root, Place]:
     """Where objects are found, starting from values that a loop carries or reads."""
     missing = set(roots)
-    found = set()
-    for place, root in _objects(starts, heap):
-        if root in missing:
-            missing.discard(root)
-            found.add(place)
-        if not missing:
-            break
+    found: dict[V.Root, Place] = {}
+    if missing:
+        for place, root in _objects(starts, heap):
+            if root in missing:
+                missing.discard(root)
+                found[root] = place
+                if not missing:
+                    return found
+        found.update((root, place) for place, root in _numbered(heap) if root in missing)
     return found
 
 
-def objects(wanted: set[Place], starts: Sequence[V.Value], heap: Heap) -> list[V.Root]:
-    """The objects that are in these places now, each once."""
-    if not wanted:
-        return []
-    found = {root: None for place, root in _objects(starts, heap) if place in wanted}
-    return list(found)
+def objects(
+    wanted: Collection[Place], starts: Sequence[V.Value], heap: Heap
+) -> dict[V.Root, Place]:
+    """The objects that are in these places now, each with the first place that it is in."""
+    found: dict[V.Root, Place] = {}
+    if any(len(place) == 2 for place in wanted):
+        for place, root in _objects(starts, heap):
+            if place in wanted:
+                found.setdefault(root, place)
+    if any(len(place) != 2 for place in wanted):
+        for place, root in _numbered(heap):
+            if place in wanted:
+                found.setdefault(root, place)
+    return found
+
+
+def _numbered(heap: Heap) -> Iterator[tuple[Place, V.Root]]:
+    """All objects, oldest first, by what they are and how many such objects are older."""
+    met: dict[Any, int] = {}
+    for root in heap.contents:
+        what = root.kind, root.span, root.name
+        met[what] = number = met.get(what, -1) + 1
+        yield (*what, number), root
 
 
 def _objects(starts: Sequence[V.Value], heap: Heap) -> Iterator[tuple[Place, V.Root]]:
