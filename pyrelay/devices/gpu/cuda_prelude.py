@@ -9,6 +9,7 @@ the error does not depend on which thread was first, and is the one that plain P
 
 from __future__ import annotations
 
+from pyrelay.devices.gpu.cuda_recurrences import SUPPORT
 from pyrelay.devices.gpu.cuda_tensor_cores import DEVICE_CORES
 from pyrelay.ops.cuda_prelude import CUDA_PRELUDE
 
@@ -351,6 +352,7 @@ __device__ f64 f64_of(i64 word) { return __longlong_as_double(word); }
 __device__ f32 f32_of(i64 word) { return __int_as_float((i32)word); }
 """
 """Behind `DEVICE`, or what the emulator has in its place."""
+BLOCKS += SUPPORT  # of scans that take chunks together
 
 PRELUDE = CUDA_PRELUDE + RECORD
 """Without what differs between a GPU and its emulation: `DEVICE` for a GPU; `BLOCKS` follows."""

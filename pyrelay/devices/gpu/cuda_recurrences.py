@@ -1,7 +1,7 @@
 """Running products of floats, and linear recurrences of any factors, in CUDA C++.
 
 In: which scan, a dtype, whether the elements of a line lie side by side. Out: two texts to stand
-behind `cuda_prelude`, as those of `cuda_scans`.
+behind `cuda_prelude`, as those of `cuda_scans`; and `SUPPORT`, which that prelude ends with.
 
 What a chunk of a line does to a running value is told before that value is known: of a product of
 factors its sign, leading bits and exponent apart, so that it neither overflows nor vanishes where
@@ -28,68 +28,71 @@ from pyrelay.ir.types import DType
 
 THREADS = 256
 
-_SUPPORT = """\
-__device__ f32 pyrelay_parts(f32 x, int &exponent) {{ return frexpf(x, &exponent); }}
-__device__ f64 pyrelay_parts(f64 x, int &exponent) {{ return frexp(x, &exponent); }}
-__device__ f32 pyrelay_whole(f32 x, int exponent) {{ return ldexpf(x, exponent); }}
-__device__ f64 pyrelay_whole(f64 x, int exponent) {{ return ldexp(x, exponent); }}
-const i32 FAR = 1 << 29;
-__device__ i32 pyrelay_near(i32 e) {{ return e < -FAR ? -FAR : e > FAR ? FAR : e; }}
+SUPPORT = """
+__device__ f32 pyrelay_parts(f32 x, int &exponent) { return frexpf(x, &exponent); }
+__device__ f64 pyrelay_parts(f64 x, int &exponent) { return frexp(x, &exponent); }
+__device__ f32 pyrelay_whole(f32 x, int exponent) { return ldexpf(x, exponent); }
+__device__ f64 pyrelay_whole(f64 x, int exponent) { return ldexp(x, exponent); }
+__device__ i32 pyrelay_near(i32 e) {
+    const i32 far = 1 << 29;
+    return e < -far ? -far : e > far ? far : e;
+}
 // Leading bits, from 1/2 on, times a power of two; or 0.
-template <class T> struct pyrelay_factor {{
+template <class T> struct pyrelay_factor {
     T leading;
     i32 exponent;
-    __device__ T times(T v) const {{
+    __device__ T times(T v) const {
         if (leading == T(0) || v == T(0) || v - v != T(0)) return leading * v;
         int own;
         const T bits = pyrelay_parts(v, own);
         return pyrelay_whole(bits * leading, own + exponent);
-    }}
-    __device__ void join(const pyrelay_factor &a, const pyrelay_factor &b) {{
+    }
+    __device__ void join(const pyrelay_factor &a, const pyrelay_factor &b) {
         leading = a.leading * b.leading, exponent = pyrelay_near(a.exponent + b.exponent);
         if (leading == T(0)) exponent = 0;
-        if (leading != T(0) && leading < T(0.5) && leading > T(-0.5)) {{
+        if (leading != T(0) && leading < T(0.5) && leading > T(-0.5)) {
             leading = leading + leading, exponent--;
-        }}
-    }}
-    __device__ f32 size() const {{
+        }
+    }
+    __device__ f32 size() const {
         return leading == T(0) ? -1e30f : f32(exponent) + log2f(fabsf(f32(leading)));
-    }}
-}};
+    }
+};
 template <class T>
-__device__ pyrelay_factor<T> pyrelay_from_below(pyrelay_factor<T> v, int by) {{
-    return {{::pyrelay_from_below(v.leading, by), ::pyrelay_from_below(v.exponent, by)}};
-}}
-"""
-
-#: What a product of factors does to a running value. high, low: bounds of the exponents of the
-#: products of its first factors; odd: 1 for a zero among them, 2 for an infinity, 4 for a NaN.
-_PRODUCT = """\
-template <class T> struct pyrelay_scaled {{
+__device__ pyrelay_factor<T> pyrelay_from_below(pyrelay_factor<T> v, int by) {
+    return {pyrelay_from_below(v.leading, by), pyrelay_from_below(v.exponent, by)};
+}
+// What a product of factors does to a running value. high, low: bounds of the exponents of the
+// products of its first factors; odd: 1 for a zero among them, 2 for an infinity, 4 for a NaN.
+template <class T> struct pyrelay_scaled {
+    static __device__ pyrelay_scaled nothing() {
+        return {{T(0.5), 1}, -(1 << 29), 1 << 29, 0};
+    }
     pyrelay_factor<T> factor;
     i32 high, low, odd;
-    __device__ bool fits(T v) const {{
+    __device__ bool fits(T v) const {
         if (v != v) return true;
         if (v == T(0)) return (odd & 6) == 0;
         if (v - v != T(0)) return (odd & 5) == 0;
+        const int TOP = sizeof(T) == 8 ? 1022 : 126, BOTTOM = 3 - TOP;
         int own;
         pyrelay_parts(v, own);
-        return odd == 0 && own + high < {top} && own + low > {bottom};
-    }}
-    __device__ T after(T v) const {{
+        return odd == 0 && own + high < TOP && own + low > BOTTOM;
+    }
+    __device__ T after(T v) const {
         if (v == T(0) || v - v != T(0)) return factor.leading < T(0) ? -v : v;
         return factor.times(v);
-    }}
-}};
+    }
+};
 template <class T>
-__device__ pyrelay_scaled<T> pyrelay_from_below(pyrelay_scaled<T> v, int by) {{
-    return {{
-        pyrelay_from_below(v.factor, by), ::pyrelay_from_below(v.high, by),
-        ::pyrelay_from_below(v.low, by), ::pyrelay_from_below(v.odd, by)
-    }};
-}}
+__device__ pyrelay_scaled<T> pyrelay_from_below(pyrelay_scaled<T> v, int by) {
+    return {
+        pyrelay_from_below(v.factor, by), pyrelay_from_below(v.high, by),
+        pyrelay_from_below(v.low, by), pyrelay_from_below(v.odd, by)
+    };
+}
 template <class T>
-__device__ pyrelay_scaled<T> pyrelay_join(const pyrelay_scaled<T> &a, const pyrelay_scaled<T> &b) {{
+__device__ pyrelay_scaled<T> pyrelay_join(const pyrelay_scaled<T> &a, const pyrelay_scaled<T> &b) {
     pyrelay_scaled<T> made;
     made.factor.join(a.factor, b.factor);
     const i32 high = pyrelay_near(a.factor.exponent + b.high);
@@ -97,43 +100,41 @@ __device__ pyrelay_scaled<T> pyrelay_join(const pyrelay_scaled<T> &a, const pyre
     made.high = a.high > high ? a.high : high, made.low = a.low < low ? a.low : low;
     made.odd = a.odd | b.odd;
     return made;
-}}
-template <class T> __device__ pyrelay_scaled<T> pyrelay_enter(T x) {{
-    if (x == T(0) || x - x != T(0)) {{
+}
+template <class T> __device__ pyrelay_scaled<T> pyrelay_enter(T x) {
+    if (x == T(0) || x - x != T(0)) {
         const T sign = x < T(0) || (x == T(0) && T(1) / x < T(0)) ? T(-0.5) : T(0.5);
-        return {{{{sign, 1}}, 1, 1, x == T(0) ? 1 : x != x ? 4 : 2}};
-    }}
+        return {{sign, 1}, 1, 1, x == T(0) ? 1 : x != x ? 4 : 2};
+    }
     int own;
     const T bits = pyrelay_parts(x, own);
-    return {{{{bits, own}}, own, own, 0}};
-}}
-template <class T> __device__ pyrelay_scaled<T> pyrelay_nothing() {{
-    return {{{{T(0.5), 1}}, -FAR, FAR, 0}};
-}}
-"""
-
-#: What steps of a recurrence do to a running value. first, last, most: the largest product of the
-#: first, of the last, of any neighbouring factors, as logarithms.
-_MAP = """\
-template <class T> struct pyrelay_map {{
+    return {{bits, own}, own, own, 0};
+}
+// What steps of a recurrence do to a running value. first, last, most: the largest product of the
+// first, of the last, of any neighbouring factors, as logarithms.
+template <class T> struct pyrelay_map {
+    static __device__ pyrelay_map nothing() {
+        return {{T(0.5), 1}, T(-0.0), -1e30f, -1e30f, -1e30f};
+    }
     pyrelay_factor<T> factor;
     T term;
     f32 first, last, most;
-    __device__ bool fits(T v) const {{
+    __device__ bool fits(T v) const {
         if (v != v) return true;
-        return most <= 3.0f && (v - v != T(0) || (v < T({largest}) && v > T(-{largest})));
-    }}
-    __device__ T after(T v) const {{ return factor.times(v) + term; }}
-}};
-template <class T> __device__ pyrelay_map<T> pyrelay_from_below(pyrelay_map<T> v, int by) {{
-    return {{
-        pyrelay_from_below(v.factor, by), ::pyrelay_from_below(v.term, by),
-        ::pyrelay_from_below(v.first, by), ::pyrelay_from_below(v.last, by),
-        ::pyrelay_from_below(v.most, by)
-    }};
-}}
+        const T LARGE = pyrelay_whole(T(1), sizeof(T) == 8 ? 1000 : 120);
+        return most <= 3.0f && (v - v != T(0) || (v < LARGE && v > -LARGE));
+    }
+    __device__ T after(T v) const { return factor.times(v) + term; }
+};
+template <class T> __device__ pyrelay_map<T> pyrelay_from_below(pyrelay_map<T> v, int by) {
+    return {
+        pyrelay_from_below(v.factor, by), pyrelay_from_below(v.term, by),
+        pyrelay_from_below(v.first, by), pyrelay_from_below(v.last, by),
+        pyrelay_from_below(v.most, by)
+    };
+}
 template <class T>
-__device__ pyrelay_map<T> pyrelay_join(const pyrelay_map<T> &a, const pyrelay_map<T> &b) {{
+__device__ pyrelay_map<T> pyrelay_join(const pyrelay_map<T> &a, const pyrelay_map<T> &b) {
     pyrelay_map<T> made;
     made.factor.join(a.factor, b.factor);
     made.term = b.factor.times(a.term) + b.term;
@@ -142,18 +143,15 @@ __device__ pyrelay_map<T> pyrelay_join(const pyrelay_map<T> &a, const pyrelay_ma
     made.most = fmaxf(fmaxf(a.most, b.most), a.last + b.first);
     if (made.term - made.term != T(0)) made.most = 1e30f;
     return made;
-}}
-template <class T> __device__ pyrelay_map<T> pyrelay_enter(T x, T term) {{
-    if (x - x != T(0) || term - term != T(0)) return {{{{x, 0}}, term, 1e30f, 1e30f, 1e30f}};
+}
+template <class T> __device__ pyrelay_map<T> pyrelay_enter(T x, T term) {
+    if (x - x != T(0) || term - term != T(0)) return {{x, 0}, term, 1e30f, 1e30f, 1e30f};
     int own = 0;
     const T bits = x == T(0) ? x : pyrelay_parts(x, own);
-    pyrelay_map<T> made = {{{{bits, own}}, term, 0.0f, 0.0f, 0.0f}};
+    pyrelay_map<T> made = {{bits, own}, term, 0.0f, 0.0f, 0.0f};
     made.first = made.last = made.most = made.factor.size();
     return made;
-}}
-template <class T> __device__ pyrelay_map<T> pyrelay_nothing() {{
-    return {{{{T(0.5), 1}}, T(-0.0), -1e30f, -1e30f, -1e30f}};
-}}
+}
 """
 
 _HEAD = """\
@@ -182,7 +180,7 @@ _BY_THREADS = """\
 }}
 """
 _THREAD_TOTAL = """\
-        State all = pyrelay_nothing<{t}>();
+        State all = State::nothing();
         for (i64 k = part * chunk; k < end(part); k++) {{
             const i64 at = place(k);
             all = combine(all, pyrelay_enter({entering}));
@@ -233,7 +231,7 @@ _BY_BLOCKS = """\
         }};
         // What the tile does altogether, and what is ahead of the thread.
         auto sum_up = [&](int count) {{
-            State sum = pyrelay_nothing<{t}>();
+            State sum = State::nothing();
             for (int at = own; at < own + {each} && at < count; at++) {{
                 sum = combine(sum, pyrelay_enter({tile_entering}));
             }}
@@ -243,7 +241,7 @@ _BY_BLOCKS = """\
             }}
             if (lane == 31) warps[warp] = sum;
             ahead = pyrelay_from_below(sum, 1);
-            if (lane == 0) ahead = pyrelay_nothing<{t}>();
+            if (lane == 0) ahead = State::nothing();
             __syncthreads();
             all = warps[0];
             for (int k = 1; k < BLOCK_THREADS / 32; k++) {{
@@ -255,7 +253,7 @@ _BY_BLOCKS = """\
 }}
 """
 _BLOCK_TOTAL = """\
-        State whole = pyrelay_nothing<{t}>();
+        State whole = State::nothing();
         for (i64 base = part * chunk; base < end(part); base += {tile}) {{
             const int count = size(base, end(part));
             take(base, count);
@@ -280,7 +278,7 @@ _BLOCK_SCAN = """\
             v = reached[0];
         }};
         const i64 run = (part + BLOCK_THREADS - 1) / BLOCK_THREADS;
-        State before = pyrelay_nothing<{t}>();
+        State before = State::nothing();
         for (i64 k = threadIdx.x * run; k < part && k < (threadIdx.x + 1) * run; k++) {{
             before = combine(before, totals[line * (chunks - 1) + k]);
         }}
@@ -350,14 +348,12 @@ def text(name: str, dtype: DType, *, by_blocks: bool, totals: bool) -> str:
     """One of the kernels of a scan."""
     t, product = dtype.name, name == "cumprod"
     operands = 1 if product else 2
-    top, bottom = (1022, -1019) if dtype.size == 8 else (126, -123)
     step = "{t}({v} * x0[at])" if product else "{t}(x0[at] * {v} + x1[at])"
     step = step.format(t=t, v="v")
     entering = ", ".join(f"x{k}[at]" for k in range(operands))
     tile = tile_of(name)
     words = {
-        "t": t, "state": f"pyrelay_{'scaled' if product else 'map'}<{t}>", "top": top,
-        "bottom": bottom, "largest": "1e300" if dtype.size == 8 else "1e36f", "tile": tile,
+        "t": t, "state": f"pyrelay_{'scaled' if product else 'map'}<{t}>", "tile": tile,
         "each": tile // THREADS, "parts": " - 1" * totals,
         "start": f"{t}({1 if product else -0.0})",
         "operands": ", ".join(f"Buffer<const {t}> x{k}" for k in range(operands)),
@@ -376,4 +372,4 @@ def text(name: str, dtype: DType, *, by_blocks: bool, totals: bool) -> str:
         work, body = _THREAD_TOTAL if totals else _THREAD_SCAN, _BY_THREADS
     words["work"] = work.format(**words)
     head = f"#define BLOCK_THREADS {THREADS}\n" if by_blocks else ""
-    return head + (_SUPPORT + (_PRODUCT if product else _MAP) + _HEAD + body).format(**words)
+    return head + (_HEAD + body).format(**words)

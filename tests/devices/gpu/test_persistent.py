@@ -771,3 +771,17 @@ def test_the_version_of_a_loop_is_chosen_by_extents(
     told = [line for line in function.explain().splitlines() if "the loop at" in line]
     assert len(told) == 2
     assert told[1].endswith("with indices of 64 bits")
+
+
+def test_running_products_are_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spread(x: Any, n: int) -> Any:
+        for _ in range(n):
+            y = np.cumprod(x)
+            x = y * 0.5 + 0.4
+        return x
+
+    args = np.linspace(0.5, 1.2, 300), 3
+    one, grid, many, plain = all_ways(spread, *args, monkeypatch=monkeypatch)
+    for found in (one, grid, many):
+        np.testing.assert_allclose(found, plain, rtol=1e-12)
+    assert meetings(pyrelay.jit(spread, device=ON), *args, monkeypatch=monkeypatch)
