@@ -56,6 +56,7 @@ class Encoder:
 
     bound: the symbols that the node binds for which this is written. missing: places written as
     placeholders so far, in a case that is not at hand, and the tag that says so, if any does.
+    settle: makes sure that the heap says what an object contains.
     """
 
     builder: Builder
@@ -68,6 +69,7 @@ class Encoder:
     bound: Collection[Symbol] = ()
     same: Callable[[Extent, Extent], bool] = operator.eq  # whether two extents are equal
     missing: dict[int, Atom | None] = field(default_factory=dict)
+    settle: Callable[[V.Root], None] | None = None
 
     def __call__(self, value: V.Value, layout: Layout) -> None:
         if isinstance(layout, LNode) and layout.head[0] == "data":
@@ -113,6 +115,8 @@ class Encoder:
                     self._tensor(atom, content)
                 else:
                     assert isinstance(value, V.Ref)
+                    if self.settle is not None:
+                        self.settle(value.root)
                     self.content(value.root, content)
             case LNode(_, children):
                 for child, inner in zip(children_of(value), children, strict=True):

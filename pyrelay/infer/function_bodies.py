@@ -211,7 +211,7 @@ def _close(
         contents, found = tuple(rest), list(result.symbols)
     encoder = Encoder(
         inner.builder, inner.heap, inner.atom, number=Numberer(inner.builder, spec.given),
-        bound=found, same=inner.program.guards.same,
+        bound=found, same=inner.program.guards.same, settle=inner.settle,
     )
     encoder(value, layout)
     for root, content in zip(changed, contents, strict=True):

@@ -37,7 +37,7 @@ def encode_arguments(
     symbols = own_symbols(spec, argument_types(spec))
     encoder = Encoder(
         it.builder, it.heap, it.atom, number=Numberer(it.builder, spec.taken), bound=symbols,
-        same=it.program.guards.same,
+        same=it.program.guards.same, settle=it.settle,
     )
     places = Places()
     for given, layout in zip(arguments, spec.layouts, strict=True):

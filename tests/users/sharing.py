@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tests.users.corpus import use
@@ -214,3 +216,21 @@ def summed(value):
 def an_array_passed_on_and_once_more_perhaps(x, k):
     either = x if k else 2.0
     return summed((x, either))
+
+
+@use(([[3, 9, 1], [4, 2, 8], [7, 5, 6]], 3))
+def rows_are_drained_where_the_path_leads(rows, rounds):
+    """A loop reads items of rows that it chooses, the next one writes them, and so on."""
+    drained = 0
+    for _ in range(rounds):
+        least = math.inf
+        k = 2
+        while k > 0:
+            least = min(least, rows[k - 1][k])
+            k -= 1
+        k = 2
+        while k > 0:
+            rows[k - 1][k] -= least
+            k -= 1
+        drained += least
+    return drained

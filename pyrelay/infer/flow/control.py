@@ -310,7 +310,7 @@ class _Merge:
             encoder = Encoder(
                 path.builder, path.heap, it.atom,
                 number=identity.Numberer(path.builder, self.numbers), bound=symbols,
-                same=it.program.guards.same,
+                same=it.program.guards.same, settle=it.settle,
             )
             for value, layout in zip(path.results, results, strict=True):
                 encoder(value, layout)

@@ -476,7 +476,7 @@ class Fixpoint:
         numberer = identity.Numberer(builder, self.numbers)
         return Encoder(
             builder, heap, self.it.atom, number=numberer, bound=symbols,
-            same=self.it.program.guards.same,
+            same=self.it.program.guards.same, settle=self.it.settle,
         )
 
     def _encode(self, encoder: Encoder, carried: list[V.Value]) -> None:
