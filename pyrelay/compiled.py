@@ -257,8 +257,10 @@ class Compiled:
 
     # -- compiling ---------------------------------------------------------------------------------
 
-    def _specialised(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        """The typed program for these arguments."""
+    def _specialised(
+        self, args: Sequence[Any], keywords: Mapping[str, Any], place: str | None = None
+    ) -> Any:
+        """The typed program for these arguments, on a device or where this function runs."""
         from pyrelay import ops
         from pyrelay.frontend.parse import parse
         from pyrelay.infer import values
@@ -274,13 +276,14 @@ class Compiled:
             return made
 
         kind, function, options = self.__pyrelay__
+        near = (place or self.device or config.current().device) == "cpu"
         callee: Any = values.Known(function)
         if kind != "jit":
             callee = values.Derivative(callee, kind, **options)
 
         def specialised() -> Any:
             with _compiling:
-                return specialise(callee, args, keywords, parsed)
+                return specialise(callee, args, keywords, parsed, near=near)
 
         made = on_deep_stack(specialised)
         if kind == "jit" and options.get("pure") and made.binding.writes:
@@ -337,7 +340,7 @@ class Compiled:
             from pyrelay import boundary, pipeline, store
 
             started = time.perf_counter()
-            spec = self._specialised(args, keywords)
+            spec = self._specialised(args, keywords, key[-1])
             spent = time.perf_counter() - started
             binding = spec.binding
             first = self._key(args, keywords, Flattened(), first=True)
@@ -433,7 +436,7 @@ class Compiled:
         key, entry = self._entry_for(args, keywords)
         from pyrelay.inspection import Lowered
 
-        spec = entry.program.spec or self._specialised(args, keywords)
+        spec = entry.program.spec or self._specialised(args, keywords, key[-1])
         return Lowered(self.__qualname__, entry.program, spec, key[-1])
 
     def _entry_for(

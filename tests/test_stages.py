@@ -36,7 +36,7 @@ def running_sum(x):
 
 PROGRAMS = {
     "newton": (pyrelay.jit(newton), (2.0, 1.0)),
-    "recurrence_gradient": (pyrelay.grad(recurrence, argnums=1), (np.ones((5, 3)), np.eye(3))),
+    "recurrence_gradient": (pyrelay.grad(recurrence, argnums=1), (np.ones((5, 20)), np.eye(20))),
     "running_sum": (pyrelay.jit(running_sum), (np.arange(4.0),)),
 }
 

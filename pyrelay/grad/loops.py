@@ -83,7 +83,7 @@ class _Iteration:
 def _reverse_iteration(walker: Walker, loop: Loop, sink: Sink, *, nested: bool) -> _Iteration:
     child, flow, tape = sink.child(), Flow(), Var("tape", TAPE)
     child.tape = tape
-    symbols = {s: Symbol(s.name, s.origin) for s in loop.dims}
+    symbols = {s: Symbol(s.name, s.origin, most=s.most) for s in loop.dims}
     renamed: dict[Symbol, Extent] = {s: dims.of(e) for s, e in symbols.items()}
     live = [
         k for k, v in enumerate(loop.carried)

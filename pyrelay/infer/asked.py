@@ -72,6 +72,7 @@ class Asked:
     lends: int = 0  # see Program
     keys_known: bool = False
     ragged: bool = False  # arrays in one list may differ in shape
+    near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
     keys_wanted: bool = False
     sequences: bool | None = None  # tuples and strings may have run-time lengths; or may not again

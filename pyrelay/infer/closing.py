@@ -46,6 +46,7 @@ from pyrelay.infer.result_trees import (
     ViewResult,
     ViewStepResult,
 )
+from pyrelay.infer.short_arrays import take_as_short
 from pyrelay.infer.specialised import (
     Binding,
     ContainerChange,
@@ -114,6 +115,8 @@ class Close:
         entry = Function("main", tuple(attempt.params), body, tuple(dict.fromkeys(symbols)))
         name = it.program.unique("main")
         functions = {**it.program.functions, name: replace(entry, name=name)}
+        if attempt.asked.near:
+            take_as_short(functions, attempt.guards)
         module = Module(_substituted(functions, attempt.guards), name)
         with_axes = [bool(getattr(p.type, "shape", ())) for p in attempt.params]
         position = {leaf: k for k, leaf in enumerate(attempt.parameters)}

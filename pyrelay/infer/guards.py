@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from types import BuiltinMethodType
 from typing import Any
 
@@ -23,7 +23,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-_FIXED = 4  # an extent of a small matrix up to which each has a program of its own
+_FIXED = 4  # an extent of a small array up to which each has a program of its own
 
 _OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 
@@ -296,6 +296,14 @@ class Guards:
                 self.fix(extent)
                 return True
         return self.compare(">=", extent, 1) is True and self.compare("<=", extent, most) is True
+
+    def bound(self, symbol: Symbol, most: int) -> None:
+        """Make an extent that is no more than `most` in the call at hand say so of itself, by a
+        guard; the smallest become known numbers. Nothing is asked of it later."""
+        if 1 <= self.hints[symbol] <= _FIXED:
+            self.fix(dims.of(symbol))
+        elif self.compare("<=", dims.of(symbol), most):
+            self.equalities[symbol] = dims.of(replace(symbol, most=most))
 
     def record(self, guard: NameGuard) -> None:
         """Remember a name that was read."""

@@ -49,11 +49,13 @@ def _deep_recursion() -> Iterator[None]:
 
 
 def specialise(
-    callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any]
+    callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any], *,
+    near: bool = True,
 ) -> Specialised:
     """Infer the program of `callee(*args, **keywords)`.
 
-    callee is a Python function or an abstract value (a `Derivative`). Raises a PyrelayError at the
+    callee is a Python function or an abstract value (a `Derivative`). near: whether it runs where a
+    loop over short arrays is better one kernel (`short_arrays`). Raises a PyrelayError at the
     user's line for what cannot be compiled.
 
     Lists of many numbers enter as arrays. If the program has to know their lengths, or would check
@@ -63,7 +65,7 @@ def specialise(
     of data types of this program.
     """
     entered = Entered()
-    infer = functools.partial(_specialised, callee, args, keywords, parse)
+    infer = functools.partial(_specialised, callee, args, keywords, parse, near=near)
     listed = _listed([*args, *keywords.values()])
     if listed:
         found = _tried(infer, columns.MOST_APART, Entered(), listed)
@@ -115,12 +117,13 @@ def _tried(
 def _specialised(
     callee: Any, args: Sequence[Any], keywords: Mapping[str, Any], parse: Callable[[Any], Any],
     apart: int, entered: Entered, listed: Sequence[Sequence[type]] = (), *, ragged: bool = False,
+    near: bool,
 ) -> tuple[Specialised, bool]:
     """The program where lists up to a length are structures, and whether it checks shapes.
 
     Notes in `entered` which lists entered as arrays. listed: classes that are data types of it.
     """
-    asked = Asked(ragged=ragged)
+    asked = Asked(ragged=ragged, near=near)
     for classes in listed:
         asked.families.declare(classes)
     while not asked.is_endless:

@@ -30,11 +30,13 @@ class Origin(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
-    """An extent known at run time; compared by identity, ordered by age."""
+    """An extent known at run time; compared by identity, ordered by age. It never exceeds `most`,
+    if that is known."""
 
     name: str
     origin: Origin = Origin.ENTRY
     serial: int = field(default_factory=lambda: next(_serial), repr=False)
+    most: int | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         spell = _spelling.get()
@@ -306,6 +308,54 @@ def at_most_one(extent: Extent) -> bool:
         return False
     atom = monomial[0][0]
     return isinstance(atom, Extreme) and atom.kind == "min" and 1 in (atom.left, atom.right)
+
+
+def greatest(extent: Extent) -> int | None:
+    """A number that an extent never exceeds, by what its symbols say of themselves; None if they
+    say nothing."""
+    if isinstance(extent, int):
+        return extent
+    total = 0
+    for monomial, coefficient in extent.terms:
+        natural = all(_atom_non_negative(atom) for atom, _ in monomial)
+        alone = coefficient > 0 and len(monomial) == 1 and monomial[0][1] == 1
+        if monomial and coefficient < 0 and natural:
+            continue
+        term = coefficient
+        for atom, power in monomial:
+            most = _greatest_atom(atom)
+            if most is None or not (natural or alone):
+                return None
+            term *= most**power
+        total += term
+    return total
+
+
+def _greatest_atom(atom: Atom) -> int | None:
+    match atom:
+        case Symbol(most=most):
+            return most
+        case Quotient(a, b):
+            over = greatest(a)
+            return over // b if over is not None and isinstance(b, int) and b > 0 else None
+        case Remainder(_, b):
+            return b - 1 if isinstance(b, int) and b > 0 else None
+        case Extreme(kind, a, b):
+            known = [m for m in (greatest(a), greatest(b)) if m is not None]
+            if kind == "min":
+                return min(known, default=None)
+            return max(known) if len(known) == 2 else None
+    raise AssertionError(atom)
+
+
+#: An axis of no more elements is short: computing with it costs less than launching a kernel.
+SHORT = 16
+
+
+def is_short(extent: Extent) -> bool:
+    """Whether an axis is known to be short."""
+    most = greatest(extent)
+    return most is not None and most <= SHORT
 
 
 def product(extents: Iterable[Extent]) -> Extent:

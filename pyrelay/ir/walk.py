@@ -188,7 +188,7 @@ class Renaming:
 
     def symbol(self, symbol: Symbol) -> Symbol:
         """A fresh copy of a bound symbol, entered in the renaming."""
-        copy = Symbol(symbol.name, symbol.origin)
+        copy = Symbol(symbol.name, symbol.origin, most=symbol.most)
         self.dims[symbol] = dims.of(copy)
         return copy
 

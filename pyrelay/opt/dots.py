@@ -2,8 +2,9 @@
 
 In: a module. Out: the module in which a matrix product that stands inside a loop is written with
 elementwise ops where a library call would cost more than the product: one of a single element, as
-NumPy's `dot` of two vectors gives, one of a column and a row, and those of matrices of known and
-small size. They fuse with what makes the operands, and become part of a kernel that runs the loop.
+NumPy's `dot` of two vectors gives, one of a column and a row, and those of matrices of short axes
+or of known and small size. They fuse with what makes the operands, and become part of a kernel that
+runs the loop.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
             right = builder.call(OPS["transpose"], right, axes=(1, 0))
         return (builder.call(OPS["multiply"], left, right).atom,)
     work = dims.product((*out.shape, inner))
-    small = isinstance(work, int) and work <= _MOST_PRODUCTS
+    most = dims.greatest(work)
+    small = (most is not None and most <= _MOST_PRODUCTS) or all(
+        map(dims.is_short, (*out.shape, inner))
+    )
     if out.shape != (1, 1) and not small:
         return None
     if not call.attrs["transpose_b"]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyrelay.ir import walk
+from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent
 from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, OpCall, Var
 from pyrelay.ir.op import Effect, Fusion
@@ -27,8 +27,6 @@ _ALSO_IN_KERNELS = frozenset(["extent", "undef", "raise"])
 _OF_EXTENTS = frozenset(["as_extent", "check_equal"])
 #: How deep loops and branches of one kernel may nest: Python refuses 20 nested loops.
 _DEEPEST = 12
-#: An axis this short is no reason for a kernel of its own.
-_SHORT = 16
 _LARGEST_VECTORS = 200  # Lets of a loop over vectors
 
 
@@ -165,7 +163,7 @@ class _VectorLoops:
         assert isinstance(rhs, OpCall)
         if rhs.op.name in places.UPDATES and self._is_update(rhs.args[1]):
             return True  # of the place that the inner one updates, at the cost of that
-        long = sum(not _is_known_short(extent) for extent in _space(rhs))
+        long = sum(not dims.is_short(extent) for extent in _space(rhs))
         if long == 0:
             return True
         if long == 1:
@@ -202,10 +200,6 @@ class _VectorLoops:
                 seen.update(fresh)
                 pending += fresh
         return False
-
-
-def _is_known_short(extent: Extent) -> bool:
-    return isinstance(extent, int) and extent <= _SHORT
 
 
 def _space(rhs: OpCall) -> tuple[Extent, ...]:

@@ -79,5 +79,9 @@ def outside(a, b):
 
 
 def test_products_of_unknown_size_and_outside_loops_stay() -> None:
-    assert _products(of_any_size, A, B, 3) == 1
+    assert _products(of_any_size, np.ones((17, 3)), A, 3) == 1
     assert _products(outside, A, B) == 1
+
+
+def test_products_of_short_matrices_become_sums() -> None:
+    assert _products(of_any_size, np.ones((16, 3)), np.ones((3, 5)), 3) == 0

@@ -7,6 +7,7 @@ machine this process runs on, with 512-bit vectors where the CPU has them (LLVM'
 ``BY_HAND = True`` has arranged vectors and registers itself, and is only tidied.  One that sets
 ``SHORT_ROWS = True`` has loops over rows of a few elements, which are no loops any more when LLVM
 looks for vectors: it looks at straight lines too then, which is a loss where there are no rows.
+What LLVM makes of straight lines is verified: it has put vectors before what they are made of.
 
 The object exports one symbol, ``SYMBOL``: ``int64_t (int64_t block, int64_t begin, int64_t end)``.
 It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
@@ -15,6 +16,7 @@ It refers to nothing but libm, ``memset``, ``memcpy`` and ``memmove``.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -39,21 +41,45 @@ def optimised_module(source: str, filename: str) -> llvm.ModuleRef:
     exec(compile(tree, filename, "exec"), names)
     layout = str(machine.target_data)
     module = lower_kernel(functions["kernel"], names, SYMBOL, machine.triple, layout)
-    reference = llvm.parse_assembly(str(module))
     routines = [each for each in names.values() if isinstance(each, Routine)]
+    texts = [str(module)]
     for each in routines:
         lowered = lower_kernel(
             functions[each.symbol], names, each.symbol, machine.triple, layout, each.kinds
         )
-        reference.link_in(llvm.parse_assembly(str(lowered)))
-    for each in routines:
-        reference.get_function(each.symbol).linkage = "internal"
-    reference.verify()
+        texts.append(str(lowered))
+    symbols = [each.symbol for each in routines]
+    reference = _linked(texts, symbols)
     if names.get("BY_HAND"):
         tidy(reference, machine)
-    else:
-        _optimise(reference, machine, bool(names.get("SHORT_ROWS")))
+    elif not names.get("SHORT_ROWS"):
+        _optimise(reference, machine, False)
+    elif not _packed(reference, machine):
+        reference = _linked(texts, symbols)
+        _optimise(reference, machine, False)
     return reference
+
+
+def _linked(texts: Sequence[str], symbols: Iterable[str]) -> llvm.ModuleRef:
+    """A kernel and its routines as one module."""
+    first, *others = texts
+    module = llvm.parse_assembly(first)
+    for text in others:
+        module.link_in(llvm.parse_assembly(text))
+    for symbol in symbols:
+        module.get_function(symbol).linkage = "internal"
+    module.verify()
+    return module
+
+
+def _packed(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> bool:
+    """Optimises a module with straight lines as vectors; whether LLVM got it right."""
+    _optimise(module, machine, True)
+    try:
+        module.verify()
+    except RuntimeError:  # "Instruction does not dominate all uses!", LLVM 22
+        return False
+    return True
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, short_rows: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import pyrelay
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.gpu import guesses
 from pyrelay.devices.gpu.device_words import device_slots
@@ -15,13 +16,15 @@ from pyrelay.devices.gpu.stretches import runs_on_host
 from pyrelay.lower.planning.instructions import JumpIf, JumpUnless
 from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
-from tests.infer.running import inferred
 
 X = np.ones(40)
 
+ON = "cuda_emulator"
+
 
 def ways(function: Callable[..., Any], *args: Any) -> list[Straight]:
-    made = plan(lowered(inferred(function, args).module, "fuse", on="cuda_emulator"), TARGET)
+    module = pyrelay.jit(function, device=ON)._specialised(args, {}).module
+    made = plan(lowered(module, "fuse", on=ON), TARGET)
     slots = device_slots(
         made, lambda launch, on: runs_on_host(made, launch, on), [set() for _ in made.functions]
     )

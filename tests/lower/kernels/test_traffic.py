@@ -141,4 +141,4 @@ def test_programs_with_control_flow_are_refused() -> None:
         return x
 
     with pytest.raises(ValueError, match="control flow"):
-        measured("loop", newton, (np.ones(3),))
+        measured("loop", newton, (np.ones(17),))

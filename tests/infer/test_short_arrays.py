@@ -1,0 +1,102 @@
+"""Extents by which loops are kernels are asked for in the call at hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay.ir import dims, walk
+from pyrelay.ir.nodes import Loop, Module
+from pyrelay.pipeline import lowered
+from tests.infer.running import inferred
+from tests.infer.test_guards import holds
+
+
+def runge_kutta(a, y, steps, h):
+    for _ in range(steps):
+        k = a @ (y + 0.5 * h * (a @ y))
+        y = y + h * k
+    return y
+
+
+def neighbours(u, steps):
+    u = u.copy()
+    for _ in range(steps):
+        u[1:-1] = 0.5 * (u[2:] + u[:-2])
+    return u
+
+
+def rows(x):
+    total = 0.0
+    for i in range(len(x)):
+        for j in range(len(x)):
+            total += np.abs(x[i] - x[j]).sum()
+    return total
+
+
+def loops_in(module: Module) -> int:
+    return sum(isinstance(let.rhs, Loop) for let in walk.nested_lets(module.main.body))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 16])
+def test_a_loop_over_short_vectors_is_one_kernel(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, y = rng.standard_normal((n, n)), rng.standard_normal(n)
+    compiled = pyrelay.jit(runge_kutta)
+    np.testing.assert_allclose(compiled(a, y, 7, 0.1), runge_kutta(a, y, 7, 0.1), rtol=1e-12)
+    module = inferred(runge_kutta, (a, y, 7, 0.1)).module
+    (extent,) = set(module.main.params[1].type.shape)
+    assert extent == n if n <= 4 else dims.greatest(extent) == 16
+    assert loops_in(lowered(module, "fuse")) == 0
+
+
+def test_up_to_four_each_extent_has_a_program_and_the_others_share_two() -> None:
+    compiled = pyrelay.jit(runge_kutta)
+    sizes = [3, 4, 3, 5, 16, 9, 17, 40, 4, 7, 19]
+    for n in sizes:
+        a, y = np.eye(n) * 0.5 + 0.1, np.arange(float(n))
+        np.testing.assert_allclose(compiled(a, y, 5, 0.1), runge_kutta(a, y, 5, 0.1), rtol=1e-12)
+    assert compiled.cache_info().compilations == 4
+
+
+def test_a_part_of_an_array_is_what_has_to_be_short() -> None:
+    short = inferred(neighbours, (np.ones(18), 5))
+    assert holds(short, np.ones(5), 5)
+    assert not holds(short, np.ones(19), 5)
+    long = inferred(neighbours, (np.ones(19), 5))
+    assert holds(long, np.ones(1000), 5)
+    assert not holds(long, np.ones(18), 5)
+
+
+def test_loops_that_are_kernels_for_every_extent_ask_for_none() -> None:
+    made = inferred(rows, (np.ones((7, 3)),))
+    assert holds(made, np.ones((3, 50)))
+    assert all(dims.greatest(e) is None for e in made.module.main.params[0].type.shape)
+
+
+def test_a_loop_that_asks_a_library_keeps_its_extents() -> None:
+    def steps(a, x, n):
+        for _ in range(n):
+            x = np.sort(a @ x)
+        return x
+
+    made = inferred(steps, (np.eye(3), np.ones(3), 2))
+    assert holds(made, np.eye(30), np.ones(30), 2)
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_gradients_of_loops_over_short_vectors(n: int) -> None:
+    a = np.eye(n) * 0.5 + 0.1
+
+    def energy(y):
+        return (runge_kutta(a, y, 4, 0.1) ** 2).sum()
+
+    pyrelay.check_grads(energy, (np.linspace(-1.0, 2.0, n),))
+
+
+def test_gpus_keep_their_loops_of_launches() -> None:
+    a, y = np.eye(3), np.ones(3)
+    compiled = pyrelay.jit(runge_kutta, device="cuda_emulator")
+    module = compiled._specialised((a, y, 2, 0.1), {}).module
+    assert loops_in(lowered(module, "fuse", on="cuda_emulator")) == 1
