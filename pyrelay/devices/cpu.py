@@ -11,6 +11,7 @@ from pyrelay.devices.routines import (
     attention,
     attention_gradient,
     convolution,
+    convolution_chain,
     convolution_first,
     matmul,
 )
@@ -22,6 +23,7 @@ from pyrelay.lower.planning.target import (
     FORWARD,
     AttentionGradientKernel,
     AttentionKernel,
+    ChainKernel,
     ConvolutionKernel,
     MatmulKernel,
     PanelKernel,
@@ -59,7 +61,7 @@ def target(choices: Choices = DEFAULT) -> Target:
 
     return Target(
         emit, product, _convolution, attended, points_inside=True, parts=True,
-        attention_gradient=attended_gradient,
+        attention_gradient=attended_gradient, chain=_chain,
     )
 
 
@@ -70,6 +72,13 @@ def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKer
         convolution.ROWS, convolution_first.OUTPUTS if first else convolution.COLUMNS,
         round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS if first else 0,
         evenly=first,
+    )
+
+
+def _chain(dtype: DType) -> ChainKernel:
+    return ChainKernel(
+        convolution_chain.chain_kernel(dtype), convolution_chain.ROOM, convolution_chain.CHANNELS,
+        matmul.FINISHING_OPERANDS,
     )
 
 

@@ -8,6 +8,7 @@ The product lies in the buffer of a result of its size, or in registers, so it c
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from pyrelay.ir import dims, types, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType, Type
-from pyrelay.lower.kernels.kernel import Product
+from pyrelay.lower.kernels.kernel import Kernel, Product
 from pyrelay.lower.planning import plan_kernels, plan_panels, plan_passing
 from pyrelay.lower.planning.finishing import without_product
 from pyrelay.lower.planning.frame import ZERO
@@ -45,18 +46,30 @@ def finished_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Grou
         k: Slot(p.buffer(a).slot) for k, a in enumerate(call.args) if is_array(a)
     }
     outputs, address, fresh = _buffers(p, let, call, group, None if in_registers else made)
+    finish = finish_of(p, call, group, kernel, arrays, outputs)
+    places = [arrays[k] for k in product.operands]
+    with plan_panels.of_product(p, product, call) as panels:
+        launch_product(p, operation, operand_types, (*places, address), panels, finish)
+    if fresh:
+        p.frame.emit(Free(address))
+
+
+def finish_of(
+    p: FunctionPlanner, call: KernelCall, group: Group, kernel: Kernel,
+    arrays: Mapping[int, Value], outputs: Sequence[int],
+) -> Finish:
+    """What finishes the product of a group: a kernel of its arguments in `arrays` that leaves its
+    results at the addresses in the slots `outputs`."""
+    product = group.lowering.product
+    assert product is not None
     operands: list[Value] = []
     for each in plan_kernels.operands_of(p, kernel, call, arrays, outputs):
         assert not isinstance(each, AddressOf), "what finishes a product has arrays as results"
         operands.append(each)
     name = name_of(without_product(call.function, product.let))
     number = p.program.kernel(kernel, f"finish_{name}")
-    finish = Finish(number, tuple(operands), dims.substitute(kernel.cost, extents))
-    places = [arrays[k] for k in product.operands]
-    with plan_panels.of_product(p, product, call) as panels:
-        launch_product(p, operation, operand_types, (*places, address), panels, finish)
-    if fresh:
-        p.frame.emit(Free(address))
+    extents = dict(zip(group.dims, call.dims, strict=True))
+    return Finish(number, tuple(operands), dims.substitute(kernel.cost, extents))
 
 
 def _types(product: Product, extents: dict[Symbol, Extent]) -> list[Type]:

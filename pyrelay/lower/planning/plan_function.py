@@ -30,6 +30,7 @@ from pyrelay.ir.nodes import (
 from pyrelay.ir.types import TapeType, TensorType, Type
 from pyrelay.lower.kernels.recursion import Recursion
 from pyrelay.lower.planning import (
+    plan_chains,
     plan_commits,
     plan_control,
     plan_kernels,
@@ -87,6 +88,7 @@ class FunctionPlanner:
         self.rows: dict[Var, plan_rows.Row] = {}  # where results lie in rows of arrays
         self.kept: set[Let] = set()  # copies into such rows
         self.passing: set[Var] = set()  # results that are soon given back
+        self.chains: dict[Let, plan_chains.Chain] = {}  # convolutions that one launch may compute
         self.commits: dict[Var, plan_commits.Commit] = {}  # of values that are to lie in an array
         self.gone: set[Buffer] = set()  # freed or handed over on the way to here
         self._journal: list[Buffer] = []  # what entered `gone`, in order
@@ -187,6 +189,7 @@ class FunctionPlanner:
         plan_rows.find(self, block)
         plan_commits.find(self, block)
         plan_passing.find(self, block)
+        plan_chains.find(self, block)
         for k, let in enumerate(block.lets):
             scope.at = k
             self.let(let)
@@ -199,6 +202,8 @@ class FunctionPlanner:
         match let.rhs:
             case KernelCall() if let in self.kept:
                 plan_rows.keep(self, let)
+            case KernelCall() | OpCall() if let in self.chains:
+                plan_chains.layer(self, let)
             case KernelCall() as node:
                 plan_kernels.kernel_call(self, let, node)
             case OpCall() as node:

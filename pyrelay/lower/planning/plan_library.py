@@ -85,16 +85,17 @@ def half_product(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -
 def launch_product(
     p: FunctionPlanner, call: OpCall, operand_types: Sequence[Type | None],
     addresses: Sequence[Value], panels: Panels | None, finish: Finish | None = None,
+    when: Extent = 1,
 ) -> None:
     """A product of operands at addresses, into the last of them; `panels` hold the second operand,
-    `finish` is done to the product."""
+    `finish` is done to the product. `when`: 1 or 0, whether a convolution is launched."""
     if call.op.schedule == "matmul":
         _launch_matmul(p, call.attrs, operand_types, addresses, panels, finish)
     else:
-        _launch_convolution(p, call, operand_types, addresses, finish)
+        _launch_convolution(p, call, operand_types, addresses, finish, when)
 
 
-def _finishing(finish: Finish | None) -> tuple[Value, Value]:
+def finishing(finish: Finish | None) -> tuple[Value, Value]:
     """The kernel's address and the number of its operands; 0 for none."""
     if finish is None:
         return ZERO, ZERO
@@ -132,7 +133,7 @@ def _launch_matmul(
             n = dims.quotient(n, gates)
     operands += (*p.sizes.values((m, n, k, int(transpose_a))), form)
     operands += p.sizes.values((0, a.shape[-1], b.shape[-1], line, len(batch)))
-    operands += _finishing(finish)
+    operands += finishing(finish)
     strides = batch_strides(a, batch), batch_strides(b, batch)
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)
@@ -169,7 +170,7 @@ def batch_strides(operand: TensorType, batch: Sequence[Extent]) -> list[Extent]:
 
 def _launch_convolution(
     p: FunctionPlanner, call: OpCall, operand_types: Sequence[Type | None],
-    addresses: Sequence[Value], finish: Finish | None,
+    addresses: Sequence[Value], finish: Finish | None, when: Extent,
 ) -> None:
     """One of the products of a convolution: parameters as `target.ConvolutionKernel` says."""
     attrs, what = call.attrs, _PRODUCTS[call.op.name]
@@ -193,7 +194,7 @@ def _launch_convolution(
         extents, taps, positions, attrs["stride"], attrs["dilation"], attrs["before"], strict=True
     ):
         operands += p.sizes.values(along)
-    operands += _finishing(finish)
+    operands += finishing(finish)
     if finish is not None:
         operands += finish.operands
     values, pixels = dims.product((share, *taps)), dims.product(positions)
@@ -229,8 +230,8 @@ def _launch_convolution(
     p.frame.emit(
         Launch(
             p.program.source(kernel.source, call.op.name), tuple(operands),
-            p.sizes.value(dims.multiply(tiles, dims.add(1, dims.multiply(-1, parts)))), cost,
-            evenly=kernel.evenly,
+            p.sizes.value(dims.product((tiles, dims.add(1, dims.multiply(-1, parts)), when))),
+            cost, evenly=kernel.evenly,
         )
     )
 

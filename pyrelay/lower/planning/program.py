@@ -18,8 +18,10 @@ from pyrelay.ir.types import DType
 from pyrelay.lower.kernels import kernel as kernel_ir
 from pyrelay.lower.kernels.kernel import Lowering
 from pyrelay.lower.kernels.kernelise import kernelise
+from pyrelay.lower.planning.finishing import in_place
 from pyrelay.lower.planning.instructions import HostFunction, Kernel, Site
 from pyrelay.lower.planning.target import Target
+from pyrelay.opt.finishing import product_of
 from pyrelay.records import dataclass
 
 #: Ops that a name of a kernel can do without.
@@ -45,6 +47,7 @@ class Program:
         self.target = target
         self._lowerings: dict[Function, Group] = {}
         self._by_digest: dict[str, Group] = {}
+        self._in_place: dict[int, kernel_ir.Kernel] = {}  # by the group's id
         self._numbers: dict[kernel_ir.Kernel, int] = {}
         self._by_source: dict[str, int] = {}
         self.kernels: list[Kernel] = []
@@ -68,6 +71,16 @@ class Program:
             if key and not any(code.sites for code in found.lowering.kernels):
                 self._by_digest[key] = found
             self._lowerings[function] = found
+        return found
+
+    def in_place(self, group: Group, function: Function) -> kernel_ir.Kernel:
+        """The kernel of a group that finishes a product where it lies; `function` is the group."""
+        found = self._in_place.get(id(group))
+        if found is None:
+            assert group.lowering.product is not None
+            product = product_of(function.body)
+            assert product is not None
+            found = self._in_place[id(group)] = in_place(function, product)
         return found
 
     def kernel(self, code: kernel_ir.Kernel, name: str) -> int:

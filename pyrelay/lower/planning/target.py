@@ -103,6 +103,28 @@ class ConvolutionKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class ChainKernel:
+    """A convolution of one tap (or none), what every channel gives by itself, and a convolution of
+    one tap, with no more memory than the result: images of up to two axes, channels first.
+
+    Parameters in order: addresses of the image, of the weights of the three (0 for none) and of the
+    result; entries, channels of the image (0 without the first convolution), channels between them,
+    outputs; bands of rows of an image; for the rows and the columns what `ConvolutionKernel` takes
+    for an axis; the address of the kernel for a convolution alone; for each of the three the
+    address of a kernel that finishes it, in place but for the last, or 0, and how many operands
+    that has (at most `finishes`); those operands.
+
+    The parallel axis counts bands of each entry. `room`: bytes that it has for `channels` channels,
+    or more, of the rows that a band of the result sees, and as many for those that it has.
+    """
+
+    source: str
+    room: int
+    channels: int
+    finishes: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttentionKernel:
     """Attention. Parameters in order: addresses of q, k, v, the result, the maxima and the sums of
     rows (both 0 where they are not wanted), of the scores, if they are kept, and how many rows of
@@ -226,6 +248,7 @@ class Target:
     sort         element type -> the kernels; None where loops do as well.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     parts        whether threads can do a loop for some rows of its arrays each.
+    chain        element type -> the kernel for several convolutions; None as above.
     attention_gradient  element type -> the kernel for the derivative of attention; None as above.
     keeps_scores  whether attention keeps small matrices of scores for its derivative.
     half_attention  type of 16-bit floats of the operands, that or float32 for the result, whether
@@ -255,3 +278,4 @@ class Target:
     half_convolution: Callable[[DType, DType, str, bool], ConvolutionKernel] | None = None
     splits: bool = False
     parts: bool = False
+    chain: Callable[[DType], ChainKernel] | None = None
