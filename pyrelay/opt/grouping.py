@@ -14,7 +14,7 @@ from pyrelay.ir.nodes import Atom, Block, Let, OpCall, Var
 from pyrelay.ir.op import Effect
 from pyrelay.opt import places
 from pyrelay.opt.finishing import gates, is_product
-from pyrelay.opt.joining import END, LARGEST_GROUP, NEAREST, Group, Joining, Use
+from pyrelay.opt.joining import END, NEAREST, Group, Joining, Use
 from pyrelay.opt.kernel_calls import from_old_state, kernel_call, lets_of, with_extents
 from pyrelay.opt.shapes import is_array, reduces_rows
 from pyrelay.opt.storage import uses_linearly
@@ -153,7 +153,7 @@ class Grouping(Joining):
                 fits = True
             else:
                 fits = atom in direct and tuple(group.space) == tuple(shape)
-            if fits and len(group.members) < LARGEST_GROUP and self._keeps_order(k, group):
+            if fits and not group.is_full and self._keeps_order(k, group):
                 return group
         return None
 
@@ -188,6 +188,7 @@ class Grouping(Joining):
         self.evaluations[k], self.moves[k] = factor, self._moved(k)
         for group in readers:
             group.members.append(k)
+            group.literals += self._is_literal(k)
             if group.slices is not None:
                 group.slices.add(self.lets, k, self._readers(k, group))
             self._note_operands(k, group)
@@ -205,6 +206,7 @@ class Grouping(Joining):
         self.moves[k] = self._moved(k)
         self.groups[k] = group
         group.members.append(k)
+        group.literals += self._is_literal(k)
         group.scalar &= let in self.scalar
         if self.effects[k] is not Effect.PURE:
             group.effects.append(k)

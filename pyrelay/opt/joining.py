@@ -14,7 +14,7 @@ from dataclasses import field
 from pyrelay.ir import walk
 from pyrelay.ir.contents import Contents
 from pyrelay.ir.dims import Extent
-from pyrelay.ir.nodes import Atom, FnCall, Let, Loop, OpCall
+from pyrelay.ir.nodes import Atom, Const, FnCall, Let, Loop, OpCall
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.ir.types import TensorType
 from pyrelay.opt import places
@@ -34,7 +34,8 @@ from pyrelay.records import dataclass
 
 #: Instructions of the plan, unless they stand inside a loop or branch that becomes a kernel.
 _PLAN_OPS = frozenset(["extent", "undef", "raise", "commit"])
-LARGEST_GROUP = 200
+_LARGEST_GROUP = 200
+_MOST_LITERALS = 1000  # numbers that a group has beside, which a store each writes
 _MOST_EVALUATIONS = 4  # of a cheap element per element of the result
 _DEEPEST_MOVES = 12  # moving ops behind each other: each may be a branch in the next
 NEAREST = 12  # Lets behind another, where an array is looked for that a group reads as well
@@ -56,6 +57,13 @@ class Group:
     joins: bool = False  # runs over the parts that one of its members joins
     slices: Slices | None = None  # where members stand, once one reduces rows or columns
     product: int | None = None  # the product of matrices that it finishes
+    literals: int = 0  # members that are a number of the program's text
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its kernel would be too large with another member."""
+        others = len(self.members) - self.literals
+        return others >= _LARGEST_GROUP or self.literals >= _MOST_LITERALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,13 @@ class Joining:
         rhs = self.lets[k].rhs
         return 0 if isinstance(rhs, OpCall) and rhs.op.name in CHEAP else 1
 
+    def _is_literal(self, k: int) -> bool:
+        """Whether a Let is an array of a number that the program's text says."""
+        rhs = self.lets[k].rhs
+        return isinstance(rhs, OpCall) and rhs.op.name == "expand_dims" and (
+            isinstance(rhs.args[0], Const)
+        )
+
     # -- whether a Let joins a group -----------------------------------------------------------
 
     def _joins(self, k: int, group: Group, alone: bool) -> bool:
@@ -152,7 +167,7 @@ class Joining:
         """
         let = self.lets[k]
         mine = [u for u in self.uses[k] if u.group is group]
-        if len(group.members) >= LARGEST_GROUP or not self._keeps_order(k, group):
+        if group.is_full or not self._keeps_order(k, group):
             return False
         if group.product is not None and not self._leaves_product(k):
             return False

@@ -194,6 +194,15 @@ def test_three_thousand_ops_are_fused_in_linear_time() -> None:
     assert 1 < len(kernels(after)) <= 3_000 / 100
 
 
+def test_a_table_in_the_programs_text_is_one_kernel() -> None:
+    def table(b: Builder) -> Any:
+        rows = [b.call(op("expand_dims"), k / 7, axes=(0,)) for k in range(400)]
+        return b.call(op("concatenate"), *rows, axis=0)
+
+    (names,) = fused(program([], table))
+    assert len(names) == 401
+
+
 def test_integers_and_conditions_fuse_as_well() -> None:
     def pick(b: Builder, x: Any) -> Any:
         even = op("equal")(op("remainder")(x, 2), 0)
