@@ -14,6 +14,7 @@ from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.named_arrays import named_arrays
 from pyrelay.infer.flow.joining import UNNUMBERED
+from pyrelay.infer.in_python.nested import NestedTable
 from pyrelay.infer.memoising import Memo, NeedsMemo
 from pyrelay.infer.nodes import building
 from pyrelay.infer.nodes.anonymous import Groups, NeedsNodes
@@ -74,6 +75,7 @@ class Asked:
     ragged: bool = False  # arrays in one list may differ in shape
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
+    nested: frozenset[Let] = frozenset()  # makers of containers that are nodes
     keys_wanted: bool = False
     sequences: bool | None = None  # tuples and strings may have run-time lengths; or may not again
     sequences_wanted: bool = False  # or would have had
@@ -174,11 +176,16 @@ class Asked:
         Raises the first failure if there is none.
         """
         self.keys_wanted |= attempt.keys_wanted
-        listed = attempt.listed()
+        listed, nested = attempt.listed(), attempt.nested()
+        self.nested |= nested.keys()
+        for cls in {NestedTable, *nested.values()} if nested else ():
+            self.families.declare([cls])
         if self.memos:  # the next attempt computes everything anew
             self.memos, self.remembers = [], False
         elif not self.open_keys <= self.tables:
             pass  # they become tables
+        elif nested:
+            pass  # and these are nodes
         elif self.sequences_wanted and self.sequences is None:
             self._open_sequences()
         elif self.keys_wanted and not self.keys_known:

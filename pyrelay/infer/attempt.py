@@ -21,6 +21,7 @@ from pyrelay.infer.flow.handling import with_raised
 from pyrelay.infer.guards import Guards, NameGuard
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python import counting, tables
+from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import containers as names_containers
 from pyrelay.infer.nodes import pool_tables
@@ -91,6 +92,15 @@ class Attempt:
                 group.append(cls)
         return groups
 
+    def nested(self) -> dict[Let, type]:
+        """What makes dicts, sets and deques that are items of lists, and what these are then."""
+        found = set() if self.outermost is None else self.outermost.items.made
+        return {
+            made: nested_for[cls] for cls, made in found
+            if cls in nested_for and made not in self.asked.nested
+            and (made in self.open_keys or not isinstance(cls, str))
+        }
+
     def own_families(self) -> Families | None:
         """The data types of this program alone, if objects of the caller are nodes of any."""
         own = self.asked.families.entered.keys()
@@ -107,7 +117,7 @@ class Attempt:
             unrolled=asked.unrolled, families=asked.families, ahead=asked.ahead,
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             remembers=asked.remembers, lends=asked.lends, follows_ops=asked.raises > 1,
-            containers=self.containers, keys_known=asked.keys_known,
+            containers=self.containers, keys_known=asked.keys_known, nested=asked.nested,
         )
         sequences = open_layouts.Sequences(bool(asked.sequences))
         try:

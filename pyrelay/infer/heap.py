@@ -14,6 +14,7 @@ from typing import Any
 
 from pyrelay.errors import AliasError, Span
 from pyrelay.infer.values import Ref, Root, Tuple
+from pyrelay.ir.nodes import Let
 from pyrelay.records import dataclass
 
 
@@ -26,6 +27,8 @@ class Items:
     inner_written: Span | bool = False  # where a list in a list was changed
     #: of objects that are items of lists, or one of several that a name may mean
     classes: set[type] = field(default_factory=set)
+    #: of these, and of dicts and sets: the class, or the kind, and what made it
+    made: set[tuple[type | str, Let]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -84,7 +87,11 @@ class Heap:
 
     def note_items(self, items: Iterable[Any]) -> None:
         """Note the classes of objects that become items of a list."""
-        self.items.classes.update(_classes(items))
+        for ref in _objects(items):
+            if ref.cls is not None:
+                self.items.classes.add(ref.cls)
+            if ref.root.made is not None:
+                self.items.made.add((ref.cls or ref.root.kind, ref.root.made))
 
     def lend(self, root: Root, span: Span | None) -> None:
         """Note that a list became an item of another one, which has a copy of it."""
@@ -116,12 +123,12 @@ class Heap:
         return [r for r, c in before.contents.items() if self.contents[r] is not c]
 
 
-def _classes(values: Iterable[Any]) -> Iterator[type]:
+def _objects(values: Iterable[Any]) -> Iterator[Ref]:
     for value in values:
         if isinstance(value, Tuple):
-            yield from _classes(value.items)
-        elif isinstance(value, Ref) and value.root.kind == "object" and value.cls is not None:
-            yield value.cls
+            yield from _objects(value.items)
+        elif isinstance(value, Ref) and value.root.kind in ("object", "dict", "set"):
+            yield value
 
 
 def _span(where: Span | bool) -> Span | None:

@@ -369,7 +369,7 @@ class Interpreter:
         """A fresh list, dict, object, cell or pool."""
         span = self.let.span if self.let else None
         root = V.Root(kind, span)
-        if kind in ("dict", "set"):
+        if kind in ("dict", "set", "object"):
             root.made = self.let
         return V.Ref(self.heap.new(root, content), cls)
 

@@ -60,6 +60,7 @@ class Program:
     growing: set[Let] = field(default_factory=set)  # loops whose lists cannot have one
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
+    nested: frozenset[Let] = frozenset()  # makers of containers that are items of others
     opens: bool = False  # a dict of the caller was given such a key
     entered: list[V.Root] = field(default_factory=list)  # lists that tables of the caller's are of
     keys_known: bool = False  # arguments of recursive functions that are keys are made known

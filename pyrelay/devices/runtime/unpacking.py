@@ -19,6 +19,7 @@ from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.entry import numpy_function
 from pyrelay.devices.runtime.library import trees
 from pyrelay.devices.runtime.packing import is_layout_known, tables_of
+from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.nodes.datatypes import NO_NODE, Schema, is_anonymous
 from pyrelay.infer.nodes.pools import Packed, Place
 
@@ -118,7 +119,7 @@ def _is_made_plainly(cls: Any, names: list[str]) -> bool:
     """Whether making an object and setting its fields runs no code of the user's."""
     if is_anonymous(cls):
         return True
-    if issubclass(cls, tuple) or cls.__new__ is not _NEW_OBJECT:
+    if issubclass(cls, tuple) or cls.__new__ is not _NEW_OBJECT or cls in standing_for:
         return False
     for name in names:
         found = inspect.getattr_static(cls, name, None)

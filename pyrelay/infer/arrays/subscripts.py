@@ -374,7 +374,9 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
             known = stored_key(it, obj, key)
             it.heap.write(root, {**it.content(root), known: value}, it.let.span if it.let else None)
             return
-        case V.Ref(_, cls) if cls is not None and hasattr(cls, "__setitem__"):
+        case V.Ref(_, cls) | V.Data(pool=V.Ref(), cls=cls) if (
+            cls is not None and hasattr(cls, "__setitem__")
+        ):
             from pyrelay.infer.attributes import of_class
             from pyrelay.infer.calls import call
 
@@ -434,7 +436,7 @@ def del_item(it: Interpreter, obj: V.Value, key: V.Value) -> None:
         else:
             lists.pop(it, obj, key, "list assignment index out of range")
         return
-    if isinstance(obj, V.Ref) and obj.root.kind == "object":
+    if isinstance(obj, V.Data) or (isinstance(obj, V.Ref) and obj.root.kind == "object"):
         method = special(it, obj, "__delitem__", key)
         if method is not None:
             return

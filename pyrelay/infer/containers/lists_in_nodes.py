@@ -57,25 +57,32 @@ def let_grow(it: Interpreter, items: V.Items) -> None:
     """
     if items.path.startswith(ARGUMENT):
         return
+    found = wanted(it, items)
+    if not isinstance(found, str):
+        raise found
+    raise it.failure(
+        errors.UnsupportedOperationError,
+        "a list in a field of one of many objects, or of a node of a tree, is changed here",
+        notes=(f"that is compiled where the program makes the objects; {found}",),
+        hints=("make a new list and a new object with it, or keep the items in a list or array "
+               "beside the objects",),
+    )
+
+
+def wanted(it: Interpreter, items: V.Items) -> building.NeedsPool | str:
+    """What a list in a field of a node needs to grow, or why it cannot."""
     kind, _, name = items.path.removesuffix("[]").partition(".")
     schema = items.pool.cls
     known = schema.of(int(kind))
     family = it.program.families.of(schema.classes[int(kind)])
     if name not in known:
-        why = "it is inside of another list or a tuple, or there are other nodes without a list"
-    elif family is None or family not in it.pools or it.program.plans[family].unified or (
+        return "it is inside of another list or a tuple, or there are other nodes without a list"
+    if family is None or family not in it.pools or it.program.plans[family].unified or (
         it.pools[family].root is not items.pool.root
     ):
-        why = "the objects are the caller's, or are made beside objects of the caller"
-    else:
-        raise building.NeedsPool(
-            family, int(kind), tuple((n, Grows() if n == name else s) for n, s in known.items())
-        )
-    raise it.failure(
-        errors.UnsupportedOperationError,
-        "a list in a field of one of many objects, or of a node of a tree, is changed here",
-        notes=(f"that is compiled where the program makes the objects; {why}",),
-        hints=("assign a new list: node.items = node.items + [x]",),
+        return "the objects are the caller's, or are made beside objects of the caller"
+    return building.NeedsPool(
+        family, int(kind), tuple((n, Grows() if n == name else s) for n, s in known.items())
     )
 
 

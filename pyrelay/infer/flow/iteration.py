@@ -11,6 +11,7 @@ from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, sets
 from pyrelay.infer.flow.generators import collected, is_generator, taken
+from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.trees import fields, is_namedtuple
 from pyrelay.ir import dims
@@ -72,7 +73,7 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             return iterate(it, collected(it, value))
         case V.Lazy():
             return _lazy(it, value)
-        case V.Ref(_, cls) if cls is not None:
+        case V.Ref() | V.Data() if value.cls is not None:
             own = protocols.special(it, value, "__iter__")
             if own is not None and protocols.has_next(it, own):
                 raise it.failure(
@@ -83,6 +84,14 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
                 )
             if own is not None:
                 return iterate(it, own)
+    if isinstance(value, (V.Ref, V.Data)) and (
+        standing_for.get(value.cls, (None,))[0] is set
+    ):
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            "the order of a set is not known whose items only the running program knows",
+            hints=("go through sorted(items), or keep them in a list or dict",),
+        )
     hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
     raise it.failure(
         errors.TypeMismatchError, f"{V.describe(value)} is not iterable", hints=hints

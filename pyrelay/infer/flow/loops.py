@@ -62,7 +62,7 @@ def run_loop(it: Interpreter, let: Let) -> None:
 
 def _generated(it: Interpreter, iterable: V.Value) -> V.Value:
     """The generator that the `__iter__` of an object gives; any other iterable unchanged."""
-    if isinstance(iterable, V.Ref) and isinstance(iterable.cls, type) and (
+    if isinstance(iterable, (V.Ref, V.Data)) and isinstance(iterable.cls, type) and (
         "__iter__" in dir(iterable.cls)
     ):
         own = protocols.iterated(it, iterable)

@@ -22,6 +22,7 @@ from pyrelay.infer.flow.truth import as_bool, truth
 from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.in_python import containers, iteration, python_math, tables
 from pyrelay.infer.in_python import lists as in_python
+from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import cast
 from pyrelay.infer.names.handlers import handles, keeps_unions
@@ -263,9 +264,10 @@ def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -
 def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
     """dict(mapping or pairs, **named)."""
     content: dict[Any, V.Value] = {}
-    standing = isinstance(pairs, V.Ref) and pairs.cls in containers.standing_for
-    if standing or it.let in it.program.tables:
-        made = call(it, V.Known(tables.Table), (V.Tuple(()) if pairs == V.NONE else pairs,), {})
+    standing = isinstance(pairs, (V.Ref, V.Data)) and pairs.cls in containers.standing_for
+    if standing or it.let in it.program.tables | it.program.nested:
+        cls = nested_for[tables.Table] if it.let in it.program.nested else tables.Table
+        made = call(it, V.Known(cls), (V.Tuple(()) if pairs == V.NONE else pairs,), {})
         call(it, V.Known(tables.Table.update), (made,), named)
         return made
     if isinstance(pairs, V.Ref) and pairs.root.kind == "dict":
@@ -489,6 +491,8 @@ def class_of(value: V.Value) -> type | None:
         case V.OpenTuple():
             return tuple
         case V.Data():
+            if value.cls in containers.standing_for:
+                return containers.standing_for[value.cls][0]
             return tuple if is_anonymous(value.cls) else value.cls
         case V.Items(cls=cls):
             return cls
@@ -526,12 +530,19 @@ def callable_(it: Interpreter, obj: V.Value) -> V.Value:
     return V.Known(isinstance(obj, (V.Closure, V.Method, V.Partial, V.Derivative)))
 
 
+def _is_one(x: V.Value, y: V.Value) -> bool:
+    """Whether two values are known to be one container."""
+    if isinstance(x, V.Ref) and isinstance(y, V.Ref):
+        return x.root is y.root
+    return x == y
+
+
 def lookup_of(iterable: V.Value, key: V.Value) -> V.Value:
     """The key of `max(d, key=d.get)`, which finds all keys: as `d.__getitem__`, not None at times.
     """
     of_itself = (
-        isinstance(key, V.Method) and isinstance(key.receiver, V.Ref)
-        and isinstance(iterable, V.Ref) and key.receiver.root is iterable.root
+        isinstance(key, V.Method) and isinstance(key.receiver, (V.Ref, V.Data))
+        and isinstance(iterable, (V.Ref, V.Data)) and _is_one(key.receiver, iterable)
         and iterable.cls in containers.standing_for and key.function is tables.Table.get
     )
     if not of_itself:

@@ -16,6 +16,7 @@ from typing import Any
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
 from pyrelay.infer.in_python import containers, counting, heaps, tables
+from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import dict_
 from pyrelay.infer.names.handlers import handles
@@ -32,13 +33,25 @@ def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
 _BY_OBJECT = {getattr(bisect if hasattr(bisect, n) else heapq, n): n for n in heaps.__all__}
 for _object, _name in _BY_OBJECT.items():
     handles(_object)(_in_python(getattr(heaps, _name)))
-handles(collections.deque)(_in_python(containers.Queue))
+
+
+def class_here(it: Interpreter, cls: type) -> V.Known:
+    """The class of a container that is made here: one of many is a node (in_python/nested.py)."""
+    return V.Known(nested_for[cls] if it.let in it.program.nested else cls)
+
+
+@handles(collections.deque)
+def deque(
+    it: Interpreter, iterable: V.Value = V.Tuple(()), maxlen: V.Value = V.NONE
+) -> V.Value:
+    """collections.deque(iterable, maxlen)."""
+    return call(it, class_here(it, containers.Queue), (iterable, maxlen), {})
 
 
 @handles(collections.OrderedDict)
 def ordered_dict(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
     """collections.OrderedDict(mapping or pairs, **named)."""
-    return call(it, V.Known(counting.Ordered), (dict_(it, pairs, **named),), {})
+    return call(it, class_here(it, counting.Ordered), (dict_(it, pairs, **named),), {})
 
 
 @handles(collections.defaultdict)
@@ -47,13 +60,13 @@ def defaultdict(
 ) -> V.Value:
     """collections.defaultdict(default_factory, mapping or pairs, **named)."""
     entries = dict_(it, pairs, **named)
-    return call(it, V.Known(counting.Defaults), (default_factory, entries), {})
+    return call(it, class_here(it, counting.Defaults), (default_factory, entries), {})
 
 
 @handles(collections.Counter)
 def counter(it: Interpreter, iterable: V.Value = V.Tuple(()), **named: V.Value) -> V.Value:
     """collections.Counter(iterable or mapping, **named)."""
-    counted = call(it, V.Known(counting.Counts), (iterable, dict_(it)), {})
+    counted = call(it, class_here(it, counting.Counts), (iterable, dict_(it)), {})
     if named:
         given = dict_(it, **named)
         call(it, V.Known(counting.Counts.update), (counted, given), {})
@@ -63,7 +76,7 @@ def counter(it: Interpreter, iterable: V.Value = V.Tuple(()), **named: V.Value) 
 def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()) -> V.Value:
     """A dict with these entries and others to come: keys and values, or, where it says so, a dict.
     """
-    made = call(it, V.Known(tables.Table), (), {})
+    made = call(it, class_here(it, tables.Table), (), {})
     for is_merged, key, value in entries:
         if is_merged:
             call(it, V.Known(tables.Table.update), (made, value), {})
@@ -74,12 +87,14 @@ def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()
 
 def members(it: Interpreter, items: V.Value) -> V.Value:
     """A set with these items and others to come."""
-    return call(it, V.Known(tables.Members), (items,), {})
+    return call(it, class_here(it, tables.Members), (items,), {})
 
 
 def without_order(it: Interpreter, iterable: V.Value) -> V.Value:
     """The items of a set in a list, for what does not depend on their order; else the iterable."""
-    if isinstance(iterable, V.Ref) and iterable.cls is tables.Members:
+    if isinstance(iterable, (V.Ref, V.Data)) and iterable.cls in (
+        tables.Members, nested_for[tables.Members]
+    ):
         return call(it, V.Known(tables.items_of), (iterable,), {})
     return iterable
 

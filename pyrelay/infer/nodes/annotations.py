@@ -42,9 +42,15 @@ UNKNOWN = Expected(complete=False)
 _NONE = Expected(none=True)
 
 
+def is_of_many(cls: Any) -> bool:
+    """True for the class of containers of which there are many (in_python/nested.py)."""
+    return "of_many" in getattr(cls, "__dict__", ())
+
+
 def is_record_class(cls: Any) -> bool:
-    """True for a class of the user whose instances are structures of fields."""
-    return (
+    """True for a class of the user whose instances are structures of fields, and for those of
+    containers of which there are many (in_python/nested.py)."""
+    return is_of_many(cls) or (
         isinstance(cls, type)
         and cls.__module__ not in ("builtins", "numpy", "typing", "collections", "functools", "abc")
         and not issubclass(cls, (enum.Enum, BaseException, np.generic))

@@ -20,7 +20,12 @@ from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing, lists
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes import functions_in_nodes
-from pyrelay.infer.nodes.annotations import Expected, expected_fields, is_record_class
+from pyrelay.infer.nodes.annotations import (
+    Expected,
+    expected_fields,
+    is_of_many,
+    is_record_class,
+)
 from pyrelay.infer.nodes.anonymous import refuse_groups, refuse_tuples
 from pyrelay.infer.nodes.constructing import begun, in_place_of, incomplete, known_as
 from pyrelay.infer.nodes.datatypes import (
@@ -197,7 +202,7 @@ def build(
     expected = expected_fields(cls)
     builder = _Node(it, family, pool, cls)
     sorts = tuple(
-        (n, Grows() if isinstance(known.get(n), Grows) and _is_list(v)
+        (n, Grows() if (isinstance(known.get(n), Grows) or is_of_many(cls)) and _is_list(v)
          else builder.sort_of(v, expected.get(n), n))
         for n, v in values.items()
     )
@@ -291,6 +296,10 @@ class _Node:
                 head = L.head_of(value)
                 assert head is not None
                 return Callee(head, tuple(self.sort_of(p, None, name) for p in parts))
+        if isinstance(value, V.Ref):
+            if value.root.kind in ("dict", "set") and value.root.made is not None:
+                it.program.open_keys.add(value.root.made)
+            it.heap.note_items((value,))
         raise it.failure(
             errors.UnsupportedOperationError,
             f"the field {name!r} of {self.cls.__name__} cannot be {V.describe(value)} in a node "

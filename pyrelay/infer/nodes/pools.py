@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay.errors import TypeMismatchError
+from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.nodes.datatypes import (
     NO_NODE,
     Array,
@@ -258,6 +259,9 @@ class Unpacker:
         node = cls.__new__(cls)
         for name, value in values.items():
             object.__setattr__(node, name, value)
+        if cls in standing_for:
+            _, make, arguments = standing_for[cls]
+            return make(*arguments(node))
         return node
 
     def _value(self, sort: Sort, path: str, row: int) -> Any:

@@ -25,6 +25,7 @@ from pyrelay.infer.nodes.datatypes import (
     Constant,
     Grows,
     Items,
+    Nothing,
     Number,
     Sort,
     Struct,
@@ -146,6 +147,8 @@ def _read(it: Interpreter, pool: V.Ref, sort: Sort, path: str, row: Atom) -> V.V
                 _number(it, pool, f"{path}.{part}", row, types.PY_INT)
                 for part in ("start", "count")
             )
+            if isinstance(item, Nothing):
+                count = V.Known(0)
             return V.Items(pool, cls, item, f"{path}[]", start, count)
         case Struct(parts):
             return V.Tuple(tuple(
@@ -298,8 +301,20 @@ def item(it: Interpreter, items: V.Items, index: V.Value) -> V.Value:
     """The item at an index that is in range."""
     from pyrelay.infer.operators import binary
 
+    if isinstance(items.sort, Nothing):
+        _let_grow(it, items)
     row = binary(it, "+", items.start, index)
     return read(it, items.pool, items.sort, items.path, it.atom(row))
+
+
+def _let_grow(it: Interpreter, items: V.Items) -> None:
+    """An item is read of lists that were all empty when their nodes were made: they are filled
+    afterwards, or the read fails. Raises NeedsPool for nodes that the program makes."""
+    from pyrelay.infer.containers.lists_in_nodes import wanted
+
+    found = wanted(it, items)
+    if not isinstance(found, str):
+        raise found
 
 
 def checked_item(it: Interpreter, items: V.Items, key: V.Value) -> V.Value:

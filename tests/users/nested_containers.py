@@ -1,0 +1,142 @@
+"""Dicts, sets, deques and counters in dicts, in lists and in fields of objects."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+
+import numpy as np
+
+from tests.users.corpus import use
+
+KEYS = np.array([3, 1, 3, 2, 1, 3])
+X = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+
+@use((KEYS, X), (KEYS[:0], X[:0]), long=True)
+def dicts_by_setdefault(keys, x):
+    found = {}
+    for i, (key, v) in enumerate(zip(keys, x)):
+        found.setdefault(int(key), {})[i % 2] = float(v)
+    return found, {key: len(inner) for key, inner in found.items()}
+
+
+@use((KEYS, X), wrt=(1,), long=True)
+def weights_of_a_graph(keys, x):
+    graph = defaultdict(lambda: defaultdict(float))
+    for i in range(len(keys)):
+        graph[int(keys[i])][i % 3] += x[i] * x[i]
+    total = 0.0
+    for a in graph:
+        for b in graph[a]:
+            total += (a + b) * graph[a][b]
+    return total
+
+
+@use((KEYS,), long=True)
+def followers(keys):
+    after = defaultdict(Counter)
+    keys = keys.tolist()
+    for a, b in zip(keys, keys[1:]):
+        after[a][b] += 1
+    return {a: (c.most_common(1)[0], sum(c.values())) for a, c in after.items()}
+
+
+@use((KEYS,), long=True)
+def sets_by_key(keys):
+    found = {}
+    for i, key in enumerate(keys):
+        if int(key) not in found:
+            found[int(key)] = set()
+        found[int(key)].add(i % 2)
+    return {key: sorted(s) for key, s in found.items()}, 1 in found[3], found[2] == {1}
+
+
+@use((KEYS,), long=True)
+def queues_by_key(keys):
+    found = defaultdict(deque)
+    for i, key in enumerate(keys):
+        found[int(key)].append(i)
+    return {key: q.popleft() for key, q in found.items()}, {k: len(q) for k, q in found.items()}
+
+
+@use((4, KEYS), (2, KEYS[3:5]))
+def neighbours_in_sets(n, keys):
+    around = [set() for _ in range(n)]
+    for a, b in zip(keys, keys[1:]):
+        around[a % n].add(int(b))
+        around[b % n].add(int(a))
+    return [sorted(s) for s in around], [len(s) for s in around]
+
+
+class Branch:
+    def __init__(self):
+        self.children = {}
+        self.is_word = False
+
+
+@use((["ab", "ac", "b", "ab"],), long=True)
+def words_in_a_trie(words):
+    root = Branch()
+    for word in words:
+        node = root
+        for c in word:
+            if c not in node.children:
+                node.children[c] = Branch()
+            node = node.children[c]
+        node.is_word = True
+
+    def count(node):
+        return (1 if node.is_word else 0) + sum(count(n) for n in node.children.values())
+
+    return count(root)
+
+
+@use(
+    (np.array([[0, 1, 2], [0, 1, 3], [3, 3, 3]]), np.array([0, 1, 3])), long=True
+)
+def paths_in_dicts_without_end(words, asked):
+    root = {}
+    for word in words:
+        node = root
+        for c in word:
+            node = node.setdefault(int(c), {})
+    node, depth = root, 0
+    for c in asked:
+        if int(c) not in node:
+            break
+        node = node[int(c)]
+        depth += 1
+    return depth, len(root)
+
+
+class Box:
+    def __init__(self, x, y, size):
+        self.x, self.y, self.size = x, y, size
+        self.points = []
+        self.parts = []
+
+    def insert(self, px, py):
+        if self.parts:
+            self.parts[(px > self.x) + 2 * (py > self.y)].insert(px, py)
+            return
+        self.points.append((px, py))
+        if len(self.points) > 2 and self.size > 0.01:
+            h = self.size / 2
+            self.parts = [
+                Box(self.x - h, self.y - h, h), Box(self.x + h, self.y - h, h),
+                Box(self.x - h, self.y + h, h), Box(self.x + h, self.y + h, h),
+            ]
+            for qx, qy in self.points:
+                self.parts[(qx > self.x) + 2 * (qy > self.y)].insert(qx, qy)
+            self.points.clear()
+
+    def count(self):
+        return len(self.points) + sum(part.count() for part in self.parts)
+
+
+@use((np.array([[0.1, 0.2], [0.3, 0.4], [-0.5, 0.6], [0.12, 0.22], [0.7, -0.3]]),), long=True)
+def points_in_a_quadtree(points):
+    root = Box(0.0, 0.0, 1.0)
+    for x, y in points:
+        root.insert(x, y)
+    return root.count()
