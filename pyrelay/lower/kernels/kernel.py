@@ -161,11 +161,25 @@ class If:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Rescaled:
+    """Sums that a loop makes relative to the greatest element so far, `largest`. Those of different
+    elements are added when each is multiplied by exp(its largest - the greater one); `counts`, of
+    elements that are the greatest, where its own is that. `others` are reductions beside them, with
+    their primitives."""
+
+    largest: Local
+    sums: tuple[Local, ...]
+    counts: tuple[Local, ...]
+    others: tuple[tuple[Local, str], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class For:
     """Runs `body` for index = start, start + 1, ..., stop - 1.
 
     A `program` loop is one that the user wrote, which has to look for Ctrl-C as every `While` has.
     It is `bounded` if it runs over an extent: then its rounds take no more than seconds.
+    `rescaled`: what it and the loop inside it do in one pass (`lower/passes/online.py`).
     """
 
     index: Local
@@ -174,6 +188,7 @@ class For:
     body: Body
     program: bool = False
     bounded: bool = True
+    rescaled: Rescaled | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

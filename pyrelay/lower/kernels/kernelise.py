@@ -44,6 +44,7 @@ from pyrelay.lower.kernels.schedule import (
 from pyrelay.lower.kernels.slice_phases import Phase, SlicePlan, slice_plan
 from pyrelay.lower.kernels.whole_schedule import Shares, WholeSchedule, is_long, is_small
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
+from pyrelay.lower.passes.online import online
 from pyrelay.lower.planning.finishing import finished
 from pyrelay.opt.attention import attention_of
 from pyrelay.opt.attention_gradient import gradient_of
@@ -60,7 +61,7 @@ Write = Callable[[Schedule], Extent]
 def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     """The kernels of a fused group, see `Lowering`. `splits`: for a device that is the faster the
     more blocks a row is cut into, where there are few (`Lowering.long`), and that begins a kernel
-    slower than it adds up a few numbers."""
+    slower than it adds up a few numbers, and computes elements faster than it reads them."""
     if is_scalar_program(function):
         return scalar_program(function)
     gradient = gradient_of(function.body)
@@ -79,7 +80,7 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     if product is not None:
         return finished(function, product)
     group = _Group(function, joins_few=splits)
-    kernels = group.kernels()
+    kernels = [online(k) if splits else k for k in group.kernels()]
     made = {r.position: group.buffer(r) for r in group.results}
     aliases = tuple(made[k] for k in range(len(function.body.results)))
     written = frozenset(a for a in aliases if a is not None)
@@ -171,7 +172,7 @@ class _Group:
 
     def by_slices(self) -> list[Kernel]:
         """The kernel of the results that depend on reductions of rows or columns, if any do."""
-        plan = slice_plan(self.function, self.results, self._pure)
+        plan = slice_plan(self.function, self.results, self._pure, again=self.joins_few)
         if plan is None:
             return []
         self.pending = [r for r in self.results if r not in plan.results]

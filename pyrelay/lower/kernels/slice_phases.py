@@ -31,6 +31,10 @@ Shape = tuple[Extent, ...]
 #: Cheap ops that are computed again rather than stored and loaded.
 _MOST_REPEATED = 8
 
+#: Where elements are computed `again`: cheap ops that another one counts for, how many in all, and
+#: how many arrays they are made of; a store and a load take as long as two of these.
+_COSTLY, _MOST_WORK, _MOST_READ = 4, 24, 2
+
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
@@ -80,12 +84,14 @@ class SlicePlan:
 
 
 def slice_plan(
-    function: Function, results: Sequence[Result], is_pure: Callable[[Let], bool]
+    function: Function, results: Sequence[Result], is_pure: Callable[[Let], bool], *,
+    again: bool = False,
 ) -> SlicePlan | None:
     """How to compute results slice by slice; None if no reductions of rows or columns make them.
 
     Reductions of columns or of everything that neither an element nor, in the latter case, another
-    reduction depends on are left to other schedules.
+    reduction depends on are left to other schedules. `again`: elements of rows are computed again
+    rather than stored, exponentials and the like as well.
     """
     axes = {let: kept_axes(let) for let in function.body.lets}
     reductions = [let for let, kept in axes.items() if kept is not None]
@@ -94,7 +100,7 @@ def slice_plan(
         return None
     if kept.is_trivial or not all(map(is_pure, reductions)):
         return None
-    plan = _Planner(function, kept, reductions).plan(results)
+    plan = _Planner(function, kept, reductions, again and not kept.columns).plan(results)
     if plan is None or (kept.axes and not kept.columns):
         return plan
     later = [p for p in plan.phases if p.level]
@@ -104,8 +110,10 @@ def slice_plan(
 
 
 class _Planner:
-    def __init__(self, function: Function, kept: Kept, reductions: Sequence[Let]) -> None:
-        self.function, self.kept = function, kept
+    def __init__(
+        self, function: Function, kept: Kept, reductions: Sequence[Let], again: bool
+    ) -> None:
+        self.function, self.kept, self.again = function, kept, again
         self.lets = {out: let for let in function.body.lets for out in let.outs}
         self.reductions = set(reductions)
         self.inners = {kept.reduced(shape_of(_operand(let))) for let in reductions}
@@ -215,11 +223,26 @@ class _Planner:
 
     def _is_costly(self, var: Var) -> bool:
         """Whether an element had better be stored than computed again."""
-        for count, let in enumerate(self._behind_element(var), 1):
+        lets = list(self._behind_element(var))
+        if not self.again:
+            cheap = all(isinstance(x.rhs, OpCall) and x.rhs.op.name in CHEAP for x in lets)
+            return not cheap or len(lets) > _MOST_REPEATED
+        work, read = 0, set[Atom]()
+        for let in lets:
             assert isinstance(let.rhs, OpCall)
-            if let.rhs.op.name not in CHEAP or count > _MOST_REPEATED:
+            if let.rhs.op.name in CHEAP:
+                work += 1
+            elif let.rhs.op.fusion is Fusion.ELEMENTWISE:
+                work += _COSTLY
+            else:
                 return True
-        return False
+            read.update(a for a in let.rhs.args if self._is_read(a))
+        return work > _MOST_WORK or len(read) > _MOST_READ
+
+    def _is_read(self, atom: Atom) -> bool:
+        """Whether an atom is an array in memory with an element for each element of a slice."""
+        shape = shape_of(atom)
+        return atom not in self.lets and bool(shape) and not self.kept.is_slice(shape)
 
     def _behind_element(self, var: Var) -> Iterator[Let]:
         """The Lets that are computed for each element of a variable."""

@@ -59,6 +59,13 @@ def moved(kernel: Kernel, extents: Sequence[int], items: int) -> int:
     return counter.body(kernel.body)
 
 
+def _chooses(statement: Statement) -> bool:
+    """Whether it hangs on a condition which bytes are moved."""
+    if not isinstance(statement, If):
+        return False
+    return any(isinstance(s, (Load, Store)) for s in statements((statement,)))
+
+
 class _Counter:
     def __init__(self, extents: Sequence[int]) -> None:
         self.extents = extents
@@ -105,7 +112,7 @@ class _Counter:
         for variable in (s.variable for s in statements(loop.body) if isinstance(s, Assign)):
             self.known[variable] = None  # it is not the same in every round
         rounds = max(stop - start, 0)
-        if not any(isinstance(s, (For, If, While)) for s in statements(loop.body)):
+        if not any(isinstance(s, (For, While)) or _chooses(s) for s in statements(loop.body)):
             self.known[loop.index] = None
             return rounds * self.body(loop.body)
         total = 0

@@ -57,11 +57,14 @@ _FREE_FOR_INTEGERS = {"add": "add", "multiply": "multiply"}
 @dataclass(frozen=True, slots=True)
 class Part:
     """A variable of which each thread has a part: combine them with `primitive`, whose reduction
-    is called `op` in `reductions.identity`."""
+    is called `op` in `reductions.identity`. It may be `relative` to another one
+    (`Rescaled`), and one of its counts."""
 
     variable: Local
     primitive: str
     op: str
+    relative: Local | None = None
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def cooperation(kernel: Kernel) -> Cooperation | None:
     around: dict[For, tuple[Part, ...]] = {}
     for loop in statements(kernel.body):
         if isinstance(loop, For) and loop not in found and loop.stop is not kernel.end:
-            parts = _of_chunks(loop, found, users)
+            parts = _rescaled(loop) or _of_chunks(loop, found, users)
             if parts:
                 around[loop] = parts
     alone = (
@@ -111,6 +114,21 @@ def cooperation(kernel: Kernel) -> Cooperation | None:
         if sum(isinstance(s, For) for s in statements(loop.body)) == 1
     )
     return Cooperation(found, by_all, around, frozenset(alone))
+
+
+def _rescaled(loop: For) -> tuple[Part, ...]:
+    """The maximum and the sums relative to it of a loop that makes both in one pass."""
+    if loop.rescaled is None:
+        return ()
+    found = loop.rescaled
+    parts = [Part(found.largest, "maximum", "maximum")]
+    parts += [Part(each, "add", "add", found.largest) for each in found.sums]
+    parts += [Part(each, "add", "add", found.largest, True) for each in found.counts]
+    for variable, primitive in found.others:
+        op = free_order(primitive, variable.dtype)
+        assert op is not None
+        parts.append(Part(variable, primitive, op))
+    return tuple(parts)
 
 
 def _of_chunks(
@@ -196,6 +214,10 @@ def _find(
     any_found = False
     for statement in body:
         inside = False
+        if isinstance(statement, For) and statement.rescaled is not None:
+            found.update({s: () for s in statement.body if isinstance(s, For)})
+            any_found = True
+            continue
         for inner in bodies(statement):
             inside = _find(inner, kernel, stored, users, found) or inside
         if not inside and isinstance(statement, For) and statement.stop is not kernel.end:

@@ -129,8 +129,21 @@ class BlockPrinter(ABC):
 
     def _parts_end(self, parts: Sequence[Part], before: Sequence[str], depth: int) -> None:
         """Combines what the threads have."""
+        own: dict[Local, str] = {}
+        for relative in dict.fromkeys(p.relative for p in parts if p.relative is not None):
+            own[relative] = f"own{self.counts.setdefault('own', 0)}"
+            self.counts["own"] += 1
+            self._line(
+                f"const {relative.dtype.name} {own[relative]} = {self.names[relative]};", depth
+            )
         for old, part in zip(before, parts, strict=True):
             name, kind = self.names[part.variable], part.variable.dtype
+            if part.relative is not None:
+                mine, all_of = own[part.relative], self.names[part.relative]
+                power = SCALARS["exp"].cuda(part.relative.dtype).format(f"({mine} - {all_of})")
+                nothing = literal(identity("add", kind), kind)
+                made = f"{name} = {nothing if part.counts else f'{name} * {kind.name}({power})'};"
+                self._line(f"if ({mine} != {all_of}) {made}", depth)
             spelling = SCALARS[part.primitive].cuda(kind)
             combine = _combining(kind, spelling)
             self._line(f"{name} = pyrelay_combined({name}, {combine});", depth)
