@@ -313,7 +313,8 @@ def written(
     device; constant arrays; the arena; for each group the bytes from one buffer to the next and
     those of each, and how many there are if they escape; the tape, its words, and where the state
     goes, if it hands over to the host; where arrays are to be copied to, with their bytes; what
-    buffers take turns with, with their bytes; where scalars are to be left.
+    buffers take turns with, with their bytes; where scalars are to be left; how
+    products round their operands, a number of `cuda_convolution.MODES`.
     """
     ways = [(False, None), (True, None), *((True, grid) for grid in _grids(plan, function, loop))]
     # Neighbours are worth less than a meeting.
@@ -329,7 +330,7 @@ def written(
     kinds += ("i64",) * sum(3 if group.escapes else 2 for group in loop.groups)
     kinds += (ADDRESS, "i64", ADDRESS) * loop.resumes
     kinds += (ADDRESS, "i64") * (len(loop.arrays) + len(writer.turned))
-    kinds += (ADDRESS,) * len(loop.scalars)
+    kinds += (*(ADDRESS,) * len(loop.scalars), "i64")
     bounds = tuple(writer.bounds) if text != wide else ()
     return Written(
         Text(text, kinds), bounds, Text(wide, kinds), writer.meets, tuple(writer.turned)

@@ -9,8 +9,7 @@ graphs (`round_graphs`) cost less, which is not counted. Inside of a kernel a me
 place: a barrier of a block, or one of the grid, which lasts as long as a few trips to the L2 cache
 and the longer the more blocks count themselves in. What a phase computes is
 shared by as many blocks as it has work for. A grid has one block for each multiprocessor, and so
-hides less latency than launches that fill the machine; products of matrices do without tensor cores
-there.
+hides less latency than launches that fill the machine.
 """
 
 from __future__ import annotations
@@ -31,6 +30,9 @@ CORES = 5
 
 FULL, LIBRARY = 2, 8
 """How much faster the whole machine is than a grid that meets: at elements, at products."""
+
+CORES_GRID, CORES_LIBRARY = 3, 8
+"""How much faster tensor cores are at products: in a grid that meets, in the device's library."""
 
 PHASE_THREADS = 256
 PRODUCT_BLOCKS = 2
@@ -61,11 +63,12 @@ class Work:
         return items * (PRODUCT_BLOCKS if self.by == BY_PRODUCT else 1)
 
 
-def blocks_of(work: Sequence[Work], meets: int, most: int) -> int:
-    """With how many blocks a loop is fastest; 0: round by round. `most` may meet."""
-    best, least = 0, _rounds(work, most)
+def blocks_of(work: Sequence[Work], meets: int, most: int, cores: bool = False) -> int:
+    """With how many blocks a loop is fastest; 0: round by round. `most` may meet. cores: whether
+    tensor cores may multiply."""
+    best, least = 0, _rounds(work, most, cores)
     for blocks in _grids(most):
-        took = _meeting(work, meets, blocks)
+        took = _meeting(work, meets, blocks, cores)
         if took < least:
             best, least = blocks, took
     return best
@@ -89,15 +92,20 @@ def _grids(most: int) -> Iterator[int]:
     yield max(most, 1)
 
 
-def _meeting(work: Sequence[Work], meets: int, blocks: int) -> float:
+def _meeting(work: Sequence[Work], meets: int, blocks: int, cores: bool) -> float:
     barrier = GRID_BARRIER + GRID_BARRIER_BLOCK * blocks if blocks > 1 else BLOCK_BARRIER
-    return meets * barrier + sum(w.total / (CORES * min(blocks, w.blocks)) for w in work)
+    faster = CORES_GRID if cores else 1
+    return meets * barrier + sum(
+        w.total / (CORES * min(blocks, w.blocks) * (faster if w.by == BY_PRODUCT else 1))
+        for w in work
+    )
 
 
-def _rounds(work: Sequence[Work], most: int) -> float:
+def _rounds(work: Sequence[Work], most: int, cores: bool) -> float:
+    library = LIBRARY * (CORES_LIBRARY if cores else 1)
     return sum(
         LAUNCH + w.total / (CORES * (
-            LIBRARY * most if w.by == BY_PRODUCT else min(FULL * most, w.blocks)
+            library * most if w.by == BY_PRODUCT else min(FULL * most, w.blocks)
         ))
         for w in work
     )

@@ -310,8 +310,8 @@ class PhaseWriter:
             self.factors.append(_Factor(dtype, words, size is not None, stays))
         else:
             kept = "nullptr"
-            split = f"pyrelay_split_of<{dtype.name}>({', '.join(words[3:6])}, 0)"
-        given = [f"work_{dtype.name}", kept, split, *pointers, *words[3:]]
+            split = f"pyrelay_split_of<{dtype.name}>({', '.join(words[3:6])}, 0, precision)"
+        given = [f"work_{dtype.name}", kept, split, *pointers, *words[3:], "precision"]
         reads = [a, b] if launch.operands[8] == Immediate(0) else [a, b, c]
         places = None if size is None else {c: frozenset([size])}
         extent = [self._word(launch.extent)]
@@ -392,7 +392,7 @@ class PhaseWriter:
         for number, factor in enumerate(self.factors):
             t, words = factor.dtype.name, factor.words
             m, n, k, _, turned = words[3:8]
-            shape = ", ".join((m, n, k, "space" if factor.stays else "0"))
+            shape = ", ".join((m, n, k, "space" if factor.stays else "0", "precision"))
             made = f"owned<{t}>(own, {shape})" if factor.owned else f"of<{t}>({shape})"
             lines.append(f"const pyrelay_split split{number} = pyrelay_split_{made};")
             if not factor.stays or not room:

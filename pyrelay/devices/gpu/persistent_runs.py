@@ -98,7 +98,7 @@ def persist(
         cell = run.cell()
         taken.append(cell.address)
         found.append(cell)
-    run.launch(made.launch, 1, taken, blocks)
+    run.launch(made.launch, 1, [*taken, run.precision], blocks)
     for address in (arena.address, *others, *(words[slot] for slot in loop.arrays)):
         run.free(address)
     return found
@@ -132,7 +132,7 @@ def resume(
     state = run.allocate((2 + len(loop.state)) * WORD)
     taken = _given(run, made, given)
     taken += [*(run.data[k] for k in loop.data), *arena.words(loop), written, room, state]
-    run.launch(made.launch, 1, taken, blocks)
+    run.launch(made.launch, 1, [*taken, run.precision], blocks)
     run.check()
     found = np.zeros(2 + len(loop.state), np.int64)
     run.driver.download(found, state)

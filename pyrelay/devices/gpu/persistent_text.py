@@ -136,7 +136,7 @@ class Writer(PhaseWriter):
             declared += [f"i64 o{k}", f"i64 ends{k}"]
         for k in self.turned:
             declared += [f"i64 other{k}", f"i64 ends{k}"]
-        declared += [f"i64 *r{k}" for k in loop.scalars]
+        declared += [*(f"i64 *r{k}" for k in loop.scalars), "i64 precision"]
         own = ["pyrelay_record *record", "i64 launch", "i64 first", "i64 last"]
         head = ", ".join([*own, *declared])
         slots = sorted(self._slots() - {k for k in loop.given if k not in self.on_device})

@@ -383,7 +383,8 @@ class Run(GuessingMemory, ScalarCommands):
         """How many blocks are to run a loop as one kernel; 0: round by round."""
         made = self.program.code.persistent[number]
         function = self._function(self.launches[made.launch].text)
-        blocks = blocks_of(work_of(made.loop, values), made.meets, self.driver.resident(function))
+        most, cores = self.driver.resident(function), self.precision != 0
+        blocks = blocks_of(work_of(made.loop, values), made.meets, most, cores)
         self.program.forms[number] = blocks
         return blocks
 

@@ -624,7 +624,7 @@ def test_loops_on_the_device_give_arrays_that_lie_inside_of_others(
             steps.append(x)
         return np.stack(steps), x
 
-    monkeypatch.setattr(programs, "blocks_of", lambda work, meets, most: most)
+    monkeypatch.setattr(programs, "blocks_of", lambda work, meets, most, cores: most)
     x = np.arange(40.0)
     found = pyrelay.jit(chain)(machine.array(x), 30)
     for mine, theirs in zip(found, chain(x, 30), strict=True):

@@ -98,7 +98,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             monkeypatch.setattr(kind, name, noted)
     machine = Machine(devices=2)
     machine.cupy = Noted("", machine.cupy, made)
-    monkeypatch.setattr(programs, "blocks_of", lambda work, meets, most: most)
+    monkeypatch.setattr(programs, "blocks_of", lambda work, meets, most, cores: most)
     monkeypatch.setattr(cuda_diagnosis, "wheels", lambda: ["cupy-cuda13x"])
     with installed(machine, monkeypatch, Cublas(machine)):
         given = machine.array(np.ones((4, 4)))

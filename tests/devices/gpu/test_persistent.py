@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay import config
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.cuda_emulator import TARGET
 from pyrelay.devices.gpu import (
@@ -52,7 +53,7 @@ def all_ways(
     compiled = pyrelay.jit(function, device=ON)
     for blocks in (1, cuda_emulator.MEETING, 0):
         with monkeypatch.context() as patch:
-            patch.setattr(programs, "blocks_of", lambda work, meets, most, b=blocks: b)
+            patch.setattr(programs, "blocks_of", lambda *_, b=blocks: b)
             results = []
             for turns in cuda_emulator.ORDERS if blocks > 1 else (0,):
                 patch.setattr(cuda_emulator.DRIVER, "turns", turns)
@@ -416,7 +417,7 @@ extern "C" __global__ void kernel(
     PYRELAY_SHARED(f32, work, 2048);
     PYRELAY_SHARED(u64, weights, 4096);
     f32 *kept = (f32 *)&weights[0];
-    const pyrelay_split split = pyrelay_split_owned<f32>(own, m, n, k, 32768);
+    const pyrelay_split split = pyrelay_split_owned<f32>(own, m, n, k, 32768, {precision});
     pyrelay_keep<f32>(kept, split, b, n, k, turned, line);
     pyrelay_meet(grid, record, launch, 0);
     const f32 nan = f32(__builtin_nan(""));
@@ -424,24 +425,40 @@ extern "C" __global__ void kernel(
     pyrelay_meet(grid, record, launch, 0);
     for (int round = 0; round < 2; round++) {{
         phase0::phase(record, launch, 0, 1, work, kept, split, a, b, c, m, n, k, 0, turned, round,
-            k, line, n, 0, 0, 0);
+            k, line, n, 0, 0, 0, {precision});
     }}
-    if (blockIdx.x == 0 && threadIdx.x == 0) out[5] = split.kept * split.columns * split.padded;
+    if (blockIdx.x == 0 && threadIdx.x == 0) out[5] = split.kept * split.held * split.padded;
 }}
 """
 
 
+def rounded(x: Any, precision: int) -> Any:
+    """As tensor cores take float32: 10 bits behind the first for TF32, 7 for bfloat16."""
+    bits = {0: 0, 1: 13, 2: 16}[precision]
+    words = np.asarray(x, np.float32).view(np.uint32)
+    if precision == 2:  # halves to even ones
+        words = words + 0x7FFF + (words >> 16 & 1)
+    elif precision == 1:
+        words = words + 0x1000
+    return (words >> bits << bits).astype(np.uint32).view(np.float32)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [1, 9])
+@pytest.mark.parametrize("rows", [1, 9, 17])
 @pytest.mark.parametrize("turned", [0, 1])
-def test_weights_that_fit_are_read_from_memory_once(rows: int, turned: int) -> None:
+@pytest.mark.parametrize("precision", [0, 1, 2])
+def test_weights_that_fit_are_read_from_memory_once(
+    rows: int, turned: int, precision: int
+) -> None:
     units, depth, columns, blocks = 10, 70, 37, 3
     driver = cuda_emulator.EmulatorDriver()
     support = "\n".join([
         persistent_prelude.index_type(small=turned == 0), persistent_prelude.SUPPORT,
         persistent_prelude.OWNING, persistent_product.SUPPORT,
     ])
-    text = WEIGHTS.format(support=support, product=persistent_product.product(f32, 0))
+    text = WEIGHTS.format(
+        support=support, product=persistent_product.product(f32, 0), precision=precision
+    )
     (function,) = driver.load([Text(text, ())])
     rng = np.random.default_rng(4)
     a, b = (rng.normal(size=s).astype("f4") for s in ((rows, depth), (depth, columns)))
@@ -453,9 +470,11 @@ def test_weights_that_fit_are_read_from_memory_once(rows: int, turned: int) -> N
         driver.sizes[each.ctypes.data] = each.nbytes
     driver.launch_meeting(function, blocks, [0, 0, 0, 1, *(each.ctypes.data for each in arrays)])
     assert np.isnan(given).all()
+    cores = precision > 0 and rows > 9  # two blocks share the rows
+    a, b = (rounded(x, precision * cores) for x in (a, b))
     np.testing.assert_allclose(c, 2 * (a @ b), rtol=1e-4, atol=1e-4)
     # Units of a block, in four runs, and packs of four; of more rows each block has all columns.
-    assert out[5] == {1: 4, 9: 10}[rows] * 4 * 72
+    assert out[5] == (4 if rows == 1 else 10) * 4 * (80 if cores else 72)
 
 
 def test_every_spelling_is_of_an_instruction() -> None:
@@ -785,3 +804,47 @@ def test_running_products_are_phases(monkeypatch: pytest.MonkeyPatch) -> None:
     for found in (one, grid, many):
         np.testing.assert_allclose(found, plain, rtol=1e-12)
     assert meetings(pyrelay.jit(spread, device=ON), *args, monkeypatch=monkeypatch)
+
+
+def gated(x: Any, wh: Any) -> Any:
+    """Several sequences at once: gates side by side, float32."""
+    n = wh.shape[0]
+    h = x[0, :, :n] * 0
+    for t in range(x.shape[0]):
+        z = x[t] + h @ wh
+        h = np.tanh(z[:, :n]) / (1 + np.exp(-z[:, n:]))
+    return h
+
+
+def gated_loss(x: Any, wh: Any) -> Any:
+    h = gated(x, wh)
+    return (h * h).sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("batch", "n"), [(16, 8), (19, 7)])
+@pytest.mark.parametrize("precision", ["highest", "tf32", "bf16"])
+def test_tensor_cores_multiply_where_the_precision_allows_it(
+    precision: Any, batch: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(5, batch, 2 * n)).astype("f4")
+    w = (rng.normal(size=(n, 2 * n)) / np.sqrt(n)).astype("f4")
+    exact = gated(x, w)
+    slope = pyrelay.grad(gated_loss, argnums=(0, 1))(x, w)
+    largest = {"highest": 2e-6, "tf32": 5e-3, "bf16": 4e-2}[precision]
+    for blocks in (1, cuda_emulator.MEETING):
+        monkeypatch.setattr(programs, "blocks_of", lambda *_, b=blocks: b)
+        found = []
+        for turns in cuda_emulator.ORDERS if blocks > 1 else (0,):
+            monkeypatch.setattr(cuda_emulator.DRIVER, "turns", turns)
+            with config.override(matmul_precision=precision):
+                h = pyrelay.jit(gated, device=ON)(x, w)
+                mine = pyrelay.grad(gated_loss, argnums=(0, 1), device=ON)(x, w)
+            found.append((h, *mine))
+        for other in found[1:]:
+            np.testing.assert_equal(other, found[0])
+        wrong = [np.abs(a - b).max() for a, b in zip(found[0], (exact, *slope), strict=True)]
+        assert max(wrong) < largest * 4
+        if precision != "highest" and (blocks == 1 or batch > 16):
+            assert min(wrong) > 1e-5  # operands were rounded

@@ -16,6 +16,9 @@ def test_the_form_of_a_loop_follows_from_what_a_round_costs() -> None:
     assert 64 <= blocks_of(lstm_of(256, 64), 2, 132) <= 132
     assert blocks_of(lstm_of(4096, 512), 2, 132) == 0
     assert blocks_of(lstm_of(256, 1), 2, 1) <= 1
+    # Tensor cores help both, the device's library more than a grid.
+    assert 16 <= blocks_of(lstm_of(256, 64), 1, 132, cores=True) <= 132
+    assert blocks_of(lstm_of(1024, 64), 1, 132, cores=True) == 0
 
 
 def test_a_phase_is_shared_by_as_many_blocks_as_it_has_work_for() -> None:
