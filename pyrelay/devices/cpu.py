@@ -14,6 +14,7 @@ from pyrelay.devices.routines import (
     convolution_chain,
     convolution_first,
     matmul,
+    sorting,
 )
 from pyrelay.devices.runtime.entry import Executable
 from pyrelay.ir.types import DType
@@ -25,6 +26,7 @@ from pyrelay.lower.planning.target import (
     AttentionKernel,
     ChainKernel,
     ConvolutionKernel,
+    LineSort,
     MatmulKernel,
     PanelKernel,
     Target,
@@ -61,8 +63,13 @@ def target(choices: Choices = DEFAULT) -> Target:
 
     return Target(
         emit, product, _convolution, attended, points_inside=True, parts=True,
-        attention_gradient=attended_gradient, chain=_chain,
+        attention_gradient=attended_gradient, chain=_chain, line_sort=_line_sort,
     )
+
+
+def _line_sort(op: str, dtype: DType) -> LineSort:
+    room = dtype.size if op == "sort" else 8
+    return LineSort(sorting.line_sort(op, dtype), room, sorting.PICOSECONDS[op])
 
 
 def _convolution(dtype: DType, what: str, channels_last: bool) -> ConvolutionKernel:

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.ir import types
-from pyrelay.ir.op import Fusion, Op, Promotion, RelationError, Sample, define
+from pyrelay.ir import dims, types
+from pyrelay.ir.build import Handle
+from pyrelay.ir.op import OPS, Fusion, Op, Promotion, RelationError, Sample, define
 from pyrelay.ir.types import TensorType, Type
 from pyrelay.ops.elementwise import DISCRETE
+from pyrelay.ops.index import scatter_update
 from pyrelay.ops.relations import require_kind, tensors
+from pyrelay.ops.shape import reshape
 
 
 def _ordered(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
@@ -43,6 +46,39 @@ argsort: Op = define(
         Sample((np.arange(12, dtype="u1").reshape(3, 4)[:, ::-1].copy(),), {}, False),
     ),
     doc="indices that sort each line, equal elements in their order, NaNs last",
+)
+
+
+def _sorted_type(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    (places,) = _ordered(args, attrs)
+    (x,) = tensors(args)
+    assert isinstance(places, TensorType)
+    return (TensorType(x.dtype, places.shape),)
+
+
+def _cotangent_of_sort(y: Handle, g: Handle, x: Handle) -> tuple[Handle]:
+    """It goes to where the elements came from, all of which are elements of the result."""
+    lines, length = x.shape
+    size = dims.multiply(lines, length)
+    build = g.builder
+    first = build.call(OPS["iota"], size=lines, dtype=types.i64) * build.extent(length)
+    places = reshape(argsort(x) + reshape(first, shape=(lines, 1)), shape=(size,))
+    nothing = build.full(0, (size,), g.dtype)
+    found = scatter_update(nothing, reshape(g, shape=(size,)), places, axes=(0,))
+    return (reshape(found, shape=x.shape),)
+
+
+sort: Op = define(
+    "sort", relation=_sorted_type, numpy=lambda x: np.sort(x, axis=1), fusion=Fusion.OPAQUE,
+    vjp=_cotangent_of_sort, schedule="sort",
+    samples=(
+        Sample((np.array([[3.0, -1.5, 0.25, 7.0], [2.0, 1.0, -4.0, 0.5]]),)),
+        Sample((_TIES,), {}, False), Sample((np.array([[3, -1, 3, 7, -9]]),), {}, False),
+        Sample((_TIES.astype("f4"),), {}, False), Sample((_TIES[:, :0],), {}, False),
+        Sample((np.array([[True, False, True, False]]),), {}, False),
+        Sample((np.arange(12, dtype="u1").reshape(3, 4)[:, ::-1].copy(),), {}, False),
+    ),
+    doc="each line sorted, NaNs last; zeros of both signs are equal",
 )
 
 

@@ -1,19 +1,24 @@
-"""Sorting in loops, for devices without a kernel of their own for it.
+"""Sorting in loops, where that belongs in the kernel of a loop around it.
 
-In: a module with the op `argsort`. Out: one with loops in its place: runs of 16 elements, sorted by
-insertion, are merged, then those of 32, 64, ... (Knuth, The Art of Computer Programming, volume 3,
-sections 5.2.1 and 5.2.4), which is stable. Which of two elements comes next is a branch: a
-processor guesses it and reads on meanwhile. To insert one of 16, it has to guess right but once.
+In: a module with the ops `argsort` and `sort`. Out: `sorting` leaves those outside of loops to the
+device's kernels, which sort numbers of 32 and 64 bits; inside it writes loops in their place. Where
+a device has no kernel for `sort`, `picking` takes the elements from their places.
+
+In loops runs of 16 elements, sorted by insertion, are merged, then those of 32, 64, ... (Knuth, The
+Art of Computer Programming, volume 3, sections 5.2.1 and 5.2.4), which is stable. Which of two
+elements comes next is a branch: a processor guesses it and reads on meanwhile. To insert one of 16,
+it has to guess right but once.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from pyrelay.ir import dims
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
-from pyrelay.ir.types import i64
+from pyrelay.ir.types import TensorType, f32, i32, i64
 from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
@@ -22,18 +27,59 @@ _MOST_PASSES = 29  # pairs of them: a longer run is longer than any array
 
 
 def sorting(module: Module) -> Module:
-    """The module with loops in place of the op."""
+    """The module with loops in place of the ops that are in loops."""
     return rewrite_module(module, _rule)
+
+
+def picking(module: Module) -> Module:
+    """The module without the op `sort`."""
+    return rewrite_module(module, _picking_rule)
 
 
 def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     rhs = let.rhs
-    if not isinstance(rhs, OpCall) or rhs.op.name != "argsort":
+    if not isinstance(rhs, OpCall) or rhs.op.schedule != "sort":
         return None
     x = builder.handle(rhs.args[0])
+    if scope.loops:
+        order = _loops(builder, x)
+        return (order.atom if rhs.op.name == "argsort" else _picked(builder, x, order).atom,)
+    if x.dtype.size >= 4:
+        return None
+    wide = builder.handle(builder.cast(x, f32 if x.dtype.kind == "f" else i32))
+    found = builder.call(rhs.op, wide)
+    if rhs.op.name == "sort":
+        found = builder.handle(builder.cast(found, x.dtype))
+    return (found.atom,)
+
+
+def _picking_rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
+    rhs = let.rhs
+    if not isinstance(rhs, OpCall) or rhs.op.name != "sort":
+        return None
+    x = builder.handle(rhs.args[0])
+    return (_picked(builder, x, builder.call(OPS["argsort"], x)).atom,)
+
+
+def _picked(builder: Builder, x: Handle, order: Handle) -> Handle:
+    """The elements of each line in this order."""
     lines, length = x.shape
-    ty = let.outs[0].type
-    assert ty is not None
+    size = dims.multiply(lines, length)
+    reshape = OPS["reshape"]
+    first = builder.call(OPS["iota"], size=lines, dtype=i64) * integer(
+        builder, builder.extent(length)
+    )
+    places = order + builder.call(reshape, first, shape=(lines, 1))
+    flat = builder.call(reshape, x, shape=(size,))
+    chosen = builder.call(reshape, places, shape=(size,))
+    found = builder.call(OPS["gather"], flat, chosen, axes=(0,))
+    return builder.call(reshape, found, shape=x.shape)
+
+
+def _loops(builder: Builder, x: Handle) -> Handle:
+    """The order of each line, by loops."""
+    lines, length = x.shape
+    ty = TensorType(i64, x.shape)
     n = integer(builder, builder.extent(length))
 
     def doubled(inner: Builder, k: Handle, carried: tuple[Handle, ...]) -> list[Any]:
@@ -49,7 +95,7 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     order, _ = builder.counted(
         builder.extent(lines), [builder.undef(ty), builder.undef(ty)], line
     )
-    return (order.atom,)
+    return order
 
 
 def _line(

@@ -19,7 +19,8 @@ c64 c128:
 and besides ``add_overflows subtract_overflows multiply_overflows(a, b)`` for i64,
 ``outside(k, n)``, which is not 0 <= k < n (n is not negative); ``truncated(x)``, a float as an i64,
 the least one where none holds it; and
-``call_address(function, block, begin, end)``; ``unlikely(b)``, which is b, where a branch on it is
+``call_address(function, block, begin, end)``; ``copy_bytes(to, source, count)`` of memory that
+does not overlap; ``unlikely(b)``, which is b, where a branch on it is
 to keep what the other way leads to in registers; and ``poll(block)``, which looks for Ctrl-C: what
 it gives, if not 0, is the status with which the kernel has to return.
 
@@ -460,6 +461,16 @@ def _emit_unlikely(b: llvm.IRBuilder, _: types.Type, condition: Any) -> Any:
     return b.call(expect, [condition, llvm.Constant(BIT, 0)])
 
 
+def _emit_copy(b: llvm.IRBuilder, _: types.Type, to: Any, source: Any, count: Any) -> None:
+    places = [b.inttoptr(each, _BYTE.as_pointer()) for each in (to, source)]
+    kinds = [each.type for each in places] + [WORD, BIT]
+    signature = llvm.FunctionType(llvm.VoidType(), kinds)
+    name = "llvm.memcpy.p0.p0.i64"
+    native = b.module.globals.get(name) or llvm.Function(b.module, signature, name)
+    b.call(native, [*places, count, llvm.Constant(BIT, 0)])
+
+
+copy_bytes = Intrinsic("copy_bytes", fixed(types.void, _I64, _I64, _I64), _emit_copy)
 unlikely = Intrinsic("unlikely", fixed(BOOL, BOOL), _emit_unlikely)
 
 poll = Intrinsic("poll", fixed(_I64, _I64), _emit_poll)

@@ -38,6 +38,15 @@ def order_of(x: Array) -> Array:
     return orders
 
 
+def sorted_lines(x: Array) -> Array:
+    """Each line of a matrix sorted; zeros of both signs are equal.
+
+    Written out for complex numbers; others have an op for it (`ops/order.py`).
+    """
+    places = order_of(x) + x.shape[1] * np.arange(x.shape[0])[:, None]
+    return x.reshape(-1)[places.reshape(-1)].reshape(x.shape)
+
+
 def _merged_order(x: Array) -> Array:
     """Indices that sort one axis: runs of 1, 2, 4, ... are merged; NaNs go last."""
     n = x.shape[0]
@@ -85,15 +94,13 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     """A sorted copy; its derivative goes to where the elements came from."""
     x = np.asarray(a)
     if axis is None:
-        x = x.ravel()
-        return x[_order(x)]
+        return sort(x.ravel(), 0, kind, stable=stable)
     if x.ndim == 1:
-        return x[_order(x)]
+        if x.dtype.kind == "f" and (kind == "stable" or kind == "mergesort" or stable):
+            return x[_order(x)]  # the signs of zeros stay in their order
+        return sorted_lines(x.reshape(1, -1)).reshape(-1)
     last = np.moveaxis(x, axis, -1)
-    size = last.shape[-1]
-    rows = last.reshape(-1, size)
-    places = order_of(rows) + size * np.arange(rows.shape[0])[:, None]
-    ordered = rows.reshape(-1)[places.reshape(-1)]
+    ordered = sorted_lines(last.reshape(-1, last.shape[-1]))
     return np.moveaxis(ordered.reshape(last.shape), -1, axis)
 
 

@@ -75,6 +75,15 @@ def order_of(it: Interpreter, x: V.Value) -> V.Value:
     return it.result(it.emit("argsort", x))
 
 
+@handles(in_sorting.sorted_lines)
+def sorted_lines(it: Interpreter, x: V.Value) -> V.Value:
+    """Lines of numbers sorted, by the op for it."""
+    ty = V.tensor_type(x)
+    if ty is None or ty.dtype.kind == "c":
+        return _as_written(it, in_sorting.sorted_lines, x)
+    return it.result(it.emit("sort", x))
+
+
 @handles(in_sorting.places_among)
 def places_among(it: Interpreter, a: V.Value, v: V.Value, right: V.Value) -> V.Value:
     """The places of numbers among sorted ones, by the op for it.

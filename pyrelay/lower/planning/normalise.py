@@ -70,7 +70,7 @@ def _lets(let: Let, target: Target, block: Callable[[Block], Block]) -> tuple[Le
             return (Let(let.outs, group(let), let.dims, span=let.span),)
         if rhs.op.schedule == "scan" and target.scan is not None and _is_even(let, rhs):
             return (let,)
-        if rhs.op.schedule == "sort" and target.sort is not None:
+        if rhs.op.schedule == "sort" and (target.sort or target.line_sort):
             return (let,)
         if rhs.op.schedule == "scatter" and target.scatter is not None and _is_of_rows(rhs):
             return (let,)

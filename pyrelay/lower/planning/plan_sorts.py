@@ -1,16 +1,18 @@
 """Sorting by a device's own kernels.
 
-In: the Let of an `argsort`. Out: instructions that sort tiles of each line and then merge runs of
-twice the length again and again, from one pair of buffers to another, until a run is a line.
+In: the Let of a `sort` or an `argsort`. Out: a launch of a kernel that sorts lines; or instructions
+that sort tiles of each line and then merge runs of twice the length again and again, from one pair
+of buffers to another, until a run is a line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims
 from pyrelay.ir.nodes import Let, OpCall
-from pyrelay.ir.types import TensorType
+from pyrelay.ir.types import DType, TensorType
 from pyrelay.lower.planning.instructions import (
     Binary,
     Free,
@@ -22,6 +24,7 @@ from pyrelay.lower.planning.instructions import (
     Unary,
     immediate,
 )
+from pyrelay.lower.planning.target import LineSort
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner
@@ -31,7 +34,35 @@ _PICOSECONDS = 1000  # for an element, in each pass
 
 
 def sort(p: FunctionPlanner, let: Let, call: OpCall) -> None:
-    """Plan an argsort: parameters as `target.SortKernels` says."""
+    """Plan the op by what the device has for it."""
+    if p.program.target.line_sort is not None:
+        _lines(p, let, call, p.program.target.line_sort)
+    else:
+        _tiles(p, let, call)
+
+
+def _lines(
+    p: FunctionPlanner, let: Let, call: OpCall, kernels: Callable[[str, DType], LineSort]
+) -> None:
+    """By one launch: parameters as `target.LineSort` says."""
+    ty, x = let.outs[0].type, call.args[0].type
+    assert isinstance(ty, TensorType)
+    assert isinstance(x, TensorType)
+    kernel = kernels(call.op.name, x.dtype)
+    lines, length = ty.shape
+    result, room = p.allocate(ty), p.frame.slot()
+    p.frame.allocate(room, p.sizes.value(dims.product((lines, length, kernel.room_bytes))))
+    p.frame.emit(Launch(
+        p.program.source(kernel.source, call.op.name),
+        (p.scalar(call.args[0]), Slot(result), Slot(room), *p.sizes.values((length,))),
+        p.sizes.value(lines), p.sizes.value(dims.multiply(length, kernel.picoseconds)),
+    ))
+    p.frame.emit(Free(Slot(room)))
+    p.define(let.outs[0], (result,))
+
+
+def _tiles(p: FunctionPlanner, let: Let, call: OpCall) -> None:
+    """Places by tiles and merges: parameters as `target.SortKernels` says."""
     ty, x = let.outs[0].type, call.args[0].type
     assert isinstance(ty, TensorType)
     assert isinstance(x, TensorType)

@@ -235,6 +235,18 @@ class SortKernels:
 
 
 @dataclass(frozen=True, slots=True)
+class LineSort:
+    """Lines of numbers sorted, or the places that sort them. Parameters: addresses of the numbers,
+    of the result, and of `room_bytes` for each element, of which an item uses those of the first
+    line of its range; the length of a line. Its parallel axis counts lines, and an element takes
+    about `picoseconds` on a core."""
+
+    source: str
+    room_bytes: int
+    picoseconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A device as the planner sees it.
 
@@ -246,6 +258,7 @@ class Target:
                  None where loops do as well.
     scatter      op, element type, number of index arrays -> the kernel; None as for scans.
     sort         element type -> the kernels; None where loops do as well.
+    line_sort    op, element type -> the kernel that sorts whole lines; None as above.
     points_inside  whether an array that a kernel is given may begin inside another one's buffer.
     parts        whether threads can do a loop for some rows of its arrays each.
     chain        element type -> the kernel for several convolutions; None as above.
@@ -271,6 +284,7 @@ class Target:
     points_inside: bool = False
     attention_gradient: Callable[[DType], AttentionGradientKernel] | None = None
     sort: Callable[[DType], SortKernels] | None = None
+    line_sort: Callable[[str, DType], LineSort] | None = None
     keeps_scores: bool = True
     half_attention: Callable[[DType, DType, bool], AttentionKernel] | None = None
     half_attention_gradient: Callable[[DType], AttentionGradientKernel | None] = lambda of: None

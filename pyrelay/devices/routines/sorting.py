@@ -1,0 +1,223 @@
+"""Lines of numbers sorted: quicksort by vectors, down to blocks that are sorted in registers.
+
+In: "sort" or "argsort", and a type of 32 or 64 bits. Out: a kernel's text; parameters are those of
+``lower.planning.target.LineSort``.
+
+A part is divided by a pivot, the middle one of a sample (``sort_partitions``); where the pivot
+occurs again what equals it is set apart, so that few different numbers are no worst case. Parts of
+a few vectors are blocks (``sort_blocks``). A line in ascending or descending order is found to be
+so. NaNs are set apart first. Places are sorted as numbers: in a word lie as many of the leading
+bits of a key, counted from where the greatest and the least one differ, as the element's place
+leaves free, and the place behind them: what is equal is ordered by places, as a stable sort does.
+Where bits of keys were left out, runs that are equal as far are sorted by those.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from pyrelay.devices.routines.kernel_text import filled
+from pyrelay.devices.routines.matmul import native_vector_bits
+from pyrelay.devices.routines.sort_blocks import ROWS
+from pyrelay.devices.routines.sort_partitions import VECTOR_BITS
+from pyrelay.ir.types import DType
+
+PICOSECONDS = {"sort": 6_000, "argsort": 12_000}  # for an element
+
+_HEAD = """\
+from math import inf, nan
+from pyrelay.devices.routines.sort_blocks import {block}
+from pyrelay.devices.routines.sort_partitions import {divisions}
+from pyrelay.devices.compiler.vocabulary import *
+
+BY_HAND = True
+sort_part = routine("sort_part", "i64")
+
+def sort_part(to, count, limit):
+    stack, sample = local_i64(128), local_{t}({most})
+    first, top = 0, 0
+    while True:
+        if count <= {most}:
+            {block}(to + first * {size}, count)
+            if top == 0:
+                break
+            top -= 1
+            first = load_ordered_i64(stack, 2 * top)
+            count = load_ordered_i64(stack, 2 * top + 1)
+            continue
+        few = {few} if count < {many} else {most}
+        seed = count
+        for k in range(few):
+            # Any place of a share of the part: which one, its size and number decide.
+            seed = seed * 6364136223846793005 + 1442695040888963407
+            share = (count * (k + 1)) // few - (count * k) // few
+            at = first + (count * k) // few + (seed >> 33 & 1073741823) % share
+            store_ordered_{t}(sample, k, load_ordered_{t}(to, at))
+        {block}(sample, few)
+        pivot = sample + few // 2 * {size}
+        start = to + first * {size}
+        left = {less}(start, count, start, limit, pivot)
+        right = count - left
+        last = first + left
+        copy_bytes(to + last * {size}, limit - right * {size}, right * {size})
+        again = load_ordered_{t}(sample, few // 2 - 1) == load_ordered_{t}(sample, few // 2)
+        if left == 0 or again:
+            start = to + last * {size}
+            same = {same}(start, right, start, limit, pivot)
+            last += same
+            right -= same
+            copy_bytes(to + last * {size}, limit - right * {size}, right * {size})
+        # The shorter part first: the others are few.
+        shorter = left < right
+        store_ordered_i64(stack, 2 * top, last if shorter else first)
+        store_ordered_i64(stack, 2 * top + 1, right if shorter else left)
+        first = first if shorter else last
+        count = left if shorter else right
+        top += 1
+    return 0
+
+"""
+
+_SORT = """\
+def kernel(block, begin, end):
+    x, out, room = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+    n = param_i64(block, 4)
+    limit = room + (begin + 1) * n * {size}
+    for line in range(begin, end):
+        source, to = x + line * n * {size}, out + line * n * {size}
+        {numbers}
+        at = 1
+        while at < count and not load_ordered_{t}(to, at) < load_ordered_{t}(to, at - 1):
+            at += 1
+        if at >= count:
+            continue
+        if at == 1:
+            while at < count and not load_ordered_{t}(to, at - 1) < load_ordered_{t}(to, at):
+                at += 1
+            if at == count:
+                for k in range(count // 2):
+                    value = load_ordered_{t}(to, k)
+                    store_ordered_{t}(to, k, load_ordered_{t}(to, count - 1 - k))
+                    store_ordered_{t}(to, count - 1 - k, value)
+                continue
+        sort_part(to, count, limit)
+    return 0
+"""
+
+_FLOATS = """\
+count = {number}(source, n, to, limit, source)
+for k in range(count, n):
+    store_ordered_{t}(to, k, {t}(nan))
+"""
+
+_INTEGERS = """\
+count = n
+copy_bytes(to, source, n * {size})
+"""
+
+_ARGSORT = """\
+def kernel(block, begin, end):
+    x, out, room = param_i64(block, 1), param_i64(block, 2), param_i64(block, 3)
+    n = param_i64(block, 4)
+    limit = room + (begin + 1) * n * 8
+    place_bits = 0
+    while (n - 1) >> place_bits > 0:
+        place_bits += 1
+    places = (1 << place_bits) - 1
+    for line in range(begin, end):
+        source, to = x + line * n * {bytes}, out + line * n * 8
+        least, greatest = {greatest}, {least}
+        in_order = True
+        before = {least}
+        for i in range(n):
+            {key}
+            least = where(key < least, key, least)
+            greatest = where(key > greatest, key, greatest)
+            in_order = in_order and not key < before
+            before = key
+        if in_order:
+            for i in range(n):
+                store_ordered_i64(to, i, i)
+            continue
+        # As an unsigned number, which any difference of keys is.
+        apart = u64(greatest) - u64(least)
+        key_bits = 0
+        while key_bits < 64 and i64(apart >> u64(key_bits)) != 0:
+            key_bits += 1
+        lost = key_bits + place_bits - 63
+        lost = 0 if lost < 0 else lost
+        for i in range(n):
+            {key}
+            known = i64((u64(key) - u64(least)) >> u64(lost))
+            store_ordered_i64(to, i, known << place_bits | i)
+        sort_part(to, n, limit)
+        if lost > 0:
+            some = (1 << lost) - 1
+            first = 0
+            while first < n:
+                known = load_ordered_i64(to, first) >> place_bits
+                last = first + 1
+                while last < n and load_ordered_i64(to, last) >> place_bits == known:
+                    last += 1
+                if last - first > 1:
+                    for k in range(first, last):
+                        i = load_ordered_i64(to, k) & places
+                        {key}
+                        rest = i64(u64(key) - u64(least)) & some
+                        store_ordered_i64(to, k, rest << place_bits | i)
+                    sort_part(to + first * 8, last - first, limit)
+                first = last
+        for k in range(n):
+            store_ordered_i64(to, k, load_ordered_i64(to, k) & places)
+    return 0
+"""
+
+_KEYS = {
+    "f": """\
+value = load_ordered_{s}(source, i)
+bits = i64(load_ordered_i{bits}(source, i))
+key = where(bits < 0, bits ^ {greatest}, bits)
+key = where(value == {s}(0.0), 0, key)
+key = where(value != value, {greatest}, key)
+""",
+    "i": "key = i64(load_ordered_{s}(source, i))\n",
+    "u": "key = i64(load_ordered_{s}(source, i)){flipped}\n",
+}
+
+
+@functools.cache
+def line_sort(op: str, dtype: DType, vector_bits: int | None = None) -> str:
+    """The text that sorts lines, for a type of 32 or 64 bits; `vector_bits` are those of this CPU
+    unless they are given."""
+    bits = vector_bits or native_vector_bits()
+    sorted_type = dtype.name if op == "sort" else "i64"
+    size = dtype.size if op == "sort" else 8
+    lanes = bits // 8 // size
+    vectors = f"x{VECTOR_BITS // 8 // size}" if bits >= VECTOR_BITS and _has_permutations() else ""
+    rules = ["less", "same"] + ["number"] * (op == "sort" and dtype.kind == "f")
+    divisions = {rule: f"divide_{rule}_{sorted_type}{vectors}" for rule in rules}
+    most = ROWS * lanes
+    names: dict[str, object] = {
+        "t": sorted_type, "size": size, "block": f"sort_block_{sorted_type}x{lanes}",
+        "divisions": ", ".join(divisions.values()), "most": most, "few": min(16, most),
+        "many": 16 * most, **divisions,
+    }
+    if op == "sort":
+        names["numbers"] = _FLOATS if dtype.kind == "f" else _INTEGERS
+        return filled(_HEAD + _SORT, names)
+    wide = dtype.size == 8
+    names |= {
+        "s": dtype.name, "bits": dtype.size * 8, "bytes": dtype.size, "key": _KEYS[dtype.kind],
+        "flipped": " ^ (1 << 63)" if wide else "",
+        "greatest": 2**63 - 1 if wide else 2**32 - 1 if dtype.kind == "u" else 2**31 - 1,
+        "least": "(0 - 9223372036854775807 - 1)" if wide else -(2**31),
+    }
+    return filled(_HEAD + _ARGSORT, names)
+
+
+@functools.cache
+def _has_permutations() -> bool:
+    """Whether the CPU permutes the 32-bit parts of a vector by numbers (AVX2)."""
+    import llvmlite.binding as llvm
+
+    return bool(llvm.get_host_cpu_features().get("avx2"))

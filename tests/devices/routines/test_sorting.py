@@ -1,0 +1,78 @@
+"""Lines sorted by vectors: every length of a block, what equals, what is no number, any width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from pyrelay.devices.routines import sort_blocks
+from pyrelay.devices.routines.sorting import line_sort
+from pyrelay.ir.types import DTYPES
+from tests.devices.running_kernels import SHORT_NAMES, run
+
+
+def sorted_by(op: str, x: np.ndarray, bits: int | None = None) -> np.ndarray:
+    """What the kernel gives for lines, in two ranges."""
+    out = np.full(x.shape, 7, x.dtype if op == "sort" else np.int64)
+    room = np.zeros(x.shape, out.dtype)
+    half = len(x) // 2
+    source = line_sort(op, DTYPES[SHORT_NAMES[x.dtype]], bits)
+    run(source, x, out, room, x.shape[1], ranges=[(0, half), (half, len(x))])
+    return out
+
+
+def lines(dtype: np.dtype, n: int) -> Iterator[np.ndarray]:
+    rng = np.random.default_rng(n)
+    yield (rng.standard_normal(n) * 100).astype(dtype)
+    yield rng.integers(0, 4, n).astype(dtype)
+    yield np.arange(n).astype(dtype)
+    yield np.arange(n)[::-1].astype(dtype)
+    yield np.arange(n).astype(dtype) % 7
+    if dtype.kind in "iu":
+        ends = np.iinfo(dtype)
+        yield rng.integers(ends.min, ends.max, n, dtype=dtype, endpoint=True)
+        yield rng.choice(np.array([ends.min, ends.min + 1, 0, ends.max], dtype), n)
+    else:
+        special = np.array([np.nan, -0.0, 0.0, np.inf, -np.inf, 1.0, -1e-30], dtype)
+        yield rng.choice(special, n)
+        yield (rng.standard_normal(n) * 2.0 ** rng.integers(-120, 120, n)).astype(dtype)
+        yield (1 + rng.random(n) * 1e-10).astype(dtype)
+
+
+def check(dtype: np.dtype, bits: int | None, lengths: list[int]) -> None:
+    for n in lengths:
+        x = np.stack(list(lines(dtype, n)))
+        np.testing.assert_array_equal(sorted_by("sort", x, bits), np.sort(x, axis=1))
+        wanted = np.argsort(x, axis=1, kind="stable")
+        np.testing.assert_array_equal(sorted_by("argsort", x, bits), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4"])
+def test_lines_are_sorted_as_numpy_sorts_them(dtype: str) -> None:
+    check(np.dtype(dtype), None, [0, 1, 2, 63, 64, 65, 300, 5000])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u8", "u4"])
+def test_every_width_sorts_every_type(dtype: str, bits: int) -> None:
+    check(np.dtype(dtype), bits, [*range(140), 255, 256, 257, 1025, 70_000])
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+def test_networks_sort_all_that_zeros_and_ones_show(count: int) -> None:
+    """A network that sorts all lines of zeros and ones sorts everything (Knuth, 5.3.4)."""
+    rows = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
+    for low, high in sort_blocks.comparisons(count):
+        pair = rows[:, [low, high]]
+        rows[:, low], rows[:, high] = pair.min(axis=1), pair.max(axis=1)
+    assert (np.diff(rows, axis=1) >= 0).all()
+
+
+def test_few_different_numbers_are_no_worst_case() -> None:
+    """Parts that equal a pivot are done: a million equal numbers but one take a few passes."""
+    x = np.zeros((1, 1_000_000))
+    x[0, 500_000] = -1
+    assert (sorted_by("sort", x) == np.sort(x)).all()
