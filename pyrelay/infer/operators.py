@@ -526,11 +526,14 @@ def _of_shape(it: Interpreter, op: str, result: V.Value, target: TensorType) -> 
     pairs = list(zip(ty.shape, target.shape, strict=False))
     answers = [it.program.guards.equal(own, wanted) for own, wanted in pairs]
     if ty.rank != target.rank or False in answers:
-        raise it.failure(
+        from pyrelay.infer.flow.handling import without_words
+
+        failure = it.failure(
             errors.ShapeError,
             f"'{op}=' cannot write {ty} into {target}: the result has another shape",
             hints=(f"write 'x = x {op} y' to make a new array",),
         )
+        raise without_words(it, failure, ValueError)
     for (own, wanted), answer in zip(pairs, answers, strict=True):
         if answer is None:
             it.emit("check_equal", left=own, right=wanted, text=_OUTPUT)

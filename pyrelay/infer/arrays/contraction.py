@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyrelay import errors
 from pyrelay.infer import values as V
+from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.ir import dims, types
 
@@ -26,13 +27,14 @@ def product(
     has it."""
     tx, ty = it.tensor(x), it.tensor(y)
     if not tx.shape or not ty.shape:
-        raise it.failure(
+        failure = it.failure(
             errors.ShapeError, f"'@' cannot take a scalar: {tx} @ {ty}",
             hints=("use * to multiply by a number",),
         )
+        raise failure if tx.shape == ty.shape else without_words(it, failure, ValueError)
     inner = ty.shape[0] if ty.rank == 1 else ty.shape[-2]
     if it.program.guards.equal(tx.shape[-1], inner) is False:
-        raise it.failure(
+        failure = it.failure(
             errors.ShapeError, f"'@' cannot combine {tx} and {ty}",
             notes=(
                 "the last axis of the left operand and the "
@@ -40,6 +42,7 @@ def product(
                 f"equal: {dims.show(tx.shape[-1])} and {dims.show(inner)} differ",
             ),
         )
+        raise without_words(it, failure, ValueError)
     if dtype is None:
         dtype, _ = types.promote((tx, ty))
     a, b = it.atom(x), it.atom(y)

@@ -12,6 +12,7 @@ from typing import Any
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import lists
+from pyrelay.infer.flow.handling import without_words
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims
@@ -89,10 +90,11 @@ def _check_broadcast(it: Interpreter, ty: TensorType, target: TensorType) -> Non
         for d, t in zip(reversed(ty.shape), reversed(target.shape), strict=False)
     )
     if not fits:
-        raise it.failure(
+        failure = it.failure(
             errors.ShapeError, f"{ty} cannot be stored in a part of shape {target}",
             notes=("the value must have the shape of the part, or broadcast to it",),
         )
+        raise without_words(it, failure, ValueError)
 
 
 def write_whole(it: Interpreter, target: V.ArrayRef, value: Atom) -> None:

@@ -17,7 +17,7 @@ from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import characters, lists, open_sequences, text
 from pyrelay.infer.containers.open_keys import key_of, note, stored_key
 from pyrelay.infer.flow import choice
-from pyrelay.infer.flow.handling import catches, certain
+from pyrelay.infer.flow.handling import catches, certain, without_words
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.trees import fields, is_namedtuple
@@ -92,9 +92,8 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             from pyrelay.infer.attributes import captured
 
             if not isinstance(v, type) and not hasattr(v, "__getitem__"):  # whatever the key is
-                raise it.failure(
-                    errors.TypeMismatchError, f"{type(v).__name__!r} object is not subscriptable",
-                )
+                said = f"{type(v).__name__!r} object is not subscriptable"
+                raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
             at = it.static(key, "this index")
             try:
                 found = v[at]
@@ -103,7 +102,11 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
             except TypeError as error:
                 raise it.failure(errors.TypeMismatchError, str(error)) from None
             return captured(it, found)
-    raise it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
+    failure = it.failure(errors.TypeMismatchError, f"{V.describe(obj)} cannot be indexed")
+    if isinstance(obj, V.Scalar):
+        said = f"'{types.python_type(obj.type).__name__}' object is not subscriptable"
+        raise certain(it, failure, TypeError, said)
+    raise failure
 
 
 def _index_open(it: Interpreter, items: V.Ref, key: V.Value, checked: bool) -> V.Value:
@@ -181,11 +184,15 @@ def _expand(it: Interpreter, key: V.Value, rank: int) -> list[V.Value]:
     if len(ellipses) > 1:
         raise it.failure(errors.IndexRangeError, "an index can have only one ellipsis ('...')")
     if used > rank:
-        raise it.failure(
+        failure = it.failure(
             errors.IndexRangeError,
             f"too many indices: the array has {rank} ax{'i' if rank == 1 else 'e'}s, and {used} "
             "were indexed",
         )
+        if not rank:
+            raise without_words(it, failure, IndexError)
+        said = f"too many indices for array: array is {rank}-dimensional, but {used} were indexed"
+        raise certain(it, failure, IndexError, said)
     full = V.Slice(V.NONE, V.NONE, V.NONE)
     filler: list[V.Value] = [full] * (rank - used)
     at = ellipses[0] if ellipses else len(items)

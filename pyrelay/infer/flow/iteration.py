@@ -11,6 +11,7 @@ from pyrelay.infer import protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters, sets
 from pyrelay.infer.flow.generators import collected, is_generator, taken
+from pyrelay.infer.flow.handling import certain, without_words
 from pyrelay.infer.in_python.nested import standing_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.trees import fields, is_namedtuple
@@ -93,9 +94,18 @@ def iterate(it: Interpreter, value: V.Value) -> Iteration:
             hints=("go through sorted(items), or keep them in a list or dict",),
         )
     hints = ("write 'for i in range(n)'",) if V.number_type(value) is not None else ()
-    raise it.failure(
+    from pyrelay.infer.names.builtins import class_of
+
+    failure = it.failure(
         errors.TypeMismatchError, f"{V.describe(value)} is not iterable", hints=hints
     )
+    if isinstance(value, V.Scalar) and not value.type.weak:
+        raise without_words(it, failure, TypeError)  # a number of NumPy's or an array of no axes
+    cls = class_of(value)
+    if isinstance(value, (V.Scalar, V.Known)) and cls and not hasattr(cls, "__iter__"):
+        said = f"{cls.__name__!r} object is not iterable"
+        raise certain(it, failure, TypeError, said)
+    raise failure
 
 
 def sequence_of(it: Interpreter, value: V.Value) -> tuple[V.Value, ...]:

@@ -70,6 +70,8 @@ def iter_(it: Interpreter, iterable: V.Value, *sentinel: V.Value) -> V.Value:
         return iterable
     if isinstance(iterable, V.Ref) and iterable.root.kind in ("dict", "set"):
         iterable = V.Tuple(sequence_of(it, iterable))
+    if isinstance(iterable, V.Scalar):
+        iterate(it, iterable)  # which raises
     own = protocols.special(it, iterable, "__iter__")
     if own is not None and protocols.has_next(it, own):
         return own

@@ -98,11 +98,12 @@ def reshape(
             raise it.failure(errors.ShapeError, f"cannot reshape {ty} into {_spell(given)}")
         missing = dims.quotient(ty.size, rest)
         if it.program.guards.equal(dims.multiply(missing, rest), ty.size) is False:
-            raise it.failure(
+            failure = it.failure(
                 errors.ShapeError,
                 f"cannot reshape {ty}: {dims.show(ty.size)} elements do not divide into groups of "
                 f"{dims.show(rest)}",
             )
+            raise without_words(it, failure, ValueError)
         given.insert(known[0], missing)
     result = TensorType(ty.dtype, tuple(given))
     if it.program.guards.equal(ty.size, result.size) is False:
