@@ -6,7 +6,7 @@ read when it is used and written through to the root. Integer arrays gather and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
@@ -52,6 +52,16 @@ def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = Fal
         return distribute(
             it, key, lambda case: get_item(it, obj, case), lambda c: sample(it, obj)[c]
         )
+    if isinstance(obj, V.ArrayRef) and (inside := _one_of_several(key)) is not None:
+        from pyrelay.infer.flow.unions import distribute, sample
+
+        several, with_case = inside
+
+        def python(like: Any) -> Any:
+            array, at = sample(it, obj), sample(it, with_case(V.Known(like)))
+            return None if at is NotImplemented else array[at]
+
+        return distribute(it, several, lambda case: get_item(it, obj, with_case(case)), python)
     if not isinstance(obj, V.ArrayRef):
         key = number(it, key)
     match obj:
@@ -326,8 +336,45 @@ def _steps(
 # -- writing ---------------------------------------------------------------------------------------
 
 
+def _one_of_several(
+    key: V.Value,
+) -> tuple[V.Union, Callable[[V.Value], V.Value]] | None:
+    """A part of an array's key that is one of several cases, and the key with a case of it."""
+    match key:
+        case V.Union():
+            return key, lambda case: case
+        case V.Slice(start, stop, step):
+            parts = [start, stop, step]
+        case V.Tuple(items, None):
+            parts = list(items)
+        case _:
+            return None
+    for k, part in enumerate(parts):
+        inside = _one_of_several(part)
+        if inside is not None:
+            several, with_case = inside
+
+            def whole(case: V.Value) -> V.Value:
+                given = [*parts[:k], with_case(case), *parts[k + 1 :]]
+                return V.Slice(*given) if isinstance(key, V.Slice) else V.Tuple(tuple(given))
+
+            return several, whole
+    return None
+
+
 def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
     """`obj[key] = value`."""
+    if isinstance(obj, V.ArrayRef) and (inside := _one_of_several(key)) is not None:
+        from pyrelay.infer.flow.unions import distribute_all
+
+        several, with_case = inside
+
+        def stored_at(case: V.Value) -> tuple[V.Value, ...]:
+            set_item(it, obj, with_case(case), value)
+            return ()
+
+        distribute_all(it, several, stored_at)
+        return
     match obj:
         case V.ArrayRef() if isinstance(value, V.Union):
             from pyrelay.infer.flow.unions import distribute_all

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.flow import narrowing
@@ -102,6 +106,16 @@ def _truth_of_object(it: Interpreter, value: V.Value, cls: type) -> V.Value:
     return V.Known(True)
 
 
+def _truth_in_python(like: Any) -> bool:
+    """What Python says of an object like one whose truth is refused."""
+    if isinstance(like, np.ndarray):
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. "
+            "Use a.any() or a.all()"
+        )
+    return bool(like)
+
+
 def _truth_of_cases(it: Interpreter, value: V.Union) -> V.Value:
     """The truth of the case at hand; what it says about the case is kept."""
     from pyrelay.infer.flow.unions import distribute
@@ -115,7 +129,7 @@ def _truth_of_cases(it: Interpreter, value: V.Union) -> V.Value:
                 cases.update(i for i in value.alive if value.cases[i] is case)
         return answer
 
-    found = distribute(it, value, ask)
+    found = distribute(it, value, ask, _truth_in_python)
     if narrowing.fact_of(it, found) is narrowing.NOTHING:
         true, false = (((value.tag, frozenset(maybe[side])),) for side in (True, False))
         narrowing.note(it, found, narrowing.Fact(true, false))

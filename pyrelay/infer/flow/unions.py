@@ -32,7 +32,7 @@ Python = Callable[[Any], object]
 #: What a case is rejected with that Python rejects when it gets there.
 _REJECTED = (
     errors.TypeMismatchError, errors.AttributeMissingError, errors.IndexRangeError,
-    errors.KeyMissingError, errors.InvalidValueError,
+    errors.KeyMissingError, errors.InvalidValueError, errors.ShapeError,
 )
 
 
@@ -132,7 +132,11 @@ def sample(it: Interpreter, value: V.Value) -> Any:
         case V.ArrayRef(type=ty):
             return np.ones((1,) * len(ty.shape), ty.dtype.numpy)
         case V.Tuple(items, None):
-            return tuple(sample(it, i) for i in items)
+            like = tuple(sample(it, i) for i in items)
+            return NotImplemented if any(i is NotImplemented for i in like) else like
+        case V.Slice(start, stop, step):
+            bounds = [sample(it, v) for v in (start, stop, step)]
+            return NotImplemented if any(b is NotImplemented for b in bounds) else slice(*bounds)
         case V.Ref(root) if root.kind == "list" and isinstance(it.content(root), tuple):
             return [sample(it, i) for i in it.content(root)]
         case V.Data():
