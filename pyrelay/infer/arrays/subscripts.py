@@ -6,7 +6,7 @@ read when it is used and written through to the root. Integer arrays gather and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyrelay import errors
@@ -18,6 +18,7 @@ from pyrelay.infer.containers import characters, lists, open_sequences, text
 from pyrelay.infer.containers.open_keys import key_of, note, stored_key
 from pyrelay.infer.flow import choice
 from pyrelay.infer.flow.handling import catches, certain, without_words
+from pyrelay.infer.flow.unions import distribute, distribute_all, sample, several_in
 from pyrelay.infer.in_python import ranges
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.nodes.trees import fields, is_namedtuple
@@ -40,21 +41,15 @@ from pyrelay.records import dataclass
 def get_item(it: Interpreter, obj: V.Value, key: V.Value, *, checked: bool = False) -> V.Value:
     """`obj[key]`. With `checked` an int key is known to be in range."""
     if isinstance(obj, V.Union):
-        from pyrelay.infer.flow.unions import distribute, sample
-
         return distribute(
             it, obj, lambda case: get_item(it, case, key), lambda c: c[sample(it, key)]
         )
     if isinstance(key, V.Union) and not (isinstance(obj, V.Ref) and obj.cls is not None):
-        from pyrelay.infer.flow.unions import distribute, sample
-
         note(obj, key, it)
         return distribute(
             it, key, lambda case: get_item(it, obj, case), lambda c: sample(it, obj)[c]
         )
-    if isinstance(obj, V.ArrayRef) and (inside := _one_of_several(key)) is not None:
-        from pyrelay.infer.flow.unions import distribute, sample
-
+    if isinstance(obj, V.ArrayRef) and (inside := several_in(key)) is not None:
         several, with_case = inside
 
         def python(like: Any) -> Any:
@@ -336,37 +331,9 @@ def _steps(
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _one_of_several(
-    key: V.Value,
-) -> tuple[V.Union, Callable[[V.Value], V.Value]] | None:
-    """A part of an array's key that is one of several cases, and the key with a case of it."""
-    match key:
-        case V.Union():
-            return key, lambda case: case
-        case V.Slice(start, stop, step):
-            parts = [start, stop, step]
-        case V.Tuple(items, None):
-            parts = list(items)
-        case _:
-            return None
-    for k, part in enumerate(parts):
-        inside = _one_of_several(part)
-        if inside is not None:
-            several, with_case = inside
-
-            def whole(case: V.Value) -> V.Value:
-                given = [*parts[:k], with_case(case), *parts[k + 1 :]]
-                return V.Slice(*given) if isinstance(key, V.Slice) else V.Tuple(tuple(given))
-
-            return several, whole
-    return None
-
-
 def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> None:
     """`obj[key] = value`."""
-    if isinstance(obj, V.ArrayRef) and (inside := _one_of_several(key)) is not None:
-        from pyrelay.infer.flow.unions import distribute_all
-
+    if isinstance(obj, V.ArrayRef) and (inside := several_in(key)) is not None:
         several, with_case = inside
 
         def stored_at(case: V.Value) -> tuple[V.Value, ...]:
@@ -377,8 +344,6 @@ def set_item(it: Interpreter, obj: V.Value, key: V.Value, value: V.Value) -> Non
         return
     match obj:
         case V.ArrayRef() if isinstance(value, V.Union):
-            from pyrelay.infer.flow.unions import distribute_all
-
             def stored(case: V.Value) -> tuple[V.Value, ...]:
                 _write_array(it, obj, key, case)
                 return ()

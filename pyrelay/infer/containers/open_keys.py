@@ -91,7 +91,7 @@ def _must_be_hashable(it: Interpreter, key: V.Value) -> None:
 
     if not isinstance(key, (V.Ref, V.ArrayRef)):
         return
-    cls = class_of(key)
+    cls: Any = class_of(key)
     if cls is not None and cls.__hash__ is None:
         said = f"unhashable type: '{_full_name(cls)}'"
         raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)

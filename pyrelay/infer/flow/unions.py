@@ -7,6 +7,7 @@ a union with the same tag, so that a test of the one says which case the other i
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,32 @@ def sample(it: Interpreter, value: V.Value) -> Any:
         case V.Ref(root) if root.kind == "dict":
             return {k: sample(it, v) for k, v in it.content(root).items()}
     return NotImplemented
+
+
+def several_in(key: V.Value) -> tuple[V.Union, Callable[[V.Value], V.Value]] | None:
+    """A part of an array's key that is one of several cases, and the key with a case of it."""
+    match key:
+        case V.Union():
+            return key, lambda case: case
+        case V.Slice(start, stop, step):
+            parts = [start, stop, step]
+        case V.Tuple(items, None):
+            parts = list(items)
+        case _:
+            return None
+    for k, part in enumerate(parts):
+        inside = several_in(part)
+        if inside is not None:
+            return inside[0], functools.partial(_rebuilt, key, parts, k, inside[1])
+    return None
+
+
+def _rebuilt(
+    key: V.Value, parts: list[V.Value], k: int, with_case: Callable[[V.Value], V.Value],
+    case: V.Value,
+) -> V.Value:
+    parts = [*parts[:k], with_case(case), *parts[k + 1 :]]
+    return V.Slice(*parts) if isinstance(key, V.Slice) else V.Tuple(tuple(parts))
 
 
 def _for_free(it: Interpreter, value: V.Union, use: Use) -> V.Value | None:
