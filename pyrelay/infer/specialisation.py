@@ -18,6 +18,7 @@ from pyrelay import errors
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing
+from pyrelay.infer.containers.open_layouts import sequences
 from pyrelay.infer.describing import Describer
 from pyrelay.infer.flow import handling
 from pyrelay.infer.flow import joining as J
@@ -43,6 +44,7 @@ from pyrelay.records import dataclass
 _MOST_SPECIALISATIONS = 64
 _MOST_LONGER = 12
 _MOST_PASSES = 12
+_PASSES_OF_STRINGS = 3  # strings put together of others are more at each pass: n become n * n + 1
 
 
 class _Restart(Exception):
@@ -319,7 +321,7 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
     spec.in_progress = True
     it.program.making.append(spec)
     try:
-        for _ in range(_MOST_PASSES):
+        for passes in range(_MOST_PASSES):
             mark = it.program.guards.mark()
             try:
                 function, result = interpret_function(it, spec)
@@ -350,6 +352,9 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
                 _refuse_growth(spec.result, result)
             spec.result = result if spec.result is None else _join_results(it, spec, result)
             _forget_dependents(it, spec)
+            strings = sequences()
+            if passes >= _PASSES_OF_STRINGS and strings.wanted and not strings.open:
+                break  # the next attempt has strings of run-time length
         raise it.failure(
             errors.RecursionTypeError,
             f"the type of what {V.function_name(spec.closure.function)!r} returns never settles",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.users.corpus import use
 
 SENTENCE = "the cat and the dog and the end"
@@ -194,3 +196,25 @@ def first_repeated_part(s, size):
             return part
         seen.add(part)
     return ""
+
+
+@use((np.arange(70) % 3,), long=True)
+def put_together_by_formats(x):
+    by_f, by_percent, by_format, nested = "", "", "", "a"
+    for v in x:
+        by_f = f"{by_f}{v},"
+        by_percent = "%s%d;" % (by_percent, v)  # noqa: UP031
+        by_format = "{}{:>3}".format(by_format, v)  # noqa: UP032
+        if v > 1:
+            nested = f"({nested})"
+    return by_f, by_percent, by_format, nested
+
+
+@use((np.array([[0, 0, 1, 2], [0, 0, 1, 2], [0, 0, 0, 2], [0, 0, 0, 0]]), 3))
+def put_together_by_recursion(split, last):
+    def paren(i, j):
+        if i == j:
+            return f"A{i}"
+        return f"({paren(i, split[i, j])}{paren(split[i, j] + 1, j)})"
+
+    return paren(0, last)

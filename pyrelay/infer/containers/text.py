@@ -120,7 +120,15 @@ def from_parts(it: Interpreter, args: Sequence[V.Value], attrs: Any) -> V.Value:
         value, conversion, spec = next(waiting)
         plain = isinstance(value, V.Text) and conversion in ("", "s") and spec == V.Known("")
         pieces.append(value if plain else text(it, formatted, value, V.Known(conversion), spec))
-    return text(it, joined, *pieces)
+    return _grown(it, text(it, joined, *pieces), *args[::2])
+
+
+def _grown(it: Interpreter, whole: V.Value, *of: V.Value) -> V.Value:
+    """A string made of others: of run-time length where a loop may make it ever longer."""
+    from pyrelay.infer.containers.open_sequences import becomes_longer, open_text
+
+    strings = [leaf for leaf in V.leaves_of(of) if is_text(leaf) or _cases(leaf)]
+    return open_text(it, whole) if strings and becomes_longer(it, *strings) else whole
 
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
@@ -128,12 +136,12 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     if op == "+" and is_text(x) and is_text(y):
         return text(it, joined, x, y)
     if op == "%" and is_text(x):
-        return text(it, operator.mod, x, y)
+        return _grown(it, text(it, operator.mod, x, y), x, y)
     if op == "*":
         for string, count in ((x, y), (y, x)):
             ty = V.number_type(count)
             if is_text(string) and ty is not None and ty.dtype.kind in "iub":
-                return text(it, operator.mul, string, count)
+                return _grown(it, text(it, operator.mul, string, count), string)
     return None
 
 
@@ -201,7 +209,7 @@ def method(
     named = tuple(V.Tuple((V.Known(k), v)) for k, v in keywords.items())
     given = (V.Known(name), receiver, V.Tuple(tuple(args)), V.Tuple(named))
     if name in _TEXTS:
-        return text(it, called, *given)
+        return _grown(it, text(it, called, *given), *given[1:])
     if name in _ANSWERS:
         return ask(it, _ANSWERS[name], called, *given)
     raise it.failure(
