@@ -92,6 +92,10 @@ def image_loss(x: Any, w: Any) -> Any:
     return (y * y).sum()
 
 
+def running_product(x: Any) -> Any:
+    return np.cumprod(x)
+
+
 _GATES = f32(256, 256), f32(256, 1024), f32(256, 1024), f32(1024)
 _WHICH = np.zeros(1 << 12, np.int64)
 
@@ -108,6 +112,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "column sums": (gpu.column_sums, (f32(64, 512),)),
     "argmax and maximum of rows": (argmax, (f32(64, 512),)),
     "running sum": (gpu.running_sum, (f32(1 << 12),)),
+    "gradient of a running product": (
+        pyrelay.grad(lambda x: running_product(x).sum()), (f32(1 << 12),)
+    ),
     "largest so far": (largest_so_far, (f32(1 << 12),)),
     "gradient of largest so far": (
         pyrelay.grad(lambda x: largest_so_far(x).sum()), (f32(1 << 12),)
@@ -132,6 +139,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         pyrelay.value_and_grad(image_loss, argnums=(0, 1)), (f16(2, 8, 9, 9), f16(8, 8, 3, 3)),
     ),
     "LSTM": (gpu.lstm, _GATES),
+    "LSTM, several at once": (gpu.lstm_batch, (f32(16, 64, 256), *_GATES[1:])),
     "gradient of the LSTM": (pyrelay.grad(gpu.lstm_loss, argnums=(1, 2, 3)), _GATES),
     "character generator": (
         gpu.characters, (f32(256), f32(256, 256), f32(256, 96), np.int64(-1))
