@@ -52,6 +52,7 @@ def target(choices: Choices = DEFAULT) -> Target:
         return AttentionKernel(
             attention.attention_kernel(dtype, None, choices), choices.targets,
             round(matmul.picoseconds_per_product(dtype)), matmul.FINISHING_OPERANDS, keeps=True,
+            scales=True,
         )
 
     def attended_gradient(dtype: DType) -> AttentionGradientKernel:

@@ -14,8 +14,11 @@ layout. Parameters:
     block[19]        1 or 0: whether a row whose scores are all -inf gives zeros (else NaN)
     block[20..21]    the address of a kernel that makes scores of products, in place
                      (``lower/planning/finishing.py``), or 0; how many operands that has
-    block[22]        the number of batch axes
-    block[23 ...]    for each batch axis: its extent, the strides of q, k and v along it, in
+    block[22..23]    1 or 2 where all that kernel does is to multiply by a number or to divide by
+                     it, else 0; that number. It scales q then, which has fewer elements, where that
+                     cannot overflow
+    block[24]        the number of batch axes
+    block[25 ...]    for each batch axis: its extent, the strides of q, k and v along it, in
                      elements (0 where that operand is broadcast)
     block[...]       the operands of the kernel that makes scores
 
@@ -39,6 +42,8 @@ from pyrelay.devices.routines.matmul import (
 )
 from pyrelay.ir.types import DType
 
+_DEEPEST = 1024  # bytes of a row of q that is scaled
+
 _TEXT = """\
 from math import inf
 
@@ -52,7 +57,7 @@ def kernel(block, begin, end):
     q_turned, k_turned, v_turned = param_i64(block, 13), param_i64(block, 14), param_i64(block, 15)
     q_line, k_line, v_line = param_i64(block, 16), param_i64(block, 17), param_i64(block, 18)
     guarded, shaping, operands = param_i64(block, 19), param_i64(block, 20), param_i64(block, 21)
-    axes = param_i64(block, 22)
+    axes = param_i64(block, 24)
     kept, keeps = param_i64(block, 7), param_i64(block, 8)
     raw_line = sources if keeps != 0 else {columns}
     tops, sums = param_i64(block, 5), param_i64(block, 6)
@@ -69,7 +74,14 @@ def kernel(block, begin, end):
     store_ordered_i64(shaped, 0, param_i64(block, 0))
     store_ordered_i64(shaped, 4, raw_line)
     for k in range(operands):
-        store_ordered_i64(shaped, 5 + k, load_ordered_i64(block, 23 + 4 * axes + k))
+        store_ordered_i64(shaped, 5 + k, load_ordered_i64(block, 25 + 4 * axes + k))
+    # Whether q is scaled: a number of at least 1 divides it, or one of at most 1 multiplies it.
+    scales, factor = param_i64(block, 22), param_{t}(block, 23)
+    divides = scales == 2 and (factor >= {t}(1.0) or factor <= {t}(-1.0))
+    scaled = divides or (scales == 1 and factor >= {t}(-1.0) and factor <= {t}(1.0))
+    scaled = scaled and depth <= {deepest} and q_turned == 0
+    shaping = 0 if scaled else shaping
+    smaller = local_{t}({smaller})
     blocks = (targets + {rows_most}) // {rows}
     unit = begin
     while unit < end:
@@ -84,13 +96,20 @@ def kernel(block, begin, end):
         axis = axes
         while axis > 0:
             axis -= 1
-            extent = load_ordered_i64(block, 23 + 4 * axis)
+            extent = load_ordered_i64(block, 25 + 4 * axis)
             index = rest % extent
             rest = rest // extent
-            q += index * load_ordered_i64(block, 24 + 4 * axis) * {size}
-            keys += index * load_ordered_i64(block, 25 + 4 * axis) * {size}
-            values += index * load_ordered_i64(block, 26 + 4 * axis) * {size}
+            q += index * load_ordered_i64(block, 26 + 4 * axis) * {size}
+            keys += index * load_ordered_i64(block, 27 + 4 * axis) * {size}
+            values += index * load_ordered_i64(block, 28 + 4 * axis) * {size}
         q += i0 * q_row * {size}
+        if scaled:
+            for r in range(count):
+                for k in range(depth):
+                    value = load_inner_{t}(q, r * q_line + k)
+                    value = value / factor if divides else value * factor
+                    store_inner_{t}(smaller, r * depth + k, value)
+            q = smaller
         result = param_i64(block, 4) + (entry * targets + i0) * width * {size}
         for r in range(count):
             store_{t}(largest, r, {t}(-inf))
@@ -112,7 +131,7 @@ def kernel(block, begin, end):
             store_ordered_i64(product, 7, q_turned)
             store_ordered_i64(product, 8, k_turned)
             store_ordered_i64(product, 9, 0)
-            store_ordered_i64(product, 10, q_line)
+            store_ordered_i64(product, 10, depth if scaled else q_line)
             store_ordered_i64(product, 11, k_line)
             store_ordered_i64(product, 12, raw_line)
             product_{vectors}(product, 0, (span + {column_unit_most}) // {column_unit})
@@ -184,5 +203,6 @@ def attention_kernel(
         t=dtype.name, size=dtype.size, vectors=product_name(dtype, bits, choices),
         rows=rows, rows_most=rows - 1, most=2 * rows, columns=columns, scores=2 * rows * columns,
         column_unit=COLUMN_UNIT, column_unit_most=COLUMN_UNIT - 1,
-        words=5 + FINISHING_OPERANDS,
+        words=5 + FINISHING_OPERANDS, deepest=_DEEPEST // dtype.size,
+        smaller=2 * rows * _DEEPEST // dtype.size,
     )  # fmt: skip

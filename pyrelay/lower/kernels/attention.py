@@ -12,7 +12,8 @@ was summed (Milakov and Gimelshein, *Online normalizer calculation for softmax*,
 
 from __future__ import annotations
 
-from pyrelay.ir.nodes import Block, Function, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, Function, OpCall, Var
+from pyrelay.ir.types import TensorType
 from pyrelay.lower.kernels.kernel import Attended, Lowering
 from pyrelay.lower.planning.finishing import in_place
 from pyrelay.opt.attention import Attention
@@ -32,10 +33,29 @@ def attended(
     named = Attended(
         attention.scores, attention.product, operands, attention.guarded,
         len(function.body.results) > 1, bool(attention.kept),
-        None if halves is None else (halves.of, halves.rounded),
+        None if halves is None else (halves.of, halves.rounded), _scale(attention),
     )
     if not attention.shaping:
         return Lowering((), attention=named)
     body = Block((attention.scores, *attention.shaping), (attention.scored,))
     shaping = Function(function.name, function.params, body, function.dims, span=function.span)
     return Lowering((in_place(shaping, attention.scores),), attention=named)
+
+
+def _scale(attention: Attention) -> tuple[bool, Atom] | None:
+    """Whether scores are products divided by a number, and the number; else they are multiplied by
+    it; None where they are anything else."""
+    (made,) = attention.scores.outs
+    if len(attention.shaping) != 1 or not isinstance(attention.shaping[0].rhs, OpCall):
+        return None
+    call = attention.shaping[0].rhs
+    if call.op.name not in ("divide", "multiply") or len(call.args) != 2 or call.attrs:
+        return None
+    left, right = call.args
+    if call.op.name == "multiply" and right is made:
+        left, right = right, left
+    ty = right.type
+    if left is not made or right is made or not isinstance(ty, TensorType) or ty.rank != 0:
+        return None
+    assert isinstance(made.type, TensorType)
+    return (call.op.name == "divide", right) if ty.dtype == made.type.dtype else None

@@ -310,7 +310,8 @@ class Attended:
     group's parameters; whether a row without a finite score gives zeros; whether the maxima and the
     sums of rows are results after the product, and scores that are kept one after those. Where
     `halves` says so, q, k and v are 16-bit floats of that type, and the probabilities are rounded
-    to it or not."""
+    to it or not. `scale`: whether the kernel divides by a number, or multiplies by it, and the
+    number; None where it does anything else."""
 
     scores: Let
     product: Let
@@ -319,6 +320,7 @@ class Attended:
     statistics: bool
     kept: bool
     halves: tuple[DType, bool] | None = None
+    scale: tuple[bool, Atom] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pyrelay.ir import dims, types
 from pyrelay.ir.dims import Extent, Symbol
-from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall
+from pyrelay.ir.nodes import Atom, KernelCall, Let, OpCall, Var
 from pyrelay.ir.types import TensorType
-from pyrelay.lower.kernels.kernel import Kernel
+from pyrelay.lower.kernels.kernel import Attended, Kernel
 from pyrelay.lower.planning import plan_kernels
 from pyrelay.lower.planning.frame import ZERO
 from pyrelay.lower.planning.instructions import (
@@ -76,7 +76,10 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
     )
     kernels = group.lowering.kernels
     shaping, shape_cost = _shaping(p, call, kernels[0] if kernels else None)
-    operands += [*shaping[:1], immediate(len(shaping) - 1), immediate(len(batch))]
+    operands += [*shaping[:1], immediate(len(shaping) - 1)]
+    if kernel.scales:
+        operands += _scale(p, call, found)
+    operands.append(immediate(len(batch)))
     strides = (batch_strides(each, batch) for each in (q, k, v))
     for along in zip(batch, *strides, strict=True):
         operands += p.sizes.values(along)
@@ -95,6 +98,16 @@ def attention(p: FunctionPlanner, let: Let, call: KernelCall, group: Group) -> N
     )
     for made_here, address in zip(let.outs, addresses, strict=True):
         p.define(made_here, (address,))
+
+
+def _scale(p: FunctionPlanner, call: KernelCall, found: Attended) -> tuple[Value, Value]:
+    """How scores are scaled, and by what, if that is all that makes them of products."""
+    if found.scale is None:
+        return ZERO, ZERO
+    divides, number = found.scale
+    if isinstance(number, Var):
+        number = call.args[call.function.params.index(number)]
+    return immediate(1 + divides), p.scalar(number)
 
 
 def _rows(atom: Atom) -> Extent:

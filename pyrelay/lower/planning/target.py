@@ -132,8 +132,9 @@ class AttentionKernel:
     k, width of v; 1 or 0 for whether q, k and v are transposed; elements from one line of q, k and
     v to the next; 1 or 0 for whether a row without a finite score gives zeros; the address of a
     kernel that makes scores of products (`lower/kernels/attention.py`) or 0, and how many operands
-    it has; the number of batch axes; for each of them its extent and the strides of q, k and v
-    along it, in elements; those operands, at most `finishes`.
+    it has; where `scales`, 1 if all it does is to multiply by a number, 2 if it divides, else 0,
+    and that number; the number of batch axes; for each of them its extent and the strides of q, k
+    and v along it, in elements; those operands, at most `finishes`.
 
     The parallel axis counts blocks of `rows` rows of each entry. One multiplication with its
     addition takes about `picoseconds` on a core.
@@ -144,6 +145,7 @@ class AttentionKernel:
     picoseconds: int
     finishes: int
     keeps: bool = False
+    scales: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,31 @@ def test_layouts_of_heads() -> None:
     assert launches(pyrelay.jit(turned), *args) == 1
 
 
+def times(q, k, v, number):
+    return softmax(number * (q @ np.swapaxes(k, -1, -2))) @ v
+
+
+def divided(q, k, v, number):
+    return softmax(q @ np.swapaxes(k, -1, -2) / number) @ v
+
+
+@pytest.mark.parametrize("f", [times, divided])
+def test_scores_that_are_scaled_by_a_number(f: Any) -> None:
+    """Numbers by which q is scaled, and larger and smaller ones, by which it might overflow."""
+    q, k, v = normal(70, 20), normal(90, 20), normal(90, 7)
+    for number in (0.25, -0.5, 1.0, 3.0, -8.0):
+        fast, factor = pyrelay.jit(f), np.float32(number)
+        assert launches(fast, q, k, v, factor) == 1
+        np.testing.assert_allclose(
+            fast(q, k, v, factor), f(q, k, v, factor), rtol=2e-4, atol=2e-5
+        )
+    large = np.float32(3e38)  # times which q is infinite
+    np.testing.assert_allclose(
+        pyrelay.jit(times)(q, k * np.float32(1e-38), v, large),
+        times(q, k * np.float32(1e-38), v, large), rtol=2e-3, atol=2e-4,
+    )
+
+
 def test_rows_without_a_finite_score_and_nan() -> None:
     def masked(q, k, v, mask):
         return softmax(np.where(mask, q @ k.T, -np.inf)) @ v
@@ -202,8 +227,8 @@ def test_a_device_without_a_kernel_for_it_computes_scores_as_a_whole() -> None:
 def test_every_vector_width(dtype: Any, bits: int) -> None:
     needs_vectors(bits)
     source = attention.attention_kernel(dtype, bits)
-    for batch, targets, sources, depth, width in [
-        (2, 67, 1100, 5, 9), (1, 1, 513, 17, 40), (2, 193, 70, 20, 8)
+    for batch, targets, sources, depth, width, way, factor in [
+        (2, 67, 1100, 5, 9, 0, 1), (1, 1, 513, 17, 40, 1, -0.25), (2, 193, 70, 20, 8, 2, 4)
     ]:
         q, k, v = (
             RNG.standard_normal((batch, *shape)).astype(dtype.numpy)
@@ -212,7 +237,9 @@ def test_every_vector_width(dtype: Any, bits: int) -> None:
         out = np.full((batch, targets, width), 7, dtype.numpy)
         blocks = batch * -(-targets // DEFAULT.targets)
         run(source, q, k, v, out, 0, 0, 0, 0, targets, sources, depth, width, 0, 1, 0, depth, depth,
-            width, 0, 0, 0, 1, batch, targets * depth, sources * depth, sources * width,
+            width, 0, 0, 0, way, dtype.numpy.type(factor), 1, batch, targets * depth,
+            sources * depth, sources * width,
             ranges=[(0, min(2, blocks)), *((n, n + 1) for n in range(2, blocks))])  # fmt: skip
-        wanted = softmax(q.astype(float) @ k.astype(float).swapaxes(1, 2)) @ v
+        scale = 1 / factor if way == 2 else factor
+        wanted = softmax(q.astype(float) @ k.astype(float).swapaxes(1, 2) * scale) @ v
         np.testing.assert_allclose(out, wanted, rtol=2e-4, atol=2e-5)
