@@ -19,7 +19,7 @@ call.  Kernels are Python functions, of which ``kernel_lowering`` makes LLVM.  A
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llvmlite import ir as llvm
@@ -79,14 +79,15 @@ class Intrinsic:
 
     `apart`: it gives the address of memory that nothing else of the kernel gives an address of.
     `chained`: its instructions wait for each other, so loops over it take several elements at a
-    time.
+    time. `aside`: it neither reads nor writes arrays that lie apart.
     """
 
     def __init__(
-        self, name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False
+        self, name: str, rule: Rule, emit: Emit, apart: bool = False, chained: bool = False,
+        aside: bool = False,
     ) -> None:
         self.rule = rule
-        self.apart, self.chained = apart, chained
+        self.apart, self.chained, self.aside = apart, chained, aside
         self.emit = emit
         self.spelling = name
 
@@ -148,6 +149,11 @@ def alias_scopes(module: llvm.Module, names: Sequence[str]) -> dict[str, tuple[A
         others = [scopes[other] for other in names if other != name]
         found[name] = module.add_metadata([scopes[name]]), module.add_metadata(others)
     return found
+
+
+def all_scopes(found: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """The scopes of arrays that share no memory, each once."""
+    return list({id(own): own.operands[0] for own, _ in found}.values())
 
 
 #: The loops that an access promises to be parallel in: all, those without a loop inside.

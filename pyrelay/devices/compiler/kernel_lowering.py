@@ -4,8 +4,9 @@ In: a Python function in the kernel language, as its syntax tree, and what the n
 stand for; out: its unoptimised LLVM module, in one walk over the tree. Every expression is typed as
 it is written: names are assigned above where they are used.
 
-Accesses of arrays that lie apart carry ``alias.scope`` and ``noalias``. Every loop's back edge
-carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the access groups of
+Accesses of arrays that lie apart carry ``alias.scope`` and ``noalias``; a look for Ctrl-C says that
+it touches none of them, so that what rounds of a loop hand on stays in registers. Every loop's back
+edge carries ``llvm.loop.parallel_accesses`` (LLVM Language Reference) for the access groups of
 ``memory_access``'s parallel loads and stores: LLVM vectorises loops over buffers whose addresses
 are plain integers, the same buffer read and written included. Loops around other loops leave out
 those that are parallel in innermost loops only. Innermost loops over elementary functions carry
@@ -32,6 +33,7 @@ from pyrelay.devices.compiler.kernel_language import (
     KernelError,
     access_group,
     alias_scopes,
+    all_scopes,
     distinct_metadata,
 )
 from pyrelay.devices.compiler.kernel_names import values_alone
@@ -139,8 +141,6 @@ class _Lowering:
             origins = [v for name in names for v in sources[name] if not isinstance(v, ast.Name)]
             if origins and all(map(self._is_apart, origins)):
                 apart.append(names)
-        if len(apart) < 2:
-            return {}
         scopes = alias_scopes(self.module, [min(names) for names in apart])
         return {name: scopes[min(names)] for names in apart for name in names}
 
@@ -394,6 +394,11 @@ class _Lowering:
             self.loops[-1].chained = True
         block, before = self.b.block, len(self.b.block.instructions)
         result = self._apply(known, None, *given)
+        if known.aside and self.scopes:
+            everywhere = self.module.add_metadata(all_scopes(self.scopes.values()))
+            for made in block.instructions[before:]:
+                if isinstance(made, (llvm.LoadInstr, llvm.CallInstr)):
+                    made.set_metadata("noalias", everywhere)
         first = node.args[0] if node.args else None
         if isinstance(first, ast.Name) and (scope := self.scopes.get(first.id)) is not None:
             for made in block.instructions[before:]:

@@ -473,7 +473,7 @@ def _emit_copy(b: llvm.IRBuilder, _: types.Type, to: Any, source: Any, count: An
 copy_bytes = Intrinsic("copy_bytes", fixed(types.void, _I64, _I64, _I64), _emit_copy)
 unlikely = Intrinsic("unlikely", fixed(BOOL, BOOL), _emit_unlikely)
 
-poll = Intrinsic("poll", fixed(_I64, _I64), _emit_poll)
+poll = Intrinsic("poll", fixed(_I64, _I64), _emit_poll, aside=True)
 
 _MAKERS: dict[str, Callable[[str, types.Type], Intrinsic]] = {
     "load_{}": lambda name, ty: _load(name, ty, EVERY_LOOP),

@@ -130,7 +130,7 @@ def over_range(
     `length` is the number of indices if it is known now. Results are in `partial_dtype`.
     """
     blocked = any(in_blocks(r.op, r.dtype) for r in reductions)
-    if not blocked or (isinstance(length, int) and length <= BLOCK):
+    if not blocked or (length is not None and _is_few(length, BLOCK)):
         totals = _one_block(s, reductions, start, stop, length, element)
         return [
             s.cast(total, partial_dtype(r.op, r.dtype))
@@ -238,8 +238,16 @@ def _nested(s: Emitter, reduction: Reduction) -> Value:
 
     if not s.often_short or not in_blocks(reduction.op, reduction.dtype):
         return row_by_row()[0]
-    count = s.extent(dims.product(reduction.extents))
-    return _if_short(s, [reduction], count, at_once, row_by_row)[0]
+    size = dims.product(reduction.extents)
+    if _is_few(size, BLOCK):
+        return at_once()[0]
+    return _if_short(s, [reduction], s.extent(size), at_once, row_by_row)[0]
+
+
+def _is_few(count: Extent, most: int) -> bool:
+    """Whether there are known to be no more elements."""
+    greatest = dims.greatest(count)
+    return greatest is not None and greatest <= most
 
 
 def index_of_extreme(
@@ -252,7 +260,8 @@ def index_of_extreme(
     """
     if not s.often_short:
         return _place_of_extreme(s, kind, extents, element, dtype)
-    few = s.primitive("less_equal", s.extent(dims.product(extents)), _FEW)
+    size = dims.product(extents)
+    few = s.primitive("less_equal", s.extent(size), _FEW)
     place, unsure = s.variable(s.const(0, i64)), s.variable(s.primitive("logical_not", few))
     with s.body() as quick:
         found, is_nan = _first_extreme(s, kind, extents, element, dtype)

@@ -70,6 +70,7 @@ POLL_ROUNDS = 1 << 20  # of the loops of a program, between two looks for Ctrl-C
 _SHORT_LOOP = 1 << 10  # rounds; of a loop in such a loop there are no more than between two looks
 _LONGEST_ROW = 16  # elements; LLVM unrolls loops over them
 _LARGEST_TWICE = 60  # statements of a loop that may stand twice
+_MOST_FIXED = 1 << 12  # rounds of loops of known length, inside each round of one without polls
 _LARGEST_EXPRESSION = 12  # operations in one statement
 _PREFIX = {
     PRODUCT: "c", BOUND: "b", ARRAY: "a", SCALAR: "s", EXTENT: "n", OUTPUT: "o", SLOT: "r",
@@ -200,6 +201,28 @@ def _counts_rounds(statement: Statement) -> bool:
 
 def _has_loops(body: Body) -> bool:
     return any(isinstance(statement, (For, While)) for statement in statements(body))
+
+
+def _fixed_rounds(body: Body) -> int | None:
+    """The rounds of the loops in a body, if it is known before how many they are, and few."""
+    total = 0
+    for statement in body:
+        inner: int | None = 0
+        match statement:
+            case For(start=Literal(value=start), stop=Literal(value=stop)) if (
+                statement.bounded or not statement.program
+            ):
+                inner = _fixed_rounds(statement.body)
+                inner = None if inner is None else max(stop - start, 0) * (1 + inner)
+            case For() | While() | Call():
+                return None
+            case If():
+                arms = [_fixed_rounds(arm) for arm in bodies(statement)]
+                inner = None if None in arms else sum(arms)  # type: ignore[arg-type]
+        if inner is None or total + inner > _MOST_FIXED:
+            return None
+        total += inner
+    return total
 
 
 def _breaks(body: Body) -> bool:
@@ -412,8 +435,11 @@ class _Printer:
         index = self._named(loop.index, "i")
         endless = loop.program and not loop.bounded
         each = self._rounds_inside(loop, last) if self.depth else None
+        fixed = _fixed_rounds(loop.body) if loop.program and not _breaks(loop.body) else None
         if each is not None:  # in a loop that looks now and then
             self._short_or_not(loop, each, first, last, out)
+        elif fixed:
+            out += self._in_blocks(loop, index, first, last, fixed)
         elif (loop.program and _has_loops(loop.body)) or (endless and _breaks(loop.body)):
             with self._in_program():
                 out.append(_loop(index, [first, last], [*_round(), *self._body(loop.body)]))
@@ -474,20 +500,25 @@ class _Printer:
         out.append(ast.If(call("unlikely", many), [looking], [total, short]))
 
     def _in_blocks(
-        self, loop: For, index: str, first: ast.expr, last: ast.expr
+        self, loop: For, index: str, first: ast.expr, last: ast.expr, inside: int = 0
     ) -> list[ast.stmt]:
-        """A loop in pieces, so that its rounds cost nothing beside what they compute."""
+        """A loop in pieces, so that its rounds cost nothing beside what they compute, and keep in
+        registers what one leaves to the next. inside: rounds of loops in each of them."""
         out: list[ast.stmt] = []
         first, last = self._once(first, out), self._once(last, out)
         start, stop = self._fresh("start"), self._fresh("stop")
-        size = call("minimum", ast.BinOp(copied(last), ast.Sub(), named(start)), _period())
+        most = ast.Constant(POLL_ROUNDS // (1 + inside))
+        size = call("minimum", ast.BinOp(copied(last), ast.Sub(), named(start)), copied(most))
+        zero, rounds = ast.Constant(0), ast.BinOp(named(stop), ast.Sub(), named(start))
+        if inside:
+            rounds = ast.BinOp(rounds, ast.Mult(), ast.Constant(1 + inside))
         with self._in_program():
             piece = [
                 binding(stop, ast.BinOp(named(start), ast.Add(), size)),
-                _more_rounds(named(start), named(stop)), *_look(),
+                _more_rounds(zero, rounds), *_look(),
                 _loop(index, [named(start), named(stop)], self._body(loop.body)),
             ]  # fmt: skip
-        out.append(_loop(start, [first, last, _period()], piece))
+        out.append(_loop(start, [first, last, most], piece))
         return out
 
     def _once(self, value: ast.expr, out: list[ast.stmt]) -> ast.expr:

@@ -181,3 +181,23 @@ def test_a_factor_that_stays_the_same_does_not_hold_up_a_loop(factor: float) -> 
     np.testing.assert_array_equal(slopes(x, factor), [1.0, 0.0, 0.0, 1.0])
     text = slopes.code(x, factor)
     assert re.search(r"where\(logical_and\(not (s\d) - \1 == 0.0", text)
+
+
+def test_loops_around_loops_of_known_length_look_for_ctrl_c_once_in_many_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pyrelay.lower.text.emit_kernel.POLL_ROUNDS", 20)
+
+    def walked(y: Any, steps: int) -> Any:
+        for _ in range(steps):
+            y = y + 0.1 * np.array([y[1], -y[0]])
+        return y
+
+    text = str(pyrelay.jit(walked).code(np.array([1.0, 2.0]), 5))
+    pieces, rounds = text.split("for start0 in ")[1].split("    for i0 in ")
+    assert "poll(block)" in pieces
+    assert "poll" not in rounds
+    assert "rounds" not in rounds
+    y = np.array([1.0, 0.0])
+    for steps in (-1, 0, 1, 29, 100):  # more than one piece
+        np.testing.assert_array_equal(pyrelay.jit(walked)(y, steps), walked(y, steps))
