@@ -10,8 +10,14 @@ import scipy.special
 
 import pyrelay
 from pyrelay import grad, nn
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.plan_python import plan_code
+from pyrelay.ir import walk
+from pyrelay.ir.nodes import Loop
+from pyrelay.lower.planning.plan import plan
 from pyrelay.pipeline import lowered
-from tests.infer.running import assert_same, interpreted
+from tests.devices.running_kernels import needs_compiler
+from tests.infer.running import assert_same, inferred, interpreted
 
 X = np.array([[-2.0, 0.0, 1.5], [0.25, 3.0, -0.5]])
 EXTREME = np.array([-1e4, -40.0, 0.0, 40.0, 1e4])
@@ -311,3 +317,38 @@ def test_derivatives_of_convolutions_with_options_from_a_closure(options: dict[s
     assert (found * along).sum() == pytest.approx(step, rel=1e-6)
     settings["rounds"] = 1
     assert pyrelay.value_and_grad(loss)(w, x)[0] == pytest.approx(loss(w, x), rel=1e-12)
+
+
+def test_small_windows_are_one_kernel_on_gpus() -> None:
+    x = np.ones((2, 3, 8, 8), np.float32)
+    for function, most in (
+        (lambda x: nn.max_pool(x, 2), 1), (lambda x: nn.avg_pool(x, 2), 2),
+        (lambda x: nn.max_pool(x, 3, 2, 1), 3),
+        (grad(lambda x: (nn.max_pool(x, 2) ** 2).sum()), 6),
+    ):
+        module = lowered(inferred(function, (x,)).module, "fuse", on="cuda_emulator")
+        assert not any(isinstance(let.rhs, Loop) for let in walk.nested_lets(module.main.body))
+        assert len(plan_code(plan(module, TARGET)).texts) <= most
+
+
+@needs_compiler
+def test_windows_of_any_size_give_the_same_on_gpus() -> None:
+    x = np.random.default_rng(4).normal(size=(2, 2, 11, 13))
+
+    def pooled(x: Any) -> Any:
+        return nn.max_pool(x, (3, 2), (2, 1), 1), nn.max_pool(x, 9, 1), nn.avg_pool(x, 2)
+
+    for mine, theirs in zip(pyrelay.jit(pooled, device="cuda_emulator")(x), pooled(x), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_gradients_of_windows_are_those_of_the_cpu_on_gpus() -> None:
+    x = np.random.default_rng(4).normal(size=(2, 2, 11, 13)).round()  # with equal elements
+
+    def loss(x: Any) -> Any:
+        y = nn.max_pool(x, (3, 2), (2, 1), 1)
+        return (y**2).sum() + np.cos(nn.max_pool(x, 9, 1)).sum() + (nn.avg_pool(x, 2) ** 3).sum()
+
+    np.testing.assert_allclose(grad(loss, device="cuda_emulator")(x), grad(loss)(x), rtol=1e-12)

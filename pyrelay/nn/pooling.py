@@ -29,7 +29,8 @@ def _each(value: Sizes, count: int) -> tuple[int, ...]:
 def _pooled(x: Array, axis: int, window: int, stride: int, combine: Callable[..., Any]) -> Array:
     """What `combine` makes of the elements of each window along an axis, one after the other.
 
-    The first elements of all windows are a slice of the axis, and so are the second ones.
+    The first elements of all windows are a slice of the axis, and so are the second ones. Those of
+    small windows are one expression, which is one kernel.
     """
     size = x.shape[axis]
     if size < window:
@@ -37,8 +38,12 @@ def _pooled(x: Array, axis: int, window: int, stride: int, combine: Callable[...
     reach = (size - window) // stride * stride + 1
     before = (slice(None),) * axis
     result = x[(*before, slice(0, reach, stride))]
-    for k in range(1, window):
-        result = combine(result, x[(*before, slice(k, k + reach, stride))])
+    for k in (1, 2, 3, 4, 5, 6, 7):
+        if k < window:
+            result = combine(result, x[(*before, slice(k, k + reach, stride))])
+    if window > 8:
+        for k in range(8, window):
+            result = combine(result, x[(*before, slice(k, k + reach, stride))])
     return result
 
 

@@ -308,17 +308,24 @@ template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) 
     __syncthreads();
     return value;
 }
-// The rounds of a loop from `first` to `last`, dealt out to a block's threads: N neighbours at a
+// The rounds of a loop from `first` to `last`, dealt out to threads of a block: N neighbours at a
 // time where they `fit`, else one.
 template <int COUNT> struct pyrelay_count { static const int N = COUNT; };
-template <int N, int THREADS, class I, class Round>
-__device__ void pyrelay_rounds(bool fit, I first, I last, const Round &round) {
-    const int thread = threadIdx.x;
+template <int N, class I, class Round>
+__device__ void pyrelay_rounds(
+    bool fit, I first, I last, int thread, int threads, const Round &round
+) {
     if (fit) {
-        for (I at = first + thread * N; at < last; at += THREADS * N) round(pyrelay_count<N>(), at);
+        for (I at = first + thread * N; at < last; at += threads * N) round(pyrelay_count<N>(), at);
     } else {
-        for (I at = first + thread; at < last; at += THREADS) round(pyrelay_count<1>(), at);
+        for (I at = first + thread; at < last; at += threads) round(pyrelay_count<1>(), at);
     }
+}
+// How many threads share an item of so many elements, N at a time: a power of two.
+template <int N, int THREADS> __device__ int pyrelay_lanes(i64 elements) {
+    int lanes = 1;
+    while (lanes < THREADS && lanes * N < elements) lanes *= 2;
+    return lanes;
 }
 // How many threads of a block stand side by side along columns: a power of two.
 __device__ i64 pyrelay_wide(i64 columns) {

@@ -80,7 +80,8 @@ def emitted(
     extents that the host does not know before the loop, is None."""
     small = None if unknown is None else narrow(code, unknown)
     scalars = frozenset[kernel_ir.Local]() if small is None else small.scalars
-    return emit_cuda.emit(code, small=scalars, packed=packed, owned=owned), small
+    text = emit_cuda.emit(code, small=scalars, packed=packed, owned=owned, several=False)
+    return text, small
 
 
 class PhaseWriter:

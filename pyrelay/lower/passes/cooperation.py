@@ -35,6 +35,7 @@ from pyrelay.lower.kernels.kernel import (
     LocalArray,
     Operand,
     Parameter,
+    Read,
     Statement,
     Store,
     While,
@@ -72,12 +73,14 @@ class Cooperation:
     """The loops that are shared, with what is to be combined after each; the arrays that all
     threads read between such loops; loops around them, which all threads go through, after which
     sums are combined that they have parts of; and those of the first that stand alone in one of the
-    latter, so that threads need not meet after them."""
+    latter, so that threads need not meet after them. `column`: the loop over the elements of an
+    item where threads never need to meet, so that a block may do several short items at once."""
 
     loops: dict[For, tuple[Part, ...]]
     read_by_all: frozenset[Array]
     around: dict[For, tuple[Part, ...]]
     met_around: frozenset[For]
+    column: For | None = None
 
 
 def cooperation(kernel: Kernel) -> Cooperation | None:
@@ -113,7 +116,28 @@ def cooperation(kernel: Kernel) -> Cooperation | None:
         inner for loop in around for inner in loop.body if isinstance(inner, For)
         if sum(isinstance(s, For) for s in statements(loop.body)) == 1
     )
-    return Cooperation(found, by_all, around, frozenset(alone))
+    column = None if by_all & stored else _column(kernel, found)
+    return Cooperation(found, by_all, around, frozenset(alone), column)
+
+
+def _column(kernel: Kernel, found: dict[For, tuple[Part, ...]]) -> For | None:
+    """The loop over the elements of an item, if an item is nothing else, and its length is known
+    before."""
+    *before, loop = kernel.body
+    if not isinstance(loop, For) or loop.stop is not kernel.end or len(found) != 1:
+        return None
+    *first, column = loop.body
+    if not isinstance(column, For) or found.get(column) != ():
+        return None
+    if not all(isinstance(s, (Compute, Read)) for s in before):
+        return None
+    if not all(isinstance(s, (Compute, Load)) for s in first):
+        return None
+    known = isinstance(column.stop, Literal) or any(
+        s.out is column.stop for s in before if isinstance(s, (Compute, Read))
+    )
+    begins = isinstance(column.start, Literal) and column.start.value == 0
+    return column if known and begins else None
 
 
 def _rescaled(loop: For) -> tuple[Part, ...]:

@@ -36,6 +36,7 @@ class BlockPrinter(ABC):
     columns: ColumnBlocks | None
     wide: str
     alone: bool
+    apart: For | None  # the loop over an item's elements, where a block does several items at once
     names: dict[Local | LocalArray, str]
     parameters: dict[Parameter, str]
     lanes: dict[Load | Store, str]
@@ -105,16 +106,25 @@ class BlockPrinter(ABC):
         found = row_packs(loop)
         self.alone = True
         if found is None:
-            head = f"for ({self._type(loop.index)} {index} = {first} + threadIdx.x;"
-            self._line(f"{head} {index} < {last}; {index} += BLOCK_THREADS) {{", depth)
+            head = f"for ({self._type(loop.index)} {index} = {first} + {self._lane(loop)};"
+            self._line(f"{head} {index} < {last}; {index} += {self._lanes(loop)}) {{", depth)
             self._body(loop.body, depth + 1)
             self._line("}", depth)
         else:
             self._by_packs(found, loop, index, first, last, depth)
         self.alone = False
         self._parts_end(self.shared.loops[loop], before, depth)
-        if stored and not before and loop not in self.shared.met_around:
+        met = loop in self.shared.met_around or loop is self.apart
+        if stored and not before and not met:
             self._line("__syncthreads();", depth)
+
+    def _lane(self, loop: For) -> str:
+        """Which of the threads that share a loop a thread is."""
+        return "threadIdx.x % lanes" if loop is self.apart else "threadIdx.x"
+
+    def _lanes(self, loop: For) -> str:
+        """How many threads share a loop."""
+        return "lanes" if loop is self.apart else "BLOCK_THREADS"
 
     def _parts_begin(self, parts: Sequence[Part], depth: int) -> list[str]:
         """Has each thread begin with nothing; the names of what was there before."""
@@ -186,11 +196,12 @@ class BlockPrinter(ABC):
         count = found.count
         start = f"{kind}({first})"
         wanted = {f"pyrelay_lined_up<{count}>({at[s]}{start}, {arrays[s]})" for s in at}
-        self._line(f"pyrelay_rounds<{count}, BLOCK_THREADS>(", depth)
+        self._line(f"pyrelay_rounds<{count}>(", depth)
         for fits in (f"({last} - {start}) % {count} == 0", *sorted(wanted)[:-1]):
             self._line(f"{fits} &&", depth + 1)
         self._line(f"{sorted(wanted)[-1]},", depth + 1)
-        self._line(f"{start}, {last}, round{number});", depth + 1)
+        threads = f"{self._lane(loop)}, {self._lanes(loop)}"
+        self._line(f"{start}, {last}, {threads}, round{number});", depth + 1)
 
 
 def _combining(dtype: DType, spelling: str) -> str:

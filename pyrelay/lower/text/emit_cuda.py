@@ -82,11 +82,13 @@ _LARGEST_EXPRESSION = 8  # operations in one statement
 def emit(
     kernel: Kernel, on_device: frozenset[Parameter] = frozenset(),
     small: frozenset[Local] = frozenset(), packed: bool = True, owned: Elements | None = None,
+    several: bool = True,
 ) -> str:
     """The kernel's source text. It finds the scalars of `on_device` by their addresses, where an
     earlier kernel left them. Those of `small` have 32 bits (`narrow`). Where it is not `packed`, no
     thread does neighbouring items at once. Where elements are `owned`, the text is that of a phase
-    which is told by which blocks, `last` is the number of rows, and `line` that of columns."""
+    which is told by which blocks, `last` is the number of rows, and `line` that of columns. A block
+    does `several` short items at once, but not in a phase, whose items are a block's each."""
     names = parameter_names(kernel)
     printers = [_Printer(kernel, names, routine) for routine in kernel.routines]
     parts = [f"{routine_head(n, p.signature())};\n" for n, p in enumerate(printers)]
@@ -106,6 +108,7 @@ def emit(
     if found is not None:
         parts.append(f"#define PACK {found.count}")
     printer = _Printer(kernel, names, None, shared, taken, found, small, columns, owned)
+    printer.apart = shared.column if shared is not None and several else None
     more = ("const pyrelay_own &own", "Index line") if owned is not None else ()
     parts.append(kernel_head(kernel, names, on_device, more) + printer.text())
     return "\n".join(parts)
@@ -141,6 +144,7 @@ class _Printer(RangePrinter):
         columns: ColumnBlocks | None = None, owned: Elements | None = None,
     ) -> None:
         self.columns, self.owned = columns, owned
+        self.apart: For | None = None
         self.wide = ""  # how many threads of a lane there are in a loop over columns
         self.shared, self.taken, self.packed, self.small = shared, taken, packed, small
         self.lanes: dict[Load | Store, str] = {}  # the pack where an access has its element
@@ -247,15 +251,20 @@ class _Printer(RangePrinter):
         self._line("if (pyrelay_over(record, launch)) return;", 1)
         for each in self.taken:
             self._line(each, 1)
+        if self.apart is not None:
+            for each in self.declared:
+                self._line(each, 1)
+            self._body(self.body[:-1], 1)
         self._range()
         ranged = [s for s in statements(self.body) if self.kernel.end in operands(s)]
         if not all(isinstance(s, For) and self._is_whole(s) for s in ranged):
             self._line("const i64 end = begin + 1;", 2)
         if self.kernel.routines:
             self._line("pyrelay_calls calls = {0, 0, launch};", 2)
-        for each in self.declared:
-            self._line(each, 2)
-        self._body(self.body, 2)
+        if self.apart is None:
+            for each in self.declared:
+                self._line(each, 2)
+        self._body(self.body if self.apart is None else self.body[-1:], 2)
         self._line("}", 1)
         return self.out.getvalue()
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from pyrelay.lower.kernels.kernel import Body, For, Kernel, Local, Parameter
 from pyrelay.lower.passes.packs import Packs
+from pyrelay.lower.passes.row_packs import row_packs
+from pyrelay.lower.text.cuda_numbers import bare
 from pyrelay.lower.text.emit_blocks import BlockPrinter
 from pyrelay.records import dataclass
 
@@ -43,7 +45,15 @@ class RangePrinter(BlockPrinter):
         """The head of the loop over items, and what comes before it."""
         thread = "(i64)blockIdx.x * blockDim.x + threadIdx.x"
         step = "(i64)gridDim.x * blockDim.x"
-        if self.shared is not None or self.columns is not None:
+        if self.apart is not None:
+            found = row_packs(self.apart)
+            stop = self.pending.take(self.apart.stop, 0, 1).tree
+            each = 1 if found is None else found.count
+            self._line(f"const int lanes = pyrelay_lanes<{each}, BLOCK_THREADS>({bare(stop)});", 1)
+            rows = "(BLOCK_THREADS / lanes)"
+            thread = f"(i64)blockIdx.x * {rows} + threadIdx.x / lanes"
+            step = f"(i64)gridDim.x * {rows}"
+        elif self.shared is not None or self.columns is not None:
             thread, step = "blockIdx.x", "gridDim.x"
         if self.owned is not None:
             self._line("for (Index cell = own.begin(); cell < own.end(last, line);", 1)

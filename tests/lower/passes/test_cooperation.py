@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pyrelay
+from pyrelay.devices.gpu.cuda_library import TARGET
+from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.ir import dims
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, bool_, f64, i64
@@ -31,8 +33,11 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.kernels.kernelise import kernelise
 from pyrelay.lower.passes.cooperation import cooperation
+from pyrelay.lower.planning.plan import plan
 from pyrelay.lower.text.emit_cuda import emit
+from pyrelay.pipeline import lowered
 from tests.devices.running_kernels import emulate, needs_compiler
+from tests.infer.running import inferred
 from tests.lower.lowered import function_of
 
 ON = "cuda_emulator"
@@ -141,6 +146,30 @@ def test_a_row_of_many_chunks_is_combined_as_often_as_one_of_one() -> None:
     )
     body = text[text.index("void kernel(") :]
     assert body.count("pyrelay_combined(") == 1
+
+
+def shifted(x: Any) -> Any:
+    return x[::2, :-1] + x[1::2, 1:]
+
+
+def largest(x: Any) -> Any:
+    return x.max(axis=1)
+
+
+def test_short_items_are_done_several_at_a_time_where_threads_need_not_meet() -> None:
+    found = []
+    for function in (shifted, largest):
+        module = lowered(inferred(function, (np.ones((40, 20), np.float32),)).module, "fuse", on=ON)
+        found.append("pyrelay_lanes<" in plan_code(plan(module, TARGET)).texts[0].source)
+    assert found == [True, False]
+
+
+@needs_compiler
+@pytest.mark.parametrize("columns", [1, 3, 64, 131, 600])
+def test_items_of_any_length_are_done_whole(columns: int) -> None:
+    x = np.arange(14.0 * columns).reshape(14, columns)
+    got = pyrelay.jit(lambda x: x[::2, ::-1] * 2 - x[1::2], device=ON)(x)
+    np.testing.assert_array_equal(got, x[::2, ::-1] * 2 - x[1::2])
 
 
 @needs_compiler
