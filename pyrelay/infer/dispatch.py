@@ -14,7 +14,7 @@ from pyrelay import errors
 from pyrelay.infer import attributes, calls, operators
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
-from pyrelay.infer.containers import lists, open_sequences, sets, text
+from pyrelay.infer.containers import lists, open_sequences, sets, starred, text
 from pyrelay.infer.containers.open_keys import is_open, note
 from pyrelay.infer.flow import effects, generators, handling, managing, narrowing
 from pyrelay.infer.flow.handling import certain
@@ -161,20 +161,33 @@ def _truth(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 def _items_of(it: Interpreter, args: Args, attrs: Any) -> tuple[V.Value, ...]:
     items: list[V.Value] = []
-    for value, starred in zip(args, attrs["starred"], strict=True):
-        items.extend(sequence_of(it, value) if starred else (value,))
+    for value, spread in zip(args, attrs["starred"], strict=True):
+        items.extend(sequence_of(it, value) if spread else (value,))
     return tuple(items)
 
 
 def _tuple(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    made = starred.joined(it, args, attrs["starred"])
+    if made is not None:
+        from pyrelay.infer.names.builtins import tuple_
+
+        return tuple_(it, made)
     return anonymous.tuple_of(it, _items_of(it, args, attrs))
 
 
 def _list(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    made = starred.joined(it, args, attrs["starred"])
+    if made is not None:
+        return made
     return it.new_ref("list", _items_of(it, args, attrs))
 
 
 def _set(it: Interpreter, args: Args, attrs: Any) -> V.Value:
+    made = starred.joined(it, args, attrs["starred"])
+    if made is not None:
+        from pyrelay.infer.names.builtins import set_
+
+        return set_(it, made)
     items = _items_of(it, args, attrs)
     if it.let in it.program.tables:
         from pyrelay.infer.names.containers import members
@@ -209,31 +222,33 @@ def _slice(it: Interpreter, args: Args, attrs: Any) -> V.Value:
 
 
 def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
-    before, starred, after = attrs["before"], attrs["starred"], attrs["after"]
+    before, rest, after = attrs["before"], attrs["starred"], attrs["after"]
     value = args[0]
     if isinstance(value, V.ArrayRef) and value.type.shape:
         extent = value.type.shape[0]
-        if not starred:
+        if not rest:
             it.program.guards.equal(extent, before + after)
     wanted = before + after
-    if isinstance(value, V.Items) and not starred:
+    if isinstance(value, V.Items) and not rest:
         return list(trees.unpacked(it, value, wanted))
     if isinstance(value, V.OpenTuple):
         value = value.items
     content = lists.growing_content(it, value)
     if content is not None and not isinstance(content.count, V.Known):
-        return lists.unpacked(it, value, content.count, before, after, starred)
+        return lists.unpacked(it, value, content.count, before, after, rest)
     items = sequence_of(it, value)
-    if len(items) < wanted or (len(items) > wanted and not starred):
+    if len(items) < wanted or (len(items) > wanted and not rest):
+        if any(spec.result is None for spec in it.program.making):
+            raise V.Diverges  # a loop that recurs has run no round yet
         problem = "too many" if len(items) > wanted else "not enough"
-        least = " at least" if starred else ""
+        least = " at least" if rest else ""
         given = f", got {len(items)}" if len(items) < wanted else ""
         text = f"{problem} values to unpack: expected {wanted}{least}, got {len(items)}"
         raise certain(
             it, it.failure(errors.InvalidValueError, text), ValueError,
             f"{problem} values to unpack (expected{least} {wanted}{given})",
         )
-    if not starred:
+    if not rest:
         return list(items)
     middle = items[before : len(items) - after]
     return [*items[:before], it.new_ref("list", middle), *items[len(items) - after :]]

@@ -100,3 +100,11 @@ def complex_numbers_of_python(x):
     made = np.ndarray((2,), dtype=int)
     made[:] = 3
     return z, z ** x[1], x[0] * 1j, -1j / x[0], type(z) is complex, made
+
+
+@use((X, 0), (X, 2), wrt=(0,))
+def sums_of_none(x, n):
+    items = []
+    for i in range(n):
+        items.append(float(x[i]))
+    return sum(x[:n] * x[:n]), sum(items), sum(items, 0.0), sum(items, 5), f"{sum(items)}"

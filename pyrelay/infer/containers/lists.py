@@ -31,11 +31,24 @@ MOST_STATIC = 64
 
 
 def growing_content(it: Interpreter, value: V.Value) -> V.Growing | None:
-    """The content of a list of run-time length; None for anything else."""
+    """The content of a list or tuple of run-time length; None for anything else."""
+    if isinstance(value, V.OpenTuple):
+        value = value.items
     if not (isinstance(value, V.Ref) and value.root.kind == "list"):
         return None
     content = it.content(value.root)
     return content if isinstance(content, V.Growing) else None
+
+
+def of_field(it: Interpreter, value: V.Value) -> V.Value:
+    """A list or tuple in a field of a node of the caller's as a list of the program; other values
+    unchanged."""
+    if not isinstance(value, V.Items):
+        return value
+    from pyrelay.infer.calls import call
+    from pyrelay.infer.in_python.lists import listed
+
+    return call(it, V.Known(listed), (value,), {})
 
 
 def grow(it: Interpreter, root: V.Root) -> V.Growing | None:

@@ -36,7 +36,7 @@ def operand(it: Interpreter, value: V.Value) -> V.Value:
     """A number or an array; NumPy's functions also take nested lists and tuples."""
     if V.tensor_type(value) is not None:
         return value
-    if isinstance(value, (V.Tuple, V.OpenTuple, V.Ref, V.Range)) or (
+    if isinstance(value, (V.Tuple, V.OpenTuple, V.Items, V.Ref, V.Range)) or (
         isinstance(value, V.Known) and isinstance(value.value, (list, tuple, range))
     ):
         return to_array(it, value)
@@ -66,7 +66,8 @@ def to_array(it: Interpreter, value: V.Value) -> V.Value:
         from pyrelay.infer.names.creation import arange
 
         return arange(it, value.start, value.stop, value.step)
-    content = lists.growing_content(it, value.items if isinstance(value, V.OpenTuple) else value)
+    value = lists.of_field(it, value)
+    content = lists.growing_content(it, value)
     if content is not None:
         return list_arrays.to_array(it, content)
     items = nested_items(it, value)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import kinds
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
@@ -27,6 +28,8 @@ from pyrelay.infer.operators import (
     compare,
     either,
 )
+from pyrelay.ir import types
+from pyrelay.ir.op import OPS
 
 
 def _of_one_kind(content: V.Growing) -> bool:
@@ -115,12 +118,40 @@ def max_(
     return _extreme(it, "max", args, key, default)
 
 
+def _is_zero(start: V.Value) -> bool:
+    """Whether adding a value to a number leaves it as it is: 0.0 makes a float of an int."""
+    return isinstance(start, V.Known) and type(start.value) is int and start.value == 0
+
+
+def _of_none(it: Interpreter, total: V.Value, count: V.Value) -> V.Value:
+    """A sum, which is Python's 0 where there are no items."""
+    ty = V.number_type(total)
+    if ty is None or ty == types.PY_INT:
+        return total
+    if isinstance(count, V.Scalar) and count.extent is not None:
+        some = it.program.guards.compare(">", count.extent, 0)
+        if some is not None:
+            return total if some else ZERO
+    elif isinstance(count, V.Known):
+        return total if count.value else ZERO
+    told = kinds.joined((types.PY_INT, *kinds.of(total)), ty)
+    if not told:
+        return total
+    b = it.builder
+    none = b.call(OPS["equal"], it.atom(count), 0)
+    kind = b.call(OPS["where"], none, kinds.code(types.PY_INT), kinds.kind_of(total))
+    return V.Scalar(
+        ty, it.atom(total), kinds=told, kind=b.cast(kind.atom, types.i64, weak=True)
+    )
+
+
 @handles(sum)
 def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     """sum(iterable, start)."""
     if isinstance(iterable, V.ArrayRef) and iterable.type.rank:
         total = it.call("sum", iterable, axes=(0,), keepdims=False)
-        return total if start == ZERO else binary(it, "+", start, total)
+        total = _of_none(it, total, V.Scalar.of_extent(iterable.type.shape[0]))
+        return total if _is_zero(start) else binary(it, "+", start, total)
     items = without_order(it, iterable)
     content = lists.growing_content(it, items)
     numbers = content is not None and _of_one_kind(content)
@@ -129,7 +160,8 @@ def sum_(it: Interpreter, iterable: V.Value, start: V.Value = ZERO) -> V.Value:
     ):
         total = it.call("sum", list_arrays.to_array(it, content), axes=(0,), keepdims=False)
         total = list_arrays.as_item_kind(it, content, total)
-        return total if start == ZERO else binary(it, "+", start, total)
+        total = _of_none(it, total, content.count)
+        return total if _is_zero(start) else binary(it, "+", start, total)
     if content is not None or not lists.has_known_length(it, iterable):
         return call(it, V.Known(in_python.total_of), (iterable, start), {})
     total = start

@@ -291,6 +291,7 @@ def np_concatenate(
 ) -> V.Value:
     """np.concatenate."""
     _refuse_second_array(it, "concatenate", arrays, axis)
+    arrays = lists.of_field(it, arrays)
     content = lists.growing_content(it, arrays)
     if content is not None:
         at = None if axis == V.NONE else it.static(axis, "the axis")
@@ -311,6 +312,7 @@ def np_stack(
 ) -> V.Value:
     """np.stack."""
     _refuse_second_array(it, "stack", arrays, axis)
+    arrays = lists.of_field(it, arrays)
     content = lists.growing_content(it, arrays)
     if content is not None:
         return cast(it, list_arrays.stacked(it, content, it.static(axis, "the axis")), dtype)
@@ -329,6 +331,7 @@ def np_stack(
 @handles(np.vstack)
 def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
     """np.vstack."""
+    tup = lists.of_field(it, tup)
     content = lists.growing_content(it, tup)
     if content is not None:
         if list_arrays.item_rank(it, content) > 1:
@@ -343,6 +346,7 @@ def vstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value
 @handles(np.hstack)
 def hstack(it: Interpreter, tup: V.Value, *, dtype: V.Value = V.NONE) -> V.Value:
     """np.hstack."""
+    tup = lists.of_field(it, tup)
     content = lists.growing_content(it, tup)
     if content is not None:
         rank = list_arrays.item_rank(it, content)

@@ -1,0 +1,52 @@
+"""Starred items of run-time length; tuples of run-time length where lists are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.users.corpus import use
+
+X = np.array([3.0, 1.0, 2.0, 5.0])
+
+
+@use((X, 3), (X, 0), long=True)
+def among_other_items(x, n):
+    t = tuple(x[:n])
+    return [*t], [1.0, *t, 2.0, *t], (0.0, *t)
+
+
+@use((X, 3), (X, 1), wrt=(0,))
+def arrays_of_a_tuple(x, n):
+    rows, parts = (), ()
+    for i in range(n):
+        rows += (x * i,)
+        parts += (x[: i + 1],)
+    return np.stack(rows), np.concatenate(parts), np.vstack([*rows, x])
+
+
+@use((4,), (1,), long=True)
+def set_of_what_lists_hold(n):
+    items = []
+    for i in range(n):
+        items.append(i % 3)
+    return len({*items, 7}), sorted({*items})
+
+
+@dataclass
+class Sum:
+    weights: list[float]
+    parts: list[Sum] = field(default_factory=list)
+
+
+def weighed(node):
+    if not node.parts:
+        return np.array(node.weights).sum() + np.mean(node.weights)
+    left, right = (weighed(part) for part in node.parts)
+    return left * 2.0 - right
+
+
+@use((Sum([1.0], [Sum([2.0, 0.5]), Sum([3.0])]),), (Sum([1.0, 4.0]),), wrt=(0,))
+def unpacked_while_it_recurs(node):
+    return weighed(node)
