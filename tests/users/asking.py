@@ -105,3 +105,24 @@ def between_what_was_found(x):
             stop = i
     x[start:stop, 0] = 0.0
     return x[start:stop], x[start:, 1]
+
+
+def value_for_the_mover(stones):
+    if stones == 0:
+        return -1
+    values = []
+    for taken in (1, 2, 3):
+        if taken <= stones:
+            values.append(-value_for_the_mover(stones - taken))
+    return max(values)
+
+
+@use((6,), (8,))
+def the_move_that_wins(stones):
+    """Where no move is possible, max() of none raises, and the program does not get there."""
+    best, value = None, -2
+    for taken in (1, 2, 3):
+        found = -value_for_the_mover(stones - taken)
+        if found > value:
+            best, value = taken, found
+    return best, value

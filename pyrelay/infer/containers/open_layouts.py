@@ -18,6 +18,7 @@ from pyrelay.infer.layout import (
     LGrown,
     LKnown,
     LNode,
+    LParam,
     LPlace,
     LScalar,
     LUnion,
@@ -50,7 +51,9 @@ def items_of_open(layout: Layout) -> Any:
             return LNode(("items", len(items)), tuple(map(LKnown, codes)))
         case LNode(("text", function, *_), children) if function is chr:
             return LNode(("items", 1), children)
-        case LNode(("text", function, *_), (child,)) if function is from_codes:
+        case LNode(("text", function, *_), (child,)) if (
+            function is from_codes and not isinstance(child, LParam)
+        ):
             array = child.value.type if isinstance(child, LFixed) else (
                 child.type if isinstance(child, LView) else child.content  # type: ignore[union-attr]
             )
