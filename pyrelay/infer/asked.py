@@ -68,6 +68,8 @@ class Asked:
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
     raises: int = 0
     tables: frozenset[Let] = frozenset()
+    quick: frozenset[Let] = frozenset()  # those of them that need not be tables, but are quicker
+    compares: bool = False  # or cannot be
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
     remembers: bool = True
     lends: int = 0  # see Program
@@ -120,6 +122,11 @@ class Asked:
                 self.needs += 1
             case V.NeedsListing(made=made):
                 self.ahead |= {made}
+                self.needs += 1
+            case V.NeedsTable(made=made):
+                self.tables |= {made}
+                self.quick |= {made}
+                self.known, self.unrolled, self.exact = {}, frozenset(), 0
                 self.needs += 1
             case NeedsMemo(memo=memo):
                 self.memos.append(memo)
@@ -176,6 +183,12 @@ class Asked:
         Raises the first failure if there is none.
         """
         self.keys_wanted |= attempt.keys_wanted
+        if self.quick:
+            self.tables -= self.quick
+            self.quick, self.compares = frozenset(), True
+            self.known, self.unrolled, self.exact = {}, frozenset(), 0
+            self.needs += 1
+            return None
         listed, nested = attempt.listed(), attempt.nested()
         self.nested |= nested.keys()
         for cls in {NestedTable, *nested.values()} if nested else ():

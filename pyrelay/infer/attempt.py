@@ -118,6 +118,7 @@ class Attempt:
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             remembers=asked.remembers, lends=asked.lends, follows_ops=asked.raises > 1,
             containers=self.containers, keys_known=asked.keys_known, nested=asked.nested,
+            compares=asked.compares,
         )
         sequences = open_layouts.Sequences(bool(asked.sequences))
         try:

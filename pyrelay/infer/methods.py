@@ -474,7 +474,7 @@ def _dict_items(it: Interpreter, x: V.Ref) -> V.Value:
 def _dict_get(it: Interpreter, x: V.Ref, key: V.Value, default: V.Value = V.NONE) -> V.Value:
     content = it.content(x.root)
     if choice.chooses(it, content, key):
-        return choice.choose_by_key(it, content, key, lambda: default)
+        return choice.choose_by_key(it, x, content, key, lambda: default)
     return content.get(key_of(it, x, key, "the key of a dict"), default)  # type: ignore[no-any-return]
 
 

@@ -61,6 +61,8 @@ class Program:
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
     nested: frozenset[Let] = frozenset()  # makers of containers that are items of others
+    compared: int = 0  # keys of dicts that are compared with one of the running program
+    compares: bool = False  # however many these are
     opens: bool = False  # a dict of the caller was given such a key
     entered: list[V.Root] = field(default_factory=list)  # lists that tables of the caller's are of
     keys_known: bool = False  # arguments of recursive functions that are keys are made known

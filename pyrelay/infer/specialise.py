@@ -32,7 +32,7 @@ _PYTHON_FRAMES = 8000
 
 _ASKING = (
     V.NeedsStatic, V.NeedsListing, V.NeedsCapture, V.NeedsIdentity, V.NeedsUnrolling, NeedsMemo,
-    NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
+    V.NeedsTable, NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

@@ -466,6 +466,14 @@ class NeedsIdentity(Exception):
     error: Exception | None = None  # if nothing can be made
 
 
+class NeedsTable(Exception):
+    """So many keys of this dict are compared that it had better be a table."""
+
+    def __init__(self, made: Let) -> None:
+        super().__init__()
+        self.made = made
+
+
 @dataclass(eq=False)
 class NeedsListing(Exception):
     """A generator is left before its end and gone on with: its items are computed when it is made.

@@ -25,6 +25,8 @@ from pyrelay.ir import types
 
 #: More numbers than this are put into an array and indexed.
 MOST_BRANCHES = 4
+#: More keys than this are not compared one by one in a program, if their dict can be a table.
+MOST_COMPARED = 2000
 
 
 def item(it: Interpreter, items: Sequence[V.Value], key: V.Value, kind: str) -> V.Value:
@@ -67,7 +69,7 @@ def lookup(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
             emit_raise(it, KeyError, (key,))
             raise V.Diverges
 
-        return choose_by_key(it, content, key, missing)
+        return choose_by_key(it, ref, content, key, missing)
     known = key_of(it, ref, key, "the key of a dict")
     if known not in content:
         if it.variants or catches(it, KeyError):
@@ -92,11 +94,19 @@ def chooses(it: Interpreter, content: Mapping[Any, V.Value], key: V.Value) -> bo
 
 
 def choose_by_key(
-    it: Interpreter, content: Mapping[Any, V.Value], key: V.Value, missing: Callable[[], V.Value]
+    it: Interpreter, ref: V.Ref, content: Mapping[Any, V.Value], key: V.Value,
+    missing: Callable[[], V.Value],
 ) -> V.Value:
-    """The value under a run-time key, or what `missing` gives."""
+    """The value under a run-time key, or what `missing` gives.
+
+    Raises NeedsTable for a dict of the program if this makes it too large.
+    """
     from pyrelay.infer.flow.control import branch
 
+    program = it.program
+    program.compared += len(content)
+    if ref.root.made is not None and program.compared > MOST_COMPARED and not program.compares:
+        raise V.NeedsTable(ref.root.made)
     pairs = list(content.items())
 
     def among(k: int) -> V.Value:
