@@ -301,6 +301,8 @@ def power(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if y.value == 1 and tx.dtype is not types.bool_:
             one = it.call("positive", x)
             return one if not isinstance(y.value, float) else _as_float(it, one)
+        if y.value == -1 and tx.dtype.kind == "f" and tx.shape:  # as NumPy does it
+            return it.call("reciprocal", x)
         if y.value == 0.5 and tx.dtype.kind == "f" and not tx.weak:
             return it.call("sqrt", x)
     if tx.weak and ty.weak and not tx.dtype.is_float and not ty.dtype.is_float:

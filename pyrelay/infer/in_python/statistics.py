@@ -27,7 +27,12 @@ __all__ = [
 
 def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Differences of neighbours, n times."""
-    x = np.moveaxis(np.asarray(a), axis, -1)
+    x = np.asarray(a)
+    if x.ndim > 0 and axis in (0, -x.ndim) and prepend is None and append is None:
+        for _ in range(n):  # rows follow each other where they lie
+            x = x[1:] != x[:-1] if x.dtype == bool else x[1:] - x[:-1]
+        return x
+    x = np.moveaxis(x, axis, -1)
     if prepend is not None:
         x = np.concatenate([_edge(prepend, x, axis), x], axis=-1)
     if append is not None:
@@ -327,7 +332,7 @@ def nanmax(
     x = _telling_nans(a)
     if x.dtype.kind != "f":
         return np.max(x, axis, out, keepdims, initial=initial, where=where)
-    found = np.max(_filled(x, -np.inf), axis, None, keepdims, initial=initial, where=where)
+    found = np.max(np.fmax(x, -np.inf), axis, None, keepdims, initial=initial, where=where)
     return _put(_unless_all_nan(found, x, axis, keepdims, initial, where), out)
 
 
@@ -339,7 +344,7 @@ def nanmin(
     x = _telling_nans(a)
     if x.dtype.kind != "f":
         return np.min(x, axis, out, keepdims, initial=initial, where=where)
-    found = np.min(_filled(x, np.inf), axis, None, keepdims, initial=initial, where=where)
+    found = np.min(np.fmin(x, np.inf), axis, None, keepdims, initial=initial, where=where)
     return _put(_unless_all_nan(found, x, axis, keepdims, initial, where), out)
 
 

@@ -94,6 +94,8 @@ np.unwrap(x * 300, period=360), np.unwrap(i, period=4), np.unwrap(K, period=3)
 np.nansum(X, where=X > 0), np.nanmax(X, initial=9.0), np.nanvar(X, correction=1), np.nanvar(E)
 np.nanquantile(X, 0.3, method='lower'), np.nanpercentile(X, [20, 50], method='hazen')
 np.nanquantile(f, [0.3]), np.nanquantile(f, 0.3)
+np.nanmin(np.where(X > 0, X, np.inf)), np.nanmax(np.array([np.nan, -np.inf])), np.nanmax(A, 1)
+np.diff(A, 2, axis=-2), np.diff(x > 0.5, axis=0), (x + 2) ** -1, (f + 2) ** -1.0, (2 + A) ** -1
 np.ptp(A, axis=0, out=o); o
 np.median(A, axis=0, out=o); o
 np.common_type(x, f), np.common_type(f), np.common_type(z, f), np.common_type(i)
