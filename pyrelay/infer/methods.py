@@ -275,8 +275,17 @@ def _tolist(it: Interpreter, x: V.Value) -> V.Value:
     return list_arrays.from_array(it, numbers, python=True)
 
 
-def _view_same(it: Interpreter, x: V.Value) -> V.Value:
-    """x.view(): the same elements."""
+def _view_same(it: Interpreter, x: V.Value, dtype: V.Value = V.NONE) -> V.Value:
+    """x.view(), and x.view(dtype) of the dtype that it has: the same elements."""
+    ty = it.tensor(x)
+    wanted = None if dtype == V.NONE else np.dtype(it.static(dtype, "the dtype of a view"))
+    if wanted is not None and wanted != ty.dtype.numpy:
+        raise it.failure(
+            errors.UnsupportedOperationError,
+            f"x.view({wanted}) would take the bytes of {ty} for other numbers, which is not "
+            "compiled",
+            hints=("x.astype(dtype) converts the numbers", "make the view outside and pass it"),
+        )
     return x
 
 

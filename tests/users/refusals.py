@@ -42,6 +42,11 @@ def strict_arithmetic(x):
         return 1 / np.float64(x)
 
 
+@refuse((X,), "x.view(int64)", "bytes", "astype")
+def bytes_taken_for_other_numbers(x):
+    return x.view(np.float64), x.view(np.int64)
+
+
 @refuse((X,), "no base case")
 def endless_recursion(x):
     return endless_recursion(x + 1.0) * 2.0
