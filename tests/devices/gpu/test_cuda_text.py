@@ -148,7 +148,7 @@ def test_products_of_matrices_compile(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_convolutions_compile_and_use_tensor_cores(tmp_path: Path) -> None:
     kernels = [
-        cuda_convolution.text_of(dtype, what, last)
+        cuda_convolution.text_of(cuda_convolution.Variety(dtype, what, last))
         for dtype in (f32, f64) for what in (FORWARD, WEIGHTS, BACK) for last in (False, True)
     ]  # fmt: skip
     made = assert_compiles(kernels, tmp_path)
