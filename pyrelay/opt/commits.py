@@ -194,13 +194,9 @@ class _Linear:
         if not self._inside(block):
             return block
         last: dict[Atom, int] = {}  # where a variable is read last
-        views: dict[Atom, list[Atom]] = {}  # array -> itself and its views
+        views: dict[Atom, list[Atom]] = {}  # array -> its views, as far as they are made
         for k, let in enumerate(block.lets):
             last.update(dict.fromkeys((*walk.operands(let.rhs), *self._free(let.rhs)), k))
-            if isinstance(let.rhs, OpCall) and places.is_view(let.rhs):
-                for those in (views.setdefault(let.rhs.args[0], []), *views.values()):
-                    if let.rhs.args[0] in those or those is views[let.rhs.args[0]]:
-                        those.append(let.outs[0])
         last.update(dict.fromkeys(block.results, len(block.lets)))
         names: dict[Var, Atom] = {}
         lets: list[Let] = []
@@ -218,6 +214,12 @@ class _Linear:
             else:
                 lets.append(self._renamed(let, names, names))
             names.update(copied)
+            if isinstance(let.rhs, OpCall) and places.is_view(let.rhs):
+                source = let.rhs.args[0]
+                views.setdefault(source, [])
+                for array, those in views.items():
+                    if array is source or source in those:
+                        those.append(let.outs[0])
         results = tuple(names.get(a, a) if isinstance(a, Var) else a for a in block.results)
         return Block(tuple(lets), results, block.dims)
 

@@ -112,8 +112,14 @@ def turned_then_partly(x: Any, k: int) -> Any:
     x[k % 3] = 7 % (k - 1)
 
 
+def a_view_made_after_the_store(x: Any, k: int) -> Any:
+    a = x.copy()
+    a[1:-1] = 0.0
+    return a, np.argsort(x.reshape(2, 3), axis=None)[-3:], x.reshape(3, 2) @ np.ones(2), 5 // k
+
+
 PROGRAMS = (
-    replaced_at_the_end, turned_then_partly, filled, scaled_in_rounds,
+    a_view_made_after_the_store, replaced_at_the_end, turned_then_partly, filled, scaled_in_rounds,
     normalised, a_copy_read_later, a_value_read_later, a_stencil,
     by_its_transpose, sorted_then_turned, on_one_path, by_a_helper, of_two,
 )
