@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
-from pyrelay.infer import values as V
+from pyrelay.infer import needs
 from pyrelay.infer.arrays.named_arrays import named_arrays
 from pyrelay.infer.flow.joining import UNNUMBERED
 from pyrelay.infer.in_python.nested import NestedTable
@@ -54,9 +54,9 @@ class Asked:
     """What one specialisation needs, as far as its attempts have told; see `Program` for most."""
 
     known: dict[int, Any] = field(default_factory=dict)  # leaves that are taken as known
-    captured: list[V.NeedsCapture] = field(default_factory=list)
+    captured: list[needs.NeedsCapture] = field(default_factory=list)
     #: those of them, by id, that the program should read by what its code says
-    expected: dict[int, V.NeedsCapture] = field(default_factory=dict)
+    expected: dict[int, needs.NeedsCapture] = field(default_factory=dict)
     unread: dict[int, Any] = field(default_factory=dict)  # arrays, by id, that it does not read
     exact: int = 0
     chooses: bool = False  # one of two lists stays one of them; lists of lists grow
@@ -83,12 +83,12 @@ class Asked:
     sequences_wanted: bool = False  # or would have had
     losing: Specialised | None = None  # the program that follows less of what it raises
     refusal: Exception | None = None  # what is said if nothing helps: the first failure
-    needs: int = 0
+    granted: int = 0
 
     @property
     def is_endless(self) -> bool:
         """True if more was asked for than any program should need."""
-        counted = len(self.known) + len(self.unrolled) + self.needs
+        counted = len(self.known) + len(self.unrolled) + self.granted
         return counted >= _MOST_RESTARTS
 
     def note_keys(self, attempt: Attempt) -> None:
@@ -100,56 +100,56 @@ class Asked:
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
         match error:
-            case V.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
+            case needs.NeedsStatic(origin=("loops", loops)) if not loops <= self.unrolled:
                 self.unrolled |= loops
-            case V.NeedsStatic(why=V.HOW_OFTEN) if (
+            case needs.NeedsStatic(why=needs.HOW_OFTEN) if (
                 self.sequences_wanted and self.sequences is None
             ):
                 self._open_sequences()  # rather than unrolling the loop
-                self.needs += 1
-            case V.NeedsStatic(origin=("leaf", leaf)):
+                self.granted += 1
+            case needs.NeedsStatic(origin=("leaf", leaf)):
                 self.known = {**self.known, leaf: True}
-            case V.NeedsStatic(why=why):
+            case needs.NeedsStatic(why=why):
                 return errors.StaticValueError(
                     f"{why} must be known when the function is compiled."
                 )
-            case V.NeedsCapture():
+            case needs.NeedsCapture():
                 self._capture(error)
-                self.needs += 1
+                self.granted += 1
             case NeedsFewer(unread=unread):
                 self.unread |= {n: self.expected.pop(n).value for n in unread}
                 self.captured = [c for c in self.captured if id(c.value) not in unread]
-                self.needs += 1
-            case V.NeedsListing(made=made):
+                self.granted += 1
+            case needs.NeedsListing(made=made):
                 self.ahead |= {made}
-                self.needs += 1
-            case V.NeedsTable(made=made):
+                self.granted += 1
+            case needs.NeedsTable(made=made):
                 self.tables |= {made}
                 self.quick |= {made}
                 self.known, self.unrolled, self.exact = {}, frozenset(), 0
-                self.needs += 1
+                self.granted += 1
             case NeedsMemo(memo=memo):
                 self.memos.append(memo)
-                self.needs += 1
+                self.granted += 1
             case building.NeedsPool():
                 building.planned(self.plans, error)
-                self.needs += 1
+                self.granted += 1
             case NeedsNodes():
                 if not self.nodes.note(error):
                     return error.error or _never_ends()
                 self.plans.clear()  # a field may hold nodes where it held tuples
-                self.needs += 1
-            case V.NeedsIdentity(root=root, error=failure) if root.kind in UNNUMBERED and (
+                self.granted += 1
+            case needs.NeedsIdentity(root=root, error=failure) if root.kind in UNNUMBERED and (
                 not self.chooses
             ):
                 self.refusal, self.chooses = self.refusal or failure, True
-            case V.NeedsIdentity(error=failure):
+            case needs.NeedsIdentity(error=failure):
                 self.refusal = self.refusal or (failure if self.exact else None)
                 self.exact += 1
                 return self.refusal if self.exact > _MOST_EXACT else None
             case NeedsWrites(made=made, raises=raises):
                 self.losing, self.raises = made, raises
-            case V.NeedsUnrolling(error=failure):
+            case needs.NeedsUnrolling(error=failure):
                 return failure
             case _:
                 return error
@@ -160,7 +160,7 @@ class Asked:
         self.sequences, self.nodes = True, Groups()
         self.plans.clear()
 
-    def _capture(self, need: V.NeedsCapture) -> None:
+    def _capture(self, need: needs.NeedsCapture) -> None:
         """Begin with an object, and with all arrays that the code that read it names.
 
         So one attempt more is enough for any number of them. What turns out not to be read is
@@ -187,7 +187,7 @@ class Asked:
             self.tables -= self.quick
             self.quick, self.compares = frozenset(), True
             self.known, self.unrolled, self.exact = {}, frozenset(), 0
-            self.needs += 1
+            self.granted += 1
             return None
         listed, nested = attempt.listed(), attempt.nested()
         self.nested |= nested.keys()
@@ -218,7 +218,7 @@ class Asked:
         self.refusal = self.refusal or failure
         self.tables |= self.open_keys
         self.known, self.unrolled, self.exact = {}, frozenset(), 0
-        self.needs += 1
+        self.granted += 1
         return None
 
 

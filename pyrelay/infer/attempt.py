@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from pyrelay.infer import calls
+from pyrelay.infer import calls, needs
 from pyrelay.infer import values as V
 from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
 from pyrelay.infer.closing import Close
@@ -165,7 +165,7 @@ class Attempt:
                 ).items
             else:
                 value = calls.call(it, callee, values, named)
-        except V.Diverges:
+        except needs.Diverges:
             pass  # every path raises
         unread = asked.expected.keys() - self.read
         if unread:
@@ -292,9 +292,9 @@ class Attempt:
         self._note_read(value, source, ((("again", number - memos),), ()))
         return known
 
-    def _wanted(self, it: Interpreter, value: Any, source: NameGuard | None) -> V.NeedsCapture:
+    def _wanted(self, it: Interpreter, value: Any, source: NameGuard | None) -> needs.NeedsCapture:
         """The request for an object that the next attempt begins with."""
-        return V.NeedsCapture(source, value, tuple(frame.owner for frame in it.frames))
+        return needs.NeedsCapture(source, value, tuple(frame.owner for frame in it.frames))
 
     def _note_read(self, value: Any, source: NameGuard | None, key: Key) -> None:
         """Note that the program found an object where `source` says, each place once."""

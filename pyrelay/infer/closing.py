@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
@@ -269,7 +270,7 @@ class Close:
             return self._certain(root, view)
         if not identity.told_apart(root, others):
             if not self.it.program.exact:
-                raise V.NeedsIdentity(root)
+                raise needs.NeedsIdentity(root)
             return self._certain(root, view)
         cases = [self._certain(r, view) for r in (root, *others)]
         chosen: V.Value = V.Known(0)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import calls, function_bodies, handing_over, specialisation
+from pyrelay.infer import calls, function_bodies, handing_over, needs, specialisation
 from pyrelay.infer import layout as L
 from pyrelay.infer import values as V
 from pyrelay.infer.gradients import Gradients
@@ -38,7 +38,7 @@ def call_derivative(
     arguments = specialisation.arguments_of(it, closure, bound)
     spec = _specialised(it, closure, arguments, chosen)
     if spec.result is None:
-        raise V.Diverges
+        raise needs.Diverges
     value = _differentiated(it, request, spec.result.value)
     return _request(it, request, spec, arguments, chosen, single, value)
 

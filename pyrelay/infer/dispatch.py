@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import attributes, calls, operators
+from pyrelay.infer import attributes, calls, needs, operators
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import subscripts
 from pyrelay.infer.containers import lists, open_sequences, sets, starred, text
@@ -239,7 +239,7 @@ def _unpack(it: Interpreter, args: Args, attrs: Any) -> list[V.Value]:
     items = sequence_of(it, value)
     if len(items) < wanted or (len(items) > wanted and not rest):
         if any(spec.result is None for spec in it.program.making):
-            raise V.Diverges  # a loop that recurs has run no round yet
+            raise needs.Diverges  # a loop that recurs has run no round yet
         problem = "too many" if len(items) > wanted else "not enough"
         least = " at least" if rest else ""
         given = f", got {len(items)}" if len(items) < wanted else ""

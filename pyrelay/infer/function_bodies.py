@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from pyrelay.infer import layout as L
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays.identity import Numberer, Numbers
 from pyrelay.infer.decoding import Decoder
@@ -117,9 +118,9 @@ def interpret_function(
 
     try:
         value = handling.with_raised(inner, run, spec.follows) if spec.follows else run()
-    except V.Diverges:
+    except needs.Diverges:
         return Function(spec.name, params, inner.builder.block(()), symbols), None
-    except V.NeedsStatic as need:
+    except needs.NeedsStatic as need:
         if isinstance(need.origin, tuple) and need.origin[0] is spec:
             raise NeedsKnown(need.origin[1], need.why) from None
         raise

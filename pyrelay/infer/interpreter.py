@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyrelay.ops  # noqa: F401  (fills the table of ops)
 from pyrelay import errors
 from pyrelay.errors import PyrelayError, Span
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.flow import narrowing
@@ -174,7 +175,7 @@ class Interpreter:
             try:
                 if not self.tries_ops or not isinstance(let.rhs, PyCall):
                     self.step(let)
-            except V.NeedsSplitting:
+            except needs.NeedsSplitting:
                 tried = isinstance(let.rhs, If) and isinstance(let.rhs.cond, Const)
                 if not isinstance(let.rhs, If) or tried or self.program.splits == MOST_SPLITS:
                     raise
@@ -399,7 +400,7 @@ class Interpreter:
                                 OPS[step.kind], handle, *step.atoms, **step.keywords
                             )
                 except NeedsCheck as need:  # the array is another one, since paths met
-                    raise V.NeedsUnrolling(self._shape_unknown(need)) from None
+                    raise needs.NeedsUnrolling(self._shape_unknown(need)) from None
                 return handle.atom
         raise self.failure(
             errors.TypeMismatchError, f"{V.describe(value)} cannot be used as a number or an array"
@@ -463,7 +464,7 @@ class Interpreter:
                     f"{root.name or 'x'} = {root.name or 'x'}.copy()",
                 ),
             )
-            raise V.NeedsIdentity(root, failure)
+            raise needs.NeedsIdentity(root, failure)
 
     def varied(self, root: V.Root, span: Span | None) -> PyrelayError:
         """The error for an object whose structure depends on a branch."""
@@ -502,7 +503,7 @@ class Interpreter:
             case V.Ref(root) if root.kind == "list" and isinstance(self.content(root), tuple):
                 return [self.static(i, what) for i in self.content(root)]
             case V.Text(origin=origin) if origin is not None:
-                raise V.NeedsStatic(origin, what)
+                raise needs.NeedsStatic(origin, what)
             case V.Slice(a, b, c):
                 return slice(self.static(a, what), self.static(b, what), self.static(c, what))
             case V.Scalar(_, _, extent, origin):
@@ -511,7 +512,7 @@ class Interpreter:
                     if known is not None:
                         return known
                 if origin is not None:
-                    raise V.NeedsStatic(origin, what)
+                    raise needs.NeedsStatic(origin, what)
         raise self.failure(
             errors.StaticValueError,
             f"{what} must be known when the function is compiled, and here it is "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
-from pyrelay.infer import kinds, protocols
+from pyrelay.infer import kinds, needs, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import characters, open_sequences, sets, text
@@ -67,12 +67,12 @@ def poly_of(value: V.Value) -> Extent | None:
     return value.poly if known is None and isinstance(value, V.Scalar) else known
 
 
-def raised(it: Interpreter, exception: BaseException) -> V.Diverges:
+def raised(it: Interpreter, exception: BaseException) -> needs.Diverges:
     """Emit the raising of an exception that plain Python would raise here."""
     from pyrelay.infer.flow.effects import emit_raise
 
     emit_raise(it, type(exception), tuple(map(V.Known, exception.args)))
-    return V.Diverges()
+    return needs.Diverges()
 
 
 def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
@@ -440,7 +440,7 @@ def _is(it: Interpreter, x: V.Value, y: V.Value) -> V.Value:
         if x.root is not y.root and x.root.may_alias(y.root):
             if views == ((), ()) and identity.told_apart(x.root, (y.root,)):
                 return identity.same_object(it, x.root, y.root)
-            raise V.NeedsIdentity(x.root, it.failure(
+            raise needs.NeedsIdentity(x.root, it.failure(
                 errors.AliasError,
                 "whether these are one object depends on a branch or loop of the running program",
             ))

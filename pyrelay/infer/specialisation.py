@@ -16,6 +16,7 @@ from typing import Any
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing
 from pyrelay.infer.containers.open_layouts import sequences
@@ -138,7 +139,7 @@ def call_global(it: Interpreter, closure: V.Closure, bound: Sequence[V.Value]) -
             handling.note_raising(it)
             it.program.raises_late = True  # what it writes is in no result
         if spec.result is None or spec.never:
-            raise V.Diverges  # not known yet: the base case will settle it
+            raise needs.Diverges  # not known yet: the base case will settle it
         found = emit_call(it, spec, arguments)
         if not spec.follows:
             return found
@@ -167,7 +168,7 @@ def check_known(
         return
     origin = value.origin if isinstance(value, V.Scalar) else None
     if origin is not None:
-        raise V.NeedsStatic(origin, need.why) from None
+        raise needs.NeedsStatic(origin, need.why) from None
     raise it.failure(
         errors.StaticValueError,
         f"{need.why} must be known when the function is compiled, and here it is computed",

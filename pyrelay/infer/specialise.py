@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.asked import Asked, NeedsFewer, NeedsWrites
 from pyrelay.infer.attempt import Attempt, Entered
@@ -31,8 +32,9 @@ from pyrelay.ir import dims
 _PYTHON_FRAMES = 8000
 
 _ASKING = (
-    V.NeedsStatic, V.NeedsListing, V.NeedsCapture, V.NeedsIdentity, V.NeedsUnrolling, NeedsMemo,
-    V.NeedsTable, NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
+    needs.NeedsStatic, needs.NeedsListing, needs.NeedsCapture, needs.NeedsIdentity,
+    needs.NeedsUnrolling, NeedsMemo,
+    needs.NeedsTable, NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

@@ -18,6 +18,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from pyrelay.errors import Span
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.ir import types
 from pyrelay.ir.build import Builder, Handle, constant
@@ -96,7 +97,7 @@ class Numberer:
 def identity(root: V.Root) -> Atom:
     """The number of an object. Raises NeedsIdentity for a place that has none."""
     if not numbered(root):
-        raise V.NeedsIdentity(root)
+        raise needs.NeedsIdentity(root)
     return constant(root.serial) if root.number is None else root.number
 
 

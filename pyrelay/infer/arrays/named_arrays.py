@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrelay.infer import values as V
+from pyrelay.infer import needs
 from pyrelay.infer.attributes import of_pyrelay
 from pyrelay.infer.guards import NameGuard
 from pyrelay.ir import types
@@ -23,9 +23,9 @@ _MOST = 64
 """Arrays, and functions to look through: beyond, code names more than one program reads."""
 
 
-def named_arrays(functions: Sequence[Any]) -> list[V.NeedsCapture]:
+def named_arrays(functions: Sequence[Any]) -> list[needs.NeedsCapture]:
     """Requests for the arrays that functions name, in the order of the code, each array once."""
-    found: dict[int, V.NeedsCapture] = {}
+    found: dict[int, needs.NeedsCapture] = {}
     pending = [f for f in functions if isinstance(f, python_types.FunctionType)]
     met: set[Any] = set()
     while pending and len(met) < _MOST:
@@ -37,7 +37,7 @@ def named_arrays(functions: Sequence[Any]) -> list[V.NeedsCapture]:
         for guard in _reads(function):
             for value, source in _arrays(guard):
                 if len(found) < _MOST:
-                    found.setdefault(id(value), V.NeedsCapture(None if own else source, value))
+                    found.setdefault(id(value), needs.NeedsCapture(None if own else source, value))
             callee = _function(guard.value)
             if callee is not None:
                 pending.append(callee)

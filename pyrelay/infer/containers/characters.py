@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.code_points import MOST_KNOWN, codes_of, from_codes, from_items
 from pyrelay.infer.in_python import characters as in_python
@@ -216,7 +217,7 @@ def compare(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
             if code_of(one) is not None and len(other.value) != 1:
                 return V.Known(op == "!=")
             if isinstance(one, V.Text) and one.origin and len(other.value) > MOST_KNOWN:
-                raise V.NeedsStatic(one.origin, "a string that is one of several names")
+                raise needs.NeedsStatic(one.origin, "a string that is one of several names")
     if not (is_data(x) or is_data(y)):
         return None
     parts = _all_codes(it, x, y)

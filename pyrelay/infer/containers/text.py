@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import characters
 from pyrelay.infer.in_python import strings
@@ -201,7 +202,7 @@ def method(
                 hints=("write str(...) around the item",),
             )
     if isinstance(receiver, V.Text) and receiver.origin and name not in _ANSWERS:
-        raise V.NeedsStatic(receiver.origin, f"a string whose method {name!r} is called")
+        raise needs.NeedsStatic(receiver.origin, f"a string whose method {name!r} is called")
     if name in strings.METHODS and not isinstance(receiver, V.Known):
         own = _in_program(it, receiver, name, args, keywords)
         if own is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers.open_keys import is_open, key_of, note
 from pyrelay.infer.flow import constants
@@ -67,7 +68,7 @@ def lookup(it: Interpreter, ref: V.Ref, key: V.Value) -> V.Value:
     if chooses(it, content, key):
         def missing() -> V.Value:
             emit_raise(it, KeyError, (key,))
-            raise V.Diverges
+            raise needs.Diverges
 
         return choose_by_key(it, ref, content, key, missing)
     known = key_of(it, ref, key, "the key of a dict")
@@ -106,7 +107,7 @@ def choose_by_key(
     program = it.program
     program.compared += len(content)
     if ref.root.made is not None and program.compared > MOST_COMPARED and not program.compares:
-        raise V.NeedsTable(ref.root.made)
+        raise needs.NeedsTable(ref.root.made)
     pairs = list(content.items())
 
     def among(k: int) -> V.Value:

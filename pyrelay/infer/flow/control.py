@@ -11,6 +11,7 @@ from typing import Any
 
 from pyrelay.errors import UnsupportedOperationError
 from pyrelay.infer import layout as L
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
@@ -113,9 +114,9 @@ def _walk(it: Interpreter, heap: Heap, arm: Arm) -> _Path:
     with it.inside(path.builder, path.heap):
         try:
             path.results = list(arm())
-        except V.Diverges:
+        except needs.Diverges:
             path.results = None
-        except V.Raises:
+        except needs.Raises:
             path.results, path.raised = [], True
         finally:
             it.let = saved
@@ -144,13 +145,13 @@ def branch(
     if not alive:
         blocks = [p.builder.block(()) for p in paths]
         it.builder.bind(If(test, blocks[0], blocks[1]), ())
-        raise V.Diverges
+        raise needs.Diverges
     merged = _Merge(it, base, mark, paths, names, numbers, grows)
     if tears and not merged.going:
         merged.tear()
     results = merged.finish(test)
     if not ended:
-        raise V.Raises
+        raise needs.Raises
     return results
 
 
@@ -268,7 +269,7 @@ class _Merge:
         except L.JoinError:
             if root.made is not None:  # made as a table, it could have any keys
                 self.it.program.open_keys.add(root.made)
-            raise V.NeedsSplitting(self.it.varied(root, self.it.builder.span)) from None
+            raise needs.NeedsSplitting(self.it.varied(root, self.it.builder.span)) from None
 
     def finish(self, test: Atom) -> list[V.Value]:
         """Emit the If and give the joined values."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyrelay import errors
-from pyrelay.infer import host
+from pyrelay.infer import host, needs
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import text
 from pyrelay.infer.flow import handling
@@ -80,7 +80,7 @@ def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) ->
             distribute(it, value, lambda case, value=value: raise_value(  # type: ignore[misc]
                 it, case if value is exception else exception, case if value is cause else cause
             ))
-            raise V.Diverges
+            raise needs.Diverges
     cls, args, named = parts_of(it, exception)
     if cause != V.NONE:
         named = (*(p for p in named if p[0] != CAUSE), (CAUSE, _on_its_way(it, cause)))
@@ -89,7 +89,7 @@ def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) ->
     handling.note_raise(it)
     if not named:
         emit_raise(it, cls, args)
-        raise V.Diverges
+        raise needs.Diverges
     keywords = V.Tuple(tuple(V.Tuple((V.Known(k), v)) for k, v in named if k != CAUSE))
     given: list[V.Value] = [V.Known(cls), V.Tuple(tuple(args)), keywords]
     from_cause = dict(named).get(CAUSE)
@@ -99,7 +99,7 @@ def raise_value(it: Interpreter, exception: V.Value, cause: V.Value = V.NONE) ->
         host.call(it, _raise_from, given)
     else:
         host.call(it, _raise, given)
-    raise V.Diverges
+    raise needs.Diverges
 
 
 def _on_its_way(it: Interpreter, exception: V.Value) -> V.Raised:
@@ -141,7 +141,7 @@ def raise_where(it: Interpreter, test: Atom, cls: type, *args: V.Value) -> None:
 
     def complain() -> list[V.Value]:
         emit_raise(it, cls, args)
-        raise V.Diverges
+        raise needs.Diverges
 
     branch(it, test, complain, list)
 

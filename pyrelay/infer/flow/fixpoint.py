@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrelay import errors
 from pyrelay.infer import layout as L
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.arrays import identity
 from pyrelay.infer.containers import growing
@@ -181,7 +182,7 @@ class Fixpoint:
             if result.following is None:
                 left = self._emit(result)
                 if self.runner.starts(self.start):
-                    raise V.Diverges  # the first iteration never ends
+                    raise needs.Diverges  # the first iteration never ends
                 return left
             if self._settled(result) and self.base.lendings() == lendings:
                 return self._emit(result)
@@ -224,12 +225,12 @@ class Fixpoint:
             try:
                 with narrowing.assuming(it, kept):
                     leave, following = runner.body(self._index_value(index))
-            except V.Diverges:
+            except needs.Diverges:
                 following = None
-            except V.NeedsStatic as need:
+            except needs.NeedsStatic as need:
                 if need.origin is not self:
                     raise
-                raise V.NeedsUnrolling(self._needs(need)) from None
+                raise needs.NeedsUnrolling(self._needs(need)) from None
             finally:
                 it.let = saved_let
         used = index if runner.iteration is not None else None
@@ -239,7 +240,7 @@ class Fixpoint:
         it.frame.env = env
         return result
 
-    def _needs(self, need: V.NeedsStatic) -> Exception:
+    def _needs(self, need: needs.NeedsStatic) -> Exception:
         return self.it.failure(
             errors.StaticValueError,
             f"{need.why} must be known when the function is compiled, and it depends on the loop "
@@ -400,7 +401,7 @@ class Fixpoint:
         if differ and (root.kind != "list" or self.runner.keeps_lengths):
             if root.made is not None:  # made as a table, it could have any keys
                 self.it.program.open_keys.add(root.made)
-            raise V.NeedsUnrolling(
+            raise needs.NeedsUnrolling(
                 self.it.failure(
                     errors.UnsupportedOperationError,
                     f"this loop changes the length or the keys of a {root.kind}, and how often it "
@@ -416,7 +417,7 @@ class Fixpoint:
             return joined
         except L.JoinError as error:
             if root.kind == "list":
-                raise V.NeedsUnrolling(self._items_differ(error)) from None
+                raise needs.NeedsUnrolling(self._items_differ(error)) from None
             raise TypeChanges(
                 root.name or f"an item of a {root.kind}", _show(error.left), _show(error.right),
                 error.what,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.revisits import reachable
 from pyrelay.infer.interpreter import Interpreter
@@ -99,7 +100,7 @@ def _left(it: Interpreter, ref: V.Ref, problem: str) -> Exception:
     ends = ref.root.kind == "iterator" or not never_ends(it, ref)
     if made is None or made in it.program.ahead or not ends:
         return error
-    return V.NeedsListing(made, error)
+    return needs.NeedsListing(made, error)
 
 
 def _check_sources(it: Interpreter, ref: V.Ref) -> None:

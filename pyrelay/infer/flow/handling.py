@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import text
@@ -135,7 +136,7 @@ def raise_to_handler(
     span = it.let.span if it.let else None
     raised = V.Raised(cls, own, named, span if handling.of_caller else None)
     it.heap.write(handling.cell, raised, span)
-    raise V.Raises
+    raise needs.Raises
 
 
 # -- what the caller sees of a program that raises -------------------------------------------------
@@ -195,7 +196,7 @@ def with_raised(it: Interpreter, run: Callable[[], V.Value], follows: str) -> V.
     it.handling = (handling,)
     try:
         value = run()
-    except V.Raises:
+    except needs.Raises:
         value = V.Known(UNREAD)
     it.handling = ()
     return V.Tuple((value, it.heap.contents[handling.cell]))
@@ -207,7 +208,7 @@ def send_on(it: Interpreter, raised: V.Value) -> None:
         return
     it.heap.write(it.handling[-1].cell, raised, it.let.span if it.let else None)
     if not isinstance(raised, V.Union) or V.NONE not in raised.possible:
-        raise V.Raises
+        raise needs.Raises
 
 
 def on_its_way(it: Interpreter) -> V.Value:
@@ -245,12 +246,12 @@ def behind(it: Interpreter, rest: Callable[[], Sequence[V.Value]]) -> list[V.Val
     test = on_its_way(it)
     if isinstance(test, V.Known):
         if test.value:
-            raise V.Raises
+            raise needs.Raises
         return list(rest())
 
     def goes_on() -> NoReturn:
         something_raised(it)
-        raise V.Raises
+        raise needs.Raises
 
     def undisturbed() -> Sequence[V.Value]:
         nothing_raised(it)  # what follows, and what it calls, need not ask again
@@ -271,7 +272,7 @@ def body(it: Interpreter, run: Callable[[], Sequence[V.Value]], count: int) -> l
     it.handling, it.opening = (*outer, opened), None
     try:
         results = list(run())
-    except V.Raises:
+    except needs.Raises:
         results = [V.Known(UNREAD)] * count
     finally:
         it.handling = outer
@@ -300,7 +301,7 @@ def attempt(
     results: list[V.Value] = []
     try:
         results = list(run())
-    except (V.Raises, V.Diverges) as error:
+    except (needs.Raises, needs.Diverges) as error:
         ended = error
     it.let = saved
     if is_our_own(it):  # which knows its bounds

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from pyrelay import errors
-from pyrelay.infer import progress, protocols
+from pyrelay.infer import needs, progress, protocols
 from pyrelay.infer import values as V
 from pyrelay.infer.containers import growing
 from pyrelay.infer.flow import handling
@@ -185,13 +185,13 @@ class Runner:
             return self.run(init)
         except _LengthChanges:
             return self._through_changing_lists(init)
-        except (TypeChanges, V.NeedsUnrolling) as problem:
+        except (TypeChanges, needs.NeedsUnrolling) as problem:
             return self._otherwise(init, problem)
         except errors.StaticValueError as error:  # perhaps made of the index
             if isinstance(count, V.Known) or getattr(count, "extent", None) is not None:
-                return self._otherwise(init, V.NeedsUnrolling(error))
+                return self._otherwise(init, needs.NeedsUnrolling(error))
             if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
-                raise V.NeedsStatic(count.origin, V.HOW_OFTEN) from None
+                raise needs.NeedsStatic(count.origin, needs.HOW_OFTEN) from None
             raise
 
     def _through_changing_lists(self, init: list[V.Value]) -> list[V.Value]:
@@ -222,7 +222,7 @@ class Runner:
         try:
             return action()
         except (
-            TypeChanges, V.NeedsUnrolling, TestHasEffects, _LengthChanges, _LengthUnknown,
+            TypeChanges, needs.NeedsUnrolling, TestHasEffects, _LengthChanges, _LengthUnknown,
             errors.StaticValueError,
         ):
             del it.builder.lets[saved_lets:]
@@ -233,12 +233,12 @@ class Runner:
     def _otherwise(self, init: list[V.Value], problem: Exception) -> list[V.Value]:
         count = self.iteration.count if self.iteration else None
         if isinstance(count, V.Scalar) and count.extent is not None and isinstance(
-            problem, V.NeedsUnrolling
+            problem, needs.NeedsUnrolling
         ):
             fixed = self.it.program.guards.fix(count.extent)
             count = count if fixed is None else V.Known(fixed)
         if isinstance(count, V.Known) and count.value <= UNROLL_LIMIT:
-            root = problem.root if isinstance(problem, V.NeedsUnrolling) else None
+            root = problem.root if isinstance(problem, needs.NeedsUnrolling) else None
             try:
                 return self._attempt(lambda: self._unrolled(init, count.value, root))
             except _LengthUnknown:
@@ -247,11 +247,11 @@ class Runner:
         if self.iteration is None:
             try:
                 return self._attempt(lambda: self.unroll_while(init, problem))
-            except (TypeChanges, V.NeedsUnrolling) as again:
+            except (TypeChanges, needs.NeedsUnrolling) as again:
                 problem = again
-        if isinstance(problem, V.NeedsUnrolling):
+        if isinstance(problem, needs.NeedsUnrolling):
             if isinstance(count, V.Scalar) and isinstance(count.origin, tuple):
-                raise V.NeedsStatic(count.origin, V.HOW_OFTEN)
+                raise needs.NeedsStatic(count.origin, needs.HOW_OFTEN)
             raise problem.error
         assert isinstance(problem, TypeChanges)
         try:
@@ -260,7 +260,7 @@ class Runner:
             problem = problem if problem.before != "None" else again
         try:
             return self._attempt(lambda: self.rolled(init, 0, mixed=True))
-        except (TypeChanges, V.NeedsUnrolling, errors.PyrelayError):
+        except (TypeChanges, needs.NeedsUnrolling, errors.PyrelayError):
             raise self._changed(problem) from None
 
     def _changed(self, problem: TypeChanges) -> errors.PyrelayError:
@@ -292,7 +292,7 @@ class Runner:
         handling.nothing_raised(self.it)
         try:
             leave, following = self._iteration(index)
-        except V.Raises:
+        except needs.Raises:
             return V.Known(True), self._carried()
         raised = handling.on_its_way(self.it)
         return either(self.it, raised, leave), following
@@ -504,7 +504,7 @@ class Runner:
             passes += len(state.place_roots) == places  # one that finds places gets nearer
             before, cases = cases, state.cases
             growth = growth + 1 if cases > before else 0
-        raise V.NeedsUnrolling(self.it.failure(
+        raise needs.NeedsUnrolling(self.it.failure(
             errors.TypeMismatchError, "the types that this loop carries never settle"
         ))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.ir.nodes import Atom, Var
 from pyrelay.records import dataclass
@@ -141,7 +142,7 @@ def narrowed(it: Interpreter, value: V.Value) -> V.Value:
         cases = it.cases.get(value.tag)
         alive = value.alive if cases is None else tuple(i for i in value.alive if i in cases)
         if not alive:  # nothing gets here
-            raise V.Diverges
+            raise needs.Diverges
         if len(alive) > 1:
             return value if len(alive) == len(value.alive) else V.Union(
                 value.tag, value.cases, alive

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyrelay import errors
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.flow.joining import same_value
 from pyrelay.infer.flow.narrowing import assuming, settled
@@ -82,7 +83,7 @@ def distribute_all(
                 if wrong is None or len(rejected) == len(value.alive):
                     raise rejected[0] from None
                 emit_raise(it, type(wrong), tuple(map(V.Known, wrong.args)))
-                raise V.Diverges from None
+                raise needs.Diverges from None
 
     def among(cases: tuple[int, ...]) -> Sequence[V.Value]:
         first, *others = cases
@@ -184,7 +185,7 @@ def _for_free(it: Interpreter, value: V.Union, use: Use) -> V.Value | None:
         try:
             with it.inside(trial, heap), assuming(it, ((value.tag, frozenset((i,))),)):
                 results.append(use(case))
-        except (errors.PyrelayError, V.Diverges, V.Raises):
+        except (errors.PyrelayError, needs.Diverges, needs.Raises):
             it.let = saved
             del it.calls[calls:], it.frames[depth:]
             return None

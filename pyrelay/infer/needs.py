@@ -1,0 +1,94 @@
+"""What an attempt cannot go on without, or where it ends: raised by the interpreter.
+
+In: the place, and why. Out: exceptions that loops, branches and functions catch to try another way
+(a loop is unrolled, a branch split), or that end the attempt, and say what the next one is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyrelay.ir.nodes import Let
+from pyrelay.records import dataclass
+
+if TYPE_CHECKING:
+    from pyrelay.infer.values import Root
+
+
+class Diverges(Exception):
+    """The rest of this block is not reached: an exception is raised, or a type is not known yet."""
+
+
+class Raises(Exception):
+    """The rest of this block is not reached: an exception is on its way to its handler."""
+
+
+HOW_OFTEN = "how often this loop runs"
+"""Why a number is needed that says how often a loop is unrolled."""
+
+
+@dataclass(eq=False)
+class NeedsStatic(Exception):
+    """A number known only at run time is needed while compiling.
+
+    `origin` is the parameter it came from (None: it was computed), `why` says what for.
+    """
+
+    origin: Any
+    why: str
+
+
+@dataclass(eq=False)
+class NeedsCapture(Exception):
+    """A function of its own reads an object that the program captures: it has to be passed along.
+
+    `source` says where the object was read, `value` is the object, `readers` are the functions that
+    were being interpreted, outermost first.
+    """
+
+    source: Any
+    value: Any
+    readers: tuple[Any, ...] = ()
+
+
+@dataclass(eq=False)
+class NeedsIdentity(Exception):
+    """Which object this one is matters, and nothing that tells it at run time was made."""
+
+    root: Root
+    error: Exception | None = None  # if nothing can be made
+
+
+class NeedsTable(Exception):
+    """So many keys of this dict are compared that it had better be a table."""
+
+    def __init__(self, made: Let) -> None:
+        super().__init__()
+        self.made = made
+
+
+@dataclass(eq=False)
+class NeedsListing(Exception):
+    """A generator is left before its end and gone on with: its items are computed when it is made.
+
+    `made` is what makes it, `error` says why that is needed.
+    """
+
+    made: Let
+    error: Exception
+
+
+@dataclass(eq=False)
+class NeedsUnrolling(Exception):
+    """A loop body uses its loop variable or a carried value as only an unrolled loop allows.
+
+    `root` is the list whose length the loop changes, if that is why.
+    """
+
+    error: Exception
+    root: Root | None = None
+
+
+@dataclass(eq=False)
+class NeedsSplitting(NeedsUnrolling):
+    """The arms of a branch leave an object with different structures."""
