@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("PYRELAY_NUM_THREADS", "1")
+if __name__ == "__main__":  # libraries read these when they are imported
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("PYRELAY_NUM_THREADS", "1")
 
 import numpy as np
 
