@@ -54,6 +54,9 @@ MOST_SPLITS = 64
 
 Rest = Callable[[tuple[V.Value, ...]], Sequence[V.Value]]
 
+Question = tuple[Any, ...]
+"""An op and the numbers it is given, of which it is asked whether it raises."""
+
 
 @dataclass(eq=False)
 class NeedsCheck(Exception):
@@ -119,6 +122,10 @@ class Interpreter:
     constructing: dict[V.Root, Builder | V.Data] = field(default_factory=dict)
     handling: tuple[Handling, ...] = ()  # the `try` whose bodies are around, innermost last
     opening: Handling | None = None  # the `try` whose body is next, or was just now
+    #: ops that do not raise here: the code at hand is behind a branch on what they would
+    answered: frozenset[Question] = frozenset()
+    #: ops of the block at hand that did not raise if nothing is on its way
+    asked: frozenset[Question] = frozenset()
     captured: dict[int, V.Value] | None = None  # captured objects by number; None in the entry
 
     # -- blocks ------------------------------------------------------------------------------
@@ -275,7 +282,7 @@ class Interpreter:
     @contextmanager
     def inside(self, builder: Builder, heap: Heap) -> Iterator[None]:
         """Emit into another block with another heap, e.g. a branch."""
-        saved = self.builder, self.heap
+        saved, known = (self.builder, self.heap), (self.answered, self.asked)
         self.builder, self.heap = builder, heap
         self.conditional += 1
         self.reads.append({})
@@ -284,6 +291,7 @@ class Interpreter:
         finally:
             self.reads.pop()
             self.builder, self.heap = saved
+            self.answered, self.asked = known
             self.conditional -= 1
 
     # -- emitting ----------------------------------------------------------------------------

@@ -23,10 +23,10 @@ from pyrelay.infer import values as V
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.containers import text
 from pyrelay.infer.flow.raising import Failure, failures
-from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.interpreter import Interpreter, Question
 from pyrelay.ir import walk
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import UNREAD, FnCall, Let, OpCall, Vjp
+from pyrelay.ir.nodes import UNREAD, Const, FnCall, Let, OpCall, Var, Vjp
 from pyrelay.ir.op import OPS, Effect
 from pyrelay.records import dataclass
 
@@ -220,6 +220,7 @@ def on_its_way(it: Interpreter) -> V.Value:
 
 def nothing_raised(it: Interpreter) -> None:
     """Here nothing is on its way, whatever the cell may hold at other times."""
+    it.answered |= it.asked
     handling, contents = it.handling[-1], it.heap.contents
     contents[handling.cell] = V.NONE
     if handling.of_caller:
@@ -262,7 +263,7 @@ def behind(it: Interpreter, rest: Callable[[], Sequence[V.Value]]) -> list[V.Val
 
 def body(it: Interpreter, run: Callable[[], Sequence[V.Value]], count: int) -> list[V.Value]:
     """The results of the body of a `try`; nobody reads them where it raised."""
-    outer, opened = it.handling, it.opening
+    outer, opened, known = it.handling, it.opening, (it.answered, it.asked)
     assert opened is not None
     if opened.through is not None:
         it.opening = None
@@ -276,6 +277,7 @@ def body(it: Interpreter, run: Callable[[], Sequence[V.Value]], count: int) -> l
         results = [V.Known(UNREAD)] * count
     finally:
         it.handling = outer
+        it.answered, it.asked = known  # what was raised inside may be caught
     it.opening = opened
     return results
 
@@ -308,7 +310,9 @@ def attempt(
         checked.update(let for let in builder.lets[mark:] if _is_index(let))
     raising = _raising(it, builder.lets[mark:], checked)
     for number, let in enumerate(raising):
-        found = [] if number < passed else failures(it, let)
+        question = _question(let, builder.lets[mark:])
+        known = number < passed or question in it.answered
+        found = [] if known else failures(it, let)
         checked.add(let)
         if found:
             del builder.lets[builder.lets.index(let) :]
@@ -317,17 +321,46 @@ def attempt(
             test = functools.reduce(lambda a, b: it.builder.call(OPS["logical_or"], a, b),
                                     (f.test for f in tests))  # fmt: skip
 
-            def goes_on(passed: int = number + 1) -> Sequence[V.Value]:
-                done, found = attempt(it, run, rest, passed)
-                return found if done else rest(found)
+            asked = {question}
 
-            return True, branch(
+            def goes_on(
+                passed: int = number + 1, asked: set[Question] = asked
+            ) -> Sequence[V.Value]:
+                it.answered |= asked
+                done, given = attempt(it, run, rest, passed)
+                given = given if done else list(rest(given))
+                asked.update(it.asked)
+                return given
+
+            results = branch(
                 it, it.builder.atom(test), lambda t=tests: _fail(it, t), goes_on,  # type: ignore[misc]
                 grows=True,
             )
+            it.asked |= asked
+            return True, results
     if ended is not None:
         raise ended
     return False, results
+
+
+def _question(let: Let, lets: Sequence[Let]) -> Question:
+    """What is asked of an op before it runs: the same for an op of the same numbers. Those that
+    `lets` cast are what they are cast from."""
+    casts = {
+        each.outs[0]: each.rhs for each in lets
+        if isinstance(each.rhs, OpCall) and each.rhs.op.name == "cast"
+    }
+    assert isinstance(let.rhs, OpCall)
+    given = []
+    for atom in let.rhs.args:
+        kinds = [atom.type]
+        while isinstance(atom, Var) and atom in casts:
+            atom = casts[atom].args[0]
+            kinds.append(atom.type)
+        number = (type(atom.value), repr(atom.value)) if isinstance(atom, Const) else atom
+        given.append((number, *kinds))
+    attrs = sorted((name, repr(value)) for name, value in let.rhs.attrs.items())
+    return let.rhs.op.name, tuple(given), tuple(attrs)
 
 
 def _fail(it: Interpreter, found: Sequence[Failure]) -> list[V.Value]:

@@ -1,0 +1,72 @@
+"""Ops that may raise behind writes to the caller's objects: asked before they run, and once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+def in_one_arm(p: Any, t: int, c: bool) -> None:
+    p["a"] = 1.0
+    if c:
+        p["b"] = 0.0**t
+    p["c"] = 0.0**t
+
+
+def after_a_try(p: Any, t: int, c: bool) -> None:
+    p["a"] = 1.0
+    try:
+        p["b"] = 0.0**t
+    except ZeroDivisionError:
+        p["b"] = -1.0
+    p["c"] = 2.0
+    if c:
+        p["d"] = 0.0**t
+
+
+def in_each_round(p: Any, t: int, c: bool) -> None:
+    for k in p:
+        p[k] = p[k] + 1.0
+        p[k] = p[k] + 0.0**t
+
+
+def of_another_number(p: Any, t: int, c: bool) -> None:
+    for k in p:
+        p[k] = 0.0**t
+        t = t - 1 if c else t
+
+
+@pytest.mark.parametrize("t", [2, 1, 0, -1])
+@pytest.mark.parametrize("c", [True, False])
+@pytest.mark.parametrize(
+    "program", [in_one_arm, after_a_try, in_each_round, of_another_number],
+    ids=lambda p: p.__name__,
+)
+def test_an_op_that_did_not_raise_is_asked_again_where_it_may(
+    program: Any, t: int, c: bool
+) -> None:
+    mine, theirs = ({"a": 0.5, "b": 1.5, "c": 2.5, "d": 3.5} for _ in range(2))
+    ends = []
+    for run, p in ((pyrelay.jit(program), mine), (program, theirs)):
+        try:
+            ends.append(run(p, t, c))
+        except ZeroDivisionError as error:
+            ends.append(str(error))
+    assert ends[0] == ends[1]
+    assert mine == theirs
+
+
+def test_an_op_of_the_same_numbers_is_asked_once() -> None:
+    def stepped(p: Any, g: Any, t: int) -> None:
+        for k in p:
+            p[k] -= g[k] / (1 - 0.9**t)
+
+    def text(count: int) -> str:
+        p, g = ({f"w{k}": np.ones(3) for k in range(count)} for _ in range(2))
+        return str(pyrelay.jit(stepped).ir(p, g, 3, stage="infer"))
+
+    assert text(2).count("isinf(") == text(6).count("isinf(") == 1
