@@ -58,14 +58,19 @@ def _sorted_type(args: tuple[Type, ...], attrs: Mapping[str, Any]) -> tuple[Type
 
 def _cotangent_of_sort(y: Handle, g: Handle, x: Handle) -> tuple[Handle]:
     """It goes to where the elements came from, all of which are elements of the result."""
-    lines, length = x.shape
-    size = dims.multiply(lines, length)
-    build = g.builder
-    first = build.call(OPS["iota"], size=lines, dtype=types.i64) * build.extent(length)
-    places = reshape(argsort(x) + reshape(first, shape=(lines, 1)), shape=(size,))
-    nothing = build.full(0, (size,), g.dtype)
-    found = scatter_update(nothing, reshape(g, shape=(size,)), places, axes=(0,))
+    places = among_all(argsort(x))
+    nothing = g.builder.full(0, places.shape, g.dtype)
+    found = scatter_update(nothing, reshape(g, shape=places.shape), places, axes=(0,))
     return (reshape(found, shape=x.shape),)
+
+
+def among_all(places: Handle) -> Handle:
+    """Places in each of several lines as places among the elements of all lines, in one row."""
+    lines, length = places.shape
+    build = places.builder
+    first = build.call(OPS["iota"], size=lines, dtype=types.i64) * build.extent(length)
+    placed = places + reshape(first, shape=(lines, 1))
+    return reshape(placed, shape=(dims.multiply(lines, length),))
 
 
 sort: Op = define(

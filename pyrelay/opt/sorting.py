@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyrelay.ir import dims
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType, f32, i32, i64
+from pyrelay.ops.order import among_all
 from pyrelay.opt.elements import integer, read, stored
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
@@ -63,16 +63,10 @@ def _picking_rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
 
 def _picked(builder: Builder, x: Handle, order: Handle) -> Handle:
     """The elements of each line in this order."""
-    lines, length = x.shape
-    size = dims.multiply(lines, length)
-    reshape = OPS["reshape"]
-    first = builder.call(OPS["iota"], size=lines, dtype=i64) * integer(
-        builder, builder.extent(length)
+    places, reshape = among_all(order), OPS["reshape"]
+    found = builder.call(
+        OPS["gather"], builder.call(reshape, x, shape=places.shape), places, axes=(0,)
     )
-    places = order + builder.call(reshape, first, shape=(lines, 1))
-    flat = builder.call(reshape, x, shape=(size,))
-    chosen = builder.call(reshape, places, shape=(size,))
-    found = builder.call(OPS["gather"], flat, chosen, axes=(0,))
     return builder.call(reshape, found, shape=x.shape)
 
 

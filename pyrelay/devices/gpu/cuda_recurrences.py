@@ -154,13 +154,19 @@ template <class T> __device__ pyrelay_map<T> pyrelay_enter(T x, T term) {
 }
 """
 
-_HEAD = """\
+BLOCK_THREADS = f"#define BLOCK_THREADS {THREADS}\n"
+
+HEAD = """\
 extern "C" __global__ void kernel(
     pyrelay_record *record, i64 launch, i64 first, i64 last, {operands}, Buffer<{state}> totals,
     Buffer<{t}> y, i64 outer, i64 length, i64 inner, i64 chunk, i64 reverse
 ) {{
     if (pyrelay_over(record, launch)) return;
     const i64 chunks = (length + chunk - 1) / chunk{parts};
+"""
+"""How all kernels of scans begin."""
+
+_JOIN = """\
     typedef {state} State;
     auto combine = [](const State &a, const State &b) {{ return pyrelay_join(a, b); }};
 """
@@ -371,5 +377,5 @@ def text(name: str, dtype: DType, *, by_blocks: bool, totals: bool) -> str:
     else:
         work, body = _THREAD_TOTAL if totals else _THREAD_SCAN, _BY_THREADS
     words["work"] = work.format(**words)
-    head = f"#define BLOCK_THREADS {THREADS}\n" if by_blocks else ""
-    return head + (_HEAD + body).format(**words)
+    head = BLOCK_THREADS if by_blocks else ""
+    return head + (HEAD + _JOIN + body).format(**words)

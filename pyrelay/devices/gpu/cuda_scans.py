@@ -23,6 +23,7 @@ change places.
 from __future__ import annotations
 
 from pyrelay.devices.gpu import cuda_recurrences
+from pyrelay.devices.gpu.cuda_recurrences import BLOCK_THREADS, HEAD, THREADS
 from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.ir.types import DType
 from pyrelay.lower.planning.target import ScanKernels
@@ -31,22 +32,11 @@ from pyrelay.ops.running import identity, step_of
 from pyrelay.ops.scalar import SCALARS
 from pyrelay.records import dataclass
 
-THREADS, EACH = 256, 8
+EACH = 8
 _TILE = THREADS * EACH
 
 #: What stands before the first element, and two values that follow each other as one.
 _JOINED = {"cumsum": (-0.0, "a + b"), "cumprod": (1, "a * b")}
-
-_BLOCK_THREADS = f"#define BLOCK_THREADS {THREADS}\n"
-
-_HEAD = """\
-extern "C" __global__ void kernel(
-    pyrelay_record *record, i64 launch, i64 first, i64 last, {operands}, Buffer<{state}> totals,
-    Buffer<{t}> y, i64 outer, i64 length, i64 inner, i64 chunk, i64 reverse
-) {{
-    if (pyrelay_over(record, launch)) return;
-    const i64 chunks = (length + chunk - 1) / chunk{parts};
-"""
 
 # What goes from element to element, and how the elements at a place enter it.
 _COMBINE = """\
@@ -237,11 +227,11 @@ def _text(name: str, dtype: DType, form: _Form, *, by_blocks: bool, totals: bool
         works = (_BLOCK_TILES, _LAST_TOTAL) if operands > 1 else (_BLOCK_TOTAL,)
         works = works if totals else (_BLOCK_CARRY, _BLOCK_TILES)
         words["work"] = "".join(works).format(**words)
-        text = _BLOCK_THREADS + (_HEAD + _COMBINE + _BY_BLOCKS).format(**words)
+        text = BLOCK_THREADS + (HEAD + _COMBINE + _BY_BLOCKS).format(**words)
     else:
         words["carry"] = _THREAD_CARRY if not totals and _is_grouped(name, dtype) else ""
         words["store"] = "" if totals else f"            y[at] = {form.value};\n"
         words["total"] = "        totals[item] = v;\n" if totals else ""
-        text = (_HEAD + _COMBINE + _BY_THREADS).format(**words)
+        text = (HEAD + _COMBINE + _BY_THREADS).format(**words)
     _made[text] = _KINDS[operands]
     return text

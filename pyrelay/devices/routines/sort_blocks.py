@@ -47,6 +47,13 @@ def comparisons(count: int) -> Iterator[tuple[int, int]]:
         span *= 2
 
 
+def less(build: llvm.IRBuilder, kind: types.Type, a: Any, b: Any) -> Any:
+    """Whether `a < b`, of numbers of a kind or of vectors of them."""
+    if kind in FLOATS:
+        return build.fcmp_ordered("<", a, b)
+    return (build.icmp_signed if kind.signed else build.icmp_unsigned)("<", a, b)
+
+
 class _Block:
     """Writes the function that sorts a block of at most ``rows`` vectors."""
 
@@ -121,14 +128,8 @@ class _Block:
 
     def _ordered(self, a: Any, b: Any) -> tuple[Any, Any]:
         """The lesser and the greater elements of two vectors."""
-        build = self.b
-        if self.kind in FLOATS:
-            greater = build.fcmp_ordered("<", b, a)
-        elif self.kind.signed:
-            greater = build.icmp_signed("<", b, a)
-        else:
-            greater = build.icmp_unsigned("<", b, a)
-        return build.select(greater, b, a), build.select(greater, a, b)
+        greater = less(self.b, self.kind, b, a)
+        return self.b.select(greater, b, a), self.b.select(greater, a, b)
 
     def _turned(self, vector: Any, lanes: list[int]) -> Any:
         return self._picked(vector, vector, lanes)

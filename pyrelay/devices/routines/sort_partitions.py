@@ -20,13 +20,13 @@ from llvmlite import ir as llvm
 
 from pyrelay.devices.compiler import kernel_types as types
 from pyrelay.devices.compiler.kernel_language import (
-    FLOATS,
     LLVM_TYPES,
     SHORT_NAMES,
     Intrinsic,
     fixed,
 )
 from pyrelay.devices.compiler.llvm_writer import Function, Word, over
+from pyrelay.devices.routines.sort_blocks import less
 
 VECTOR_BITS = 256
 _AT_ONCE = 4  # vectors in a round of the loop
@@ -74,12 +74,7 @@ class _Division:
         if self.rule == "number":
             return b.fcmp_ordered("ord", x, x)
         left, right = (x, pivot) if self.rule == "less" else (pivot, x)
-        if self.kind in FLOATS:
-            found = b.fcmp_ordered("<", left, right)
-        elif self.kind.signed:
-            found = b.icmp_signed("<", left, right)
-        else:
-            found = b.icmp_unsigned("<", left, right)
+        found = less(b, self.kind, left, right)
         return found if self.rule == "less" else b.not_(found)
 
     # -- one by one

@@ -69,19 +69,21 @@ def _as_written(it: Interpreter, function: Any, *args: V.Value) -> V.Value:
 @handles(in_sorting.order_of)
 def order_of(it: Interpreter, x: V.Value) -> V.Value:
     """The places that sort lines of numbers, by the op for it."""
-    ty = V.tensor_type(x)
-    if ty is None or ty.dtype.kind == "c":
-        return _as_written(it, in_sorting.order_of, x)
-    return it.result(it.emit("argsort", x))
+    return _by_op(it, "argsort", in_sorting.order_of, x)
 
 
 @handles(in_sorting.sorted_lines)
 def sorted_lines(it: Interpreter, x: V.Value) -> V.Value:
     """Lines of numbers sorted, by the op for it."""
+    return _by_op(it, "sort", in_sorting.sorted_lines, x)
+
+
+def _by_op(it: Interpreter, op: str, function: Any, x: V.Value) -> V.Value:
+    """Of complex numbers what the function's text says."""
     ty = V.tensor_type(x)
     if ty is None or ty.dtype.kind == "c":
-        return _as_written(it, in_sorting.sorted_lines, x)
-    return it.result(it.emit("sort", x))
+        return _as_written(it, function, x)
+    return it.result(it.emit(op, x))
 
 
 @handles(in_sorting.places_among)
