@@ -22,7 +22,7 @@ from pyrelay.infer.flow import narrowing
 from pyrelay.infer.flow.narrowing import Fact
 from pyrelay.infer.flow.revisits import Visits
 from pyrelay.infer.heap import Heap
-from pyrelay.infer.marks import operand_spans
+from pyrelay.infer.marks import marked_operands
 from pyrelay.infer.program import Program
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle, Operand, constant
@@ -545,46 +545,11 @@ class Interpreter:
         if here is not None and here.source.is_library and users:
             here, chain = chain[users[0]][0], [chain[k] for k in users[1:]]
         elif span is None and label is None and not related and issubclass(cls, _SHOWN_OPERANDS):
-            here, label, related = self._operands(here)
+            here, label, related = marked_operands(self, here)
         message = message if message.endswith(".") else message + "."
         return cls(
             message, span=here, label=label, related=related, notes=notes, hints=hints, calls=chain
         )
-
-    def _operands(
-        self, here: Span | None
-    ) -> tuple[Span | None, str | None, Sequence[tuple[Span, str]]]:
-        """Marks that show the operands' types: the main one, its label, the others."""
-        rhs = self.let.rhs if self.let else None
-        if here is None or not isinstance(rhs, PyCall):
-            return here, None, ()
-        spans = operand_spans(here)
-        if rhs.kind in ("binary", "inplace", "compare") and len(spans) == len(rhs.args) == 2:
-            (left, right) = (V.describe(self.value(a)) for a in rhs.args)
-            return spans[0], left, ((spans[1], right),)
-        values = self._shown(rhs)
-        if rhs.kind not in ("call", "item", "unary") or len(spans) != len(values):
-            return here, None, ()
-        pairs = zip(spans, values, strict=True)
-        return here, None, [
-            (s, V.describe(v)) for s, v in pairs if V.tensor_type(v) is not None and not
-            V.is_known_number(v)
-        ][:3]
-
-    def _shown(self, rhs: PyCall) -> list[V.Value]:
-        """The values that `operand_spans` finds the places of."""
-        values = [self.value(a) for a in rhs.args]
-        if rhs.kind == "item":
-            return values[:1]
-        if rhs.kind == "call":
-            callee, *given = values
-            if isinstance(callee, V.Method):
-                return [callee.receiver, *given]
-            here = self.let.span if self.let else None
-            written = operand_spans(here) if here is not None else []
-            module = [V.NONE] if len(written) == len(given) + 1 else []  # np in np.sum(x)
-            return [*module, *given]
-        return values
 
     def relation_failure(self, error: RelationError, op: Op) -> PyrelayError:
         """The user's error for what a type relation refused."""

@@ -1,14 +1,22 @@
 """Where the operands of an operation stand in the user's source, for the marks of a message.
 
 In: the span of an expression or a statement. Out: the spans of its operands, found by parsing the
-text again: a variable's own span says where it was set, not where it is used.
+text again: a variable's own span says where it was set, not where it is used; and what is said of
+these operands, their types.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyrelay.errors import Span
+from pyrelay.infer import values as V
+from pyrelay.ir.nodes import PyCall
+
+if TYPE_CHECKING:
+    from pyrelay.infer.interpreter import Interpreter
 
 
 def operand_spans(span: Span) -> list[Span]:
@@ -63,3 +71,41 @@ def _within(span: Span, lines: list[str], part: ast.expr, shift: int) -> Span:
     start = place(part.lineno, part.col_offset)
     end = place(part.end_lineno, part.end_col_offset)
     return Span(span.source, *start, *end, span.function)
+
+
+def marked_operands(
+    it: Interpreter, here: Span | None
+) -> tuple[Span | None, str | None, Sequence[tuple[Span, str]]]:
+    """Marks that show the types of the operands of the op at hand: the main one, its label, the
+    others."""
+    rhs = it.let.rhs if it.let else None
+    if here is None or not isinstance(rhs, PyCall):
+        return here, None, ()
+    spans = operand_spans(here)
+    if rhs.kind in ("binary", "inplace", "compare") and len(spans) == len(rhs.args) == 2:
+        (left, right) = (V.describe(it.value(a)) for a in rhs.args)
+        return spans[0], left, ((spans[1], right),)
+    values = _shown(it, rhs)
+    if rhs.kind not in ("call", "item", "unary") or len(spans) != len(values):
+        return here, None, ()
+    pairs = zip(spans, values, strict=True)
+    return here, None, [
+        (s, V.describe(v)) for s, v in pairs if V.tensor_type(v) is not None and not
+        V.is_known_number(v)
+    ][:3]
+
+
+def _shown(it: Interpreter, rhs: PyCall) -> list[V.Value]:
+    """The values that `operand_spans` finds the places of."""
+    values = [it.value(a) for a in rhs.args]
+    if rhs.kind == "item":
+        return values[:1]
+    if rhs.kind == "call":
+        callee, *given = values
+        if isinstance(callee, V.Method):
+            return [callee.receiver, *given]
+        here = it.let.span if it.let else None
+        written = operand_spans(here) if here is not None else []
+        module = [V.NONE] if len(written) == len(given) + 1 else []  # np in np.sum(x)
+        return [*module, *given]
+    return values
