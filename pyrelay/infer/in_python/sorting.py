@@ -43,6 +43,11 @@ def sorted_lines(x: Array) -> Array:
 
     Written out for complex numbers; others have an op for it (`ops/order.py`).
     """
+    return _by_places(x)
+
+
+def _by_places(x: Array) -> Array:
+    """Each line of a matrix sorted, equal elements in their order."""
     places = order_of(x) + x.shape[1] * np.arange(x.shape[0])[:, None]
     return x.reshape(-1)[places.reshape(-1)].reshape(x.shape)
 
@@ -95,12 +100,13 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, *, stable: Any = Non
     x = np.asarray(a)
     if axis is None:
         return sort(x.ravel(), 0, kind, stable=stable)
+    # The signs of zeros stay in their order, if that was asked for.
+    keeps = x.dtype.kind == "f" and (kind == "stable" or kind == "mergesort" or stable)
     if x.ndim == 1:
-        if x.dtype.kind == "f" and (kind == "stable" or kind == "mergesort" or stable):
-            return x[_order(x)]  # the signs of zeros stay in their order
-        return sorted_lines(x.reshape(1, -1)).reshape(-1)
+        return x[_order(x)] if keeps else sorted_lines(x.reshape(1, -1)).reshape(-1)
     last = np.moveaxis(x, axis, -1)
-    ordered = sorted_lines(last.reshape(-1, last.shape[-1]))
+    lines = last.reshape(-1, last.shape[-1])
+    ordered = _by_places(lines) if keeps else sorted_lines(lines)
     return np.moveaxis(ordered.reshape(last.shape), -1, axis)
 
 

@@ -1,0 +1,22 @@
+"""Sorts that keep what compares equal in its order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pyrelay
+
+
+def stable(x: Any) -> Any:
+    by_rows = np.sort(x, axis=1, stable=True)
+    return np.sort(x, axis=0, kind="stable"), by_rows, np.sort(x[0], kind="stable")
+
+
+def test_zeros_of_both_signs_stay_in_their_order() -> None:
+    x = np.where(np.arange(60) % 7 % 2, 0.0, -0.0).reshape(6, 10)
+    x[1, ::3], x[2, 4] = 1.5, np.nan
+    for mine, theirs in zip(pyrelay.jit(stable)(x), stable(x), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(np.signbit(mine), np.signbit(theirs))
