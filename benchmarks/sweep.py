@@ -2,7 +2,7 @@
 
     python -m benchmarks.sweep [--only WORDS] [--sizes 1000,100000] [--dtypes f8,f4] [--least 1.2]
 
-In: expressions over arrays by name (``_arguments``), kinds of elements, sizes. Out: a line for each
+In: expressions over arrays by name (``arguments``), kinds of elements, sizes. Out: a line for each
 that takes at least so many times NumPy's time, and for each that is refused. One thread on both
 sides; both are timed in turn, and the least of many short runs counts, so that other work on the
 machine matters little. It is a tool for finding, not a benchmark: nothing is stored.
@@ -11,14 +11,12 @@ machine matters little. It is a tool for finding, not a benchmark: nothing is st
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import linecache
 import os
 import re
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # libraries read these when they are imported
@@ -74,7 +72,7 @@ EXPRESSIONS: dict[str, str] = {
 }  # fmt: skip
 
 
-def _arguments(size: int, dtype: str) -> dict[str, Any]:
+def arguments(size: int, dtype: str) -> dict[str, Any]:
     """Arrays by name: x, y, z of a size; p positive, q and k small integers, s sorted, w, e short;
     square matrices A, B and a line v of as many elements; places i in lines, j in x."""
     rng = np.random.default_rng(0)
@@ -100,8 +98,8 @@ def _arguments(size: int, dtype: str) -> dict[str, Any]:
 
 
 def functions(expressions: Sequence[str]) -> dict[str, tuple[Callable[..., Any], list[str]]]:
-    """For each expression a function of the arrays it reads, in a file, and their names."""
-    names = "|".join(_arguments(4, "f8"))
+    """For each expression a function of the arrays it reads, and their names."""
+    names = "|".join(arguments(4, "f8"))
     given = {
         text: list(dict.fromkeys(re.findall(rf"(?<![\w.'])(?:{names})(?![\w'=(])", text)))
         for text in expressions
@@ -109,15 +107,13 @@ def functions(expressions: Sequence[str]) -> dict[str, tuple[Callable[..., Any],
     lines = ["import numpy as np"]
     for number, (text, used) in enumerate(given.items()):
         lines += [f"def f{number}({', '.join(used)}):", f"    return {text}"]
-    path = Path(tempfile.mkdtemp()) / "swept.py"
-    path.write_text("\n".join(lines) + "\n")
-    spec = importlib.util.spec_from_file_location("swept", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    source = "\n".join([*lines, ""])
+    name = f"<sweep {hash(source):x}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    made: dict[str, Any] = {}
+    exec(compile(source, name, "exec"), made)
     return {
-        text: (getattr(module, f"f{number}"), used)
+        text: (made[f"f{number}"], used)
         for number, (text, used) in enumerate(given.items())
     }
 
@@ -155,7 +151,7 @@ def sweep(only: str, sizes: Sequence[int], dtypes: Sequence[str], least: float) 
     for text, dtype in cases:
         plain, used = made[text]
         for size in sizes:
-            arrays = _arguments(size, dtype)
+            arrays = arguments(size, dtype)
             try:
                 numpy, ours, first = timed(plain, [arrays[name] for name in used])
             except pyrelay.PyrelayError as error:
