@@ -306,7 +306,7 @@ def call_closure(
         return specialisation.call_global(it, closure, bound)
     if function in it.active or len(it.active) > _DEEPEST_INLINE:
         raise IsRecursive(function)
-    saved_lets, saved_heap = len(it.builder.lets), it.heap.copy()
+    before, saved_heap = it.mark(), it.heap.copy()
     depth, frames, calls, builder = len(it.active), len(it.frames), len(it.calls), it.builder
     let, mark = it.let, it.program.guards.mark()
     try:
@@ -317,7 +317,8 @@ def call_closure(
         it.program.guards.rollback(mark)
         it.program.recursive.add(function)
         it.let, it.builder = let, builder
-        del it.builder.lets[saved_lets:], it.active[depth:], it.frames[frames:], it.calls[calls:]
+        it.take_back(before)
+        del it.active[depth:], it.frames[frames:], it.calls[calls:]
         it.heap.reset(saved_heap)
         return specialisation.call_global(it, closure, bound)
 

@@ -94,6 +94,15 @@ class Read:
         return len(self.lets) >= self.count and self.lets[self.count - 1] is self.last
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place of the block at hand: what is emitted behind it may be taken back."""
+
+    lets: int
+    answered: frozenset[Question]
+    asked: frozenset[Question]
+
+
 @dataclass
 class Interpreter:
     """Interprets Relay blocks while building one Core function."""
@@ -166,7 +175,7 @@ class Interpreter:
 
         for k in range(start, len(block.lets)):
             let, saved = block.lets[k], self.let
-            mark, emitted = len(self.assumed), len(self.builder.lets)
+            mark, before = len(self.assumed), self.mark()
             if self.tries_ops and isinstance(let.rhs, PyCall):
 
                 def goes_on(
@@ -189,7 +198,7 @@ class Interpreter:
                 self.program.splits += 1
                 narrowing.forget(self, mark)
                 self.let = saved
-                del self.builder.lets[emitted:]
+                self.take_back(before)
 
                 def rest(k: int = k) -> tuple[V.Value, ...]:
                     return self._run_from(block, k + 1, behind, False)
@@ -293,6 +302,15 @@ class Interpreter:
             self.builder, self.heap = saved
             self.answered, self.asked = known
             self.conditional -= 1
+
+    def mark(self) -> Mark:
+        """The present place of the block at hand."""
+        return Mark(len(self.builder.lets), self.answered, self.asked)
+
+    def take_back(self, mark: Mark, start: int | None = None) -> None:
+        """Forget what was emitted behind a mark, of its Lets those from number `start` on."""
+        del self.builder.lets[mark.lets if start is None else start :]
+        self.answered, self.asked = mark.answered, mark.asked
 
     # -- emitting ----------------------------------------------------------------------------
 

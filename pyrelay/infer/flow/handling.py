@@ -298,7 +298,7 @@ def attempt(
     from pyrelay.infer.flow.control import branch
 
     checked, builder = it.program.checked, it.builder
-    mark, heap, saved = len(builder.lets), it.heap.copy(), it.let
+    before, heap, saved = it.mark(), it.heap.copy(), it.let
     ended: Exception | None = None
     results: list[V.Value] = []
     try:
@@ -307,15 +307,15 @@ def attempt(
         ended = error
     it.let = saved
     if is_our_own(it):  # which knows its bounds
-        checked.update(let for let in builder.lets[mark:] if _is_index(let))
-    raising = _raising(it, builder.lets[mark:], checked)
+        checked.update(let for let in builder.lets[before.lets :] if _is_index(let))
+    raising = _raising(it, builder.lets[before.lets :], checked)
     for number, let in enumerate(raising):
-        question = _question(let, builder.lets[mark:])
+        question = _question(let, builder.lets[before.lets :])
         known = number < passed or question in it.answered
         found = [] if known else failures(it, let)
         checked.add(let)
         if found:
-            del builder.lets[builder.lets.index(let) :]
+            it.take_back(before, builder.lets.index(let))
             it.heap.reset(heap)
             tests = failures(it, let)  # of operands that are computed here
             test = functools.reduce(lambda a, b: it.builder.call(OPS["logical_or"], a, b),

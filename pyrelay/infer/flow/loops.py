@@ -217,7 +217,7 @@ class Runner:
     def _attempt(self, action: Callable[[], list[V.Value]]) -> list[V.Value]:
         """Run an attempt; if it fails, nothing of it stays."""
         it = self.it
-        saved_lets, saved_heap = len(it.builder.lets), it.heap.copy()
+        mark, saved_heap = it.mark(), it.heap.copy()
         saved_env = dict(it.frame.env)
         try:
             return action()
@@ -225,7 +225,7 @@ class Runner:
             TypeChanges, needs.NeedsUnrolling, TestHasEffects, _LengthChanges, _LengthUnknown,
             errors.StaticValueError,
         ):
-            del it.builder.lets[saved_lets:]
+            it.take_back(mark)
             it.heap.reset(saved_heap)
             it.frame.env = saved_env
             raise
