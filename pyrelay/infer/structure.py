@@ -286,6 +286,8 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
     if value is None or isinstance(value, (bool, str, bytes, np.dtype, slice, range)):
         by_identity = isinstance(value, (slice, range))
         return ("constant", type(value), Identity(value) if by_identity else value)
+    if is_device_array(value):  # before what may be a data type: JAX's class has fields
+        return _device_array(value, into, name)
     if isinstance(value, PackedTree) or into.families.of(type(value)) is not None:
         return _tree(value, into, name)
     if isinstance(value, tuple):
@@ -296,8 +298,6 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
                     for v, f in zip(value, value._fields, strict=True)
                 ))
         return ("tuple", None, *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
-    if is_device_array(value):
-        return _device_array(value, into, name)
     if is_constant_object(value):
         return ("object", Identity(value))
     return _container(value, into, name)

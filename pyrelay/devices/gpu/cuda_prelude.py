@@ -311,9 +311,10 @@ template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) 
 // The rounds of a loop from `first` to `last`, dealt out to threads of a block: N neighbours at a
 // time where they `fit`, else one.
 template <int COUNT> struct pyrelay_count { static const int N = COUNT; };
+template <class T> struct pyrelay_the { using type = T; };
 template <int N, class I, class Round>
 __device__ void pyrelay_rounds(
-    bool fit, I first, I last, int thread, int threads, const Round &round
+    bool fit, I first, typename pyrelay_the<I>::type last, int thread, int threads, const Round &round
 ) {
     if (fit) {
         for (I at = first + thread * N; at < last; at += threads * N) round(pyrelay_count<N>(), at);

@@ -158,6 +158,8 @@ class CupyDriver(Driver):
     def load(self, texts: Sequence[Text]) -> list[Any]:
         if not texts:
             return []
+        # Programs are compiled by threads of their own, which begin without a context of CUDA's.
+        self.runtime.setDevice(self.number)
         if any(_RECURSIVE in text.source for text in texts):
             self._deepen()
         module = self.compiler.module(unit(texts), len(texts))
