@@ -43,6 +43,7 @@ class Build:
     checks its arguments itself. kernels: number in the program; compiled: by LLVM now,
     the others were on disk or in memory. place: the device, or "interpreter". encoded: the plan
     that runs, where it can be kept on disk. told: what the device has to tell of the last call.
+    direct: `devices.base.Loaded.direct`.
     """
 
     run: Callable[..., Any]
@@ -54,3 +55,4 @@ class Build:
     place: str
     encoded: EncodedPlan | None = None
     told: Callable[[], Sequence[str]] = tuple
+    direct: Callable[..., Any] | None = None

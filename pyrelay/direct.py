@@ -7,7 +7,8 @@ written shares no memory, and puts the result together. The entry also looks at 
 program was compiled under and at most names that it read, which must mean the very same objects.
 What is left to check are the shapes of the structures, and the other names. Where nothing of this
 is left, and the result is what the entry gives, the function is a native one, which turns to the
-other for what does not fit. Whatever does not fit that goes the long way.
+other for what does not fit. Whatever does not fit that goes the long way. On a GPU the entry is one
+of Python's (`build.Build.direct`), and the function looks at settings and names itself.
 """
 
 from __future__ import annotations
@@ -115,17 +116,18 @@ def _written(
     binding = program.binding
     positional, named, pools = key[:3]
     names, keys = named[: len(named) // 2], named[len(named) // 2 :]
-    if not program.build.native or binding.trees or binding.loses or pools or binding.identity:
+    near, far = program.build.native, program.build.direct
+    if not (near or far) or binding.trees or binding.loses or pools or binding.identity:
         raise _NeedsMore
     if not set(binding.mutated) <= set(binding.placed_leaves):  # numbers are not written in place
         raise _NeedsMore
     from pyrelay.devices.runtime.entry import MISMATCH, Whole, guarded
 
     looked_at = [g for g in binding.names if not _never_changes(g)]
-    seen = [_native_guard(g) for g in looked_at]
+    seen = [_native_guard(g) if near else None for g in looked_at]
     guards = [("setting", config.overrides, config.overridden, config.overriding())]
     guards += [n for n in seen if n is not None]
-    native = guarded(program.build.run, guards, hits)
+    native = guarded(program.build.run, guards, hits) if near else far
     if native is None:
         raise _NeedsMore
     leading = [*order[: len(positional)]]
@@ -134,6 +136,7 @@ def _written(
         "_native": native, "_MISMATCH": MISMATCH, "_otherwise": otherwise,
         "_failed": failed, "_taken": _taken, "_missing": _MISSING,
         "_as_given": _as_given, "_by_name": _by_name, "_names": (*leading, *names),
+        "_fits": _as_now(), "_hits": hits,
     })  # fmt: skip
     by_position, by_name = text.fresh(len(positional)), text.fresh(len(names))
     given = [*by_position, *by_name]
@@ -141,7 +144,7 @@ def _written(
         filled = _unpacking(given, f"_by_name(_names, {_tuple(by_position)}, _others)")
         filled += f"; _named = len(_others) - {len(names)}"
         text.line(filled if names else f"if _others: {filled}")
-    tests = ["not _more", *["not _others"] * (not given)]
+    tests = ["not _more", *["not _others"] * (not given), *["_fits()"] * (not near)]
     tests += [
         _identity_test(text, g) for g, n in zip(looked_at, seen, strict=True) if n is None
     ]
@@ -168,8 +171,9 @@ def _written(
         "            pass",
         "        if _same:",
         f"            _result = _native({', '.join(handed)})",
-        *_with_others(_tuple(handed), bool(binding.mutated)),
+        *(_with_others(_tuple(handed), bool(binding.mutated)) if near else ()),
         "            if _result is not _MISMATCH:",
+        *["                _hits[0] += 1"] * (not near),
         f"                return {shape}",
         f"        _args, _keywords = {again}",
         "        return _otherwise(*_args, **_keywords)",
@@ -187,9 +191,27 @@ def _written(
     call: Callable[..., Any]
     call, raised = namespace["make"](**text.known)
     answer = _answer(binding)
-    if not plain or names or None in seen or answer is None:
+    if not near or not plain or names or None in seen or answer is None:
         return call
     return guarded(program.build.run, guards, hits, Whole(call, raised, answer)) or call
+
+
+def _as_now() -> Callable[[], bool]:
+    """What tells whether all that programs hang on is set as it is now, where Python looks at it:
+    precisions are looked at by each call, and are free to be others."""
+    then = config.current()
+    known = [then]
+
+    def fits() -> bool:
+        now = config.current()
+        if now is not known[0]:
+            same = now.device == then.device and now.interpret == then.interpret
+            if not same or now.unroll_limit != then.unroll_limit:
+                return False
+            known[0] = now
+        return True
+
+    return fits
 
 
 def _answer(binding: Binding) -> tuple[str, Any] | None:
@@ -443,12 +465,13 @@ def _native_guard(guard: NameGuard) -> tuple[str, Any, Any, Any] | None:
 
 
 def _identity_test(text: _Text, guard: NameGuard) -> str:
-    """Python text that is true if a name still means the very same object; not for cells, at which
-    the native entry looks."""
+    """Python text that is true if a name still means the very same object."""
     place, value = text.name(guard.container), text.name(guard.value)
     match guard.kind:
         case "item":
             return f"{place}[{guard.name!r}] is {value}"
+        case "cell":
+            return f"{place}.cell_contents is {value}"
         case "absent":
             return f"{guard.name!r} not in {place}"
         case "function":

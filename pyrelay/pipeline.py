@@ -243,7 +243,7 @@ def compiled(program: Specialised, on: str | None = None) -> Build:
     new = native.counts.compiled - before.compiled
     return Build(
         loaded.run, place.native, tuple(steps), len(made.kernels), launches(made), new, place.name,
-        loaded.encoded, loaded.told,
+        loaded.encoded, loaded.told, loaded.direct,
     )
 
 

@@ -22,12 +22,14 @@ class Loaded:
 
     run: takes the plan's parameters and gives its results, or `entry.MISMATCH`. encoded: what the
     device runs, where that can be kept and loaded again. told: lines for `f.explain()`, on how the
-    last call ran.
+    last call ran. direct: the same as `run` for arguments that hardly need a look, with MISMATCH
+    for all others; None where there is nothing to be won.
     """
 
     run: Callable[..., Any]
     encoded: EncodedPlan | None = None
     told: Callable[[], Sequence[str]] = tuple
+    direct: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,7 +230,7 @@ class EmulatorDriver(Driver):
         functions = load([text.source for text in texts])
         return [(f, block_threads(t.source)) for f, t in zip(functions, texts, strict=True)]
 
-    def launch(self, function: Any, items: int, words: Sequence[int]) -> None:
+    def launch(self, function: Any, items: int, words: Sequence[int], stream: int) -> None:
         _, together = function
         blocks = min(MOST_BLOCKS, items if together else -(-items // THREADS))
         self._do(lambda: self._run(function, blocks, words))
@@ -238,7 +238,9 @@ class EmulatorDriver(Driver):
     def resident(self, function: Any) -> int:
         return MEETING
 
-    def launch_meeting(self, function: Any, blocks: int, words: Sequence[int]) -> None:
+    def launch_meeting(
+        self, function: Any, blocks: int, words: Sequence[int], stream: int
+    ) -> None:
         self._do(lambda: self._run(function, blocks, words))
 
     def _run(self, made: Any, blocks: int, words: Sequence[int]) -> None:

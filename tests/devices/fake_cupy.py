@@ -27,10 +27,6 @@ SIZES = {
 }  # fmt: skip
 
 
-#: What `cupy.cuda.function` passes by value.
-BY_VALUE = {np.dtype(letter).type for letter in "?bhilqBHILQefdFD"}
-
-
 class OutOfMemoryError(MemoryError):
     """cupy.cuda.memory.OutOfMemoryError."""
 
@@ -44,12 +40,13 @@ class MemoryPointer:
 
     def __init__(self, machine: Machine, nbytes: int) -> None:
         self.ptr, self.owner = machine.memory.allocate(nbytes)
-        self.size = nbytes
+        self.size, self.device_id = nbytes, machine.home
 
     def __add__(self, start: int) -> MemoryPointer:
         assert 0 <= start < self.size
         made = object.__new__(MemoryPointer)
         made.ptr, made.owner, made.size = self.ptr + start, self.owner, self.size - start
+        made.device_id = self.device_id
         return made
 
 
@@ -120,6 +117,18 @@ class ndarray:  # noqa: N801 -- CuPy's name
         self.stream: int | None = 1
 
     @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=int)) * self.dtype.itemsize
+
+    @property
+    def _c_contiguous(self) -> bool:
+        return self.strides is None
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {
             "shape": self.shape, "typestr": self.dtype.str, "data": (self.data.ptr, False),
@@ -143,7 +152,7 @@ class ndarray:  # noqa: N801 -- CuPy's name
 
 
 class Function:
-    """cupy.cuda.function.Function: called with a grid, a block and arguments."""
+    """cupy.cuda.function.Function: what its handle is launched with."""
 
     def __init__(self, machine: Machine, name: str, source: str) -> None:
         self.machine, self.name, self.source = machine, name, source
@@ -152,27 +161,22 @@ class Function:
         self.parameters = [p.strip() for p in head[1].split(",")]
         ((self.function, _),) = machine.memory.load([Text(source, ())])
         self.ptr = id(self)
+        machine.functions[self.ptr] = self
 
-    def __call__(
-        self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None,
-        enable_cooperative_groups: bool = False,
-    ) -> None:
-        assert len(args) == len(self.parameters), (self.parameters, args)
+    def launched(self, blocks: int, threads: int, places: int, together: bool) -> None:
+        """Run it with the parameters that lie at the addresses of a table."""
         words: list[int] = []
-        for declared, given in zip(self.parameters, args, strict=True):
+        for number, declared in enumerate(self.parameters):
             kind = declared.rpartition(" ")[0].strip()
             size = 8 if "*" in declared or "Buffer" in kind else SIZES[kind]
-            assert type(given) in BY_VALUE, "CuPy takes NumPy's scalars by value"
-            assert given.nbytes == size, (declared, given)
-            raw = given.tobytes().ljust(-(-size // 8) * 8, b"\0")
+            place = ctypes.c_void_p.from_address(places + 8 * number).value or 0
+            raw = ctypes.string_at(place, size).ljust(-(-size // 8) * 8, b"\0")
             words += np.frombuffer(raw, np.int64).tolist()
-        assert type(grid) is type(block) is type(args) is tuple
-        (blocks,), (threads,) = grid, block
         assert 1 <= threads <= 1024
         assert 1 <= blocks < 2**31
         if meets(self.source) and blocks > 1:
-            assert enable_cooperative_groups, "only such launches run all blocks at the same time"
-        if enable_cooperative_groups:
+            assert together, "only such launches run all blocks at the same time"
+        if together:
             assert blocks <= PROCESSORS, "cudaErrorCooperativeLaunchTooLarge"
 
         def run() -> None:
@@ -209,6 +213,7 @@ class Machine:
 
     def __init__(self, memory_bytes: int = 2**62, devices: int = 1) -> None:
         self.number_of, self.number, self.home = devices, 0, 0
+        self.current_in: list[int] = []  # devices that threads are told to use
         self.status = 0  # of the stream, as cudaStreamQuery answers
         self.cleared: list[int] = []  # by check_status
         self.limits = {0: 1024}
@@ -219,6 +224,7 @@ class Machine:
         self.captured: list[Any] | None = None
         self.launches: list[tuple[str, int, int]] = []
         self.copies: list[int] = []
+        self.functions: dict[int, Function] = {}  # by handle
         self.units: list[str] = []
         self.waited: list[Any] = []  # a stream and the event that it waits for
         self.replays = self.synchronized = 0
@@ -232,7 +238,7 @@ class Machine:
             memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
             streamSynchronize=lambda stream: self.null.synchronize(),
             streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
-            check_status=self.check_status,
+            check_status=self.check_status, setDevice=self.current_in.append,
             deviceGetLimit=self.limits.get, deviceSetLimit=self.limits.__setitem__,
             pointerGetAttributes=lambda address: SimpleNamespace(device=self.home),
         )  # fmt: skip
@@ -244,7 +250,8 @@ class Machine:
                 function=SimpleNamespace(Module=lambda: Module(self)),
                 alloc_pinned_memory=self.pinned, Stream=Streams(self),
                 driver=SimpleNamespace(
-                    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: 1
+                    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: 1,
+                    launchKernel=self.launch, launchCooperativeKernel=self.launch_together,
                 ),
                 get_current_stream=lambda: self.streams[-1],
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -306,6 +313,20 @@ class Machine:
         self.units.append(source)
         assert source.startswith("\n".join((PRELUDE, DEVICE, BLOCKS)))
         return source.encode(), None
+
+    def launch(
+        self, function: int, *grid_block_shared: int, together: bool = False
+    ) -> None:
+        """cupy.cuda.driver.launchKernel, and what both launches have in common."""
+        *rest, stream, places, extra = grid_block_shared
+        blocks, y, z, threads, v, w, shared = rest
+        assert (y, z, v, w, shared, extra) == (1, 1, 1, 1, 0, 0)
+        assert stream == self.streams[-1].ptr
+        self.functions[function].launched(blocks, threads, places, together)
+
+    def launch_together(self, function: int, *grid_block_shared: int) -> None:
+        """cupy.cuda.driver.launchCooperativeKernel, which has no `extra`."""
+        self.launch(function, *grid_block_shared, 0, together=True)
 
     def do(self, work: Any) -> None:
         """Work of the current stream: done now, or captured."""

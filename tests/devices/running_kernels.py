@@ -84,7 +84,7 @@ def emulate(texts: Sequence[str], *calls: tuple[Any, ...], items: Sequence[int])
         for each in parameters:
             if isinstance(each, np.ndarray):
                 driver.sizes[each.ctypes.data] = each.nbytes
-        driver.launch(function, count, words(record, 0, 0, count, *parameters))
+        driver.launch(function, count, words(record, 0, 0, count, *parameters), 0)
     assert not record.any()
 
 

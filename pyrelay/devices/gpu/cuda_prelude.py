@@ -314,7 +314,8 @@ template <int COUNT> struct pyrelay_count { static const int N = COUNT; };
 template <class T> struct pyrelay_the { using type = T; };
 template <int N, class I, class Round>
 __device__ void pyrelay_rounds(
-    bool fit, I first, typename pyrelay_the<I>::type last, int thread, int threads, const Round &round
+    bool fit, I first, typename pyrelay_the<I>::type last, int thread, int threads,
+    const Round &round
 ) {
     if (fit) {
         for (I at = first + thread * N; at < last; at += threads * N) round(pyrelay_count<N>(), at);

@@ -5,7 +5,8 @@ current one, or PyTorch's for its arrays; kernels are compiled in one unit per p
 (`cuda_compiler`), products are those of `cublas`.
 
 Used of CuPy are `cuda.alloc`, `cuda.Stream` and its capture, `cuda.function`, `cuda.runtime`'s
-copies, and of `cuda.driver` how many blocks of a kernel fit on a multiprocessor.
+copies, and of `cuda.driver` its launches (`cupy_launches`) and how many blocks of a kernel fit on a
+multiprocessor.
 """
 
 from __future__ import annotations
@@ -23,76 +24,32 @@ from typing import Any
 import numpy as np
 
 from pyrelay import config
-from pyrelay.devices.gpu import cublas, cuda_diagnosis
+from pyrelay.devices.gpu import cublas, cuda_diagnosis, cupy_taking
 from pyrelay.devices.gpu.cuda_compiler import Compiler
 from pyrelay.devices.gpu.cuda_prelude import BLOCKS, DEVICE, PRELUDE, STACK
+from pyrelay.devices.gpu.cupy_launches import Function, Launches, function
 from pyrelay.devices.gpu.driver import (
-    ADDRESS,
     UNDEFINED,
     CannotCaptureError,
     Driver,
     OutOfDeviceMemory,
     Product,
+    Taken,
     Text,
     block_threads,
     meets,
-    pack,
 )
 from pyrelay.errors import DeviceError
 from pyrelay.infer.arrays.device_arrays import DeviceArray
-from pyrelay.ir.types import DTYPES
+from pyrelay.lower.planning.boundary import Parameter
 from pyrelay.records import dataclass
 
-ELEMENT_THREADS = 256
-"""Threads of a block whose items are computed one by one, at most."""
-
-WAVES = 32
-"""Blocks for each multiprocessor, at most; threads go on to further items by themselves."""
-
-_WARP = 32
 _SPINNING = 0.002  # seconds of looking at the stream without a pause
 _PAUSE = 0.0001
 _NOT_READY = 600  # cudaErrorNotReady
 _STACK_LIMIT = 0  # cudaLimitStackSize
 _RECURSIVE = "__device__ int routine"
 _MODULE = re.compile(r"^[A-Za-z]\w*")
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A compiled kernel, how many threads work on an item together, how many items a thread does at
-    once, how many blocks of it may meet, what its parameters become."""
-
-    kernel: Any
-    together: int
-    pack: int
-    resident: int
-    casts: tuple[Callable[..., Any], ...]
-    pairs: tuple[bool, ...]
-
-    def arguments(self, words: Sequence[int]) -> tuple[Any, ...]:
-        """The words of a launch as CuPy takes them."""
-        given = iter(words)
-        return tuple(
-            cast(next(given), next(given)) if pair else cast(next(given))
-            for cast, pair in zip(self.casts, self.pairs, strict=True)
-        )
-
-
-def _cast(name: str) -> Callable[[int], Any]:
-    """A word as the NumPy scalar that CuPy passes by value."""
-    if name in ("f16", "bf16"):
-        return lambda word: np.uint16(word & 0xFFFF)  # its bits: not all of CuPy knows bfloat16
-    dtype = DTYPES[name].numpy
-    if dtype.kind == "b":
-        return lambda word: np.bool_(word != 0)
-    if dtype.kind in "iu" and dtype.itemsize < 8:
-        return lambda word: np.int64(word).astype(dtype)
-    return lambda word: np.array([word], np.int64).view(dtype)[0]
-
-
-def _complex(low: int, high: int) -> Any:
-    return np.array([low, high], np.int64).view(np.complex128)[0]
 
 
 class CupyDriver(Driver):
@@ -103,18 +60,20 @@ class CupyDriver(Driver):
 
     def __init__(self, cupy: Any) -> None:
         self.cupy, self.runtime = cupy, cupy.cuda.runtime
+        self.alloc, self.current = cupy.cuda.alloc, cupy.cuda.get_current_stream
+        self.own = cupy.ndarray
         self.number, self.several = int(cupy.cuda.Device().id), self.runtime.getDeviceCount() > 1
         properties = self.runtime.getDeviceProperties(self.number)
         told = properties["name"]
         self.name = told.decode() if isinstance(told, bytes) else str(told)
         self.processors = int(properties["multiProcessorCount"])
-        self.most_blocks = WAVES * self.processors
         attribute = self.runtime.cudaDevAttrCooperativeLaunch
         self.meets = bool(self.runtime.deviceGetAttribute(attribute, self.number))
         # Pinned memory can be read by kernels at the same address while they run.
         self.pinned = cupy.cuda.alloc_pinned_memory(8)
         self.stop = np.frombuffer(self.pinned, np.int64, 1)
         self.stop[0] = 0
+        self.launches = Launches(cupy, self.number, self.processors)
         self.compiler = Compiler(cupy)
         self.compilations = self.compiler.compilations
         self.blas = _cublas()
@@ -125,10 +84,10 @@ class CupyDriver(Driver):
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
         try:
-            memory = self.cupy.cuda.alloc(nbytes)
+            memory = self.alloc(nbytes)
         except self.cupy.cuda.memory.OutOfMemoryError:
             raise OutOfDeviceMemory from None
-        return int(memory.ptr), memory
+        return memory.ptr, memory
 
     def part(self, owner: Any, start: int) -> Any:
         return owner + start
@@ -165,7 +124,7 @@ class CupyDriver(Driver):
         module = self.compiler.module(unit(texts), len(texts))
         kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
         return [
-            _function(k, text, self._resident(k, text))
+            function(k, text, self._resident(k, text))
             for k, text in zip(kernels, texts, strict=True)
         ]
 
@@ -184,33 +143,18 @@ class CupyDriver(Driver):
         if self.runtime.deviceGetLimit(_STACK_LIMIT) < STACK:
             self.runtime.deviceSetLimit(_STACK_LIMIT, STACK)
 
-    def launch(self, function: Function, items: int, words: Sequence[int]) -> None:
-        if function.together:
-            blocks, threads = items, function.together
-        else:
-            # Few items are spread over all multiprocessors, by whole warps.
-            parts = -(-items // function.pack)
-            share = -(-parts // (_WARP * self.processors)) * _WARP
-            threads = min(share, ELEMENT_THREADS)
-            blocks = -(-parts // threads)
-        given = function.arguments(words)
-        try:
-            function.kernel((min(blocks, self.most_blocks),), (threads,), given)
-        except RuntimeError as error:
-            raise cuda_diagnosis.not_begun(error) from error
+    def launch(
+        self, function: Function, items: int, words: Sequence[int], stream: int
+    ) -> None:
+        self.launches.launch(function, items, words, stream)
 
     def resident(self, function: Function) -> int:
         return function.resident
 
-    def launch_meeting(self, function: Function, blocks: int, words: Sequence[int]) -> None:
-        # A cooperative launch (cuLaunchCooperativeKernel) is refused where not all blocks fit.
-        given = function.arguments(words)
-        try:
-            function.kernel(
-                (blocks,), (function.together,), given, enable_cooperative_groups=blocks > 1
-            )
-        except RuntimeError as error:
-            raise cuda_diagnosis.not_begun(error) from error
+    def launch_meeting(
+        self, function: Function, blocks: int, words: Sequence[int], stream: int
+    ) -> None:
+        self.launches.launch_meeting(function, blocks, words, stream)
 
     def wait(self) -> None:
         stream, query = self.cupy.cuda.get_current_stream(), self.runtime.streamQuery
@@ -242,7 +186,8 @@ class CupyDriver(Driver):
 
     @property
     def stream(self) -> int:
-        return int(self.cupy.cuda.get_current_stream().ptr)
+        found: int = self.current().ptr
+        return found
 
     @property
     def stop_word(self) -> int:
@@ -333,6 +278,9 @@ class CupyDriver(Driver):
         found: AbstractContextManager[Any] = _stream_at(self.cupy, stream)
         return found
 
+    def taking(self, parameters: Sequence[Parameter]) -> Callable[..., Taken | None] | None:
+        return cupy_taking.taking(parameters, self.cupy, self.number, self.several)
+
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:
         try:
             made = self.cupy.ascontiguousarray(self.cupy.asarray(_known(array)))
@@ -346,6 +294,8 @@ class CupyDriver(Driver):
     def array(
         self, address: int, owner: Any, dtype: np.dtype[Any], shape: tuple[int, ...], like: Any
     ) -> Any:
+        if type(like) is self.own:
+            return self.own(shape, dtype, owner)
         found = _MODULE.match(type(like).__module__)
         home, name = _IMPORTERS.get(found[0] if found else "", ("", ""))
         brain = dtype.name == "bfloat16"
@@ -410,18 +360,6 @@ def unit(texts: Sequence[Text]) -> str:
         renamed = text.source.replace("void kernel(", f"void kernel{number}(")
         parts.append(f"namespace unit{number} {{\n{renamed}\n}}\n{UNDEFINED}")
     return "\n".join(parts)
-
-
-def _function(kernel: Any, text: Text, resident: int) -> Function:
-    kinds = (ADDRESS, "i64", "i64", "i64", *text.kinds)
-    casts = tuple(
-        np.int64 if kind == ADDRESS else _complex if kind == "c128" else _cast(kind)
-        for kind in kinds
-    )
-    return Function(
-        kernel, block_threads(text.source), pack(text.source), resident, casts,
-        tuple(kind == "c128" for kind in kinds),
-    )
 
 
 class _Capturing(threading.local):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.ir.types import DType
+from pyrelay.lower.planning.boundary import Parameter
 from pyrelay.records import dataclass
 
 ADDRESS = "address"
@@ -85,6 +86,10 @@ class Product:
     batch: tuple[tuple[int, int, int], ...]
 
 
+Taken = tuple[Sequence[int], Mapping[int, int]]
+"""Arguments as a plan has them: their words, and the bytes at each address among these."""
+
+
 class OutOfDeviceMemory(MemoryError):
     """The device has no memory left."""
 
@@ -144,8 +149,9 @@ class Driver(ABC):
         """Compile kernels; what `launch` takes. Raises DeviceError."""
 
     @abstractmethod
-    def launch(self, function: Any, items: int, words: Sequence[int]) -> None:
-        """Run a kernel over `items` > 0 items; words are those of all its parameters."""
+    def launch(self, function: Any, items: int, words: Sequence[int], stream: int) -> None:
+        """Run a kernel over `items` > 0 items in a stream; words are those of all its parameters.
+        """
 
     @abstractmethod
     def resident(self, function: Any) -> int:
@@ -153,7 +159,9 @@ class Driver(ABC):
         has no such launches."""
 
     @abstractmethod
-    def launch_meeting(self, function: Any, blocks: int, words: Sequence[int]) -> None:
+    def launch_meeting(
+        self, function: Any, blocks: int, words: Sequence[int], stream: int
+    ) -> None:
         """Run a kernel with so many blocks, `resident` ones at most, which wait for each other."""
 
     @abstractmethod
@@ -202,6 +210,12 @@ class Driver(ABC):
 
         Raises DeviceError where another device than this one is current.
         """
+
+    def taking(self, parameters: Sequence[Parameter]) -> Callable[..., Taken | None] | None:
+        """A function that takes arguments for these parameters of a plan where all arrays among
+        them are of the device's own library, lie here and are as programs read them; it gives None
+        for others. None where there is no such function."""
+        return None
 
     @abstractmethod
     def gathered(self, array: DeviceArray) -> tuple[int, Any]:

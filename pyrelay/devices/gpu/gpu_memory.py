@@ -117,6 +117,12 @@ class CallMemory(ABC):
         self.told: dict[int, int] = {}  # address -> what was allocated there last (`arrays`)
         self.lent: dict[int, int] = {}  # address -> bytes
 
+    def clear(self) -> None:
+        """Forget what the call that is over had."""
+        self.live.clear()
+        self.told.clear()
+        self.lent.clear()
+
     @abstractmethod
     def forget_graphs(self) -> None:
         """Give back the memory that captured work holds."""
@@ -126,7 +132,10 @@ class CallMemory(ABC):
         Raises MemoryError."""
         if nbytes < 0:
             raise MemoryError("no memory for an array of the program")
-        address, owner = self.obtained(nbytes, told)
+        try:
+            address, owner = self.driver.allocate(nbytes or 1)
+        except OutOfDeviceMemory:
+            address, owner = self.obtained(nbytes, told)
         self.live[address] = nbytes, owner
         self.told[address] = told
         return address

@@ -364,11 +364,13 @@ def marks(given: Sequence[Any]) -> list[Any]:
 def captured(run: Run, work: Callable[[], Any]) -> Any:
     """The graph of what is launched and copied. Raises CannotCaptureError."""
     def issue() -> None:
+        run.stream = run.driver.stream  # the one whose work is captured
         work()
         run.seal()
 
-    count, run.count = run.count, FIRST_COUNT
+    count, stream = run.count, run.stream
+    run.count = FIRST_COUNT
     try:
         return run.driver.capture(issue)
     finally:
-        run.count = count
+        run.count, run.stream = count, stream

@@ -166,6 +166,10 @@ class GuessingMemory(CallMemory):
     ) -> None:
         super().__init__(driver, arrays)
         self.own, self.branches = own, branches
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is guessed."""
         self.guesses: list[_Guess] = []
         self.window = 1
         self.answer: int | None = None  # the condition of the branch that was guessed wrong
@@ -173,6 +177,11 @@ class GuessingMemory(CallMemory):
         self.made: list[weakref.ref[Cell]] = []
         self.spare: dict[int, list[tuple[int, Any]]] = {}  # by bytes
         self.set_aside: dict[int, tuple[int, Any]] = {}
+
+    def clear(self) -> None:
+        super().clear()
+        if self.own is not None:
+            self._begin()
 
     @abstractmethod
     def launch(self, number: int, items: int, words: Sequence[int]) -> None:

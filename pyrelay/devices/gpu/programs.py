@@ -27,7 +27,14 @@ from pyrelay.devices.base import Loaded
 from pyrelay.devices.compiler import native
 from pyrelay.devices.gpu import cuda_library
 from pyrelay.devices.gpu.cuda_convolution import MODES
-from pyrelay.devices.gpu.driver import Compilation, Driver, OutOfDeviceMemory, Product, Text
+from pyrelay.devices.gpu.driver import (
+    Compilation,
+    Driver,
+    OutOfDeviceMemory,
+    Product,
+    Taken,
+    Text,
+)
 from pyrelay.devices.gpu.gpu_boundary import Mismatched, results_of, taken
 from pyrelay.devices.gpu.gpu_memory import (
     LAUNCH,
@@ -52,6 +59,7 @@ from pyrelay.devices.gpu.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANING
 from pyrelay.devices.runtime.entry import MISMATCH, site_error
 from pyrelay.devices.runtime.layout import RECORD_WORDS, WORD
 from pyrelay.infer.arrays.device_arrays import DeviceArray
+from pyrelay.lower.planning.boundary import ArrayParameter
 from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.text import emit_kernel
 
@@ -97,7 +105,14 @@ class GpuExecutable:
         self.rounds = [RoundGraphs(each) for each in made.rounds]
         seals = self.numbered and bool(self.stretches or self.rounds)
         self.seal = driver.load([cuda_library.SEAL])[0] if seals else None
-        self.idle: dict[int, list[Scratch]] = {}  # by stream
+        self.ready = [
+            self.functions[each.text] if each.text >= 0 else None for each in made.launches
+        ]
+        self.idle: dict[int, list[Run]] = {}  # by stream
+        self.take = driver.taking(plan.parameters)
+        self.like = next(
+            (k for k, p in enumerate(plan.parameters) if isinstance(p, ArrayParameter)), -1
+        )
         self.data = [_uploaded(driver, array) for array in plan.arrays]
         names: dict[str, Any] = {
             "Stopped": Stopped, "Mismatched": Mismatched(), "Guessed": Guessed,
@@ -153,16 +168,22 @@ class GpuExecutable:
         """Run the program."""
         own = next((a for a in arguments if isinstance(a, DeviceArray)), None)
         with self.driver.beside(own):
-            return self._called(arguments)
+            return self._called(arguments, None)
 
-    def _called(self, arguments: Sequence[Any]) -> Any:
+    def direct(self, *arguments: Any) -> Any:
+        """Run the program with arrays of the device's own library (`Driver.taking`)."""
+        assert self.take is not None
+        taken = self.take(*arguments)
+        return MISMATCH if taken is None else self._called(arguments, taken)
+
+    def _called(self, arguments: Sequence[Any], taken: Taken | None) -> Any:
+        stream = self.driver.stream
         try:
-            run = Run(self)
-        except OutOfDeviceMemory:
-            forget_graphs(self.driver)
-            raise MemoryError(f"no memory on {self.driver.name} to begin a call") from None
+            run = self.idle[stream].pop()
+        except (KeyError, IndexError):
+            run = self._begun(stream)
         try:
-            return run.call(arguments)
+            return run.call(arguments) if taken is None else run.taken(arguments, taken)
         except Mismatched:
             return MISMATCH
         except OutOfDeviceMemory:  # for a few scalars, say
@@ -175,12 +196,20 @@ class GpuExecutable:
         finally:
             run.end()
 
+    def _begun(self, stream: int) -> Run:
+        """A run that no call had before."""
+        try:
+            return Run(self, stream)
+        except OutOfDeviceMemory:
+            forget_graphs(self.driver)
+            raise MemoryError(f"no memory on {self.driver.name} to begin a call") from None
+
 
 def loaded_by(driver: Callable[[], Driver]) -> Callable[[Plan], Loaded]:
     """How a device loads plans (`base.Device.load`)."""
     def load(plan: Plan) -> Loaded:
         made = GpuExecutable(plan, driver())
-        return Loaded(made.call, told=made.told)
+        return Loaded(made.call, told=made.told, direct=made.direct if made.take else None)
 
     return load
 
@@ -231,27 +260,34 @@ class _Call:
 
 
 class Run(GuessingMemory, ScalarCommands):
-    """One call in progress: its memory, its scalars, its record."""
+    """One call in progress: its memory, its scalars, its record. Calls of a program hand it on, one
+    after the other; those at the same time have several."""
 
-    def __init__(self, program: GpuExecutable) -> None:
+    def __init__(self, program: GpuExecutable, stream: int) -> None:
         super().__init__(
             program.driver, program.code.arrays, program.code.own, program.branches
         )
         self.program = program
         self.data = [address for address, _ in program.data]
-        self.functions, self.launches = program.functions, program.code.launches
+        self.launches = program.code.launches
         self.waiting: list[Cell] = []  # for the next launch
         self.count = 0
-        self.stream = self.driver.stream
-        self.precision = MODES.index(config.current().matmul_precision)
-        idle = program.idle.setdefault(self.stream, [])
-        self.scratch = idle.pop() if idle else Scratch(self.driver)
+        self.stream, self.home = stream, program.idle.setdefault(stream, [])
+        self.scratch = Scratch(self.driver)
         self.record, self.free_cells = self.scratch.record, self.scratch.free_cells
+
+    @property
+    def precision(self) -> int:
+        """How products are rounded, by its place among the modes."""
+        return MODES.index(config.current().matmul_precision)
 
     def end(self) -> None:
         """Leave what is not this call's to the next one."""
         if not self.scratch.used_up:
-            self.program.idle[self.stream].append(self.scratch)
+            self.count = 0
+            self.waiting.clear()
+            self.clear()
+            self.home.append(self)
 
     def forget_graphs(self) -> None:
         forget_graphs(self.driver)
@@ -272,15 +308,26 @@ class Run(GuessingMemory, ScalarCommands):
                 self.driver.follow(argument)
             words += taken(self, parameter, argument, back)
         try:
-            found = self.execute(words)
-            self.check()
-        except Stopped as stopped:
-            self.check()  # what a kernel raised came before
-            raise site_error(plan.sites[stopped.site], stopped.words) from None
+            found = self._finished(words)
         finally:
             for copy_back in back:
                 copy_back()
         return results_of(self, found, arguments, like)
+
+    def taken(self, arguments: Sequence[Any], words: Taken) -> Any:
+        """The results of the program, of words that arguments were taken for."""
+        self.lent.update(words[1])
+        return results_of(self, self._finished(words[0]), arguments, arguments[self.program.like])
+
+    def _finished(self, words: Sequence[int]) -> tuple[Any, ...]:
+        """The words of the results, when nothing is left that may raise."""
+        try:
+            found = self.execute(words)
+            self.check()
+        except Stopped as stopped:
+            self.check()  # what a kernel raised came before
+            raise site_error(self.program.plan.sites[stopped.site], stopped.words) from None
+        return found
 
     def execute(self, words: Sequence[int]) -> tuple[Any, ...]:
         """Run function 0 and what it calls on a stack of its own."""
@@ -346,22 +393,23 @@ class Run(GuessingMemory, ScalarCommands):
         """Run a kernel over so many items, or one with so many blocks that meet."""
         if items <= 0:
             return
-        launched = self.launches[number]
-        ident = 0
-        if self.program.numbered:
+        program, ident = self.program, 0
+        if program.numbered:
             self.count += 1
-            ident = (self.count << 32) | launched.base
-        function = self._function(launched.text)
+            ident = (self.count << 32) | self.launches[number].base
+        function = program.ready[number] or self._function(self.launches[number].text)
         given = (self.record, ident, 0, items, *words)
         if meeting:
-            self.driver.launch_meeting(function, meeting, given)
+            self.driver.launch_meeting(function, meeting, given, self.stream)
         else:
-            self.driver.launch(function, items, given)
-        self.waiting.clear()
+            self.driver.launch(function, items, given, self.stream)
+        if self.waiting:
+            self.waiting.clear()
 
     def _function(self, text: int) -> Any:
         """What the device launches for the text of this number."""
-        return self.functions[text] if text >= 0 else self.program.late_function(-2 - text)
+        program = self.program
+        return program.functions[text] if text >= 0 else program.late_function(-2 - text)
 
     def stretch(self, number: int, function: Callable[..., Any], given: Sequence[Any]) -> Any:
         """Run a stretch of the plan, by a graph if that is worth it."""
@@ -377,7 +425,7 @@ class Run(GuessingMemory, ScalarCommands):
     def seal(self) -> None:
         """End a graph."""
         if self.program.seal is not None:
-            self.driver.launch(self.program.seal, 1, (self.record, 0, 0, 1))
+            self.driver.launch(self.program.seal, 1, (self.record, 0, 0, 1), self.stream)
 
     def blocks_for(self, number: int, values: Sequence[int]) -> int:
         """How many blocks are to run a loop as one kernel; 0: round by round."""

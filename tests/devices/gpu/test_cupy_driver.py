@@ -130,7 +130,7 @@ def test_work_of_other_streams_is_waited_for_without_the_host(machine: Machine) 
     given = machine.array(np.ones(3))
     function(given)
     assert machine.waited == []
-    given.stream = 99
+    given = foreign(given, stream=99)
     function(given)
     assert machine.waited == [(0, ("event", 99))]
     # CuPy 13 has a class for such streams.
@@ -301,7 +301,7 @@ def test_a_launch_that_the_driver_refuses_is_told(
     def refused(*_: Any, **__: Any) -> None:
         raise RuntimeError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources")
 
-    monkeypatch.setattr(fake_cupy.Function, "__call__", refused)
+    monkeypatch.setattr(fake_cupy.Function, "launched", refused)
     with pytest.raises(DeviceError, match="does not launch") as caught:
         pyrelay.jit(lambda x: x + 1.0, device="cuda")(np.ones(3))
     assert "OUT_OF_RESOURCES" in caught.value.notes[0]
@@ -599,6 +599,17 @@ def test_an_array_of_a_gpu_is_not_taken_to_the_cpu(
     readonly = SimpleReadonly(machine.array(np.ones(3)))
     with pytest.raises(InvalidValueError, match="read-only"):
         pyrelay.jit(lambda x: np.copyto(x, 2.0 * x))(readonly)
+
+
+class Foreign(ndarray):
+    """An array of a library that is not CuPy."""
+
+
+def foreign(array: ndarray, stream: int) -> Foreign:
+    """The same array, with work in a stream of that library's."""
+    made = Foreign(array.shape, array.dtype, array.data)
+    made.stream = stream
+    return made
 
 
 class SimpleReadonly:

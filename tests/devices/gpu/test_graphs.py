@@ -28,13 +28,15 @@ class Counted(EmulatorDriver):
         super().__init__()
         self.launched = self.captured = self.replayed = 0
 
-    def launch(self, function: Any, items: int, words: Any) -> None:
+    def launch(self, function: Any, items: int, words: Any, stream: int) -> None:
         self.launched += self.recorded is None
-        super().launch(function, items, words)
+        super().launch(function, items, words, stream)
 
-    def launch_meeting(self, function: Any, blocks: int, words: Any) -> None:
+    def launch_meeting(
+        self, function: Any, blocks: int, words: Any, stream: int
+    ) -> None:
         self.launched += self.recorded is None
-        super().launch_meeting(function, blocks, words)
+        super().launch_meeting(function, blocks, words, stream)
 
     def capture(self, issue: Any) -> Any:
         self.captured += 1
@@ -52,9 +54,9 @@ class Sized(EmulatorDriver):
         super().__init__()
         self.items: list[int] = []
 
-    def launch(self, function: Any, items: int, words: Any) -> None:
+    def launch(self, function: Any, items: int, words: Any, stream: int) -> None:
         self.items.append(items)
-        super().launch(function, items, words)
+        super().launch(function, items, words, stream)
 
 
 @pytest.fixture

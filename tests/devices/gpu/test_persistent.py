@@ -389,7 +389,7 @@ def met(meet: str) -> Any:
     words, out = np.zeros(2, np.int64), np.zeros(5, np.int64)
     for each in (words, out):
         driver.sizes[each.ctypes.data] = each.nbytes
-    driver.launch_meeting(function, 4, [0, 0, 0, 1, words.ctypes.data, out.ctypes.data])
+    driver.launch_meeting(function, 4, [0, 0, 0, 1, words.ctypes.data, out.ctypes.data], 0)
     return out.tolist()
 
 
@@ -468,7 +468,8 @@ def test_weights_that_fit_are_read_from_memory_once(
     arrays = (words, a, given, given, c, out)
     for each in arrays:
         driver.sizes[each.ctypes.data] = each.nbytes
-    driver.launch_meeting(function, blocks, [0, 0, 0, 1, *(each.ctypes.data for each in arrays)])
+    given = [0, 0, 0, 1, *(each.ctypes.data for each in arrays)]
+    driver.launch_meeting(function, blocks, given, 0)
     assert np.isnan(given).all()
     cores = precision > 0 and rows > 9  # two blocks share the rows
     a, b = (rounded(x, precision * cores) for x in (a, b))

@@ -63,7 +63,9 @@ def test_spellings_mean_what_the_host_computes() -> None:
         """The first operand stands in memory."""
         record[:], at[0] = 0, words[0]
         operands = [0, at.ctypes.data, *(w for word in words[1:] for w in (word, 0))]
-        driver.launch(function, 1, [record.ctypes.data, ident, 0, 1, *operands, out.ctypes.data])
+        driver.launch(
+            function, 1, [record.ctypes.data, ident, 0, 1, *operands, out.ctypes.data], 0
+        )
         return None if record[STATUS] else int(out[0])
 
     for (kind, op), function in zip(ops, functions, strict=False):

@@ -1,0 +1,152 @@
+"""Launches of kernels through CuPy's binding of the driver.
+
+In: a compiled kernel, for how many items, the words of its parameters, a stream. Out: the launch.
+
+The words lie in a block of memory of each thread's own, behind a table of their addresses that is
+made once: CUDA copies what a launch needs from there (NVIDIA, "CUDA Driver API", cuLaunchKernel),
+so that nothing is made for a launch. A word is little-endian: a narrow parameter is its beginning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from pyrelay.devices.gpu import cuda_diagnosis
+from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads, pack
+from pyrelay.devices.runtime.layout import WORD
+from pyrelay.records import dataclass
+
+ELEMENT_THREADS = 256
+"""Threads of a block whose items are computed one by one, at most."""
+
+WAVES = 32
+"""Blocks for each multiprocessor, at most; threads go on to further items by themselves."""
+
+_WARP = 32
+_ROOM = 128  # words that a thread's block has at first
+_MOST_GRIDS = 256  # numbers of items that a kernel remembers the grid of
+_ALWAYS = (ADDRESS, "i64", "i64", "i64")  # the record, the launch and the range
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A compiled kernel: its handle, how many threads work on an item together, how many items a
+    thread does at once, how many blocks of it may meet, how its words are laid out, which of these
+    parameters begin with, if not all (complex128 has two), and the grids of its launches so far.
+    kernel: what keeps the handle.
+    """
+
+    kernel: Any
+    handle: int
+    together: int
+    pack: int
+    resident: int
+    layout: struct.Struct
+    firsts: tuple[int, ...] | None
+    grids: dict[int, tuple[int, int]]
+
+
+def function(kernel: Any, text: Text, resident: int) -> Function:
+    """A kernel of CuPy's, as it is launched."""
+    firsts: list[int] = []
+    words = 0
+    for kind in (*_ALWAYS, *text.kinds):
+        firsts.append(words)
+        words += 2 if kind == "c128" else 1
+    return Function(
+        kernel, int(kernel.ptr), block_threads(text.source), pack(text.source), resident,
+        struct.Struct(f"<{words}q"), tuple(firsts) if words > len(firsts) else None, {},
+    )
+
+
+class _Words(threading.local):
+    """The block of words of a thread, and the tables of their addresses."""
+
+    def __init__(self, runtime: Any, device: int) -> None:
+        runtime.setDevice(device)  # a new thread has no context of CUDA's
+        self.room = 0
+        self.grow(_ROOM)
+
+    def grow(self, room: int) -> None:
+        """Make room for so many words."""
+        self.room = room
+        self.block = (ctypes.c_int64 * room)()
+        self.start = ctypes.addressof(self.block)
+        self.tables: dict[tuple[int, ...], Any] = {}
+        self.all = self.table(tuple(range(room)))
+
+    def table(self, firsts: tuple[int, ...]) -> int:
+        """The address of a table of the addresses of these words."""
+        made = self.tables.get(firsts)
+        if made is None:
+            places = [self.start + WORD * k for k in firsts]
+            made = self.tables[firsts] = (ctypes.c_void_p * len(firsts))(*places)
+        return ctypes.addressof(made)
+
+
+class Launches:
+    """How kernels are launched on a device of so many multiprocessors."""
+
+    def __init__(self, cupy: Any, device: int, processors: int) -> None:
+        self.issue = cupy.cuda.driver.launchKernel
+        self.issue_meeting = cupy.cuda.driver.launchCooperativeKernel
+        self.own = _Words(cupy.cuda.runtime, device)
+        self.processors, self.most_blocks = processors, WAVES * processors
+
+    def launch(self, made: Function, items: int, words: Sequence[int], stream: int) -> None:
+        """Run a kernel over some items. Raises DeviceError where CUDA refuses that."""
+        grid = made.grids.get(items)
+        if grid is None:
+            grid = self._grid(made, items)
+        blocks, threads = grid
+        table = self._laid_out(made, words)
+        try:
+            self.issue(made.handle, blocks, 1, 1, threads, 1, 1, 0, stream, table, 0)
+        except RuntimeError as error:
+            raise cuda_diagnosis.not_begun(error) from error
+
+    def launch_meeting(
+        self, made: Function, blocks: int, words: Sequence[int], stream: int
+    ) -> None:
+        """Run a kernel whose blocks wait for each other: CUDA refuses that where not all fit.
+
+        Raises DeviceError then.
+        """
+        table = self._laid_out(made, words)
+        threads = made.together
+        try:
+            if blocks > 1:
+                self.issue_meeting(
+                    made.handle, blocks, 1, 1, threads, 1, 1, 0, stream, table
+                )
+            else:
+                self.issue(made.handle, 1, 1, 1, threads, 1, 1, 0, stream, table, 0)
+        except RuntimeError as error:
+            raise cuda_diagnosis.not_begun(error) from error
+
+    def _laid_out(self, made: Function, words: Sequence[int]) -> int:
+        """Put words where a launch finds them; the address of their table."""
+        own = self.own
+        if len(words) > own.room:
+            own.grow(2 * len(words))
+        made.layout.pack_into(own.block, 0, *words)
+        return own.all if made.firsts is None else own.table(made.firsts)
+
+    def _grid(self, made: Function, items: int) -> tuple[int, int]:
+        """Blocks and threads for some items."""
+        if made.together:
+            blocks, threads = items, made.together
+        else:
+            # Few items are spread over all multiprocessors, by whole warps.
+            parts = -(-items // made.pack)
+            share = -(-parts // (_WARP * self.processors)) * _WARP
+            threads = min(share, ELEMENT_THREADS)
+            blocks = -(-parts // threads)
+        if len(made.grids) >= _MOST_GRIDS:
+            made.grids.clear()
+        grid = made.grids[items] = min(blocks, self.most_blocks), threads
+        return grid

@@ -1,0 +1,226 @@
+"""Arrays of CuPy's as arguments: which calls ask them directly, and what is found of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyrelay
+from pyrelay import config
+from pyrelay.devices.gpu.cupy_taking import taking
+from pyrelay.errors import AliasError, DeviceError
+from pyrelay.lower.planning.boundary import (
+    ArrayParameter,
+    ObjectParameter,
+    Parameter,
+    ScalarParameter,
+)
+from pyrelay.lower.planning.words import encode
+from tests.devices.fake_cupy import Machine, installed, ndarray
+from tests.devices.running_kernels import needs_compiler
+
+FACTOR: Any = 2.0
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    made = Machine()
+    with installed(made, monkeypatch):
+        yield made
+
+
+def taker(machine: Machine, *parameters: Parameter, several: bool = False) -> Callable[..., Any]:
+    made = taking(parameters, machine.cupy, 0, several)
+    assert made is not None
+    return made
+
+
+# -- what is taken ---------------------------------------------------------------------------------
+
+
+def test_words_are_addresses_extents_and_numbers(machine: Machine) -> None:
+    take = taker(
+        machine, ArrayParameter("float32", 2), ScalarParameter("int"), ScalarParameter("float"),
+        ScalarParameter("complex"), ScalarParameter("float32"), ObjectParameter("known"),
+    )
+    x = machine.array(np.ones((3, 4), np.float32))
+    words, sizes = take(x, -7, 0.1, 1 + 2j, np.float32(0.3), "known")
+    numbers = (("float", 0.1), ("complex", 1 + 2j), ("float32", np.float32(0.3)))
+    assert words == (x.data.ptr, 3, 4, -7, *(w for kind, v in numbers for w in encode(kind, v)))
+    assert sizes == {x.data.ptr: 48}
+
+
+def test_other_arrays_are_left_to_those_who_know_all_libraries(machine: Machine) -> None:
+    take = taker(machine, ArrayParameter("float32", 2, extents=(None, 1)))
+    x = np.ones((3, 1), np.float32)
+
+    class OfOthers(ndarray):
+        pass
+
+    fitting = machine.array(x)
+    gaps = ndarray((3, 1), x.dtype, fitting.data)
+    gaps.strides = (8, 4)
+    others = (
+        x, machine.array(x.astype(np.float64)), machine.array(x[0]), machine.array(x.T), gaps,
+        OfOthers(fitting.shape, fitting.dtype, fitting.data),
+    )
+    assert take(fitting) is not None
+    assert [take(other) for other in others] == [None] * len(others)
+
+
+def test_numbers_of_other_classes_are_not_taken(machine: Machine) -> None:
+    x = machine.array(np.ones(2))
+    for kind, fits, others in (
+        ("int", (1 << 63) - 1, (1 << 63, -(1 << 63) - 1, True, 1.0, np.int64(1))),
+        ("float", 1.0, (1, np.float64(1.0))),
+        ("bool", True, (1, np.bool_(True))),
+        ("float32", np.float32(1), (1.0, np.float64(1.0))),
+    ):
+        take = taker(machine, ArrayParameter("float64", 1), ScalarParameter(kind))
+        assert take(x, fits) is not None
+        assert [take(x, other) for other in others] == [None] * len(others)
+
+
+def test_arrays_that_are_written_share_no_memory(machine: Machine) -> None:
+    x = machine.array(np.ones(4))
+    tail = ndarray((2,), x.dtype, x.data + 16)
+    head = ndarray((2,), x.dtype, x.data)
+    vector = ArrayParameter("float64", 1)
+    written = ArrayParameter("float64", 1, writeable=True)
+    take = taker(machine, written, vector)
+    assert take(head, tail) is not None
+    assert take(tail, head) is not None
+    for pair in ((x, tail), (tail, x), (x, head), (head, head)):
+        assert take(*pair) is None
+        assert taker(machine, vector, vector)(*pair) is not None
+
+
+def test_arrays_of_another_gpu_are_left_to_who_tells_that(machine: Machine) -> None:
+    take = taker(machine, ArrayParameter("float64", 1), several=True)
+    here = machine.array(np.ones(2))
+    machine.home = 1
+    assert take(machine.array(np.ones(2))) is None
+    assert take(here) is not None
+    machine.number = 1
+    assert take(here) is None
+
+
+def test_programs_that_take_no_array_have_no_such_way(machine: Machine) -> None:
+    assert taking((ScalarParameter("int"),), machine.cupy, 0, False) is None
+    many = tuple(ArrayParameter("float64", 1, writeable=True) for _ in range(20))
+    assert taking(many, machine.cupy, 0, False) is None
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Arrays that were asked for their interface."""
+    found: list[Any] = []
+    tell: Any = ndarray.__cuda_array_interface__
+
+    def interface(self: ndarray) -> Any:
+        found.append(self)
+        return tell.fget(self)
+
+    monkeypatch.setattr(ndarray, "__cuda_array_interface__", property(interface))
+    return found
+
+
+@needs_compiler
+def test_calls_after_the_first_ask_arrays_directly(machine: Machine, asked: list[Any]) -> None:
+    @pyrelay.jit
+    def scaled(p: Any, x: Any, k: Any) -> Any:
+        return {"y": x * p["w"] * k, "x": x}
+
+    x, w = np.arange(4.0), np.arange(4.0) + 2
+    p, given = {"w": machine.array(w)}, machine.array(x)
+    scaled(p, given, 2.0)
+    assert asked != []
+    asked.clear()
+    hits = scaled.cache_info().hits
+    for k in (3.0, 5.0):
+        found = scaled(p, x=given, k=k)
+        assert found["y"].get().tolist() == (x * w * k).tolist()
+        assert found["x"] is given
+    assert asked == []
+    assert scaled.cache_info().hits == hits + 2
+    longer = np.arange(7.0)  # the same program
+    assert scaled({"w": machine.array(longer)}, machine.array(longer), 1.0)["y"].shape == (7,)
+    assert asked == []
+    assert isinstance(scaled({"w": w}, x, 2.0)["y"], np.ndarray)  # on the CPU
+    assert scaled.cache_info().compilations == 2
+
+
+@needs_compiler
+def test_names_and_settings_are_looked_at(
+    machine: Machine, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = pyrelay.jit(lambda x: x * FACTOR)
+    x = machine.array(np.ones(2))
+    assert function(x).get().tolist() == [2.0, 2.0]
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    assert function(x).get().tolist() == [3.0, 3.0]
+    asked.clear()
+    with config.override(matmul_precision="tf32"):  # calls look at it themselves
+        function(x)
+    assert asked == []
+    with (
+        config.override(interpret=True),
+        pytest.raises(DeviceError, match="runs on device 'interpreter'"),
+    ):
+        function(x)
+
+
+@needs_compiler
+def test_a_cell_that_changes_is_seen(machine: Machine) -> None:
+    def made() -> Any:
+        factor = 2.0
+
+        @pyrelay.jit
+        def scaled(x: Any) -> Any:
+            return x * factor
+
+        def change(to: float) -> None:
+            nonlocal factor
+            factor = to
+
+        return scaled, change
+
+    scaled, change = made()
+    x = machine.array(np.ones(2))
+    assert scaled(x).get().tolist() == scaled(x).get().tolist() == [2.0, 2.0]
+    change(5.0)
+    assert scaled(x).get().tolist() == [5.0, 5.0]
+
+
+@needs_compiler
+def test_what_is_written_is_seen_and_shares_no_memory(
+    machine: Machine, asked: list[Any]
+) -> None:
+    @pyrelay.jit
+    def step(w: Any, g: Any) -> None:
+        w -= 0.5 * g
+
+    w, g = machine.array(np.ones(4)), machine.array(np.full(4, 2.0))
+    step(w, g)
+    asked.clear()
+    step(w, g)
+    assert w.get().tolist() == [-1.0] * 4
+    assert asked == []
+    with pytest.raises(AliasError, match="shares memory with g"):
+        step(w, ndarray((4,), w.dtype, w.data))
+
+
+@needs_compiler
+def test_errors_are_pythons_and_the_next_call_is_fine(machine: Machine) -> None:
+    pick = pyrelay.jit(lambda x, i: x[i] * 2.0)
+    x, fits, outside = (machine.array(np.array(a)) for a in ([1.0, 2.0], [1], [7]))
+    for _ in range(2):
+        assert pick(x, fits).get().tolist() == [4.0]
+        with pytest.raises(IndexError, match="index 7 is out of bounds"):
+            pick(x, outside)
