@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import pyrelay
-from benchmarks import gpu
-from benchmarks.gpu import f32
+from benchmarks import gpu_programs as gpu
+from benchmarks.gpu_programs import f32
 from pyrelay.devices.gpu.cuda_compiler import OPTIONS
 from pyrelay.devices.gpu.cuda_library import TARGET
 from pyrelay.devices.gpu.cupy_driver import unit

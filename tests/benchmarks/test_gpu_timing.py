@@ -1,108 +1,102 @@
-"""What `make gpu-bench` does on a GPU, with a stand-in for CuPy."""
+"""What `make gpu-bench` does on a GPU: processes that stand for those of the libraries."""
 
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from benchmarks import gpu, gpu_timing
+from benchmarks import gpu_timing
 from benchmarks.gpu_timing import Timing
-from pyrelay import config
-from pyrelay.devices import cuda
+
+#: A library's process: programs are told by letters, in the order of the table.
+SCRIPT = """\
+import json, os, sys, time
+library, first = sys.argv[1], int(sys.argv[2])
+def say(**what):
+    print("@gpu@" + json.dumps(what), flush=True)
+print("a word of the library's own")
+if library == "reference":
+    sys.exit(0)
+if library == {broken!r}:
+    sys.exit("no such library")
+for number, kind in list(enumerate({kinds!r}))[first:]:
+    say(begin=number)
+    if kind == "dies":
+        print("the context is lost", flush=True)
+        os._exit(3)
+    if kind == "hangs":
+        time.sleep(60)
+    if kind == "fails":
+        say(done=number, error="ValueError: no")
+    else:
+        if not number and library == "pyrelay":
+            say(copied=2e6)
+        say(done=number, microseconds=float(len(library)), first=0.5, compiled=0.25, kernels=2)
+"""
 
 
-class Driver:
-    """pyrelay's own programs run on the CPU, on NumPy's arrays."""
-
-    compiler = SimpleNamespace(compilations=[])
-
-
-CUPY: Any = SimpleNamespace(
-    asarray=np.asarray, zeros=np.zeros, empty=np.empty, copyto=np.copyto,
-    random=SimpleNamespace(random=lambda shape, dtype: np.zeros(shape, dtype)),
-    cuda=SimpleNamespace(Device=lambda: SimpleNamespace(synchronize=lambda: None)),
-)
-
-
-def test_the_time_of_a_call_is_that_of_a_run_with_its_end(monkeypatch: Any) -> None:
-    at, calls, waits = [0.0], [0], [0]
-
-    def call() -> None:
-        at[0] += 0.001
-        calls[0] += 1
-
-    def wait(_: Any) -> None:
-        at[0] += 0.02
-        waits[0] += 1
-
-    monkeypatch.setattr(gpu_timing.time, "perf_counter", lambda: at[0])
-    assert abs(gpu_timing.least(call, wait) - 2000.0) < 1e-6
-    assert calls[0] == gpu_timing.WARM + gpu_timing.ROUNDS * gpu_timing.CALLS
-    assert waits[0] == gpu_timing.WARM + gpu_timing.ROUNDS
-
-
-def test_functions_are_rebuilt_with_another_numpy() -> None:
-    seen: list[str] = []
-
-    class Other:
-        def __getattr__(self, name: str) -> Any:
-            seen.append(name)
-            return getattr(np, name)
-
-    space = gpu_timing.rebuilt(gpu, Other())
-    x = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_array_equal(space["softmax_loss"](x), gpu.softmax_loss(x))
-    assert seen == ["exp"]
-
-
-def timed(monkeypatch: Any, seconds: float = 60.0, **programs: Any) -> list[Timing]:
-    monkeypatch.setattr(gpu_timing.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(gpu_timing, "_COPIED", 1 << 10)
-    monkeypatch.setattr(cuda, "driver", Driver)
-    monkeypatch.setattr(gpu, "TIMED", programs)
+def timed(
+    monkeypatch: Any, tmp_path: Path, *kinds: str, broken: str = "", seconds: float = 60.0,
+    patience: float = 5.0,
+) -> list[Timing]:
+    script = tmp_path / "worker.py"
+    script.write_text(SCRIPT.format(kinds=kinds, broken=broken))
+    monkeypatch.setattr(gpu_timing, "WORKER", (sys.executable, str(script)))
+    monkeypatch.setattr(gpu_timing, "LIBRARIES", {"pyrelay": None, "cupy": None})
+    monkeypatch.setattr(gpu_timing, "_installed", lambda library: True)
     noted: list[int] = []
     found = gpu_timing.timings(
-        sys.modules[gpu.__name__], CUPY, seconds, lambda found: noted.append(len(found))
+        list(kinds), {kinds[0]: 7}, seconds, lambda found: noted.append(len(found)), patience
     )
-    assert noted == [len(programs)] * (2 * len(programs) if seconds > 0 else 0)
+    assert set(noted) <= {len(kinds)}
     return found
 
 
-def doubled(x: Any) -> Any:
-    return x + x
+def test_programs_are_timed_by_every_library(monkeypatch: Any, tmp_path: Path) -> None:
+    found = timed(monkeypatch, tmp_path, "one", "two")
+    assert [t.microseconds for t in found] == [{"pyrelay": 7.0, "cupy": 4.0}] * 2
+    assert (found[0].first, found[0].compiled, found[0].kernels) == (0.5, 0.25, 2)
+    assert found[0].rate == pytest.approx(0.5)  # 7 bytes in 7 us, of 2 in a us
+    assert found[1].rate == 0.0
 
 
-def squares(x: Any) -> Any:
-    return (x * x).sum()
-
-
-def test_programs_are_timed_with_what_is_installed(monkeypatch: Any) -> None:
-    x = np.ones(3)
-    found = timed(monkeypatch, doubled=(doubled, None, (x,)), gradient=(squares, 0, (x,)))
-    assert [list(t.microseconds) for t in found] == [["pyrelay", "cupy"], ["pyrelay"]]
-    assert all(t.first > 0 for t in found)
-
-
-def test_a_program_that_fails_is_told_and_the_others_are_timed(monkeypatch: Any) -> None:
-    def broken(x: Any) -> Any:
-        raise ValueError("no\nnever")
-
-    x = np.ones(3)
-    found = timed(monkeypatch, broken=(broken, None, (x,)), doubled=(doubled, None, (x,)))
+def test_a_program_that_fails_is_told_and_the_others_are_timed(
+    monkeypatch: Any, tmp_path: Path
+) -> None:
+    found = timed(monkeypatch, tmp_path, "fails", "one")
     assert found[0].errors == {"pyrelay": "ValueError: no", "cupy": "ValueError: no"}
     assert list(found[1].microseconds) == ["pyrelay", "cupy"]
     assert gpu_timing.table(found).splitlines()[-2:] == [
-        "broken, pyrelay: ValueError: no", "broken, cupy: ValueError: no",
+        "fails, pyrelay: ValueError: no", "fails, cupy: ValueError: no",
     ]  # fmt: skip
 
 
-def test_when_time_is_up_nothing_is_begun(monkeypatch: Any) -> None:
-    (found,) = timed(monkeypatch, -1.0, doubled=(doubled, None, (np.ones(3),)))
-    assert found.errors == {"pyrelay": "out of time", "cupy": "out of time"}
+def test_a_process_that_ends_is_followed_by_another(monkeypatch: Any, tmp_path: Path) -> None:
+    found = timed(monkeypatch, tmp_path, "one", "dies", "two")
+    assert found[1].errors["pyrelay"] == "the process ended with status 3: the context is lost"
+    assert [list(t.microseconds) for t in found] == [["pyrelay", "cupy"], [], ["pyrelay", "cupy"]]
+
+
+def test_a_program_that_does_not_come_back_is_left(monkeypatch: Any, tmp_path: Path) -> None:
+    found = timed(monkeypatch, tmp_path, "hangs", "one", patience=1.5)
+    assert found[0].errors == {"pyrelay": "took more than 2 s", "cupy": "took more than 2 s"}
+    assert list(found[1].microseconds) == ["pyrelay", "cupy"]
+
+
+def test_a_library_that_does_not_start_has_no_times(monkeypatch: Any, tmp_path: Path) -> None:
+    found = timed(monkeypatch, tmp_path, "one", "two", broken="cupy")
+    assert [list(t.microseconds) for t in found] == [["pyrelay"]] * 2
+    assert {t.errors["cupy"] for t in found} == {
+        "the process ended with status 1: no such library"
+    }
+
+
+def test_when_time_is_up_nothing_is_begun(monkeypatch: Any, tmp_path: Path) -> None:
+    (found,) = timed(monkeypatch, tmp_path, "one", seconds=-1.0)
+    assert found.errors == dict.fromkeys(("reference", "pyrelay", "cupy"), "out of time")
 
 
 def test_cells_of_what_is_missing_are_empty() -> None:
@@ -111,28 +105,8 @@ def test_cells_of_what_is_missing_are_empty() -> None:
         Timing("b", {"jax": 3.0}),
     ])
     assert text.splitlines() == [
-        "| microseconds of a call | pyrelay | cupy | jax | of a copy's rate | first call s "
-        "| NVRTC s |",
-        "|---|---|---|---|---|---|---|",
-        "| a | 1.0 | 2.5 |  | 0.90 | 1.00 | 0.50 |", "| b |  |  | 3.0 |  |  |  |",
+        "| microseconds of a call | pyrelay | cupy | jax | over the best other "
+        "| of a copy's rate | first call s | NVRTC s |",
+        "|---|---|---|---|---|---|---|---|",
+        "| a | 1.0 | 2.5 |  | 0.40 | 0.90 | 1.00 | 0.50 |", "| b |  |  | 3.0 |  |  |  |  |",
     ]  # fmt: skip
-
-
-def test_products_have_the_precision_that_a_program_is_called_after(monkeypatch: Any) -> None:
-    seen: dict[str, set[str]] = {"a": set(), "a in TF32": set()}
-
-    def noting(name: str) -> Any:
-        return lambda x: seen[name].add(config.current().matmul_precision)
-
-    monkeypatch.setattr(gpu_timing, "_mine", lambda function, *_: lambda: function(0))
-    timed(monkeypatch, **{name: (noting(name), None, (np.ones(3),)) for name in seen})
-    assert seen == {"a": {"highest"}, "a in TF32": {"tf32"}}
-
-
-def test_bfloat16_is_handed_over_by_its_bits() -> None:
-    brain = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
-    given = np.array([1.5, -2], brain)
-    taken = gpu_timing.handed_over(given, lambda bits: bits + np.int16(0), brain)
-    assert taken.dtype == brain
-    np.testing.assert_array_equal(taken, given)
-    assert gpu_timing.handed_over(np.ones(2), list, brain) == [1.0, 1.0]

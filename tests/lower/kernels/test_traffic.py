@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.gpu import PROGRAMS, Row, measured, table
+from benchmarks.gpu import Row, measured, table
+from benchmarks.gpu_programs import PROGRAMS
 from pyrelay.ir.types import bool_, f32, f64, i64
 from pyrelay.lower.kernels.kernel import (
     ARRAY,
