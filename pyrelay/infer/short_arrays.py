@@ -1,28 +1,41 @@
 """Which extents of arguments a program takes as short, because its loops compute with such arrays.
 
 In: the functions of a program, its guards. Out: guards, by which extents are known numbers, or at
-most `dims.SHORT`.
+most `dims.SHORT`, or arrays have at most `dims.NEAR` elements.
 
 A loop that steps from one small vector to the next, as those of Runge and Kutta, Kalman or a hidden
 Markov model, is one kernel if its vectors are short, and a launch for each operation if they are
 not. Their extents are asked for in the call at hand: 1 to 4 become numbers of the program, so that
-rows are in registers; up to `dims.SHORT` they stay symbols with a bound. Where one of them is
-longer, that is a guard as well: a program that launches would be slow for short arrays.
+rows are in registers; up to `dims.SHORT` they stay symbols with a bound. A loop without products of
+matrices, as that of a wave equation, is one kernel for arrays of some thousand elements too: more
+would be worth several threads. What is longer is a guard as well: a program that launches would be
+slow for short arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 from pyrelay.infer.guards import Guards
 from pyrelay.ir import dims, walk
 from pyrelay.ir.dims import Extent, Symbol
 from pyrelay.ir.nodes import Atom, Function, If, Let, Loop, OpCall
-from pyrelay.ir.op import Effect, Fusion
+from pyrelay.ir.op import Effect, Fusion, Promotion
 from pyrelay.ir.types import TensorType
 from pyrelay.ops.linalg import SIZED
+from pyrelay.records import dataclass
+
+Shape = tuple[Extent, ...]
 
 _MOST_LETS = 400
+#: What a round may cost on one thread, in additions of elements: ten microseconds.
+_MOST_WORK = 16 * dims.NEAR
+_SLOW = 32  # additions that a function of the library costs
+_QUICK = frozenset([
+    "sqrt", "square", "reciprocal", "absolute", "sign", "copysign", "floor", "ceil", "trunc",
+    "rint",
+])  # fmt: skip
 #: Ops without an element rule that loops of kernels run as well.
 _IN_KERNELS = frozenset(["extent", "undef", "raise", "as_extent", "check_equal", "matmul"])
 #: Ops that only say which elements of an array are meant.
@@ -54,50 +67,102 @@ def take_as_short(functions: Mapping[str, Function], guards: Guards) -> None:
         guards.bound(symbol, most)
 
 
-def _ask(wanted: Iterable[Extent], guards: Guards, ends: dict[Symbol, int]) -> None:
-    """Enter the greatest value of the symbol of each extent, if all are short; else make one that
-    is longer a guard."""
-    found: dict[Symbol, int] = {}
-    for extent in dict.fromkeys(map(guards.resolve, wanted)):
-        if isinstance(extent, int):
-            continue
-        end = _end(extent)
-        if end is None or end[0] not in guards.hints:
-            return
-        symbol, most = end
-        found[symbol] = min(most, found.get(symbol, most))
-    for symbol, most in found.items():
-        if guards.hints[symbol] > most:
-            guards.compare("<=", dims.of(symbol), most)
-            return
-    for symbol, most in found.items():
+@dataclass(slots=True)
+class _Wish:
+    """What must be short or near for a loop to be a kernel.
+
+    shapes: of arrays. work: what computing an element of each costs, in additions. products:
+    whether matrices are multiplied, which pays where they are short only.
+    """
+
+    shapes: dict[Shape, None] = field(default_factory=dict)
+    work: int = 0
+    products: bool = False
+
+
+def _ask(wish: _Wish, guards: Guards, ends: dict[Symbol, int]) -> None:
+    """Enter the greatest value of the symbols of each shape, if all are short, or near; else make
+    one that is greater a guard."""
+    shapes = [tuple(map(guards.resolve, shape)) for shape in wish.shapes]
+    short = _bounds(shapes, guards, None)
+    if short is None:
+        return
+    beyond = _beyond(short, guards)
+    if beyond is not None and not wish.products:
+        near = _bounds(shapes, guards, min(dims.NEAR, _MOST_WORK // max(wish.work, 1)))
+        assert near is not None
+        farther = _beyond(near, guards)
+        if farther is None:
+            guards.compare("<=", dims.of(beyond), short[beyond])
+        short, beyond = near, farther
+    if beyond is not None:
+        guards.compare("<=", dims.of(beyond), short[beyond])
+        return
+    for symbol, most in short.items():
         ends[symbol] = min(most, ends.get(symbol, most))
 
 
-def _end(extent: Extent) -> tuple[Symbol, int] | None:
-    """The symbol of an extent that grows with it, and the most that it is while that is short."""
-    assert not isinstance(extent, int)
-    slope, start, found = 0, 0, None
-    for monomial, coefficient in extent.terms:
-        if not monomial:
-            start = coefficient
-        elif found is None and len(monomial) == 1 and monomial[0][1] == 1 and coefficient > 0:
-            found, slope = monomial[0][0], coefficient
-        else:
+def _beyond(bounds: Mapping[Symbol, int], guards: Guards) -> Symbol | None:
+    """The first symbol that exceeds its bound in the call at hand."""
+    return next((s for s, most in bounds.items() if guards.hints[s] > most), None)
+
+
+def _bounds(shapes: Iterable[Shape], guards: Guards, most: int | None) -> dict[Symbol, int] | None:
+    """The greatest values of symbols by which all axes of arrays are short, or with `most`, by
+    which arrays have no more elements; None if there are symbols that no call tells.
+
+    Of several axes that are not short, each has as much of that room.
+    """
+    found: dict[Symbol, int] = {}
+    for shape in shapes:
+        open_axes = [e for e in shape if not isinstance(e, int)]
+        if any(s not in guards.hints for e in open_axes for s in dims.symbols(e)):
             return None
-    if not isinstance(found, Symbol):
+        long = [dims.evaluate(e, guards.hints) > dims.SHORT for e in open_axes]
+        room = 0
+        if most is not None and any(long):
+            room = most // dims.SHORT ** long.count(False)
+            for extent in shape:
+                room //= max(extent, 1) if isinstance(extent, int) else 1
+            room = int((room + 0.5) ** (1 / sum(long)))
+        for extent, is_long in zip(open_axes, long, strict=True):
+            end = _end(extent, max(dims.SHORT, room if is_long else 0))
+            if end is None:
+                return None
+            symbol, value = end
+            found[symbol] = min(value, found.get(symbol, value))
+    return found
+
+
+def _end(extent: Extent, most: int) -> tuple[Symbol, int] | None:
+    """The symbol of an extent that grows with it, and the greatest value of that by which the
+    extent is at most `most`."""
+    assert not isinstance(extent, int)
+    if len(extent.terms) > 2 or (len(extent.terms) == 2 and all(m for m, _ in extent.terms)):
         return None
-    return found, (dims.SHORT - start) // slope
+    (start,) = [c for monomial, c in extent.terms if not monomial] or (0,)
+    ((monomial, slope),) = [(m, c) for m, c in extent.terms if m]
+    ((atom, power), *others) = monomial
+    if others or power != 1 or slope < 1:
+        return None
+    end = (most - start) // slope
+    match atom:
+        case Symbol():
+            return atom, end
+        case dims.Quotient(inner, by) if not isinstance(inner, int) and isinstance(by, int):
+            return _end(inner, end * by + by - 1) if by > 0 else None
+        case dims.Extreme("max", left, right):
+            inner = left if isinstance(right, int) else right
+            return None if isinstance(inner, int) else _end(inner, end)
+    return None
 
 
-def _wanted(
-    loop: Loop, counts: Mapping[Atom | None, Extent], depth: int
-) -> dict[Extent, None] | None:
-    """Extents that must be short for a loop to be a kernel; None if that would not help.
+def _wanted(loop: Loop, counts: Mapping[Atom | None, Extent], depth: int) -> _Wish | None:
+    """What must be short for a loop to be a kernel; None if that would not help.
 
     depth: how many loops there are down to this one. counts: numbers that are extents.
     """
-    wanted: dict[Extent, None] = {}
+    wish = _Wish()
     lets = 0
     rows = loop.count in counts and not isinstance(counts[loop.count], int)
     pending = [(b, depth) for b in walk.blocks(loop)]
@@ -113,11 +178,21 @@ def _wanted(
                 continue
             if not isinstance(let.rhs, OpCall) or not _is_fit(let, let.rhs):
                 return None
-            long = [e for e in _space(let, let.rhs) if not dims.is_short(e)]
-            by_rows = len(long) < depth or (len(long) == 1 and rows)
-            if _is_matrix(let.rhs, let) or not by_rows:
-                wanted.update(dict.fromkeys(long))
-    return wanted or None
+            space = tuple(_space(let, let.rhs))
+            long = sum(not dims.is_short(e) for e in space)
+            by_rows = long < depth or (long == 1 and rows)
+            product = _is_matrix(let.rhs, let)
+            if long and (product or not by_rows):
+                wish.shapes[space] = None
+                wish.work += _work(let.rhs)
+                wish.products |= product
+    return wish if wish.shapes else None
+
+
+def _work(call: OpCall) -> int:
+    """What an element costs, in additions."""
+    function = call.op.promotion is Promotion.FLOAT and call.op.name not in _QUICK
+    return _SLOW if function else 1
 
 
 def _is_fit(let: Let, call: OpCall) -> bool:

@@ -358,6 +358,22 @@ def is_short(extent: Extent) -> bool:
     return most is not None and most <= SHORT
 
 
+#: An array of no more elements is near: computing with it on one thread in each round of a loop
+#: costs no more than a launch in each round, however many threads share that.
+NEAR = 4096
+
+
+def is_near(shape: Iterable[Extent]) -> bool:
+    """Whether an array of this shape is known to have few elements."""
+    total = 1
+    for extent in shape:
+        most = greatest(extent)
+        if most is None:
+            return False
+        total *= max(most, 1)
+    return total <= NEAR
+
+
 def product(extents: Iterable[Extent]) -> Extent:
     """The product of several extents, 1 for none: the number of elements of a shape."""
     result: Extent = 1

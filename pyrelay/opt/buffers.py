@@ -13,6 +13,7 @@ from dataclasses import field
 from pyrelay.ir.nodes import Atom, Let, OpCall, Var
 from pyrelay.ir.op import Fusion
 from pyrelay.opt.exchanges import Choice, Groups, Turn
+from pyrelay.opt.neighbours import behind
 from pyrelay.opt.shapes import is_array, shape_of
 from pyrelay.opt.storage_facts import Facts, same_place
 from pyrelay.records import dataclass
@@ -43,6 +44,8 @@ class Buffers:
     buffer: dict[Var, Var] = field(default_factory=dict)
     present: dict[Var, Var | None] = field(default_factory=dict)  # None: it has another place
     groups: Groups = field(default_factory=Groups)
+    behind: dict[Var, dict[Var, int]] = field(default_factory=dict)
+    together: dict[Let, list[list[int]]] = field(default_factory=dict)
     turns: dict[Let, list[Turn]] = field(default_factory=dict)
     choices: dict[Let, list[Choice]] = field(default_factory=dict)
     origins: dict[Var, Var] = field(default_factory=dict)  # of places
@@ -154,8 +157,10 @@ class Buffers:
 
     # -- storing -------------------------------------------------------------------------------
 
-    def _stores(self, value: Atom, base: Atom, chain: Sequence[OpCall]) -> bool:
-        """Whether a value can be stored, element by element, into a part of a buffer."""
+    def _stores(self, out: Var, value: Atom, chain: Sequence[OpCall]) -> bool:
+        """Whether a value can be stored, element by element, into a part of a buffer, in which
+        `out` stands then."""
+        base = chain[0].args[0]
         if not is_array(value):
             return True
         assert isinstance(value, Var)
@@ -166,8 +171,16 @@ class Buffers:
             raise NeedsMemory(base)
         if not self.reads(base):
             return False
-        if not self._is_aligned(value, self.buffer[base], chain):
-            raise NeedsMemory(value)
+        buffer = self.buffer[base]
+        if not self._is_aligned(value, buffer, chain):
+            kept = behind(
+                value, chain[-1], self.facts.makers, self.sources,
+                lambda v: any(self.buffer.get(root) is buffer for root in self._roots(v)),
+                lambda a: self._reads_destination(a, chain[:-1], base),
+            )
+            if kept is None:
+                raise NeedsMemory(value)
+            self.behind[out] = kept
         return True
 
     def _is_aligned(self, value: Var, buffer: Var, chain: Sequence[OpCall]) -> bool:
@@ -185,7 +198,7 @@ class Buffers:
                 continue
             maker = self.facts.makers[here].rhs
             assert isinstance(maker, OpCall)
-            if chain and self._reads_destination(here, chain):
+            if chain and self._reads_destination(here, chain, chain[0].args[0]):
                 continue
             if maker.op.fusion is not Fusion.ELEMENTWISE:
                 return False
@@ -199,9 +212,8 @@ class Buffers:
                     pending.append(arg)
         return True
 
-    def _reads_destination(self, var: Var, chain: Sequence[OpCall]) -> bool:
-        """Whether a variable is the part of an array that a chain of updates replaces."""
-        here: Atom = var
+    def _reads_destination(self, here: Atom, chain: Sequence[OpCall], base: Atom) -> bool:
+        """Whether an atom is the part of an array that a chain of updates replaces."""
         for update in reversed(chain):
             let = self.facts.makers.get(here) if isinstance(here, Var) else None
             read = None if let is None else let.rhs
@@ -210,7 +222,7 @@ class Buffers:
             if not same_place(read, update, 1, 2):
                 return False
             here = read.args[0]
-        return here is chain[0].args[0]
+        return here is base
 
     def _lands(self, value: Atom, buffer: Var, like: Var) -> bool:
         """Whether a value is, or can be copied into, a whole buffer, as `like` is now."""
@@ -223,4 +235,19 @@ class Buffers:
             raise NeedsMemory(value)
         self.written.add(buffer)
         self.present[buffer] = value  # what stood there is gone
+        return True
+
+    def land_together(self, landing: Sequence[tuple[Atom, Var]]) -> bool:
+        """Copies several values into whole buffers, one element of all of them at a time, if each
+        reads no other elements of these buffers."""
+        for value, _ in landing:
+            assert isinstance(value, Var)
+            if not self.reads(value):
+                return False
+            if not all(self._is_aligned(value, buffer, ()) for _, buffer in landing):
+                return False
+        for value, buffer in landing:
+            assert isinstance(value, Var)
+            self.written.add(buffer)
+            self.present[buffer] = value
         return True

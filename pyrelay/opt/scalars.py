@@ -164,7 +164,7 @@ class _VectorLoops:
         if rhs.op.name in places.UPDATES and self._is_update(rhs.args[1]):
             return True  # of the place that the inner one updates, at the cost of that
         long = sum(not dims.is_short(extent) for extent in _space(rhs))
-        if long == 0:
+        if long == 0 or dims.is_near(_space(rhs)):
             return True
         if long == 1:
             return (

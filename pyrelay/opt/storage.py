@@ -39,8 +39,12 @@ class Storage:
     """Arrays with memory of their own, and the first variable of each buffer that is written.
 
     buffers: variable in memory -> the first variable of its buffer. absorbed: updates of a part of
-    an array that only make the new part of it: `c[i][2:4] = v`. turns, choices: where loops and
-    branches put arrays whose buffers change places. ends: such a place -> the buffer in which what
+    an array that only make the new part of it: `c[i][2:4] = v`. behind: for updates of a vector
+    from its own neighbours the slices that read what is replaced by then, and how many elements
+    ago: the old values of these are kept. together: results of loops, by
+    number, that are computed element by element from each other's old states: of all of them an
+    element is computed before any is stored. turns, choices: where loops and branches put arrays
+    whose buffers change places. ends: such a place -> the buffer in which what
     stands there is needed at the end.
     """
 
@@ -49,6 +53,8 @@ class Storage:
     buffers: dict[Var, Var]
     absorbed: frozenset[Var]
     makers: dict[Var, Let]
+    behind: dict[Var, dict[Var, int]]
+    together: dict[Let, list[list[int]]]
     turns: dict[Let, list[Turn]]
     choices: dict[Let, list[Choice]]
     ends: dict[Var, Var]
@@ -94,14 +100,14 @@ def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | N
             known = var in facts.makers or var in facts.inner
             if not isinstance(var, Var) or var in own or not known:
                 return None
-            own.add(var)
+            own = facts.computed_at_once(own | {var})
             continue
         if not fine:
             return None
         chosen = frozenset(own | run.chosen)
         return Storage(
             chosen, frozenset(run.written), run.buffer, facts.absorbed, facts.makers,
-            run.turns, run.choices, run.ends,
+            run.behind, run.together, run.turns, run.choices, run.ends,
         )
     return None
 
@@ -209,7 +215,7 @@ class _Run(Buffers):
                 return False
             self._create(out)
             return True
-        if not self._stores(value, call.args[0], chain):
+        if not self._stores(out, value, chain):
             return False
         if not self._becomes(out, call.args[0]):
             return False
@@ -345,7 +351,12 @@ class _Run(Buffers):
         turns = self._turns(rhs, results, places, moved)
         if turns is None:
             return False
+        joined = self._together(let, rhs, results, {
+            k: place for k, place in places.items() if k not in turns
+        })
         for k, place in places.items():
+            if k in joined:
+                continue
             target = turns[k].after if k in turns else place
             if k in turns and not turns[k].copied:
                 if not self.reads(results[k]):
@@ -362,6 +373,22 @@ class _Run(Buffers):
             self.turns[let] = list(turns.values())
             self._move(list(moved.values()), [places[k] for k in moved])
         return inside.issubset(buffers)
+
+    def _together(
+        self, let: Let, rhs: Loop, results: Sequence[Atom], places: Mapping[int, Var]
+    ) -> set[int]:
+        """Stores results that have no memory into carried arrays, several of a shape at once."""
+        by_shape: dict[tuple[Extent, ...], list[int]] = {}
+        for k in places:
+            if results[k] in self.sources:
+                by_shape.setdefault(shape_of(rhs.carried[k]), []).append(k)
+        groups = [
+            group for group in by_shape.values()
+            if len(group) > 1 and self.land_together([(results[k], places[k]) for k in group])
+        ]
+        if groups:
+            self.together[let] = groups
+        return {k for group in groups for k in group}
 
     def _turns(
         self, rhs: Loop, results: Sequence[Atom], places: Mapping[int, Var],

@@ -7,7 +7,8 @@ them. `storage.py` finds the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
 
 from pyrelay.ir import walk
 from pyrelay.ir.nodes import Block, Let, Loop, OpCall, Var
@@ -29,6 +30,10 @@ CHEAP = MOVES | frozenset([
 ])  # fmt: skip
 _MOST_EVALUATIONS = 4  # of a cheap element
 _ENDLESS = 1 << 30  # evaluations by a loop of who knows how many rounds
+
+
+#: Where an array without memory is computed, by who asks for it there -> how often.
+_Evaluations = dict[tuple[Any, ...], int]
 
 
 def same_place(a: OpCall, b: OpCall, skip_a: int, skip_b: int) -> bool:
@@ -96,9 +101,10 @@ class Facts:
             if read.args[0] is rhs.args[0] and same_place(read, rhs, 1, 2):
                 yield new.outs[0]
 
-    def computed_at_once(self) -> set[Var]:
-        """Arrays that get memory because of what computes them, or because of who reads them."""
-        own: set[Var] = set()
+    def computed_at_once(self, own: Set[Var] = frozenset()) -> set[Var]:
+        """Arrays that get memory because of what computes them, or because of who reads them;
+        `own` are others that have memory."""
+        own = set(own)
         for let in self.order:
             rhs = let.rhs
             if not isinstance(rhs, OpCall) or not any(map(is_array, let.outs)):
@@ -112,7 +118,7 @@ class Facts:
             for atom in walk.operands(let.rhs):
                 if isinstance(atom, Var) and atom in self.makers and is_array(atom):
                     readers.setdefault(atom, []).append(let)
-        times: dict[Var, int] = {}
+        evaluated: dict[Var, _Evaluations] = {}
         for let in reversed(self.order):
             if not self._is_computed(let):
                 continue
@@ -120,10 +126,14 @@ class Facts:
             assert isinstance(call, OpCall)
             if call.op.name in places.UPDATES or call.op.name == "undef":
                 continue
-            total = 1 if self._is_result(let, readers) else 0
+            where: _Evaluations = {}
+            if self._is_result(let, readers):
+                where["result", shape_of(let.outs[0])] = 1
             for reader in readers.get(let.outs[0], ()):
-                total += self._evaluations(let, reader, times, own)
-            times[let.outs[0]] = min(total, _ENDLESS)
+                for place, times in self._evaluations(let, reader, evaluated, own).items():
+                    where[place] = max(times, where.get(place, 0))
+            total = min(sum(where.values()), _ENDLESS)
+            evaluated[let.outs[0]] = where if total <= _MOST_EVALUATIONS else {(let,): total}
             most = _MOST_EVALUATIONS if call.op.name in CHEAP else 1
             if call.op.effect is not Effect.PURE or (
                 call.op.name not in MOVES and (total > most or len(let.outs) > 1)
@@ -142,24 +152,32 @@ class Facts:
         out = let.outs[0]
         return self.uses.get(out, 0) > len(readers.get(out, ()))
 
-    def _evaluations(self, let: Let, reader: Let, times: dict[Var, int], own: set[Var]) -> int:
-        """How often a reader computes each element."""
+    def _evaluations(
+        self, let: Let, reader: Let, evaluated: Mapping[Var, _Evaluations], own: Set[Var]
+    ) -> _Evaluations:
+        """Where a reader computes each element, and how often.
+
+        Elementwise ops compute what they read where they are computed themselves, at the same
+        place: there it is done once for all of them.
+        """
         if self.depth[reader] > self.depth[let]:
-            return _ENDLESS
+            return {(reader,): _ENDLESS}
         call = reader.rhs
-        if not isinstance(call, OpCall):
-            return 1
-        if call.op.name in places.UPDATES:
-            return 1
+        if not isinstance(call, OpCall) or call.op.name in places.UPDATES:
+            return {(reader,): 1}
         if call.op.name == "search" and call.args[0] in let.outs:
-            return _ENDLESS
+            return {(reader,): _ENDLESS}
+        found: _Evaluations = {(reader,): 1}
+        out = reader.outs[0] if reader.outs else None
+        if out is not None and is_array(out) and out not in own and out in evaluated:
+            found = evaluated[out]
+            if call.op.fusion is not Fusion.ELEMENTWISE or shape_of(out) != shape_of(let.outs[0]):
+                found = {(reader, *place): times for place, times in found.items()}
         again = 1
-        if reader.outs and is_array(reader.outs[0]):
-            again = 1 if reader.outs[0] in own else times.get(reader.outs[0], 1)
         if call.op.name.startswith("arg"):
-            again *= 2  # the extreme, then its place
-        elif call.op.fusion is not Fusion.REDUCTION and reader.outs and is_repeated(
-            shape_of(let.outs[0]), shape_of(reader.outs[0])
+            again = 2  # the extreme, then its place
+        elif call.op.fusion is not Fusion.REDUCTION and out is not None and is_repeated(
+            shape_of(let.outs[0]), shape_of(out)
         ):
-            again *= _MOST_EVALUATIONS
-        return again
+            again = _MOST_EVALUATIONS
+        return {place: times * again for place, times in found.items()}

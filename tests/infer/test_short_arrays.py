@@ -51,6 +51,54 @@ def test_a_loop_over_short_vectors_is_one_kernel(n: int) -> None:
     assert loops_in(lowered(module, "fuse")) == 0
 
 
+def relaxed(u, steps):
+    u = u.copy()
+    for _ in range(steps):
+        u[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+    return u
+
+
+def swung(x, v, h, steps):
+    for _ in range(steps):
+        v = v - h * np.sin(x)
+        x = x + h * v
+    return x
+
+
+def halves(u, steps):
+    for _ in range(steps):
+        u[1:-1:2] = 0.5 * (u[:-2:2] + u[2::2])
+    return u
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "loops"),
+    [
+        (neighbours, (np.ones(19), 5), 0), (neighbours, (np.ones(4098), 5), 0),
+        (neighbours, (np.ones(4099), 5), 1),
+        (relaxed, (np.ones((66, 66)), 5), 0), (relaxed, (np.ones((67, 20)), 5), 1),
+        (relaxed, (np.ones((258, 18)), 5), 0), (relaxed, (np.ones((18, 259)), 5), 1),
+        (swung, (np.ones(1000), np.ones(1000), 0.1, 5), 0),
+        (swung, (np.ones(4096), np.ones(4096), 0.1, 5), 1),  # a thread is busy with the sines
+        (halves, (np.ones(8194), 5), 0), (halves, (np.ones(8195), 5), 1),
+    ],
+)  # fmt: skip
+def test_a_loop_over_arrays_of_few_elements_is_one_kernel(function, args, loops: int) -> None:
+    assert loops_in(lowered(inferred(function, args).module, "fuse")) == loops
+    np.testing.assert_allclose(
+        pyrelay.jit(function)(*copied(args)), function(*copied(args)), rtol=1e-12
+    )
+
+
+def copied(args):
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+
+
+def test_a_product_of_matrices_has_to_be_short() -> None:
+    made = inferred(runge_kutta, (np.eye(20), np.ones(20), 7, 0.1)).module
+    assert loops_in(lowered(made, "fuse")) == 1
+
+
 def test_up_to_four_each_extent_has_a_program_and_the_others_share_two() -> None:
     compiled = pyrelay.jit(runge_kutta)
     sizes = [3, 4, 3, 5, 16, 9, 17, 40, 4, 7, 19]
@@ -64,9 +112,13 @@ def test_a_part_of_an_array_is_what_has_to_be_short() -> None:
     short = inferred(neighbours, (np.ones(18), 5))
     assert holds(short, np.ones(5), 5)
     assert not holds(short, np.ones(19), 5)
-    long = inferred(neighbours, (np.ones(19), 5))
-    assert holds(long, np.ones(1000), 5)
-    assert not holds(long, np.ones(18), 5)
+    near = inferred(neighbours, (np.ones(19), 5))
+    assert holds(near, np.ones(4098), 5)
+    assert not holds(near, np.ones(18), 5)
+    assert not holds(near, np.ones(4099), 5)
+    long = inferred(neighbours, (np.ones(4099), 5))
+    assert holds(long, np.ones(100_000), 5)
+    assert not holds(long, np.ones(4098), 5)
 
 
 def test_loops_that_are_kernels_for_every_extent_ask_for_none() -> None:

@@ -88,8 +88,8 @@ def test_whole_arrays_in_a_loop_of_steps_keep_kernels_that_may_use_all_threads()
             u[1:-1] += 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
         return u
 
-    assert counts(diffused, np.ones(19), 5)[0] == 1
-    assert counts(diffused, np.ones(18), 5)[0] == 0  # 16 elements are updated
+    assert counts(diffused, np.ones(4099), 5)[0] == 1
+    assert counts(diffused, np.ones(4098), 5)[0] == 0  # 4096 elements are updated
 
 
 def test_a_loop_in_which_arrays_change_places_is_a_kernel() -> None:

@@ -175,6 +175,20 @@ class ProgramArrays:
 
         self._over(shape, element)
 
+    def copy_together(self, pairs: Sequence[tuple[Atom, Var]]) -> None:
+        """Copies arrays of one shape into the memory of others: of all of them an element is
+        computed before any is stored."""
+        targets = [self._homes[self.storage.buffers.get(into, into)] for _, into in pairs]
+        shape = shape_of(pairs[0][1])
+
+        def element(index: Index) -> None:
+            new = [self.elements.value(value, index) for value, _ in pairs]
+            at = self.s.ravel(index, shape)
+            for target, value in zip(targets, new, strict=True):
+                self.s.store(target, at, value, parallel=False)
+
+        self._over(shape, element)
+
     def update(self, out: Var, call: OpCall) -> None:
         """Stores into a part of an array or of its copy `out`, or adds to it."""
         chain, value = self.storage.destination(call)
@@ -186,16 +200,45 @@ class ProgramArrays:
         parts = [self._part(update) for update in chain]
         adds = chain[-1].op.name in ("index_add", "slice_add")
 
-        def element(index: Index) -> None:
-            place = index
+        def place_of(index: Index) -> Index:
             for part in reversed(parts):
-                place = part(place)
+                index = part(index)
+            return index
+
+        behind = self.storage.behind.get(out, {})
+        shape = places.part_shape(chain[-1])
+        kept = self._kept(base, place_of, shape[0], max(behind.values())) if behind else []
+
+        def element(index: Index) -> None:
+            place = place_of(index)
+            for var, distance in behind.items():
+                self.elements.preset(var, index, self.s.now(kept[distance - 1]))
             new = self.elements.value(value, index)
             if adds:
                 new = self.s.primitive("add", self._get(base, place), new)
+            if kept:
+                following = [self._get(base, place), *map(self.s.now, kept[:-1])]
+                for variable, old in reversed(list(zip(kept, following, strict=True))):
+                    self.s.assign(variable, old)
             self._put(base, place, new)
 
-        self._over(places.part_shape(chain[-1]), element)
+        self._over(shape, element)
+
+    def _kept(
+        self, base: Atom, place_of: Callable[[Index], Index], count: Extent, most: int
+    ) -> list[Value]:
+        """Variables for the elements of a vector before the first that is replaced, nearest first,
+        which hold them if any is."""
+        s = self.s
+        array = self.home(base)
+        assert array is not None
+        kept = [s.variable(s.const(0, array[0].dtype)) for _ in range(most)]
+        with s.body() as statements:
+            for distance, variable in enumerate(kept, 1):
+                first = place_of((s.const(-distance, i64),))
+                s.assign(variable, self._get(base, first))
+        s.emit(If(s.primitive("greater", s.extent(count), 0).operand, tuple(statements)))
+        return kept
 
     def _part(self, update: OpCall) -> Callable[[Index], Index]:
         """The index in an array of each element of the part that an update replaces."""

@@ -276,13 +276,13 @@ class _Program:
             for k, variable in variables.items():
                 inside = Value(s, variable.operand, variable.dtype, s.scope)
                 self.bind(rhs.carried[k], inside)
-            self._iteration(rhs, variables, turns)
+            self._iteration(let, rhs, variables, turns)
         for k, out in enumerate(let.outs):
             if k in variables:
                 self.bind(out, Value(s, variables[k].operand, variables[k].dtype, s.scope))
 
     def _iteration(
-        self, rhs: Loop, variables: dict[int, Value], turns: Sequence[Turn]
+        self, let: Let, rhs: Loop, variables: dict[int, Value], turns: Sequence[Turn]
     ) -> None:
         s = self.s
         if rhs.test is not None:
@@ -299,12 +299,16 @@ class _Program:
             # A variable that has its next value already must be read before: keep a copy.
             if value.held in {variables[n].held for n in variables if n < k}:
                 following[k] = s.copy(value)
+        together = self.arrays.storage.together.get(let, ())
+        for group in together:
+            self.arrays.copy_together([(results[k], rhs.carried[k]) for k in group])
+        stored = {k for group in together for k in group}
         turning = {t.k: t for t in turns}
         for k, (var, result) in enumerate(zip(rhs.carried, results, strict=True)):
             if k in turning:
                 if turning[k].copied:
                     self.arrays.copy_to(result, turning[k].after)
-            elif is_array(var):
+            elif is_array(var) and k not in stored:
                 self.arrays.copy(result, var)
         self.arrays.turn(turns)
         for k, value in following.items():

@@ -142,4 +142,4 @@ def test_programs_with_control_flow_are_refused() -> None:
         return x
 
     with pytest.raises(ValueError, match="control flow"):
-        measured("loop", newton, (np.ones(17),))
+        measured("loop", newton, (np.ones(5000),))

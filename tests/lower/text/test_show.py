@@ -39,7 +39,7 @@ def softmax(x, w, n):
 
 @pytest.fixture(scope="module")
 def text():
-    return str(pyrelay.jit(softmax).code(np.ones((4, 3)), np.ones((3, 30)), 3))
+    return str(pyrelay.jit(softmax).code(np.ones((4, 3)), np.ones((3, 5000)), 3))
 
 
 def test_kernels_are_named_after_what_they_compute_and_headed_by_the_lines(text):
