@@ -1,10 +1,10 @@
-"""Small products of matrices inside loops, as sums of products of elements.
+"""Products of vectors, and small products of matrices inside loops, as sums of products of elements.
 
-In: a module. Out: the module in which a matrix product that stands inside a loop is written with
-elementwise ops where a library call would cost more than the product: one of a single element, as
-NumPy's `dot` of two vectors gives, one of a column and a row, and those of matrices of short axes
-or of known and small size. They fuse with what makes the operands, and become part of a kernel that
-runs the loop.
+In: a module. Out: the module in which a matrix product of a single element, as NumPy's `dot` of two
+vectors gives, is a sum, which threads share and whose operands need not be in memory. Inside a loop
+so is one where a library call would cost more than the product: one of a column and a row, and
+those of matrices of short axes or of known and small size. They fuse with what makes the operands,
+and become part of a kernel that runs the loop.
 """
 
 from __future__ import annotations
@@ -14,27 +14,31 @@ from pyrelay.ir.build import Builder
 from pyrelay.ir.nodes import Let, Module, OpCall
 from pyrelay.ir.op import OPS
 from pyrelay.ir.types import TensorType
+from pyrelay.opt.halves import is_half
 from pyrelay.opt.rewrite import Replacement, Scope, rewrite_module
 
 _MOST_PRODUCTS = 256  # of elements, in a product of matrices that becomes a sum
 
 
 def dots(module: Module) -> Module:
-    """The module with its small matrix products inside loops as sums."""
+    """The module with its products of vectors, and small matrix products in loops, as sums."""
     return rewrite_module(module, _rule)
 
 
 def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     call = let.rhs
-    if not scope.loops or not isinstance(call, OpCall) or call.op.name != "matmul":
+    if not isinstance(call, OpCall) or call.op.name != "matmul":
         return None
     a, b = call.args
     out = let.outs[0].type
     assert isinstance(out, TensorType)
     assert isinstance(a.type, TensorType)
     assert isinstance(b.type, TensorType)
-    if a.type.rank != 2 or b.type.rank != 2 or out.dtype.kind not in "fc":
+    if a.type.rank != 2 or b.type.rank != 2:
         return None
+    if not scope.loops or out.dtype.kind not in "fc":
+        vectors = out.shape == (1, 1) and out.dtype.kind != "b" and not is_half(a.type.dtype)
+        return _of_vectors(let, call, builder) if vectors else None
     left, right = builder.handle(a), builder.handle(b)
     if call.attrs["transpose_a"]:
         left = builder.call(OPS["transpose"], left, axes=(1, 0))
@@ -63,3 +67,17 @@ def _rule(let: Let, builder: Builder, scope: Scope) -> Replacement:
     right = builder.call(OPS["expand_dims"], right, axes=(0,))
     product = builder.call(OPS["multiply"], left, right)
     return (builder.call(OPS["sum"], product, axes=(2,), keepdims=False).atom,)
+
+
+def _of_vectors(let: Let, call: OpCall, builder: Builder) -> Replacement:
+    """A row times a column: the sum of all products of their elements, in the type of these."""
+    left, right = map(builder.handle, call.args)
+    row = left.shape[::-1] if call.attrs["transpose_a"] else left.shape
+    left, right = (builder.call(OPS["reshape"], x, shape=(row[1],)) for x in (left, right))
+    product = builder.call(OPS["multiply"], left, right)
+    total = builder.call(OPS["sum"], product, axes=(0,), keepdims=False)
+    out = let.outs[0].type
+    assert isinstance(out, TensorType)
+    if total.dtype != out.dtype:  # integers, which are added in 64 bits
+        total = builder.cast(total, out.dtype)
+    return (builder.call(OPS["reshape"], total, shape=out.shape).atom,)

@@ -78,6 +78,29 @@ def outside(a, b):
     return a @ b
 
 
+def of_vectors(v, w):
+    return v @ w
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i1", "u2", "c16", "c8"])
+def test_a_product_of_vectors_becomes_a_sum_that_wraps_as_the_product_does(dtype: str) -> None:
+    v = (np.arange(300) * 7 % 40 - (0 if dtype[0] == "u" else 20)).astype(dtype)
+    assert _products(of_vectors, v, v[::-1].copy()) == 0
+
+
+@pytest.mark.parametrize("dtype", ["?", "f2"])
+def test_a_product_of_vectors_of_truth_values_or_16_bit_floats_stays(dtype: str) -> None:
+    assert _products(of_vectors, np.ones(4, dtype), np.ones(4, dtype)) == 1
+
+
+def test_a_product_of_a_turned_row_and_a_column_becomes_a_sum() -> None:
+    def of_columns(v, w):
+        return v.T @ w + w.T @ v
+
+    v = np.arange(5.0).reshape(5, 1)
+    assert _products(of_columns, v, v + 1) == 0
+
+
 def test_products_of_unknown_size_and_outside_loops_stay() -> None:
     assert _products(of_any_size, np.ones((17, 3)), A, 3) == 1
     assert _products(outside, A, B) == 1

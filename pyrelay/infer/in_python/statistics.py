@@ -29,17 +29,29 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any 
     """Differences of neighbours, n times."""
     x = np.asarray(a)
     if x.ndim > 0 and axis in (0, -x.ndim) and prepend is None and append is None:
-        for _ in range(n):  # rows follow each other where they lie
-            x = x[1:] != x[:-1] if x.dtype == bool else x[1:] - x[:-1]
+        if n == 1:  # rows follow each other where they lie, and no loop carries a copy
+            return _row_steps(x)
+        for _ in range(n):
+            x = _row_steps(x)
         return x
     x = np.moveaxis(x, axis, -1)
     if prepend is not None:
         x = np.concatenate([_edge(prepend, x, axis), x], axis=-1)
     if append is not None:
         x = np.concatenate([x, _edge(append, x, axis)], axis=-1)
+    if n == 1:
+        return np.moveaxis(_steps(x), -1, axis)
     for _ in range(n):
-        x = x[..., 1:] != x[..., :-1] if x.dtype == bool else x[..., 1:] - x[..., :-1]
+        x = _steps(x)
     return np.moveaxis(x, -1, axis)
+
+
+def _row_steps(x: Array) -> Array:
+    return x[1:] != x[:-1] if x.dtype == bool else x[1:] - x[:-1]
+
+
+def _steps(x: Array) -> Array:
+    return x[..., 1:] != x[..., :-1] if x.dtype == bool else x[..., 1:] - x[..., :-1]
 
 
 def _edge(values: Any, x: Array, axis: int) -> Array:

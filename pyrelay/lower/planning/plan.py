@@ -99,7 +99,8 @@ def plan(module: Module, target: Target, entry: Entry | None = None) -> Plan:
     functions = [_boundary_function(module, entry, consumed[module.entry], numbers)]
     for name, function in module.functions.items():
         planner = FunctionPlanner(program, numbers, consumed, native, function)
-        functions.append(planner.plan(name in recursive))
+        mutated = entry.mutated if name in forced else {}
+        functions.append(planner.plan(name in recursive, mutated))
     return Plan(
         tuple(functions), tuple(program.kernels), tuple(program.sites), (), entry.parameters,
         entry.results, entry.single, tuple(program.hosts),

@@ -1,18 +1,19 @@
 """New contents of the caller's arrays, in those arrays' memory (`opt/commits.py`).
 
-In: the op `commit(array, value)` and the kernels that make values. Out: the value in the array's
-buffer: made there if nothing can tell, else copied.
+In: the op `commit(array, value)` and the kernels that make values; for the entry, which parameters
+hold which results at the end. Out: the value in the array's buffer: made there if nothing can tell,
+else copied.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pyrelay.ir import walk
 from pyrelay.ir.effects import effect_of
-from pyrelay.ir.nodes import Atom, Block, KernelCall, Let, OpCall, Var
+from pyrelay.ir.nodes import Atom, Block, Function, KernelCall, Let, OpCall, Var
 from pyrelay.ir.op import Effect
 from pyrelay.lower.planning.instructions import Copy, Slot
 from pyrelay.lower.planning.memory import Buffer
@@ -46,6 +47,26 @@ def find(p: FunctionPlanner, block: Block) -> None:
         between = block.lets[made[value] + 1 : k]
         if last[value] == k and all(_leaves_alone(each, array, value) for each in between):
             p.commits[value] = Commit(array, made[value], k)
+
+
+def find_at_end(p: FunctionPlanner, function: Function, mutated: Mapping[int, int]) -> set[Buffer]:
+    """Note the results of an entry that may be made in the caller's array that they go to, as
+    nothing reads its old content; the buffers of these arrays, which live until the end.
+
+    `mutated` are the parameters that change, with the result that is the content of each.
+    """
+    made = {out: k for k, let in enumerate(function.body.lets) for out in let.outs}
+    kept: set[Buffer] = set()
+    for parameter, result in mutated.items():
+        array, value = function.params[parameter], function.body.results[result]
+        if not isinstance(value, Var) or value not in made or array in p.scope.last:
+            continue
+        after = function.body.lets[made[value] + 1 :]
+        once = function.body.results.count(value) == 1 and array.type == value.type
+        if once and all(effect_of(let.rhs) is Effect.PURE for let in after):
+            p.commits[value] = Commit(array, made[value], made[value])
+            kept.add(p.buffers[array])
+    return kept
 
 
 def _leaves_alone(let: Let, array: Var, value: Var) -> bool:

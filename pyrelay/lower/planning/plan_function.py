@@ -95,8 +95,9 @@ class FunctionPlanner:
         self.scope = Scope(self.last(function.body), 0)
         self._function = function
 
-    def plan(self, recursive: bool) -> PlanFunction:
-        """The code. A recursive function polls for Ctrl-C when it is entered."""
+    def plan(self, recursive: bool, mutated: Mapping[int, int]) -> PlanFunction:
+        """The code. A recursive function polls for Ctrl-C when it is entered. `mutated` are the
+        parameters that are arrays of Python's and hold a result at the end, with its position."""
         function, frame = self._function, self.frame
         for k, param in enumerate(function.params):
             slots = frame.words(word_count(param.type))
@@ -106,9 +107,12 @@ class FunctionPlanner:
         self.sizes.bind({s: Slot(k) for s, k in zip(function.dims, extents, strict=True)})
         if recursive:
             frame.emit(Poll())
-        self.free_unread([self.buffers[p] for p in function.params if p in self.buffers])
+        kept = plan_commits.find_at_end(self, function, mutated)
+        arrays = [self.buffers[p] for p in function.params if p in self.buffers]
+        self.free_unread([b for b in arrays if b not in kept])
         self.run(function.body)
         results = self.hand_over(function.body.results)
+        self.free_unread([b for b in arrays if b in kept and b not in self.gone])
         frame.emit(Return(results + self.sizes.values(function.body.dims)))
         return frame.finish(parameters)
 
