@@ -59,6 +59,7 @@ from pyrelay.opt.rows import rows
 from pyrelay.opt.scans import scans
 from pyrelay.opt.simplify import simplify
 from pyrelay.opt.sorting import picking, sorting
+from pyrelay.opt.spectra import spectra
 from pyrelay.opt.stacks import stacks
 from pyrelay.opt.systems import systems
 from pyrelay.records import dataclass
@@ -93,8 +94,8 @@ STAGES = (
     Stage(
         "optimise",
         (
-            plain, picks, picking, sorting, halves, inline, ranges, commits, *CLEAN, hoist, rows,
-            remember, rolling, *CLEAN,
+            plain, picks, picking, sorting, halves, inline, ranges, commits, *CLEAN, spectra, hoist,
+            rows, remember, rolling, *CLEAN,
         ),
         "grad", "optimise",
     ),

@@ -480,3 +480,31 @@ eig: Op = _host(
     (*_SQUARES[:3], Sample((np.array([[0.0, 1.0], [-1.0, 0.0]]),)), _COMPLEX),
     "whether all eigenvalues are real, the eigenvalues and the eigenvectors as complex numbers",
 )
+
+
+# -- values alone, of what derivatives have not to be taken any more (`opt/spectra.py`) ------------
+
+_WRITTEN_LATE = not_differentiable("it is written after derivatives are expanded")
+
+eigvalsh: Op = _host(
+    "eigvalsh", lambda args, attrs: _eigh_type(args, attrs)[:1],
+    lambda a, *, upper: np.linalg.eigvalsh(a, "U" if upper else "L"), _WRITTEN_LATE, eigh.samples,
+    "the eigenvalues of a symmetric matrix, of which one triangle is read",
+)
+svdvals: Op = _host(
+    "svdvals", lambda args, attrs: _svd_type(args, {"full": False})[1:2],
+    lambda a: np.linalg.svd(a, compute_uv=False), _WRITTEN_LATE,
+    (Sample((_general(),)), Sample((_general(2)[..., :2],)), Sample((_general(dtype="f4"),))),
+    "the singular values",
+)
+
+
+def _eigvals(a: Any) -> Any:
+    w = np.linalg.eigvals(a)
+    return bool(w.dtype.kind != "c"), w.astype(np.result_type(a.dtype, np.complex64))
+
+
+eigvals: Op = _host(
+    "eigvals", lambda args, attrs: _eig_type(args, attrs)[:2], _eigvals, _WRITTEN_LATE, eig.samples,
+    "whether all eigenvalues are real, and these as complex numbers",
+)

@@ -1,4 +1,4 @@
-"""Functions of np.fft, in plain Python over one complex transform.
+"""Functions of np.fft, in plain Python over a complex transform and those of real numbers.
 
 In and out: what the function of np.fft of the same name takes and gives.
 """
@@ -21,6 +21,22 @@ __all__ = [
 def transform(x: Array, inverse: bool) -> Array:
     """The transform along the last axis without a factor (compiled: the op `fft`)."""
     return np.fft.ifft(x, norm="forward") if inverse else np.fft.fft(x)
+
+
+def of_real(x: Array) -> Array:
+    """The first half of the transform of real numbers (compiled: the op `rfft`)."""
+    return np.fft.rfft(x)
+
+
+def to_real(half: Array, n: int) -> Array:
+    """n real numbers of that half of a transform, without a factor (compiled: the op `irfft`)."""
+    return np.fft.irfft(half, n, norm="forward")
+
+
+def _real(x: Array) -> Array:
+    """The numbers as floats of 32 or 64 bits."""
+    single = x.dtype in (np.float16, np.float32) or x.dtype.name == "bfloat16"
+    return x.astype(np.float32 if single else np.float64)
 
 
 def _complex(a: Array) -> Array:
@@ -55,8 +71,15 @@ def _scaled(y: Array, factor: float) -> Array:
 
 def fft(a: Array, n: Any = None, axis: int = -1, norm: Any = None) -> Array:
     """The discrete Fourier transform."""
-    x = _complex(_sized(a, n, axis))
-    return np.moveaxis(_scaled(transform(x, False), _factor(x.shape[-1], norm, False)), -1, axis)
+    x = _sized(a, n, axis)
+    size = x.shape[-1]
+    y = transform(_complex(x), False) if x.dtype.kind == "c" else _mirrored(of_real(_real(x)), size)
+    return np.moveaxis(_scaled(y, _factor(size, norm, False)), -1, axis)
+
+
+def _mirrored(half: Array, n: int) -> Array:
+    """All n frequencies of real numbers: the second half are conjugates of the first."""
+    return np.concatenate([half, np.conj(half[..., 1 : n - n // 2])[..., ::-1]], axis=-1)
 
 
 def ifft(a: Array, n: Any = None, axis: int = -1, norm: Any = None) -> Array:
@@ -70,17 +93,14 @@ def rfft(a: Array, n: Any = None, axis: int = -1, norm: Any = None) -> Array:
     x = _sized(a, n, axis)
     if x.dtype.kind == "c":
         raise TypeError("np.fft.rfft transforms real numbers")
-    size = x.shape[-1]
-    y = transform(_complex(x), False)[..., : size // 2 + 1]
-    return np.moveaxis(_scaled(y, _factor(size, norm, False)), -1, axis)
+    y = of_real(_real(x))
+    return np.moveaxis(_scaled(y, _factor(x.shape[-1], norm, False)), -1, axis)
 
 
 def irfft(a: Array, n: Any = None, axis: int = -1, norm: Any = None) -> Array:
     """The inverse of `rfft`: n real numbers."""
     size = 2 * (np.asarray(a).shape[axis] - 1) if n is None else n
-    half = _complex(_sized(a, size // 2 + 1, axis))
-    rest = np.conj(half[..., 1 : size - size // 2])[..., ::-1]
-    y = np.real(transform(np.concatenate([half, rest], axis=-1), True))
+    y = to_real(_complex(_sized(a, size // 2 + 1, axis)), size)
     return np.moveaxis(_scaled(y, _factor(size, norm, True)), -1, axis)
 
 

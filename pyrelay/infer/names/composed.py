@@ -166,7 +166,6 @@ def _is_small(it: Interpreter, matrix: V.Value) -> bool:
 
 for _function, (_op, _attributes) in linear_algebra.PRIMITIVES.items():
     handles(_function)(_primitive(_op, _attributes))
-handles(fourier.transform)(_primitive("fft", ("inverse",)))
 handles(np.i0)(in_python("np.i0", special.i0))
 handles(np.spacing)(
     of_ufunc(np.spacing, _in_loop_types(np.spacing, in_python("np.spacing", elements.spacing)))

@@ -79,6 +79,7 @@ def _load() -> None:
             shape,
             sorting,
             text,
+            transforms,
         )
 
         _complete = True
