@@ -29,6 +29,7 @@ from pyrelay.ir.types import TensorType, Type
 from pyrelay.lower.planning import boundary, words
 from pyrelay.lower.planning.instructions import HostCall, Slot, Value
 from pyrelay.opt.shapes import is_array
+from pyrelay.records import dataclass
 
 if TYPE_CHECKING:
     from pyrelay.lower.planning.plan_function import FunctionPlanner
@@ -48,6 +49,8 @@ class Host:
     ) -> None:
         self.op, self.attrs, self.symbols, self.span = op, attrs, tuple(symbols), span
         self.arguments, self.results = tuple(arguments), tuple(results)
+        self._given = [_Given.of(ty) for ty in arguments]  # a call of a library may be short
+        self._made = [(ty, ty.dtype.numpy) for ty in results if ty.shape]
         self.waiting: dict[int, list[Any]] = {}  # by thread: result arrays not yet fetched
 
     def __repr__(self) -> str:
@@ -61,13 +64,15 @@ class Host:
             raise
 
     def _called(self, given: Sequence[int]) -> list[int]:
-        taken, rest = [], given
-        for ty in self.arguments:
-            value, rest = _argument(ty, rest)
-            taken.append(value)
-        count = len(self.symbols)
-        known = dict(zip(self.symbols, rest, strict=False))
-        attrs = {k: types.evaluate(v, known) for k, v in self.attrs.items()}
+        taken, place = [], 0
+        for each in self._given:
+            taken.append(each.value(given, place))
+            place += each.words
+        attrs = self.attrs
+        if self.symbols:
+            known = dict(zip(self.symbols, given[place:], strict=False))
+            attrs = {k: types.evaluate(v, known) for k, v in attrs.items()}
+            place += len(self.symbols)
         value = self.op.numpy(*taken, **attrs)
         extents: Sequence[int] = ()
         if self.op.binds:
@@ -85,7 +90,7 @@ class Host:
         if self.op.binds:
             self.waiting[threading.get_ident()] = arrays
         else:
-            self._copy(arrays, rest[count:])
+            self._copy(arrays, given[place:])
         return out
 
     def places(
@@ -96,13 +101,11 @@ class Host:
         if fetching:
             return [], list(range(len(given)))
         found, place = [], 0
-        for ty in self.arguments:
-            if ty.shape:
-                extents = given[place + 1 : place + 1 + ty.rank]
-                found.append((place, math.prod(extents) * ty.dtype.size))
-                place += 1 + ty.rank
-            else:
-                place += boundary.scalar_words(types.scalar_kind(ty))
+        for each in self._given:
+            if each.dtype is not None:
+                extents = given[place + 1 : place + each.words]
+                found.append((place, math.prod(extents) * each.dtype.itemsize))
+            place += each.words
         return found, list(range(place + len(self.symbols), len(given)))
 
     def fetch(self, addresses: Sequence[int]) -> list[int]:
@@ -111,35 +114,48 @@ class Host:
         return []
 
     def _copy(self, arrays: Sequence[Any], addresses: Sequence[int]) -> None:
-        tensors = [ty for ty in self.results if ty.shape]
-        for ty, array, address in zip(tensors, arrays, addresses, strict=True):
-            if array.dtype != ty.dtype.numpy or array.ndim != ty.rank:
+        for (ty, dtype), array, address in zip(self._made, arrays, addresses, strict=True):
+            if array.dtype != dtype or array.ndim != ty.rank:
                 raise errors.InvariantError(
                     f"{self.op.name} gave {array.dtype} of {array.ndim} axes for {ty}."
                 )
-            _at(address, ty, array.shape)[...] = array
+            if array.size:
+                _at(address, dtype, array.shape)[...] = array
 
 
-def _argument(ty: TensorType, given: Sequence[int]) -> tuple[Any, Sequence[int]]:
-    """The object of an argument, and the words after its own."""
-    if not ty.shape:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """How an argument's words become its object: of an array the type of its elements, of a scalar
+    what kind it is; and how many words there are."""
+
+    dtype: np.dtype[Any] | None
+    kind: str
+    words: int
+
+    @staticmethod
+    def of(ty: TensorType) -> _Given:
+        if ty.shape:
+            return _Given(ty.dtype.numpy, "", 1 + ty.rank)
         kind = types.scalar_kind(ty)
-        size = boundary.scalar_words(kind)
-        return words.scalar(kind, given[:size]), given[size:]
-    address, *extents = given[: 1 + ty.rank]
-    array = _at(address, ty, extents)
-    array.flags.writeable = False
-    return array, given[1 + ty.rank :]
+        return _Given(None, kind, boundary.scalar_words(kind))
+
+    def value(self, given: Sequence[int], place: int) -> Any:
+        """The object of the argument whose words begin at a place."""
+        end = place + self.words
+        if self.dtype is None:
+            return words.scalar(self.kind, given[place:end])
+        array = _at(given[place], self.dtype, given[place + 1 : end])
+        array.flags.writeable = False
+        return array
 
 
-def _at(address: int, ty: TensorType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+def _at(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
     """The array whose elements lie at an address."""
-    dtype = ty.dtype.numpy
     size = dtype.itemsize * math.prod(shape)
     if not size:
         return np.empty(shape, dtype)
     memory: Any = (ctypes.c_char * size).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(shape)
+    return np.ndarray(shape, dtype, memory)
 
 
 # -- planning --------------------------------------------------------------------------------------
