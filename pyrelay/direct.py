@@ -35,7 +35,10 @@ from pyrelay.infer.result_trees import (
     GrownResult,
     LeafResult,
     NodeResult,
+    ViewResult,
+    ViewStepResult,
     built,
+    slice_of,
 )
 from pyrelay.infer.specialised import Binding
 from pyrelay.infer.structure import Flattened, Identity, Key
@@ -526,6 +529,10 @@ def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
             return text.containers[number]
         case ConstantResult(value):
             return text.name(value)
+        case ViewResult(base, steps):
+            return functools.reduce(
+                lambda array, step: _view(text, array, step, kept), steps, _result(text, base, kept)
+            )
         case GrownResult(rows, count, LeafResult(index, ty), key) if (
             ty.weak and key not in text.made
         ):
@@ -549,3 +556,44 @@ def _result(text: _Text, tree: Any, kept: Mapping[int, int]) -> str:
             given = ", ".join(map(text.name, (kind, cls, names)))
             return f"{text.name(built)}({given}, [{items}])"
     raise _NeedsMore
+
+
+def _view(text: _Text, array: str, step: ViewStepResult, kept: Mapping[int, int]) -> str:
+    """One step of a view, as Python text; arrays are seen by basic indices wherever they can be,
+    which NumPy is quickest with."""
+
+    def numbers(given: Sequence[int | LeafResult]) -> list[str]:
+        return [str(n) if isinstance(n, int) else f"_result[{kept[n.index]}]" for n in given]
+
+    attrs = dict(step.attrs)
+    match step.kind:
+        case "slice":
+            parts = zip(*(numbers(attrs[k]) for k in ("starts", "sizes", "steps")), strict=True)
+            return f"{array}[{', '.join(_cut(text, *part) for part in parts)}]"
+        case "index" | "gather":
+            places = dict(zip(attrs["axes"], numbers(step.positions), strict=True))
+            each = [places.get(k, ":") for k in range(max(places) + 1)]
+            return f"{array}[{', '.join(each)}, ...]"  # of no axes, too, it is an array
+        case "squeeze" if min(attrs["axes"], default=-1) >= 0:
+            each = ["0" if k in attrs["axes"] else ":" for k in range(max(attrs["axes"]) + 1)]
+            return f"{array}[{', '.join(each)}, ...]"
+        case "transpose" if attrs["axes"] == tuple(range(len(attrs["axes"])))[::-1]:
+            return f"{array}.T"
+        case "transpose":
+            return f"{array}.transpose({attrs['axes']})"
+        case "expand_dims" if min(attrs["axes"], default=-1) >= 0:
+            each = ["None" if k in attrs["axes"] else ":" for k in range(max(attrs["axes"]) + 1)]
+            return f"{array}[{', '.join(each)}]"
+        case "real" | "imag":
+            return f"{array}.{step.kind}"
+        case "reshape":
+            return f"{array}.reshape({', '.join(numbers(attrs['shape'])) or '()'})"
+    raise _NeedsMore
+
+
+def _cut(text: _Text, start: str, size: str, step: str) -> str:
+    """The slice of so many elements, which are extents and so no less than 0."""
+    if step.startswith("-"):
+        return f"{text.name(slice_of)}({start}, {size}, {step})"
+    stop = size if step == "1" else f"{size} * {step}"
+    return f":{stop}:{step}" if start == "0" else f"{start}:{start} + {stop}:{step}"

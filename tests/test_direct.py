@@ -674,3 +674,59 @@ def test_a_native_call_holds_what_it_turns_to_and_goes_with_its_function() -> No
     del call
     gc.collect()
     assert gone() is None
+
+
+def ends(x):
+    return x[0], x[-1], x[1:], x[:-1], x[5:2]
+
+
+def by_steps(x):
+    return x[::2, ::2], x[::-1], x[::-2, 3:0:-1], x[:, 1], x[1, 1:]
+
+
+def in_other_shapes(x):
+    return x.ravel(), x.T, x.reshape(x.shape[1], -1), x[None, :, None], x.swapaxes(0, 1)
+
+
+def in_containers(x):
+    return {"first": x[0], "rest": [x[1:], x]}
+
+
+def of_a_result(x):
+    y = x * 2.0
+    return y, y[1:], y.T
+
+
+def at_places(x):
+    return np.diag(x)
+
+
+def of_three_axes(x):
+    y = x.reshape(x.shape[0], 1, x.shape[1])
+    return y.transpose(1, 0, 2), np.flip(x), np.squeeze(y, 1)
+
+
+def parts_of(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [p for v in value for p in parts_of(v)] if isinstance(value, (list, tuple)) else [value]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [ends, by_steps, in_other_shapes, in_containers, of_a_result, at_places, of_three_axes],
+)
+def test_the_short_way_makes_views(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: Any) -> str:
+        raise AssertionError("a view is put together by the long way")
+
+    monkeypatch.setattr("pyrelay.direct._assembled", refused)
+    compiled = pyrelay.jit(function)
+    whole = np.arange(96.0).reshape(12, 8)
+    for x in (whole[:6, :4].copy(), whole[:2].copy(), whole[::2, 1:7], whole.T):
+        for _ in range(2):
+            found, wanted = parts_of(compiled(x)), parts_of(function(x))
+            for ours, numpy in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(ours, numpy)
+                shared = np.shares_memory(ours, x)
+                assert function is at_places or shared == np.shares_memory(numpy, x)

@@ -348,7 +348,7 @@ def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
     match step.kind:
         case "slice":
             parts = zip(*(numbers(attrs[k]) for k in ("starts", "sizes", "steps")), strict=True)
-            return array[tuple(_slice_of(*p) for p in parts)]
+            return array[tuple(slice_of(*p) for p in parts)]
         case "index":
             places = dict(zip(attrs["axes"], numbers(step.positions), strict=True))
             # With an ellipsis the view of no axes is an array, as the program has it.
@@ -370,7 +370,8 @@ def _viewed(array: Any, step: ViewStepResult, results: Any) -> Any:
     return array.reshape(numbers(attrs["shape"]))
 
 
-def _slice_of(start: int, size: int, step: int) -> slice:
+def slice_of(start: int, size: int, step: int) -> slice:
+    """The slice of so many elements."""
     if size <= 0:
         return slice(0, 0)
     stop = start + size * step

@@ -1,4 +1,4 @@
-"""Products of vectors, and small products of matrices inside loops, as sums of products of elements.
+"""Products of vectors, and in loops of small matrices, as sums of products of elements.
 
 In: a module. Out: the module in which a matrix product of a single element, as NumPy's `dot` of two
 vectors gives, is a sum, which threads share and whose operands need not be in memory. Inside a loop

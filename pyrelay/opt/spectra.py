@@ -45,12 +45,13 @@ def _of(function: Function) -> Function:
             return None
         assert isinstance(let.rhs, OpCall)
         name, kept = _ALONE[let.rhs.op.name]
+        types = tuple(a.type for a in let.rhs.args)
         attrs = {k: v for k, v in let.rhs.attrs.items() if k == "upper"}
         made = builder.call(OPS[name], *let.rhs.args, **attrs)
         values = dict(zip(kept, made if len(kept) > 1 else (made,), strict=True))
         return [
-            values[k].atom if k in values else builder.undef(out.type).atom
-            for k, out in enumerate(let.outs)
+            values[k].atom if k in values else builder.undef(ty).atom
+            for k, ty in enumerate(let.rhs.op.relation(types, let.rhs.attrs))
         ]
 
     return rewrite(function, rule)
