@@ -8,6 +8,7 @@ kept in such an array as well. A block's columns stay in the cache from phase to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from pyrelay.ir import dims
@@ -23,6 +24,7 @@ from pyrelay.lower.kernels.reductions import (
     combine,
     identity,
     in_blocks,
+    over_rows,
     partial_dtype,
 )
 from pyrelay.lower.kernels.schedule import ROWS, store_result
@@ -174,20 +176,25 @@ class ColumnSchedule(SliceSchedule):
         self, phase: Phase, arrays: list[LocalArray], found: list[Reduction], first: Value,
         last: Value,
     ) -> None:
-        s = self.s
-        with s.loop(first, last) as row:
-            inner = s.unravel(s.bounded(row, dims.product(phase.inner)), phase.inner)
+        s, extents = self.s, phase.inner
+
+        def add(rows: Sequence[Value]) -> None:
+            inner = [s.unravel(s.bounded(row, dims.product(extents)), extents) for row in rows]
             with self._columns() as j:
                 index = self._column(j)
                 self._preset(j, index)
-                values = self.element(phase, index, inner)
-                for array, r, value in zip(arrays, found, values, strict=True):
-                    self._take_in(array, r, j, s.cast(value, r.dtype))
+                each = [self.element(phase, index, place) for place in inner]
+                for array, r, *values in zip(arrays, found, *each, strict=True):
+                    self._take_in(array, r, j, *(s.cast(value, r.dtype) for value in values))
 
-    def _take_in(self, array: LocalArray, r: Reduction, j: Value, value: Value) -> None:
+        over_rows(s, first, last, self.schedule.rows_at_once, add)
+
+    def _take_in(self, array: LocalArray, r: Reduction, j: Value, *values: Value) -> None:
         s = self.s
         total = s.reload(array, j)
-        s.store(array, j, combine(s, r.op, total, s.cast(value, array.dtype)))
+        for value in values:
+            total = combine(s, r.op, s.cast(value, array.dtype), total)
+        s.store(array, j, total)
 
     def own(self, buffer: Buffer, at: Index, inner: Index) -> Value:
         """In the place of the first block of this call."""

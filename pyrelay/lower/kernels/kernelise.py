@@ -58,6 +58,10 @@ Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
 
 
+_ROWS_AT_ONCE = 4  # added to a small array, where what is added is computed by few Lets
+_FEW_LETS = 4
+
+
 def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     """The kernels of a fused group, see `Lowering`. `splits`: for a device that is the faster the
     more blocks a row is cut into, where there are few (`Lowering.long`), and that begins a kernel
@@ -115,7 +119,7 @@ class _Group:
 
     split  cut rows into parts; `when` is then 1 where that is worth it, and else 0; `whole` says
            that there is one row.
-    joins_few  reduce few elements in one kernel.
+    joins_few  reduce few elements in one kernel; a row at a time, as threads share rows out.
     """
 
     def __init__(
@@ -132,6 +136,8 @@ class _Group:
             assert atom in self.lets, "a group computes its results"
             self.results += self._results(position, atom)
         self.pending = list(self.results)
+        few = len(function.body.lets) <= _FEW_LETS and not joins_few
+        self.rows_at_once = _ROWS_AT_ONCE if few else 1
         self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
 
     def _results(self, position: int, var: Var) -> list[Result]:
@@ -230,7 +236,7 @@ class _Group:
     def _undivided(self, write: Callable[[Schedule, bool], Extent]) -> Kernel:
         """A kernel; if an index over several axes had to be divided, with an index for each."""
         for divided in (False, True):
-            schedule = Schedule(self._elements())
+            schedule = Schedule(self._elements(), self.rows_at_once)
             extent = write(schedule, divided)
             if not schedule.taken_apart:
                 break
@@ -367,14 +373,14 @@ class _Group:
         """A kernel over a space with as few indices as do without division."""
         space = collapsed(shape, _array_shapes(self.function.params))
         while True:
-            schedule = Schedule(self._elements())
+            schedule = Schedule(self._elements(), self.rows_at_once)
             extent = write(schedule, space)
             if not schedule.taken_apart:
                 return finish(schedule, extent, self.spans)
             space = one_by_one(shape)
 
     def _write(self, write: Write) -> Kernel:
-        schedule = Schedule(self._elements())
+        schedule = Schedule(self._elements(), self.rows_at_once)
         return finish(schedule, write(schedule), self.spans)
 
 

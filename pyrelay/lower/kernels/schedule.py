@@ -34,6 +34,7 @@ from pyrelay.lower.kernels.reductions import (
     combine,
     identity,
     over_range,
+    over_rows,
     partial_dtype,
 )
 from pyrelay.lower.kernels.values import Run, Value
@@ -166,10 +167,13 @@ def _place(elements: Elements, rhs: OpCall, index: Index) -> Index:
 
 
 class Schedule:
-    """One kernel being written: where its range is, and which runs somebody took apart."""
+    """One kernel being written: where its range is, and which runs somebody took apart.
 
-    def __init__(self, elements: Elements) -> None:
-        self.elements, self.s = elements, elements.s
+    rows_at_once  how many rows are added to a small array before it is stored.
+    """
+
+    def __init__(self, elements: Elements, rows_at_once: int = 1) -> None:
+        self.elements, self.s, self.rows_at_once = elements, elements.s, rows_at_once
         self.begin, self.end = Local(i64), Local(i64)
         self.runs: list[Run] = []
 
@@ -425,9 +429,15 @@ class _ColumnBlock:
         array = s.local_array(dtype, COLUMNS)
         with s.loop(0, self.width, trips=self._columns_hint()) as j:
             s.store(array, j, s.const(identity(op, dtype), dtype))
-        with s.loop(start, stop) as row, s.loop(0, self.width) as j:
-            value = s.cast(element(row, j), dtype)
-            s.store(array, j, combine(s, op, s.reload(array, j), value))
+
+        def add(rows: Sequence[Value]) -> None:
+            with s.loop(0, self.width) as j:
+                total = s.reload(array, j)
+                for row in rows:
+                    total = combine(s, op, s.cast(element(row, j), dtype), total)
+                s.store(array, j, total)
+
+        over_rows(s, start, stop, self.schedule.rows_at_once, add)
         return lambda j: s.reload(array, j)
 
     def _sum_source(
