@@ -187,7 +187,7 @@ class ColumnSchedule(SliceSchedule):
                 for array, r, *values in zip(arrays, found, *each, strict=True):
                     self._take_in(array, r, j, *(s.cast(value, r.dtype) for value in values))
 
-        over_rows(s, first, last, self.schedule.rows_at_once, add)
+        over_rows(s, first, last, self.schedule.tile.rows, add)
 
     def _take_in(self, array: LocalArray, r: Reduction, j: Value, *values: Value) -> None:
         s = self.s

@@ -37,6 +37,7 @@ from pyrelay.lower.kernels.schedule import (
     Result,
     Schedule,
     Space,
+    Tile,
     collapsed,
     full_reductions,
     one_by_one,
@@ -58,8 +59,7 @@ Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
 
 
-_ROWS_AT_ONCE = 4  # added to a small array, where what is added is computed by few Lets
-_FEW_LETS = 4
+_FEW_LETS = 4  # that compute an element which is added to a small array beside its neighbours
 
 
 def kernelise(function: Function, *, splits: bool = False) -> Lowering:
@@ -119,7 +119,8 @@ class _Group:
 
     split  cut rows into parts; `when` is then 1 where that is worth it, and else 0; `whole` says
            that there is one row.
-    joins_few  reduce few elements in one kernel; a row at a time, as threads share rows out.
+    joins_few  reduce few elements in one kernel, and add rows one by one to narrow arrays, as many
+               threads share both out.
     """
 
     def __init__(
@@ -136,8 +137,8 @@ class _Group:
             assert atom in self.lets, "a group computes its results"
             self.results += self._results(position, atom)
         self.pending = list(self.results)
-        few = len(function.body.lets) <= _FEW_LETS and not joins_few
-        self.rows_at_once = _ROWS_AT_ONCE if few else 1
+        few = len(function.body.lets) <= _FEW_LETS
+        self.tile = Tile() if joins_few else Tile(columns=512, rows=4 if few else 1)
         self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
 
     def _results(self, position: int, var: Var) -> list[Result]:
@@ -236,7 +237,7 @@ class _Group:
     def _undivided(self, write: Callable[[Schedule, bool], Extent]) -> Kernel:
         """A kernel; if an index over several axes had to be divided, with an index for each."""
         for divided in (False, True):
-            schedule = Schedule(self._elements(), self.rows_at_once)
+            schedule = Schedule(self._elements(), self.tile)
             extent = write(schedule, divided)
             if not schedule.taken_apart:
                 break
@@ -373,14 +374,14 @@ class _Group:
         """A kernel over a space with as few indices as do without division."""
         space = collapsed(shape, _array_shapes(self.function.params))
         while True:
-            schedule = Schedule(self._elements(), self.rows_at_once)
+            schedule = Schedule(self._elements(), self.tile)
             extent = write(schedule, space)
             if not schedule.taken_apart:
                 return finish(schedule, extent, self.spans)
             space = one_by_one(shape)
 
     def _write(self, write: Write) -> Kernel:
-        schedule = Schedule(self._elements(), self.rows_at_once)
+        schedule = Schedule(self._elements(), self.tile)
         return finish(schedule, write(schedule), self.spans)
 
 

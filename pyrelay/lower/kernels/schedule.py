@@ -40,11 +40,18 @@ from pyrelay.lower.kernels.reductions import (
 from pyrelay.lower.kernels.values import Run, Value
 from pyrelay.records import dataclass
 
-#: Elements in a chunk of a full reduction; rows in a chunk of rows, columns in a column block.
+#: Elements in a chunk of a full reduction; rows in a chunk of rows.
 CHUNK = 16 * BLOCK
 FEW = 4 * BLOCK  # elements of a full reduction that are not worth two launches
 ROWS = 512
-COLUMNS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How rows are added to a small array: of how many columns, and how many rows at once."""
+
+    columns: int = 128
+    rows: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +174,10 @@ def _place(elements: Elements, rhs: OpCall, index: Index) -> Index:
 
 
 class Schedule:
-    """One kernel being written: where its range is, and which runs somebody took apart.
+    """One kernel being written: where its range is, and which runs somebody took apart."""
 
-    rows_at_once  how many rows are added to a small array before it is stored.
-    """
-
-    def __init__(self, elements: Elements, rows_at_once: int = 1) -> None:
-        self.elements, self.s, self.rows_at_once = elements, elements.s, rows_at_once
+    def __init__(self, elements: Elements, tile: Tile = Tile()) -> None:  # noqa: B008 (a value)
+        self.elements, self.s, self.tile = elements, elements.s, tile
         self.begin, self.end = Local(i64), Local(i64)
         self.runs: list[Run] = []
 
@@ -349,7 +353,8 @@ class Schedule:
         column_size = dims.product(form.inner)
         row_size = dims.product(form.reduced)
         chunks = dims.quotient_up(row_size, ROWS)
-        column_blocks = dims.quotient_up(column_size, COLUMNS)
+        tile = self.tile.columns
+        column_blocks = dims.quotient_up(column_size, tile)
         outer_size = dims.product(form.outer)
         sizes = (outer_size, chunks if stage == "partials" else 1, column_blocks)
 
@@ -357,8 +362,8 @@ class Schedule:
             outer_number, chunk, number = (
                 Value(s, v.operand, i64, v.scope) for v in s.unravel(p, sizes)
             )
-            first = number * COLUMNS
-            width = s.primitive("minimum", s.const(COLUMNS, i64), s.extent(column_size) - first)
+            first = number * tile
+            width = s.primitive("minimum", s.const(tile, i64), s.extent(column_size) - first)
             outer = self.run(s.bounded(outer_number, outer_size), form.outer)
             position = _ColumnBlock(
                 self, let, form, scratch, outer, outer_number, first, width, chunks
@@ -402,7 +407,7 @@ class _ColumnBlock:
     chunks: Extent
 
     def _columns_hint(self) -> Extent:
-        return dims.minimum(COLUMNS, dims.product(self.form.inner))
+        return dims.minimum(self.schedule.tile.columns, dims.product(self.form.inner))
 
     def _index(self, j: Value) -> tuple[Value, Index]:
         s = self.schedule.s
@@ -426,7 +431,7 @@ class _ColumnBlock:
     ) -> Callable[[Value], Value]:
         """Accumulates element(row, j) over rows into a local array; returns how to read it."""
         s = self.schedule.s
-        array = s.local_array(dtype, COLUMNS)
+        array = s.local_array(dtype, self.schedule.tile.columns)
         with s.loop(0, self.width, trips=self._columns_hint()) as j:
             s.store(array, j, s.const(identity(op, dtype), dtype))
 
@@ -437,7 +442,7 @@ class _ColumnBlock:
                     total = combine(s, op, s.cast(element(row, j), dtype), total)
                 s.store(array, j, total)
 
-        over_rows(s, start, stop, self.schedule.rows_at_once, add)
+        over_rows(s, start, stop, self.schedule.tile.rows, add)
         return lambda j: s.reload(array, j)
 
     def _sum_source(
