@@ -122,11 +122,11 @@ def _side_by_side(product: Let, whole: Sequence[Extent], space: Sequence[Extent]
 
 def _is_gate(rhs: OpCall, space: Sequence[Extent], count: int) -> bool:
     """Whether a slice is one of the matrices side by side."""
-    (top, left), sizes = rhs.attrs["starts"], tuple(rhs.attrs["sizes"])
-    return (
-        top == 0 and sizes == tuple(space) and tuple(rhs.attrs["steps"]) == (1, 1)
-        and any(dims.multiply(space[1], gate) == left for gate in range(count))
-    )
+    starts, sizes = rhs.attrs["starts"], tuple(rhs.attrs["sizes"])
+    if sizes != tuple(space) or len(sizes) != 2 or tuple(rhs.attrs["steps"]) != (1, 1):
+        return False
+    lefts = [dims.multiply(space[1], gate) for gate in range(count)]
+    return starts[0] == 0 and starts[1] in lefts
 
 
 def _computes_elements(let: Let) -> bool:

@@ -67,7 +67,10 @@ def test_the_loop_counts_what_the_recursion_counts() -> None:
         ("dqn", inputs.dqn(2)),
         *(
             pytest.param(name, make(2, 32), marks=pytest.mark.slow, id=name)
-            for name, make in (("resnet18", inputs.resnet18), ("mobilenet", inputs.mobilenet))
+            for name, make in (
+                ("resnet18", inputs.resnet18), ("vgg16", inputs.vgg16),
+                ("mobilenet", inputs.mobilenet),
+            )
         ),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import pyrelay.ops  # noqa: F401  (registers the ops)
+import pyrelay.ops
 from pyrelay.ir import dims, types
 from pyrelay.ir.build import Builder, Handle
 from pyrelay.ir.nodes import Loop, Var
@@ -35,6 +35,16 @@ def test_the_elementwise_part_of_an_lstm_cell_is_one_kernel_with_two_results() -
 
     module = program([array(n, 32), array(n, 8)], cell, [N])
     assert len(fused(module, [floats(3, 32), floats(3, 8)])) == 1
+
+
+def test_overlapping_parts_of_a_stack_of_products_are_no_gates() -> None:
+    def parts(x: Any, w: Any) -> Any:
+        y = np.matmul(x, w)
+        return np.maximum(y[:, :3, :3], y[:, 1:, 1:])
+
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 4, 5)), rng.normal(size=(2, 5, 4))
+    np.testing.assert_allclose(pyrelay.jit(parts)(x, w), parts(x, w), rtol=1e-12)
 
 
 def test_a_loss_is_one_kernel_from_difference_to_mean() -> None:
