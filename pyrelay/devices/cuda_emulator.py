@@ -253,8 +253,11 @@ class EmulatorDriver(Driver):
         if fault:
             raise InvariantError(f"{_FAULTS.get(fault, fault)}.")
 
-    def multiply(self, product: Product) -> bool:
-        self._do(lambda: _multiply(product))
+    def product(self, product: Product) -> Any:
+        return product
+
+    def multiply(self, prepared: Any, a: int, b: int, c: int, stream: int) -> bool:
+        self._do(lambda: _multiply(prepared, a, b, c))
         return True
 
     def wait(self) -> None:
@@ -308,7 +311,7 @@ class EmulatorDriver(Driver):
         raise InvariantError("the emulator gives arrays of the host.")
 
 
-def _multiply(p: Product) -> None:
+def _multiply(p: Product, at_a: int, at_b: int, at_c: int) -> None:
     """The product by NumPy, over views of the operands."""
     batch = tuple(extent for extent, _, _ in p.batch)
 
@@ -325,12 +328,12 @@ def _multiply(p: Product) -> None:
 
     a_shape = (p.k, p.m) if p.a_turned else (p.m, p.k)
     b_shape = (p.n, p.k) if p.b_turned else (p.k, p.n)
-    a = matrices(p.a, *a_shape, p.a_line, [s for _, s, _ in p.batch], p.of)
-    b = matrices(p.b, *b_shape, p.b_line, [s for _, _, s in p.batch], p.of)
+    a = matrices(at_a, *a_shape, p.a_line, [s for _, s, _ in p.batch], p.of)
+    b = matrices(at_b, *b_shape, p.b_line, [s for _, _, s in p.batch], p.of)
     along = [p.m * p.c_line] * len(batch)
     for k in reversed(range(len(batch) - 1)):
         along[k] = along[k + 1] * batch[k + 1]
-    c = matrices(p.c, p.m, p.n, p.c_line, along, p.dtype)
+    c = matrices(at_c, p.m, p.n, p.c_line, along, p.dtype)
     a = a.swapaxes(-1, -2) if p.a_turned else a
     b = b.swapaxes(-1, -2) if p.b_turned else b
     half = p.of.size == 2  # added up in float32

@@ -1,8 +1,9 @@
 """Products of matrices by cuBLAS.
 
-In: a `Product` and a stream. Out: work in that stream. CuPy's own bindings refuse to be captured in
-graphs, so the library's functions are called as its manual declares them, with a handle for each
-thread; NVIDIA, "cuBLAS Library", sections 2.1.9 (graphs) and 2.8.13 (cublasGemmStridedBatchedEx).
+In: a `Product`, addresses and a stream. Out: work in that stream. CuPy's own bindings refuse to be
+captured in graphs, so the library's functions are called as its manual declares them, with a handle
+for each thread; NVIDIA, "cuBLAS Library", sections 2.1.9 (graphs) and 2.8.13
+(cublasGemmStridedBatchedEx).
 
 cuBLAS is column-major: a row-major product is that of the transposed operands in reverse order.
 """
@@ -72,25 +73,11 @@ class Cublas:
         handle: int = self.own.handle
         return handle
 
-    def multiply(self, p: Product, stream: int, precision: str, workspace: int) -> bool:
-        """A product; False where cuBLAS has none, or no memory for what it needs itself.
-        workspace: the address of `WORKSPACE` bytes for products that are captured, else 0 for
-        cuBLAS' own."""
-        pieces = list(itertools.islice(batches(p), _MOST_CALLS + 1))
-        a_line = _line(p.a_line, *((p.k, p.m) if p.a_turned else (p.m, p.k)))
-        b_line = _line(p.b_line, *((p.n, p.k) if p.b_turned else (p.k, p.n)))
-        c_line = _line(p.c_line, p.m, p.n)
-        numbers = (p.m, p.n, p.k, a_line, b_line, c_line, *(count for _, _, _, count, *_ in pieces))
-        if len(pieces) > _MOST_CALLS or min(numbers) <= 0 or max(numbers) > _LARGEST:
-            return False
-        name, size = p.dtype.name, p.of.size
-        kind, made = _TYPES[p.of.name], _TYPES[name]
-        compute = _COMPUTE_64F if name in ("f64", "c128") else _FAST[precision]
-        if size == 2:  # tensor cores multiply them exactly, and add up in float32
-            compute = _COMPUTE_32F
-        scales = _SCALES["f32" if size == 2 else name]
-        one = ctypes.addressof(scales)
-        zero = one + ctypes.sizeof(scales) // 2
+    def multiply(
+        self, calls: Prepared, a: int, b: int, c: int, stream: int, workspace: int
+    ) -> bool:
+        """A product; False where cuBLAS has no memory for what it needs itself. workspace: the
+        address of `WORKSPACE` bytes for products that are captured, else 0 for cuBLAS' own."""
         try:
             handle = self.handle()
         except CublasError as error:
@@ -100,14 +87,45 @@ class Cublas:
         _check(self.library.cublasSetStream_v2(handle, stream))
         if workspace:
             _check(self.library.cublasSetWorkspace_v2(handle, workspace, WORKSPACE))
-        for a, b, c, count, a_stride, b_stride, c_stride in pieces:
+        for (at_a, at_b, at_c), first, of_b, of_a, of_c in calls:
             _check(self.library.cublasGemmStridedBatchedEx(
-                handle, int(p.b_turned), int(p.a_turned), p.n, p.m, p.k, one,
-                p.b + size * b, kind, b_line, b_stride,
-                p.a + size * a, kind, a_line, a_stride, zero,
-                p.c + p.dtype.size * c, made, c_line, c_stride, count, compute, _DEFAULT_ALGORITHM,
-            ))  # fmt: skip
+                handle, *first, b + at_b, *of_b, a + at_a, *of_a, c + at_c, *of_c
+            ))
         return True
+
+
+_Told = tuple[int, ...]
+Prepared = tuple[tuple[tuple[int, int, int], _Told, _Told, _Told, _Told], ...]
+"""Calls of the library that are one product: where each begins in a, b and c, in bytes, and what is
+told before and behind the address of b, behind that of a, and behind that of c."""
+
+
+def prepared(p: Product, precision: str) -> Prepared | None:
+    """The calls that are a product; None where cuBLAS has none."""
+    pieces = list(itertools.islice(batches(p), _MOST_CALLS + 1))
+    a_line = _line(p.a_line, *((p.k, p.m) if p.a_turned else (p.m, p.k)))
+    b_line = _line(p.b_line, *((p.n, p.k) if p.b_turned else (p.k, p.n)))
+    c_line = _line(p.c_line, p.m, p.n)
+    numbers = (p.m, p.n, p.k, a_line, b_line, c_line, *(count for _, _, _, count, *_ in pieces))
+    if len(pieces) > _MOST_CALLS or min(numbers) <= 0 or max(numbers) > _LARGEST:
+        return None
+    name, size = p.dtype.name, p.of.size
+    kind, made = _TYPES[p.of.name], _TYPES[name]
+    compute = _COMPUTE_64F if name in ("f64", "c128") else _FAST[precision]
+    if size == 2:  # tensor cores multiply them exactly, and add up in float32
+        compute = _COMPUTE_32F
+    scales = _SCALES["f32" if size == 2 else name]
+    one = ctypes.addressof(scales)
+    zero = one + ctypes.sizeof(scales) // 2
+    first = (int(p.b_turned), int(p.a_turned), p.n, p.m, p.k, one)
+    return tuple(
+        (
+            (size * a, size * b, p.dtype.size * c), first, (kind, b_line, b_stride),
+            (kind, a_line, a_stride, zero),
+            (made, c_line, c_stride, count, compute, _DEFAULT_ALGORITHM),
+        )
+        for a, b, c, count, a_stride, b_stride, c_stride in pieces
+    )
 
 
 def load() -> Cublas | None:

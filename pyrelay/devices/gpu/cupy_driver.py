@@ -195,11 +195,14 @@ class CupyDriver(Driver):
 
     # -- products of matrices ------------------------------------------------------------------
 
-    def multiply(self, product: Product) -> bool:
+    def product(self, product: Product) -> Any:
         if self.blas is None:
-            return False
-        precision = config.current().matmul_precision
-        return self.blas.multiply(product, self.stream, precision, self.capturing.workspace)
+            return None
+        return cublas.prepared(product, config.current().matmul_precision)
+
+    def multiply(self, prepared: Any, a: int, b: int, c: int, stream: int) -> bool:
+        assert self.blas is not None
+        return self.blas.multiply(prepared, a, b, c, stream, self.capturing.workspace)
 
     # -- graphs --------------------------------------------------------------------------------
 

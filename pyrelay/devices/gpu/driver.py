@@ -65,16 +65,13 @@ UNDEFINED = "#undef BLOCK_THREADS\n#undef PACK\n#undef MEETS\n"
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`c = a @ b`, row-major: numbers of rows and columns, elements from one line to the next,
-    whether an operand is transposed, and for each batch axis its extent and strides of a and b in
-    elements. `of` is the type of the operands' elements, which are 16-bit floats or of the type
-    `dtype` of the result."""
+    """`c = a @ b`, row-major, wherever these lie: numbers of rows and columns, elements from one
+    line to the next, whether an operand is transposed, and for each batch axis its extent and
+    strides of a and b in elements. `of` is the type of the operands' elements, which are 16-bit
+    floats or of the type `dtype` of the result."""
 
     of: DType
     dtype: DType
-    a: int
-    b: int
-    c: int
     m: int
     n: int
     k: int
@@ -165,8 +162,14 @@ class Driver(ABC):
         """Run a kernel with so many blocks, `resident` ones at most, which wait for each other."""
 
     @abstractmethod
-    def multiply(self, product: Product) -> bool:
-        """A product of matrices by the device's library; False if it has none for this one."""
+    def product(self, product: Product) -> Any:
+        """What `multiply` takes, under the settings of now; None if the device's library has none
+        of these."""
+
+    @abstractmethod
+    def multiply(self, prepared: Any, a: int, b: int, c: int, stream: int) -> bool:
+        """A product of matrices at these addresses, by the device's library; False if it has no
+        memory for what it needs itself."""
 
     @abstractmethod
     def wait(self) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyrelay.devices.gpu.driver import ADDRESS
 from pyrelay.devices.gpu.persistent import Loop
 from pyrelay.devices.gpu.persistent_leaving import Tape
 from pyrelay.devices.gpu.persistent_prelude import CELL
@@ -30,49 +29,60 @@ MOST_BYTES = 1 << 28
 """Of buffers that go on a tape in one launch, but for those of a single round."""
 
 
-class _Arena:
-    """The memory of a loop: for each group its first buffer, and how many there are."""
+MOST_LAYOUTS = 256
+"""That a program remembers."""
 
-    def __init__(self, run: Run, loop: Loop, values: Sequence[int], rounds: int) -> None:
+
+class Layout:
+    """How the memory of a loop is divided: bytes of all, and for each group of its buffers their
+    sizes, how far they are apart, how many there are. told: what the kernel is told of it behind
+    its address."""
+
+    def __init__(self, loop: Loop, values: Sequence[int], rounds: int) -> None:
         self.sizes = values[len(values) - len(loop.groups) :]
         self.steps = [-(-max(size, 1) // ALIGNED) * ALIGNED for size in self.sizes]
         self.counts = [g.chunks * (rounds if g.escapes else 1) for g in loop.groups]
-        room = sum(s * c + ALIGNED for s, c in zip(self.steps, self.counts, strict=True))
-        before = CELL * (2 * loop.cells + 1)
-        self.address = run.allocate(room + before)
-        run.zero(self.address, CELL)
-        self.starts: list[int] = []
-        start = self.address + before
-        for step, count in zip(self.steps, self.counts, strict=True):
-            self.starts.append(-(-start // ALIGNED) * ALIGNED)
-            start = self.starts[-1] + count * step
-
-    def words(self, loop: Loop) -> list[int]:
-        """What the kernel is told of it."""
-        found = [self.address]
+        self.before = CELL * (2 * loop.cells + 1)
+        self.nbytes = self.before + sum(
+            s * c + ALIGNED for s, c in zip(self.steps, self.counts, strict=True)
+        )
+        self.told: list[int] = []
         for group, step, size, count in zip(
             loop.groups, self.steps, self.sizes, self.counts, strict=True
         ):
-            found += (step, size, count) if group.escapes else (step, size)
-        return found
+            self.told += (step, size, count) if group.escapes else (step, size)
 
-    def size_at(self, address: int) -> int | None:
+    def size_at(self, arena: int, address: int) -> int | None:
         """How many bytes the buffer has that is here; None if there is none."""
-        for start, step, size, count in zip(
-            self.starts, self.steps, self.sizes, self.counts, strict=True
-        ):
+        start = arena + self.before
+        for step, size, count in zip(self.steps, self.sizes, self.counts, strict=True):
+            start = -(-start // ALIGNED) * ALIGNED
             if start <= address < start + step * count:
                 return size
+            start += count * step
         return None
 
 
+def _arena(
+    run: Run, made: Persistent, values: Sequence[int], rounds: int
+) -> tuple[Layout, int]:
+    """Memory for a loop, how it is divided and its address."""
+    layouts, key = run.program.layouts, (made.launch, values, rounds)
+    layout = layouts.get(key)
+    if layout is None:
+        if len(layouts) >= MOST_LAYOUTS:
+            layouts.clear()
+        layout = layouts[key] = Layout(made.loop, values, rounds)
+    address = run.allocate(layout.nbytes)
+    run.zero(address, CELL)
+    return layout, address
+
+
 def _given(run: Run, made: Persistent, given: Sequence[Any]) -> list[int]:
-    code, number = run.program.code, run.launches[made.launch].text
-    text = code.texts[number] if number >= 0 else code.late[-2 - number]
-    return [
-        run.place(word) if kind == ADDRESS else word
-        for word, kind in zip(given, text.kinds, strict=False)
-    ]
+    taken = list(given)
+    for k in made.placed:
+        taken[k] = run.place(taken[k])
+    return taken
 
 
 def persist(
@@ -80,10 +90,10 @@ def persist(
 ) -> list[Any]:
     """Run a loop as one kernel; the words that it leaves, in the order of `Loop.results`."""
     loop = made.loop
-    arena = _Arena(run, loop, values, 1)
+    layout, arena = _arena(run, made, values, 1)
     words = dict(zip(loop.given, given, strict=True))
     taken = _given(run, made, given)
-    taken += [*(run.data[k] for k in loop.data), *arena.words(loop)]
+    taken += [*(run.data[k] for k in loop.data), arena, *layout.told]
     found: list[Any] = []
     for slot in loop.arrays:
         nbytes = run.bytes_at(words[slot])
@@ -99,7 +109,7 @@ def persist(
         taken.append(cell.address)
         found.append(cell)
     run.launch(made.launch, 1, [*taken, run.precision], blocks)
-    for address in (arena.address, *others, *(words[slot] for slot in loop.arrays)):
+    for address in (arena, *others, *(words[slot] for slot in loop.arrays)):
         run.free(address)
     return found
 
@@ -128,10 +138,10 @@ def resume(
         written = run.allocate(max(room, 1) * WORD)
         if held:
             run.driver.upload(written, np.array(held, np.int64))
-    arena = _Arena(run, loop, values, rounds)
+    layout, arena = _arena(run, made, values, rounds)
     state = run.allocate((2 + len(loop.state)) * WORD)
     taken = _given(run, made, given)
-    taken += [*(run.data[k] for k in loop.data), *arena.words(loop), written, room, state]
+    taken += [*(run.data[k] for k in loop.data), arena, *layout.told, written, room, state]
     run.launch(made.launch, 1, [*taken, run.precision], blocks)
     run.check()
     found = np.zeros(2 + len(loop.state), np.int64)
@@ -145,17 +155,17 @@ def resume(
         used |= _push(tape, loop.tape, pushed.tolist())
     elif tape is not None:
         _pop(tape, count)
-    _, owner = run.live[arena.address]
+    _, owner = run.live[arena]
     for address in used:
-        size = arena.size_at(address)
+        size = layout.size_at(arena, address)
         if size is not None:
-            part = run.driver.part(owner, address - arena.address)
+            part = run.driver.part(owner, address - arena)
             run.live[address] = size, part
     # What the kernel has freed of that which it was given.
     for slot in loop.freed:
         if words[slot] not in used and words[slot] in run.live:
             run.free(words[slot])
-    for address in (arena.address, state, *([written] if written else [])):
+    for address in (arena, state, *([written] if written else [])):
         run.free(address)
     again = place != loop.first or (loop.tape is not None and loop.tape.pushes)
     return place, int(again or (bool(count) and bool(tape))), ended

@@ -10,9 +10,11 @@ takes no stack of Python's. Jumps go through a loop that finds a block by bisect
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
-from pyrelay.devices.gpu import cuda_library, guesses
+from pyrelay.devices.gpu import cuda_library, guesses, persistent_ends
 from pyrelay.devices.gpu.device_words import device_slots
 from pyrelay.devices.gpu.driver import Text
 from pyrelay.devices.gpu.persistent import Loop, first_line, loops, operands_of, written
@@ -33,14 +35,16 @@ _ALL_LEAVES = (ins.Jump, ins.Return, ins.Raise)
 class Persistent:
     """A loop that may run as one kernel, the number of that launch, at how many places of a round
     its blocks meet, the first line of the program that it computes (0 for a loop of a library
-    function, as sorting is), and slots whose buffers take turns with others. large: whether it is
-    the version with indices of 64 bits of the one before."""
+    function, as sorting is), slots whose buffers take turns with others, and which of the words
+    that it is given are to lie on the device. large: whether it is the version with indices of 64
+    bits of the one before."""
 
     loop: Loop
     launch: int
     meets: int
     line: int
     turned: tuple[int, ...] = ()
+    placed: tuple[int, ...] = ()
     large: bool = False
 
     @property
@@ -103,11 +107,19 @@ class _Shared(PlanLaunches):
     def __init__(self, plan: Plan) -> None:
         super().__init__(_recursive(plan))
         self.plan = plan
-        self.loops = [loops(plan, function) for function in plan.functions]
-        known = [{s for loop in found for s in loop.scalars} for found in self.loops]
-        self.slots = device_slots(
-            plan, lambda launch, on: runs_on_host(plan, launch, on), known
-        )
+        found = [loops(plan, function) for function in plan.functions]
+        told = [
+            [persistent_ends.ends(plan, function, loop) for loop in of]
+            for of, function in zip(found, plan.functions, strict=True)
+        ]
+        # what loops leave on the host, by the loop's first instruction
+        self.loops, known, self.slots = persistent_ends.without(found, told, functools.partial(
+            device_slots, plan, lambda launch, on: runs_on_host(plan, launch, on)
+        ))
+        self.ends = [
+            {loop.first: ends for loop, ends in zip(of, each, strict=True)}
+            for of, each in zip(self.loops, known, strict=True)
+        ]
         self.persistent: list[Persistent] = []
         self.rounds: list[Rounds] = []
         self.stretches = 0
@@ -244,6 +256,8 @@ class _Function(InstructionWriter):
             slots = "".join(f"s{k}, " for k in loop.results)
             run = f"run.persist(kernel, blocks, values, ({given}))"
             self._line(f"    ({slots}) = {run}" if slots else f"    {run}")
+            for slot, step in self.shared.ends[self.number][loop.first].items():
+                self._line(f"    {persistent_ends.text(slot, step, self._word)}")
             self._line(f"    {self._jump(end.name)}")
 
     def _resuming(self, loop: Loop) -> None:
@@ -281,14 +295,14 @@ class _Function(InstructionWriter):
         number = len(self.shared.persistent)
         line = first_line(self.plan, self.function.code[loop.first : loop.last])
         launch = self.shared.library(made.text)
-        self.shared.persistent.append(Persistent(loop, launch, made.meets, line, made.turned))
+        placed = tuple(k for k, slot in enumerate(loop.given) if slot in self.on_device)
+        found = Persistent(loop, launch, made.meets, line, made.turned, placed)
+        self.shared.persistent.append(found)
         kernel = str(number)
         if made.bounds:
             late = self.shared.late_text(made.wide)
             launch = self.shared.launched(Launched(late, -1, 0))
-            self.shared.persistent.append(
-                Persistent(loop, launch, made.meets, line, made.turned, large=True)
-            )
+            self.shared.persistent.append(replace(found, launch=launch, large=True))
             kernel += f" + (max({', '.join(made.bounds)}, 0) >= {LARGEST})"
         values = "".join(f"{self._word(o)}, " for o in operands)
         self._line(f"kernel, values = {kernel}, ({values})")

@@ -52,7 +52,7 @@ from pyrelay.devices.gpu.graphs import Stretch
 from pyrelay.devices.gpu.guesses import Branch, Guessed, GuessingMemory
 from pyrelay.devices.gpu.persistent import work_of
 from pyrelay.devices.gpu.persistent_choice import blocks_of, form_of
-from pyrelay.devices.gpu.persistent_runs import persist, resume
+from pyrelay.devices.gpu.persistent_runs import Layout, persist, resume
 from pyrelay.devices.gpu.plan_python import plan_code
 from pyrelay.devices.gpu.round_graphs import RoundGraphs
 from pyrelay.devices.gpu.word_arithmetic import BINARY_MEANINGS, CHECKED_MEANINGS, UNARY_MEANINGS
@@ -62,6 +62,9 @@ from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.lower.planning.boundary import ArrayParameter
 from pyrelay.lower.planning.instructions import Plan
 from pyrelay.lower.text import emit_kernel
+
+_MOST_KEPT = 256
+"""Of what is worked out for extents, by extents."""
 
 DEEPEST = 1 << 20
 """Calls in each other at which recursion is taken to be endless."""
@@ -94,6 +97,10 @@ class GpuExecutable:
         self.functions = self._compiled(made.texts)
         self.late: dict[int, Any] = {}
         self.forms: dict[int, int] = {}  # blocks that ran a loop last, by its number
+        # What was worked out, by extents and all else that it hangs on.
+        self.products: dict[Any, tuple[Any, int] | None] = {}
+        self.blocks: dict[Any, int] = {}
+        self.layouts: dict[Any, Layout] = {}
         self.host_kernels: dict[int, Any] = {}
         for launched in made.launches:
             if launched.text == -1 and launched.kernel not in self.host_kernels:
@@ -271,6 +278,7 @@ class Run(GuessingMemory, ScalarCommands):
         self.data = [address for address, _ in program.data]
         self.launches = program.code.launches
         self.waiting: list[Cell] = []  # for the next launch
+        self.constants: dict[tuple[int, ...], Cell] = {}  # words that lie on the device
         self.count = 0
         self.stream, self.home = stream, program.idle.setdefault(stream, [])
         self.scratch = Scratch(self.driver)
@@ -367,14 +375,20 @@ class Run(GuessingMemory, ScalarCommands):
             second = words[1]
             if type(second) is not int and second.keeper is first:
                 return int(first.address)
-        known = [self.known(word) for word in words]
-        if self.is_guessing:
-            cell = self.written(*known)
-        else:
-            cell = self.cell()
-            self.driver.upload(cell.address, np.array(known, np.int64))
+        known = tuple(self.known(word) for word in words)
+        cell = self.written(*known) if self.is_guessing else self._constant(known)
         self.waiting.append(cell)
         return cell.address
+
+    def _constant(self, words: tuple[int, ...]) -> Cell:
+        """Where words of the host lie on the device, which they have to be copied to once."""
+        cell = self.constants.get(words)
+        if cell is None:
+            cell = self.cell()
+            self.driver.upload(cell.address, np.array(words, np.int64))
+            if len(self.constants) < _MOST_KEPT:
+                self.constants[words] = cell
+        return cell
 
     def known(self, word: Any) -> int:
         """A word that the host needs."""
@@ -429,11 +443,17 @@ class Run(GuessingMemory, ScalarCommands):
 
     def blocks_for(self, number: int, values: Sequence[int]) -> int:
         """How many blocks are to run a loop as one kernel; 0: round by round."""
-        made = self.program.code.persistent[number]
-        function = self._function(self.launches[made.launch].text)
-        most, cores = self.driver.resident(function), self.precision != 0
-        blocks = blocks_of(work_of(made.loop, values), made.meets, most, cores)
-        self.program.forms[number] = blocks
+        program, cores = self.program, self.precision != 0
+        key = number, values, cores
+        blocks = program.blocks.get(key)
+        if blocks is None:
+            made = program.code.persistent[number]
+            most = self.driver.resident(self._function(self.launches[made.launch].text))
+            if len(program.blocks) >= _MOST_KEPT:
+                program.blocks.clear()
+            blocks = blocks_of(work_of(made.loop, values), made.meets, most, cores)
+            program.blocks[key] = blocks
+        program.forms[number] = blocks
         return blocks
 
     def persist(
@@ -456,11 +476,15 @@ class Run(GuessingMemory, ScalarCommands):
     ) -> None:
         """Compute a product of matrices, by the device's library if it has one. `aside` gives
         memory for a product that may turn out not to happen."""
-        product = self.launches[number].product
-        assert product is not None
-        k, adds = words[5], words[8]
-        by_library = items > 0 and k and not adds and product[1].kind in "fc"
-        if not (by_library and self._by_library(number, words, aside or self.aside)):
+        if items <= 0:
+            return
+        products, key = self.program.products, (number, words[3:], self.precision)
+        if key not in products:
+            if len(products) >= _MOST_KEPT:
+                products.clear()
+            products[key] = self._product(number, words)
+        made = products[key]
+        if made is None or not self._by_library(*made, words, aside or self.aside):
             self.launch(number, items, words)
 
     def product_bytes(self, number: int, words: Sequence[int]) -> int:
@@ -471,27 +495,34 @@ class Run(GuessingMemory, ScalarCommands):
         batch = words[15 : 15 + 3 * axes : 3]
         return dtypes[1].size * math.prod((m, c_line, *batch))
 
-    def _by_library(
-        self, number: int, words: Sequence[int], aside: Callable[[int], int]
-    ) -> bool:
-        """Whether the device's library computes a product."""
-        a, b, c, m, n, k, a_turned, b_turned, _, a_line, b_line, c_line, axes, *rest = words
+    def _product(self, number: int, words: Sequence[int]) -> tuple[Any, int] | None:
+        """What the device's library needs for a product, and the bytes of it; None if it has none.
+        """
+        _, _, _, m, n, k, a_turned, b_turned, adds, a_line, b_line, c_line, axes, *rest = words
         rest = rest[2:]  # a product of ours is finished by no other kernel
         batch = tuple(zip(*[iter(rest)] * 3, strict=True))[:axes]
-        dtypes, nbytes = self.launches[number].product, self.product_bytes(number, words)
+        dtypes = self.launches[number].product
         assert dtypes is not None
+        if not k or adds or dtypes[1].kind not in "fc":
+            return None
+        found = self.driver.product(Product(
+            *dtypes, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line, c_line, batch
+        ))
+        return None if found is None else (found, self.product_bytes(number, words))
+
+    def _by_library(
+        self, prepared: Any, nbytes: int, words: Sequence[int], aside: Callable[[int], int]
+    ) -> bool:
+        """Whether the device's library computes a product."""
+        a, b, c = words[:3]
         place = c
         if self.is_guessing:
             try:
                 place = aside(nbytes)
             except OutOfDeviceMemory:
                 return False
-        product = Product(
-            *dtypes, a, b, place, m, n, k, bool(a_turned), bool(b_turned), a_line, b_line,
-            c_line, batch,
-        )
-        done = self.driver.multiply(product)
-        if done:
+        done = self.driver.multiply(prepared, a, b, place, self.stream)
+        if done and place != c:
             self.copy(c, place, nbytes)
         return done
 

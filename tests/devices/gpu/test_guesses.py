@@ -13,7 +13,7 @@ import pytest
 import pyrelay
 from pyrelay.devices import cuda_emulator
 from pyrelay.devices.gpu import programs
-from pyrelay.devices.gpu.driver import OutOfDeviceMemory, Product
+from pyrelay.devices.gpu.driver import OutOfDeviceMemory
 from pyrelay.devices.gpu.gpu_memory import CELLS
 from pyrelay.devices.gpu.round_graphs import RoundGraphs
 from tests.devices.gpu.test_graphs import Counted
@@ -31,10 +31,10 @@ class Waiting(Counted):
         self.reads = 0
         self.products: list[int] = []
 
-    def multiply(self, product: Product) -> bool:
+    def multiply(self, prepared: Any, a: int, b: int, c: int, stream: int) -> bool:
         if self.recorded is not None:
-            self.products.append(product.c)
-        return super().multiply(product)
+            self.products.append(c)
+        return super().multiply(prepared, a, b, c, stream)
 
     def download(self, array: Any, address: int) -> None:
         self.reads += 1

@@ -733,9 +733,9 @@ def test_explain_tells_how_a_loop_ran(monkeypatch: pytest.MonkeyPatch) -> None:
             x = x * 0.5 + x.sum()
         return x
 
-    function = pyrelay.jit(decay, device=ON)
     for blocks, told in ((1, "one block"), (3, "3 blocks that meet"), (0, "round by round")):
         monkeypatch.setattr(programs, "blocks_of", lambda *_, b=blocks: b)
+        function = pyrelay.jit(decay, device=ON)
         function(np.ones(4))
         line = decay.__code__.co_firstlineno + 2
         assert f"the loop at line {line} ran" in str(function.explain())
