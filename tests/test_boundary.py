@@ -333,3 +333,10 @@ def test_a_result_that_may_be_an_argument_takes_the_direct_way() -> None:
         got = last(h, n)
         assert (got is h) == (n == 0)
         np.testing.assert_array_equal(got, h * 2**n)
+
+
+def test_an_equal_frozenset_of_other_numbers_is_another_argument() -> None:
+    compiled = pyrelay.jit(lambda s: sorted(s))
+    for given in (frozenset((1, 2)), frozenset((True, 2.0)), frozenset((2, 1))):
+        assert repr(compiled(given)) == repr(sorted(given))
+    assert compiled.cache_info().compilations == 2

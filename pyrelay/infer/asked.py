@@ -68,7 +68,8 @@ class Asked:
     #: from 1: `raise` gives the caller what was written before, from 2: the errors of ops too
     raises: int = 0
     tables: frozenset[Let] = frozenset()
-    quick: frozenset[Let] = frozenset()  # those of them that need not be tables, but are quicker
+    #: those that need not be tables, or nodes with a field for each key, but are quicker so
+    quick: frozenset[Let] = frozenset()
     compares: bool = False  # or cannot be
     memos: list[Memo] = field(default_factory=list)  # functions with tables of what they gave
     remembers: bool = True
@@ -78,6 +79,8 @@ class Asked:
     near: bool = True  # loops over short arrays should be kernels, see `short_arrays`
     open_keys: frozenset[Let] = frozenset()
     nested: frozenset[Let] = frozenset()  # makers of containers that are nodes
+    keyed: frozenset[Let] = frozenset()  # makers of dicts that are nodes with a field for each key
+    keyed_wanted: frozenset[Let] = frozenset()  # or those that could be
     keys_wanted: bool = False
     sequences: bool | None = None  # tuples and strings may have run-time lengths; or may not again
     sequences_wanted: bool = False  # or would have had
@@ -96,6 +99,7 @@ class Asked:
         whether tuples or strings had lengths that only it knows."""
         self.open_keys |= attempt.open_keys
         self.sequences_wanted |= attempt.sequences_wanted
+        self.keyed_wanted |= attempt.keyed()
 
     def grant(self, error: Exception) -> Exception | None:
         """Note what an attempt asked for; the failure if it cannot be given as it is."""
@@ -123,9 +127,18 @@ class Asked:
             case needs.NeedsListing(made=made):
                 self.ahead |= {made}
                 self.granted += 1
-            case needs.NeedsTable(made=made):
-                self.tables |= {made}
-                self.quick |= {made}
+            case needs.NeedsEntries(made=made, endless=True):
+                if made <= self.keyed:
+                    return _never_ends()
+                self.keyed |= made
+                self.granted += 1
+            case needs.NeedsTable() | needs.NeedsEntries():
+                if isinstance(error, needs.NeedsTable):
+                    self.tables |= {error.made}
+                    self.quick |= {error.made}
+                else:
+                    self.keyed |= error.made
+                    self.quick |= error.made
                 self.known, self.unrolled, self.exact = {}, frozenset(), 0
                 self.granted += 1
             case NeedsMemo(memo=memo):
@@ -184,13 +197,18 @@ class Asked:
         """
         self.keys_wanted |= attempt.keys_wanted
         if self.quick:
+            attempt.outgrown.clear()  # those that were nodes for no need
             self.tables -= self.quick
+            self.keyed -= self.quick
             self.quick, self.compares = frozenset(), True
             self.known, self.unrolled, self.exact = {}, frozenset(), 0
             self.granted += 1
             return None
         listed, nested = attempt.listed(), attempt.nested()
         self.nested |= nested.keys()
+        self.keyed -= self.nested
+        self.open_keys |= attempt.outgrown
+        keyed = self.keyed_wanted - self.keyed - self.nested - self.tables - self.open_keys
         for cls in {NestedTable, *nested.values()} if nested else ():
             self.families.declare([cls])
         if self.memos:  # the next attempt computes everything anew
@@ -207,8 +225,12 @@ class Asked:
         elif attempt.lent > self.lends:
             self.lends += 1
         elif listed:
+            self.lends = 0  # nodes may do without
             for classes in listed:
                 self.families.declare(classes)
+        elif keyed:
+            self.lends = 0
+            self.keyed |= keyed
         elif self.sequences:
             self.sequences = False
         elif self.losing is not None:
@@ -229,6 +251,7 @@ def _knowing_it_loses(made: Specialised) -> Specialised:
 
 def _never_ends() -> errors.PyrelayError:
     return errors.RecursionTypeError(
-        "tuples in tuples without end are made here, and they cannot be nodes of a tree.",
+        "tuples in tuples, or dicts in dicts, without end are made here, and they cannot be nodes "
+        "of a tree.",
         hints=("make the nodes objects of a class that contains itself",),
     )

@@ -48,6 +48,7 @@ class Attempt:
     parse: Callable[[Any], Any]
     asked: Asked
     open_keys: set[Let] = field(default_factory=set)  # see Program
+    outgrown: set[Let] = field(default_factory=set)
     keys_wanted: bool = False
     sequences_wanted: bool = False  # see open_layouts.Sequences
     guards: Guards = field(default_factory=Guards)
@@ -95,11 +96,17 @@ class Attempt:
     def nested(self) -> dict[Let, type]:
         """What makes dicts, sets and deques that are items of lists, and what these are then."""
         found = set() if self.outermost is None else self.outermost.items.made
-        return {
+        tables = {
             made: nested_for[cls] for cls, made in found
             if cls in nested_for and made not in self.asked.nested
             and (made in self.open_keys or not isinstance(cls, str))
         }
+        return {**tables, **dict.fromkeys(self.outgrown, nested_for["dict"])}
+
+    def keyed(self) -> frozenset[Let]:
+        """What makes dicts of known keys that are items of lists, which may be nodes with a field
+        for each key (in_python/entries.py)."""
+        return frozenset(() if self.outermost is None else self.outermost.items.keyed)
 
     def own_families(self) -> Families | None:
         """The data types of this program alone, if objects of the caller are nodes of any."""
@@ -118,7 +125,7 @@ class Attempt:
             nodes=asked.nodes, plans=asked.plans, tables=asked.tables, open_keys=self.open_keys,
             remembers=asked.remembers, lends=asked.lends, follows_ops=asked.raises > 1,
             containers=self.containers, keys_known=asked.keys_known, nested=asked.nested,
-            compares=asked.compares,
+            keyed=asked.keyed, compares=asked.compares,
         )
         sequences = open_layouts.Sequences(bool(asked.sequences))
         try:
@@ -132,6 +139,7 @@ class Attempt:
             self.keys_wanted = program.keys_wanted
             self.sequences_wanted = sequences.wanted
             self.entered.open |= program.opens
+            self.outgrown = program.outgrown
 
     def _run(
         self, program: Program, make_callee: Any, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -400,9 +408,13 @@ class Attempt:
     def _subclass(
         self, it: Interpreter, cls: type, factory: Any, entries: Key, leaves: Iterator[int]
     ) -> V.Value:
-        """A Counter or a defaultdict, with the dict of its entries."""
+        """A Counter, a defaultdict or a set, with the dict of its entries."""
         number = len(self.objects)
         inside = self._build(it, entries, leaves)
+        if cls is set:
+            value = calls.call(it, V.Known(tables.with_table), (inside,), {})
+            self.objects[number] = value
+            return value
         made = counting.Counts if cls is Counter else counting.Defaults
         first = V.Tuple(()) if cls is Counter else V.Known(factory)
         value = self.objects[number] = calls.call(it, V.Known(made), (first, inside), {})
@@ -455,7 +467,7 @@ class Attempt:
         value = V.Ref(root, cls)
         self.objects.append(value)
         self.containers.append(root)
-        children = key[1:] if key[0] == "list" else key[2:] if key[0] == "dict" else key[3:]
+        children = key[{"list": 1, "set": 1, "dict": 2}.get(key[0], 3):]
         parts = tuple(self._build(it, c, leaves) for c in children)
         names = key[1] if key[0] == "dict" else key[2] if key[0] == "record" else None
         content = parts if names is None else dict(zip(names, parts, strict=True))

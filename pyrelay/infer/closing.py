@@ -26,6 +26,7 @@ from pyrelay.infer.flow.handling import settle
 from pyrelay.infer.guards import ExtentGuard, Guards
 from pyrelay.infer.heap import Heap
 from pyrelay.infer.in_python.counting import Counts, Defaults
+from pyrelay.infer.in_python.tables import Members
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.kinds import told_apart
 from pyrelay.infer.layout import content_children
@@ -146,7 +147,7 @@ class Close:
         names = [", ".join(repr(name) for _, name in t.fields) for t in trees]
         nodes = [(f"{n} of an object of the caller", None) for n in names]
         containers = [
-            ("a dict of the caller", self._written_in(r)) if r in attempt.tabled
+            ("a dict or set of the caller", self._written_in(r)) if r in attempt.tabled
             else (f"a {r.kind} of the caller", where.get(r)) for r in roots
         ]
         return (*arrays, *containers, *nodes)
@@ -349,8 +350,8 @@ class Close:
     def _container(self, root: V.Root, cls: Any) -> ResultTree:
         if root in self.attempt.containers:
             return ContainerResult(self.attempt.containers.index(root))
-        if cls in (Counts, Defaults):
-            entries = self.it.content(root)["entries"]
+        if cls in (Counts, Defaults, Members):
+            entries = self.it.content(root)["table" if cls is Members else "entries"]
             if entries.root in self.attempt.containers:
                 return ContainerResult(self.attempt.containers.index(entries.root))
         held = self.it.heap.contents[root]

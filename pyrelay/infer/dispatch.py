@@ -22,7 +22,7 @@ from pyrelay.infer.flow.iteration import sequence_of
 from pyrelay.infer.flow.truth import truth
 from pyrelay.infer.flow.unions import distribute, distribute_all, sample
 from pyrelay.infer.interpreter import Interpreter
-from pyrelay.infer.nodes import anonymous, trees
+from pyrelay.infer.nodes import anonymous, dicts, trees
 from pyrelay.ir.nodes import UNSET
 
 Args = tuple[V.Value, ...]
@@ -214,7 +214,7 @@ def _dict(it: Interpreter, args: Args, attrs: Any) -> V.Value:
             it.program.open_keys.add(it.let)  # of a table, the keys are not known
         for each in sequence_of(it, value):
             content[it.static(each, "the key of a dict")] = subscripts.get_item(it, value, each)
-    return it.new_ref("dict", content)
+    return dicts.new_dict(it, content)
 
 
 def _slice(it: Interpreter, args: Args, attrs: Any) -> V.Value:

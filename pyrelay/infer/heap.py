@@ -29,6 +29,7 @@ class Items:
     classes: set[type] = field(default_factory=set)
     #: of these, and of dicts and sets: the class, or the kind, and what made it
     made: set[tuple[type | str, Let]] = field(default_factory=set)
+    keyed: set[Let] = field(default_factory=set)  # what made dicts of known keys that are items
 
 
 @dataclass(slots=True)
@@ -92,6 +93,8 @@ class Heap:
                 self.items.classes.add(ref.cls)
             if ref.root.made is not None:
                 self.items.made.add((ref.cls or ref.root.kind, ref.root.made))
+                if ref.root.kind == "dict" and self.contents.get(ref.root):
+                    self.items.keyed.add(ref.root.made)
 
     def lend(self, root: Root, span: Span | None) -> None:
         """Note that a list became an item of another one, which has a copy of it."""

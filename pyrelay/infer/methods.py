@@ -21,6 +21,7 @@ from pyrelay.infer.in_python import python_math
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
 from pyrelay.infer.names.adapters import cast, dtype_of, operand
+from pyrelay.infer.nodes.dicts import new_dict
 from pyrelay.infer.operators import raised
 from pyrelay.ir import dims, types
 from pyrelay.ir.types import TensorType
@@ -530,7 +531,7 @@ def _dict_setdefault(
 
 
 def _dict_copy(it: Interpreter, x: V.Ref) -> V.Value:
-    return it.new_ref("dict", dict(it.content(x.root)))
+    return new_dict(it, it.content(x.root))
 
 
 def _dict_popitem(it: Interpreter, x: V.Ref) -> V.Value:

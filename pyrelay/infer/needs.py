@@ -68,6 +68,17 @@ class NeedsTable(Exception):
 
 
 @dataclass(eq=False)
+class NeedsEntries(Exception):
+    """Dicts become items of lists in a loop, which had better be nodes than the loop unrolled.
+
+    `made` is what makes them. endless: or they are in dicts made there, without end.
+    """
+
+    made: frozenset[Let]
+    endless: bool = False
+
+
+@dataclass(eq=False)
 class NeedsListing(Exception):
     """A generator is left before its end and gone on with: its items are computed when it is made.
 

@@ -249,7 +249,9 @@ def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value 
                     return V.Tuple(container.items * n)
                 return it.new_ref("list", it.content(container.root) * n)  # type: ignore[union-attr]
     if op == "|" and all(isinstance(v, V.Ref) and v.root.kind == "dict" for v in (x, y)):
-        return it.new_ref("dict", {**it.content(x.root), **it.content(y.root)})  # type: ignore[union-attr]
+        from pyrelay.infer.nodes.dicts import new_dict
+
+        return new_dict(it, {**it.content(x.root), **it.content(y.root)})  # type: ignore[union-attr]
     return None
 
 

@@ -61,8 +61,11 @@ class Program:
     tables: frozenset[Let] = frozenset()  # makers of dicts and sets with keys known at run time
     open_keys: set[Let] = field(default_factory=set)  # those that were given such keys
     nested: frozenset[Let] = frozenset()  # makers of containers that are items of others
+    keyed: frozenset[Let] = frozenset()  # makers of dicts with a field for each key (entries.py)
+    entries: dict[type, set[Let]] = field(default_factory=dict)  # those by the class of the dicts
+    outgrown: set[Let] = field(default_factory=set)  # those whose dicts would get other keys
     compared: int = 0  # keys of dicts that are compared with one of the running program
-    compares: bool = False  # however many these are
+    compares: bool = False  # however many these are, and loops over dicts are unrolled
     opens: bool = False  # a dict of the caller was given such a key
     entered: list[V.Root] = field(default_factory=list)  # lists that tables of the caller's are of
     keys_known: bool = False  # arguments of recursive functions that are keys are made known

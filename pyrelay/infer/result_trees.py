@@ -410,12 +410,20 @@ def restore(container: Any, kind: str, names: tuple[Any, ...], parts: list[Any])
         _restore_varied(container, parts[0])
     elif kind == "list":
         container[:] = parts
+    elif kind == "set":
+        container.clear()
+        container.update(parts)
     elif kind == "items":
         (container[:],) = parts
     elif kind == "lists":
         columns.store(container, parts[0])
     elif kind == "table":
         entries = zip(*parts, strict=True)
+        if isinstance(container, set):
+            kept = [name for name, _, there in entries if there]
+            container.clear()
+            container.update(kept)
+            return
         columns.store_entries(container, {k: v for k, v, there in entries if there})
     elif kind == "dict":
         container.clear()
@@ -433,7 +441,7 @@ def _restore_varied(container: Any, content: Any) -> None:
     """As `restore`, for what the container holds where a program raises: a list or a dict."""
     if isinstance(container, list):
         container[:] = content
-    elif isinstance(container, dict):
+    elif isinstance(container, (dict, set)):
         container.clear()
         container.update(content)
     else:

@@ -211,12 +211,8 @@ def _find(
             raise _Restart(spec)
     if entries:
         _refuse_nesting(it, arguments)
-    if len(entries) > 1 and anonymous.depth(layouts) > max(
-        anonymous.depth(e.layouts) for e in entries
-    ):
-        sites = anonymous.nested(layouts)
-        if sites:
-            raise anonymous.NeedsNodes(sites)
+    if len(entries) > 1:
+        anonymous.refuse_depth([x for e in entries for x in e.layouts], layouts)
     if len(entries) >= _most(entries, layouts):
         raise it.failure(
             errors.RecursionTypeError,
@@ -350,7 +346,8 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
                 it.program.functions[spec.name] = function
                 return
             if spec.result is not None:
-                _refuse_growth(spec.result, result)
+                before = spec.result.value, *spec.result.contents
+                anonymous.refuse_depth(before, (result.value, *result.contents))
             spec.result = result if spec.result is None else _join_results(it, spec, result)
             _forget_dependents(it, spec)
             strings = sequences()
@@ -363,15 +360,6 @@ def _specialise(it: Interpreter, spec: Specialisation, arguments: Sequence[V.Val
     finally:
         spec.in_progress = False
         del it.program.making[it.program.making.index(spec) :]
-
-
-def _refuse_growth(before: Result, now: Result) -> None:
-    """Raises NeedsNodes where tuples in the result nest deeper than they did."""
-    everything = now.value, *now.contents
-    if anonymous.depth(everything) > anonymous.depth((before.value, *before.contents)):
-        sites = anonymous.nested(everything)
-        if sites:
-            raise anonymous.NeedsNodes(sites)
 
 
 def _forget_dependents(it: Interpreter, spec: Specialisation) -> None:

@@ -33,8 +33,8 @@ _PYTHON_FRAMES = 8000
 
 _ASKING = (
     needs.NeedsStatic, needs.NeedsListing, needs.NeedsCapture, needs.NeedsIdentity,
-    needs.NeedsUnrolling, NeedsMemo,
-    needs.NeedsTable, NeedsFewer, NeedsNodes, NeedsWrites, building.NeedsPool, errors.PyrelayError,
+    needs.NeedsUnrolling, needs.NeedsTable, needs.NeedsEntries, NeedsMemo, NeedsFewer, NeedsNodes,
+    NeedsWrites, building.NeedsPool, errors.PyrelayError,
 )
 """What attempts end with that the next one may do without."""
 

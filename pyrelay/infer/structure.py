@@ -11,6 +11,7 @@ lie in follow when everything is flattened (`finish`).
 
 from __future__ import annotations
 
+import enum
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -298,6 +299,8 @@ def _flatten(value: Any, into: Flattened, name: str) -> Key:
                     for v, f in zip(value, value._fields, strict=True)
                 ))
         return ("tuple", None, *(_flatten(v, into, f"{name}[{k}]") for k, v in enumerate(value)))
+    if type(value) is frozenset and _is_constant(value):
+        return ("constant", _exactly(value), value)
     if is_constant_object(value):
         return ("object", Identity(value))
     return _container(value, into, name)
@@ -354,12 +357,14 @@ def _container(value: Any, into: Flattened, name: str) -> Key:
     again = _remember(value, into)
     if again is not None:
         return ("again", again)
-    if isinstance(value, (set, bytearray)):
+    if isinstance(value, bytearray):
         raise TypeMismatchError(
             f"{name} is a {type(value).__name__}, which a compiled function cannot take.",
-            hints=(f"pass frozenset({name}) or a tuple",),
+            hints=(f"pass bytes({name}) or an array",),
         )
     into.containers.append(value)
+    if isinstance(value, set):
+        return _set(value, into, name)
     if type(value) is list and len(value) > into.apart and _are_trees(value, into.families):
         return _trees(value, into, name)
     if type(value) is list and len(value) > into.apart:
@@ -388,6 +393,35 @@ def _grown(value: list[Any], found: columns.Found, into: Flattened, name: str) -
     into.leaves += arrays
     into.names += [name] * len(arrays)
     return ("grown", key)
+
+
+def _set(value: set[Any], into: Flattened, name: str) -> Key:
+    """The key of a set: of a table of its items, or of these where they are texts and the like."""
+    entries = columns.columns_of_dict(dict.fromkeys(value, True))
+    if entries is not None:
+        return ("subclass", set, Identity(None), _table({}, entries, into, name))
+    if not all(map(_is_constant, value)):
+        raise TypeMismatchError(
+            f"{name} is a set of objects, which a compiled function cannot take.",
+            notes=("the items of a set are numbers, texts, or tuples of these",),
+            hints=(f"pass list({name})",),
+        )
+    return ("set", *(("constant", _exactly(item), item) for item in value))
+
+
+def _is_constant(item: Any) -> bool:
+    """Whether this is a text or a number, or a tuple or frozenset of these, which are compared by
+    value."""
+    if type(item) in (tuple, frozenset):
+        return all(map(_is_constant, item))
+    return item is None or isinstance(item, (bool, int, float, str, bytes, enum.Enum))
+
+
+def _exactly(item: Any) -> Any:
+    """What tells a constant from others that are equal: classes, signs, the order of a set."""
+    if type(item) in (tuple, frozenset):
+        return type(item), *map(_exactly, item)
+    return (float, repr(item)) if isinstance(item, float) else (type(item), item)
 
 
 def _dict(value: dict[Any, Any], into: Flattened, name: str) -> Key:

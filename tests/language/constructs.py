@@ -230,6 +230,17 @@ def list_arguments(xs, k):
     return xs[:2], xs < [9, 9], xs.index(8)
 
 
+@compiled("Lists of dicts, as many as the program makes", X)
+def lists_of_dicts(x):
+    rows = []
+    for i, v in enumerate(x):
+        if v > 1.5:
+            rows.append({"id": i, "w": float(v)})
+    for row in rows:
+        row["w"] *= 2
+    return sorted(rows, key=lambda row: -row["w"]), [row["id"] for row in rows]
+
+
 @compiled("Objects of your classes: attributes, methods, properties, operators", 2.0)
 def objects(x):
     s = Scale(x)
@@ -301,6 +312,14 @@ def counts(x):
 def computed_set(n):
     s = {k % 2 for k in (n, n + 1)}
     return len(s), s | {n}, s <= {0, 1, 2}, sorted(s - {1})
+
+
+@compiled("Sets as arguments, of numbers, tuples of numbers or texts", {1, 2}, 5)
+def set_arguments(seen, n):
+    fresh = [k for k in range(n) if k not in seen]
+    seen.update(fresh)
+    seen.discard(0)
+    return fresh, len(seen)
 
 
 @compiled("deque, defaultdict, Counter; heapq and bisect", np.array([1, 2, 1]))

@@ -288,11 +288,6 @@ def dict_of_the_caller_grows(d, c):
     return len(d)
 
 
-@refuse(({1, 2},), "is a set", "frozenset")
-def set_of_the_caller(s):
-    return len(s)
-
-
 @use((1.5, 0, np.array([1.0, 2.0, 3.0])), (1.5, 1, np.array([1.0, 2.0, 3.0])), wrt=(0, 2),
     slow=True)
 def chosen_array_changes_length_before_an_early_return(x, n, a):

@@ -20,10 +20,12 @@ from pyrelay.devices.runtime import packing_fields as F  # noqa: N812
 from pyrelay.devices.runtime.library import trees, want_trees
 from pyrelay.infer.nodes.datatypes import (
     Array,
+    Callee,
     Child,
     Choice,
     Constant,
     Family,
+    Grows,
     Items,
     Number,
     Schema,
@@ -135,6 +137,8 @@ class _Tables:
                 into[f"{path}.case"] = _WORD
                 for k, case in enumerate(cases):
                     self._enter(case, f"{path}|{k}", group)
+            case Callee() | Grows():
+                raise _UnsupportedError
 
     def columns(self) -> Iterator[tuple[str, np.dtype[Any]]]:
         """The names and dtypes of the columns of a pool."""

@@ -19,6 +19,7 @@ from pyrelay.infer.kinds import code
 from pyrelay.infer.nodes import building, pool_tables
 from pyrelay.infer.nodes.datatypes import (
     Array,
+    Callee,
     Child,
     Choice,
     Constant,
@@ -185,6 +186,9 @@ class _Rows:
                 return Child(kinds)
             case L.LNode(("tuple", None, _), parts):
                 return Struct(tuple(self._sort(p, f"{path}[{k}]") for k, p in enumerate(parts)))
+            case L.LNode(("text", *_) as head, parts):
+                found = tuple(self._sort(p, f"{path}[{k}]") for k, p in enumerate(parts))
+                return Callee(head, found)
             case L.LUnion(cases):
                 self.found[f"{path}.case"] = self.it.new_array(self._flat())
                 return Choice(tuple(self._sort(c, f"{path}|{k}") for k, c in enumerate(cases)))

@@ -323,7 +323,7 @@ class Fixpoint:
         assert result.following is not None
         describer = self._describer(result.heap)
         before = self._guess()
-        deep = anonymous.depth([*self.layouts, *self.changed.values()])
+        deep = [*self.layouts, *self.changed.values()]
         bound = frozenset(
             dims.of(s) for s in layout_symbols(self.everything, self.mark)
         )
@@ -367,8 +367,7 @@ class Fixpoint:
             if root not in self.changed:
                 self.changed[root] = entry.content(root)
         everything = [*layouts, *self.changed.values()]
-        if anonymous.depth(everything) > deep and (sites := anonymous.nested(everything)):
-            raise anonymous.NeedsNodes(sites)
+        anonymous.refuse_depth(deep, everything)
         self.layouts = layouts
         for k, layout in enumerate(layouts):
             self.visits.note(k, self.entry[k], layout)

@@ -269,7 +269,7 @@ def listed_view(it: Interpreter, value: V.Value) -> V.Value:
         return value
     items = special(it, value, "__iter__")
     assert items is not None
-    return collected(it, items)
+    return items if isinstance(items, (V.Tuple, V.Known)) else collected(it, items)
 
 
 def iterator_as_items(it: Interpreter, value: V.Ref) -> V.Ref:

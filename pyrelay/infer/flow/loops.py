@@ -237,6 +237,8 @@ class Runner:
         ):
             fixed = self.it.program.guards.fix(count.extent)
             count = count if fixed is None else V.Known(fixed)
+        if isinstance(problem, needs.NeedsUnrolling):
+            self._ask_for_entries()
         if isinstance(count, V.Known) and count.value <= UNROLL_LIMIT:
             root = problem.root if isinstance(problem, needs.NeedsUnrolling) else None
             try:
@@ -262,6 +264,15 @@ class Runner:
             return self._attempt(lambda: self.rolled(init, 0, mixed=True))
         except (TypeChanges, needs.NeedsUnrolling, errors.PyrelayError):
             raise self._changed(problem) from None
+
+    def _ask_for_entries(self) -> None:
+        """Raises NeedsEntries where dicts in lists may be why the loop would be unrolled."""
+        program, count = self.it.program, self.iteration.count if self.iteration else None
+        if program.compares or (isinstance(count, V.Known) and count.value <= SHORT):
+            return
+        found = self.it.heap.items.keyed - program.keyed - program.nested - program.tables
+        if found:
+            raise needs.NeedsEntries(frozenset(found))
 
     def _changed(self, problem: TypeChanges) -> errors.PyrelayError:
         return self.it.failure(

@@ -419,6 +419,13 @@ class Members:
     __hash__ = None  # type: ignore[assignment]
 
 
+def with_table(table: Table) -> Members:
+    """The set of the caller's whose items are the keys of a table."""
+    made = Members()
+    made.table = table
+    return made
+
+
 # -- views ---------------------------------------------------------------------------------------
 
 

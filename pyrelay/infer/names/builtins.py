@@ -22,11 +22,13 @@ from pyrelay.infer.flow.truth import as_bool, truth
 from pyrelay.infer.flow.unions import distribute
 from pyrelay.infer.in_python import containers, iteration, python_math, tables
 from pyrelay.infer.in_python import lists as in_python
+from pyrelay.infer.in_python.entries import is_entries
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.adapters import cast
 from pyrelay.infer.names.handlers import handles, keeps_unions
 from pyrelay.infer.nodes.datatypes import is_anonymous
+from pyrelay.infer.nodes.dicts import new_dict
 from pyrelay.infer.operators import (
     binary,
     compare,
@@ -257,13 +259,18 @@ def dict_fromkeys(it: Interpreter, iterable: V.Value, value: V.Value = V.NONE) -
     if it.let is not None:
         it.program.open_keys.add(it.let)
     keys = (it.static(k, "the key of a dict") for k in sequence_of(it, iterable))
-    return it.new_ref("dict", dict.fromkeys(keys, value))
+    return new_dict(it, dict.fromkeys(keys, value))
 
 
 @handles(dict)
 def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value:
     """dict(mapping or pairs, **named)."""
     content: dict[Any, V.Value] = {}
+    if isinstance(pairs, V.Data) and is_entries(pairs.cls):
+        from pyrelay.infer.arrays.subscripts import get_item
+
+        content = {k: get_item(it, pairs, V.Known(k)) for k in pairs.cls.labels}
+        return new_dict(it, {**content, **named})
     standing = isinstance(pairs, (V.Ref, V.Data)) and pairs.cls in containers.standing_for
     if standing or it.let in it.program.tables | it.program.nested:
         cls = nested_for[tables.Table] if it.let in it.program.nested else tables.Table
@@ -278,7 +285,7 @@ def dict_(it: Interpreter, pairs: V.Value = V.NONE, **named: V.Value) -> V.Value
         for pair in sequence_of(it, pairs):
             key, value = sequence_of(it, pair)
             content[it.static(key, "the key of a dict")] = value
-    return it.new_ref("dict", {**content, **named})
+    return new_dict(it, {**content, **named})
 
 
 @handles(slice)

@@ -13,13 +13,17 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.calls import call
-from pyrelay.infer.in_python import containers, counting, heaps, tables
+from pyrelay.infer.containers.open_keys import is_hashable
+from pyrelay.infer.flow.handling import certain
+from pyrelay.infer.in_python import containers, counting, entries, heaps, tables
 from pyrelay.infer.in_python.nested import nested_for
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names.builtins import dict_
 from pyrelay.infer.names.handlers import handles
+from pyrelay.infer.nodes.dicts import refuse_keys
 
 
 def _in_python(fn: Callable[..., Any]) -> Callable[..., V.Value]:
@@ -88,6 +92,30 @@ def table(it: Interpreter, entries: Sequence[tuple[bool, V.Value, V.Value]] = ()
 def members(it: Interpreter, items: V.Value) -> V.Value:
     """A set with these items and others to come."""
     return call(it, class_here(it, tables.Members), (items,), {})
+
+
+@handles(entries.field_of)
+def field_of(it: Interpreter, dict_: V.Value, key: V.Value) -> V.Value:
+    """The name of the field of a key, which is known while compiling."""
+    assert isinstance(dict_, V.Data)
+    cls = dict_.cls
+    known = key
+    if isinstance(key, V.Tuple) and all(isinstance(k, V.Known) for k in key.items):
+        known = V.Known(it.static(key, "the key of a dict"))
+    if not isinstance(known, V.Known):
+        raise refuse_keys(it, cls)
+    if not is_hashable(known.value):
+        said = f"unhashable type: {type(known.value).__name__!r}"
+        raise certain(it, it.failure(errors.TypeMismatchError, said), TypeError, said)
+    place = next((k for k, label in enumerate(cls.labels) if label == known.value), None)
+    return V.Known(None if place is None else f"_{place}")
+
+
+@handles(entries.outgrown)
+def outgrown(it: Interpreter, dict_: V.Value) -> V.Value:
+    """Refuse to give a dict other keys than it was made with."""
+    assert isinstance(dict_, V.Data)
+    raise refuse_keys(it, dict_.cls)
 
 
 def without_order(it: Interpreter, iterable: V.Value) -> V.Value:

@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pyrelay.infer import layout as L
+from pyrelay.infer import needs
 from pyrelay.infer import values as V
 from pyrelay.infer.nodes.datatypes import (
     Child,
@@ -138,32 +139,60 @@ def refuse_tuples(cls: type, fields: Fields, values: Mapping[str, V.Value]) -> N
 # -- finding them ----------------------------------------------------------------------------------
 
 
-def depth(layouts: Iterable[Any]) -> int:
-    """How deep tuples of the program stand in tuples."""
+def refuse_depth(before: Iterable[Any], now: Iterable[Any]) -> None:
+    """Raises NeedsNodes where tuples stand deeper in tuples than they did, in others made at the
+    same place; NeedsEntries for such dicts."""
+    now = tuple(now)
+    deepest = _deepest(now)
+    if deepest <= _deepest(before):
+        return
+    tuples, dicts = _nested(now)
+    if tuples:
+        raise NeedsNodes(tuples)
+    if dicts:
+        raise needs.NeedsEntries(dicts, endless=True)
+
+
+def _deepest(layouts: Iterable[Any]) -> int:
+    """How deep tuples and dicts of the program stand in each other."""
     return max((_depth(x) for x in layouts), default=0)
 
 
 def _depth(layout: Any) -> int:
-    deepest = depth(_inside(layout))
-    return deepest + 1 if isinstance(layout, L.LNode) and layout.made else deepest
+    deepest = _deepest(_inside(layout))
+    return deepest + 1 if made_here(layout) else deepest
 
 
-def nested(layouts: Iterable[Any]) -> frozenset[Let]:
-    """Where the tuples are made that stand in others of as many items made at the same place."""
-    found: set[Let] = set()
+def made_here(layout: Any) -> frozenset[Let]:
+    """Where this tuple or dict is made."""
+    if isinstance(layout, L.LNode):
+        return layout.made
+    if isinstance(layout, L.LPlace) and layout.kind == "dict" and layout.made is not None:
+        return frozenset((layout.made,))
+    return frozenset()
+
+
+def _nested(layouts: Iterable[Any]) -> tuple[frozenset[Let], frozenset[Let]]:
+    """Where the tuples are made that stand in others of as many items made at the same place, and
+    where the dicts that stand in others made there."""
+    tuples: set[Let] = set()
+    dicts: set[Let] = set()
 
     def visit(here: Any, around: dict[Any, frozenset[Let]]) -> None:
-        if isinstance(here, L.LNode) and here.made:
-            outer = around.get(here.head)
-            if outer is not None and outer & here.made:
-                found.update(outer, here.made)
-            around = {**around, here.head: here.made | (outer or frozenset())}
+        own = made_here(here)
+        if own:
+            is_tuple = isinstance(here, L.LNode)
+            what = here.head if is_tuple else "dict"
+            outer = around.get(what)
+            if outer is not None and outer & own:
+                (tuples if is_tuple else dicts).update(outer, own)
+            around = {**around, what: own | (outer or frozenset())}
         for part in _inside(here):
             visit(part, around)
 
     for layout in layouts:
         visit(layout, {})
-    return frozenset(found)
+    return frozenset(tuples), frozenset(dicts)
 
 
 def _inside(layout: Any) -> Iterator[Any]:

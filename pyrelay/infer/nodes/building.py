@@ -291,7 +291,9 @@ class _Node:
                     return Items(cls, sort)
             case V.Union():
                 return self._common(value.possible, expected, name)
-            case V.Closure() | V.Method() | V.Partial():
+            case V.Text() if not all(V.number_type(v) for v in V.leaves_of(value.args)):
+                pass
+            case V.Closure() | V.Method() | V.Partial() | V.Text():
                 parts = functions_in_nodes.captured(it, value)
                 head = L.head_of(value)
                 assert head is not None

@@ -92,7 +92,8 @@ class Struct:
 @dataclass(frozen=True, slots=True)
 class Callee:
     """A function of the program, or a method: `head` says which (layout.head_of), and what it
-    captures, which is fixed from then on."""
+    captures, which is fixed from then on. Or a text: what makes it, and the numbers it is made of.
+    """
 
     head: tuple[Any, ...]
     children: tuple[Sort, ...]

@@ -55,6 +55,11 @@ def rebuilt(it: Interpreter, head: tuple[Any, ...], parts: Sequence[V.Value]) ->
     return L.rebuild(head, children)
 
 
+def is_text(head: tuple[Any, ...]) -> bool:
+    """Whether this is the head of a text, which a function of Python's makes of what it has."""
+    return bool(head[0] == "text")
+
+
 def refuse_leaving(it: Interpreter, schema: Schema) -> None:
     """Refuse that nodes with functions of the program in their fields leave it."""
     for kind in schema.known():
@@ -70,8 +75,8 @@ def refuse_leaving(it: Interpreter, schema: Schema) -> None:
 
 def _holds_functions(sort: Sort) -> bool:
     match sort:
-        case Callee():
-            return True
+        case Callee(head):
+            return not is_text(head)
         case Items(_, item):
             return _holds_functions(item)
         case Struct(parts) | Choice(parts):

@@ -218,7 +218,7 @@ class Unpacker:
             case Items(_, item):
                 for k in self._range(path, row):
                     yield from self._places(item, f"{path}[]", k)
-            case Struct(parts):
+            case Struct(parts) | Callee(_, parts):
                 for k, part in enumerate(parts):
                     yield from self._places(part, f"{path}[{k}]", row)
             case Choice(cases):
@@ -281,6 +281,9 @@ class Unpacker:
                 return tuple(
                     self._value(p, f"{path}[{k}]", row) for k, p in enumerate(parts)
                 )
+            case Callee((_, function, *_), parts):  # a text: no function leaves a program
+                values = [self._value(p, f"{path}[{k}]", row) for k, p in enumerate(parts)]
+                return function(*values)
             case Choice(cases):
                 chosen = int(self.columns[f"{path}.case"][row])
                 return self._value(cases[chosen], f"{path}|{chosen}", row)

@@ -1,0 +1,79 @@
+"""Sets of the caller's: looked through, changed, and the same sets afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.users.corpus import refuse, use
+
+
+@use(({3, 1, 2}, 2), ({3}, 7), (set(), 1))
+def changed_sets(s, k):
+    s.add(k + 10)
+    s.discard(1)
+    return len(s), k in s, s
+
+
+@use(({5, 1, 2, 7}, 2), long=True)
+def sets_in_operators(s, k):
+    return sorted(s), s | {k + 1}, s & {1, 2}, s - {1}, s ^ {k}, s >= {1, 5}, s == {k}
+
+
+@use((set(range(40)), 5), ({0.5, 5.0}, 5))
+def large_sets(s, k):
+    s.remove(k)
+    return sum(1 for v in range(50) if v in s)
+
+
+@use(({"a", "b"}, "hello a b"))
+def words_in_a_set(s, text):
+    s.add("c")
+    return [w for w in text.split() if w in s], len(s)
+
+
+@use(({(0, 1), (2, 3)}, [(0, 1), (5, 5)]))
+def pairs_in_a_set(s, pairs):
+    fresh = [p for p in pairs if p not in s]
+    for p in fresh:
+        s.add(p)
+    return fresh
+
+
+@use(({1, 2}, {2, 3}), long=True)
+def two_sets(a, b):
+    a |= b
+    b.clear()
+    return a, a <= b, len(a)
+
+
+@use((set(), np.array([1.0, 5.0, 1.0])))
+def a_set_that_is_filled(s, x):
+    for v in x:
+        s.add(int(v))
+
+
+@use(({1, 2, 3}, 7))
+def a_set_changed_before_an_error(s, k):
+    s.add(100)
+    s.remove(k)
+
+
+@use(({1: {2, 3}, 4: {5}}, 2), long=True)
+def sets_in_a_dict(graph, k):
+    graph[4].add(k)
+    return k in graph[1], sorted(graph[4])
+
+
+@use((frozenset((1, 2)), 2), (frozenset((1, 2)), 3), (frozenset("ab"), "a"))
+def frozen_sets(s, k):
+    return k in s, len(s), s
+
+
+@refuse(({1.5, 2.5},), "the order of a set is not known", "sorted(items)")
+def a_set_in_no_order(s):
+    return sum(s)
+
+
+@refuse(({object()},), "s is a set of objects", "pass list(s)")
+def a_set_of_objects(s):
+    return len(s)
