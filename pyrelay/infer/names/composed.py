@@ -37,6 +37,7 @@ from pyrelay.infer.in_python import (
 from pyrelay.infer.interpreter import Interpreter
 from pyrelay.infer.names import handlers
 from pyrelay.infer.names.adapters import cast, dtype_of, normal_axis, one_axis, operand, strong
+from pyrelay.infer.names.creation import of_no_axes
 from pyrelay.infer.names.handlers import elementwise, handles, of_ufunc
 from pyrelay.infer.names.reduction import scan, stored
 from pyrelay.infer.operators import raised
@@ -134,6 +135,12 @@ handles(np.lib.stride_tricks.sliding_window_view)(
     in_python("np.lib.stride_tricks.sliding_window_view", arrangement.sliding_window_view)
 )
 handles(type(np.mgrid).__getitem__)(in_python("np.mgrid", arrangement.grid))
+@handles(np.cov)
+def cov(it: Interpreter, *args: V.Value, **keywords: V.Value) -> V.Value:
+    """np.cov; of one variable an array of no axes, whose function of ours gives the number."""
+    return of_no_axes(it, in_python("np.cov", statistics.cov)(it, *args, **keywords))
+
+
 handles(np.polyfit)(in_python("np.polyfit", linear_algebra.polyfit))
 handles(np.roots)(in_python("np.roots", linear_algebra.roots))
 

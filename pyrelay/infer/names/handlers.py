@@ -63,6 +63,7 @@ def _load() -> None:
         from pyrelay.infer.names import (  # noqa: F401 (each fills the table)
             attributes,
             builtins,
+            complex_order,
             composed,
             containers,
             copying,

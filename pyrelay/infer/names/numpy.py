@@ -20,6 +20,7 @@ from pyrelay.infer.names.adapters import (
     operand,
     strong,
 )
+from pyrelay.infer.names.complex_order import clipped, extreme, is_complex
 from pyrelay.infer.names.creation import eye, of_no_axes
 from pyrelay.infer.names.handlers import elementwise, handles, lookup, of_ufunc
 from pyrelay.infer.names.shape import ravel, swapaxes
@@ -67,9 +68,11 @@ def clip(
     if low == V.NONE and high == V.NONE:
         found = x
     elif low == V.NONE:
-        found = it.call("minimum", x, operand(it, high))
+        found = extreme("minimum")(it, x, high)
     elif high == V.NONE:
-        found = it.call("maximum", x, operand(it, low))
+        found = extreme("maximum")(it, x, low)
+    elif is_complex(it, x, operand(it, low), operand(it, high)):
+        found = clipped(it, x, operand(it, low), operand(it, high))
     else:
         if it.tensor(x).dtype is types.bf16:
             x = cast(it, x, types.f32)  # the one function of elements that has no loop for it

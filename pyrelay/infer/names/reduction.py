@@ -11,6 +11,7 @@ from pyrelay import errors
 from pyrelay.infer import values as V
 from pyrelay.infer.attributes import is_our_own
 from pyrelay.infer.interpreter import Interpreter
+from pyrelay.infer.names import complex_order
 from pyrelay.infer.names.adapters import (
     axes_of,
     cast,
@@ -82,6 +83,8 @@ def reduction(op: str) -> Callable[..., V.Value]:
             return stored(it, out, as_number(it, x))
         if op in _NO_IDENTITY:
             refuse_empty(it, ty, axes, _NO_IDENTITY[op])
+        if op in ("max", "min") and ty.dtype.kind == "c":
+            return stored(it, out, complex_order.reduced(it, op, x, axes, keep))
         return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
 
     return handler
@@ -262,6 +265,8 @@ def _arg_reduction(op: str) -> Any:
         axes = tuple(range(ty.rank)) if axis == V.NONE else (one_axis(it, axis, ty.rank),)
         keep = bool(it.static(keepdims, "keepdims"))
         refuse_empty(it, ty, axes, f"attempt to get {op} of an empty sequence")
+        if ty.dtype.kind == "c":
+            return stored(it, out, complex_order.reduced(it, op, x, axes, keep))
         return stored(it, out, it.call(op, x, axes=axes, keepdims=keep))
 
     return handler
