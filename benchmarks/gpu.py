@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyrelay
-from benchmarks import gpu_timing
+from benchmarks import gpu_report, gpu_timing
 from benchmarks.gpu_programs import LEAST, PROGRAMS, TIMED
 from pyrelay.devices import cuda
 from pyrelay.devices.gpu import cuda_library
@@ -157,7 +157,7 @@ def counted() -> list[Row]:
 
 def main() -> None:
     rows = counted()
-    _write("gpu.json", rows)
+    _write("gpu.json", [asdict(row) for row in rows])
     print(table(rows), end="\n\n", flush=True)
     try:
         driver = cuda.driver()
@@ -165,17 +165,18 @@ def main() -> None:
         print(f"Nothing is timed: {error.message}")
         return
     found = gpu_timing.timings(
-        list(TIMED), LEAST, ENOUGH, lambda found: _write("gpu_times.json", found)
+        list(TIMED), LEAST, ENOUGH,
+        lambda found: _write("gpu_times.json", gpu_report.as_json(found, driver.name)),
     )
-    print(f"{driver.name}\n\n{gpu_timing.table(found)}", flush=True)
+    print(f"{driver.name}\n\n{gpu_report.table(found.programs)}", flush=True)
 
 
-def _write(name: str, rows: Sequence[Any]) -> None:
-    """Write rows into the folder that was asked for."""
+def _write(name: str, told: Any) -> None:
+    """Write JSON into the folder that was asked for."""
     if len(sys.argv) > 1:
         folder = Path(sys.argv[1])
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps([asdict(row) for row in rows], indent=1))
+        (folder / name).write_text(json.dumps(told, indent=1))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import importlib.util
 import json
 import os
 import queue
-import re
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_worker import LIBRARIES, MARK, OURS, REFERENCE
+from benchmarks.gpu_worker import LIBRARIES, MARK, OURS, REFERENCE, module_of
 
 PATIENCE = 60.0
 """Seconds that a program may take with a library, the library's start included."""
@@ -50,14 +49,22 @@ class Timing:
     rate: float = 0.0
 
 
+@dataclass
+class Measured:
+    """All that is known of a run: the programs, and the libraries' versions."""
+
+    programs: list[Timing]
+    versions: dict[str, str] = field(default_factory=dict)
+
+
 def timings(
     programs: Sequence[str], least: dict[str, int], seconds: float,
-    note: Callable[[list[Timing]], None], patience: float = PATIENCE,
-) -> list[Timing]:
+    note: Callable[[Measured], None], patience: float = PATIENCE,
+) -> Measured:
     """The times of programs. least: the bytes that some have to move. `note` is given what is known
     after each program."""
     until = time.monotonic() + seconds
-    found = [Timing(name) for name in programs]
+    found = Measured([Timing(name) for name in programs])
     with tempfile.TemporaryDirectory() as folder:
         for library in (REFERENCE, *LIBRARIES):
             if library == REFERENCE or _installed(library):
@@ -66,17 +73,19 @@ def timings(
 
 
 def _library(
-    library: str, found: list[Timing], least: dict[str, int], until: float, folder: Path,
-    note: Callable[[list[Timing]], None], patience: float,
+    library: str, found: Measured, least: dict[str, int], until: float, folder: Path,
+    note: Callable[[Measured], None], patience: float,
 ) -> None:
     """Time all programs with one library, in as many processes as that takes."""
-    copied, first = 0.0, 0
-    while first < len(found):
+    copied, first, programs = 0.0, 0, found.programs
+    while first < len(programs):
         begun: int | None = None
         end = ""
         for line in _lines((library, str(first), str(folder)), until, patience):
             copied, begun = line.get("copied", copied), line.get("begin", begun)
-            timing = found[first if begun is None else begun]
+            if "version" in line:
+                found.versions[library] = line["version"]
+            timing = programs[first if begun is None else begun]
             if "error" in line:
                 timing.errors[library] = line["error"]
             elif "microseconds" in line:
@@ -90,8 +99,8 @@ def _library(
             return
         # Without a program there is no library, and without time none of the others.
         over = begun is None or time.monotonic() >= until
-        stop = len(found) if begun is None or over else begun + 1
-        for timing in found[first:stop]:
+        stop = len(programs) if begun is None or over else begun + 1
+        for timing in programs[first:stop]:
             if library not in timing.microseconds:
                 timing.errors.setdefault(library, end)
         first = stop
@@ -157,30 +166,4 @@ WORKER = (sys.executable, "-m", "benchmarks.gpu_worker")
 
 
 def _installed(library: str) -> bool:
-    name = re.split("[ .]", library)[0]
-    return importlib.util.find_spec(name) is not None
-
-
-def table(found: list[Timing]) -> str:
-    """The times as a table of Markdown; cells of what is not installed are empty, those of what
-    failed hold a dash, and what failed is told below."""
-    names = [n for n in LIBRARIES if any(n in t.microseconds or n in t.errors for t in found)]
-    head = [
-        "microseconds of a call", *names, "over the best other", "of a copy's rate",
-        "first call s", "NVRTC s",
-    ]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for timing in found:
-        cells = [
-            f"{timing.microseconds[n]:.1f}" if n in timing.microseconds
-            else "-" if n in timing.errors else ""
-            for n in names
-        ]
-        others = [us for n, us in timing.microseconds.items() if n != OURS]
-        own = timing.microseconds.get(OURS)
-        cells += [f"{own / min(others):.2f}" if own and others else ""]
-        cells += [f"{timing.rate:.2f}" if timing.rate else ""]
-        cells += [f"{timing.first:.2f}", f"{timing.compiled:.2f}"] if timing.first else ["", ""]
-        lines.append(f"| {timing.program} | " + " | ".join(cells) + " |")
-    told = [f"{t.program}, {n}: {what}" for t in found for n, what in t.errors.items()]
-    return "\n".join([*lines, "", *told]) if told else "\n".join(lines)
+    return importlib.util.find_spec(module_of(library)) is not None

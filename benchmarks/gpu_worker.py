@@ -17,6 +17,7 @@ import contextlib
 import functools
 import importlib
 import json
+import re
 import statistics
 import sys
 import time
@@ -72,12 +73,18 @@ def main() -> None:
             _say(done=number, **_failed(functools.partial(reference, number, name, folder)))
         return
     made = LIBRARIES[library]()
+    _say(version=getattr(importlib.import_module(module_of(library)), "__version__", "here"))
     if library == OURS and not first:
         _say(copied=copied())
     for number, name in enumerate(gpu.TIMED):
         if number >= first and not is_left_out(library, name):
             _say(begin=number)
             _say(done=number, **told(library, made, number, name, folder))
+
+
+def module_of(library: str) -> str:
+    """The package that a column is of."""
+    return re.split("[ .]", library)[0]
 
 
 def is_left_out(library: str, name: str) -> bool:

@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks import tables
+from benchmarks import gpu_report, tables
 from benchmarks.driver import ROOT, Measurement
 from benchmarks.roofline import Roofline, cpus
 from benchmarks.tables import FirstCallRow, MemoryRow
@@ -69,8 +69,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def markdown(run: Run, *, plots: bool = False) -> str:
-    """The whole page; with links to its plots if asked."""
+def markdown(run: Run, *, plots: bool = False, on_gpu: Sequence[str] = ()) -> str:
+    """The whole page; with links to its plots if asked, and with the section of GPUs."""
     facts = machine()
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     page = [
@@ -112,6 +112,8 @@ def markdown(run: Run, *, plots: bool = False) -> str:
     ]
     if failures:
         page += ["", "## Failures", "", *failures]
+    if on_gpu:
+        page += ["", *on_gpu]
     return "\n".join((*page, ""))
 
 
@@ -199,4 +201,4 @@ def write(run: Run) -> None:
     drawn = (plots.peers(run), plots.roofline(run), plots.sizes(run))
     for name, text in zip(PLOTS, drawn, strict=True):
         PAGE.with_name(name).write_text(text, encoding="utf-8")
-    PAGE.write_text(markdown(run, plots=True), encoding="utf-8")
+    PAGE.write_text(markdown(run, plots=True, on_gpu=gpu_report.newest()), encoding="utf-8")

@@ -140,13 +140,13 @@ def test_libraries_are_asked_for_what_they_have(library: str) -> None:
 
 def test_programs_are_told_as_they_come(monkeypatch: Any, tmp_path: Path, capsys: Any) -> None:
     prepared(monkeypatch, **{n: (squares, None, (np.ones(3),)) for n in "ab"})
-    monkeypatch.setitem(gpu_worker.LIBRARIES, "cupy", functools.partial(plain))
-    monkeypatch.setattr("sys.argv", ["", "cupy", "1", str(tmp_path)])
+    monkeypatch.setitem(gpu_worker.LIBRARIES, "numpy", functools.partial(plain))
+    monkeypatch.setattr("sys.argv", ["", "numpy", "1", str(tmp_path)])
     gpu_worker.main()
     lines = [json.loads(line.removeprefix(MARK)) for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == {"begin": 1}
-    assert lines[1]["done"] == 1
-    assert lines[1]["difference"] is None
+    assert lines[:2] == [{"version": np.__version__}, {"begin": 1}]
+    assert lines[2]["done"] == 1
+    assert lines[2]["difference"] is None
 
 
 def test_a_reference_that_fails_is_told(monkeypatch: Any, tmp_path: Path, capsys: Any) -> None:
