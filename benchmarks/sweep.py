@@ -68,7 +68,17 @@ EXPRESSIONS: dict[str, str] = {
         np.concatenate([x, y]); np.resize(x, (x.size * 2,)); np.arange(x.size) * 0.5;
         np.linspace(0, 1, x.size); np.add.at(z, j, x); z.fill(2.0); np.add(x, y, out=z);
         np.fft.fft(x); np.fft.rfft(x); np.fft.fft2(A)""",
-    "c16 c8": "x * y; x / y; np.abs(x); np.exp(x); np.sum(x); np.fft.fft(x); np.dot(x, y)",
+    "c16 c8": """
+        x * y; x / y; np.abs(x); np.exp(x); np.sum(x); np.fft.fft(x); np.dot(x, y); np.vdot(x, y);
+        np.conj(x); x.real; np.sum(A, axis=0); np.concatenate([x, y]); np.fft.irfft(x)""",
+    "i1 i2 ?": """
+        x == y; np.max(x); np.min(A, axis=0); np.max(A, axis=1); np.argmin(x); np.argmax(A, axis=1);
+        np.sum(A, axis=0); np.any(A, axis=0); np.all(A, axis=1); np.where(x, y, z); x.astype('f8');
+        np.count_nonzero(A, axis=0); np.sort(x); np.concatenate([x, y]); np.maximum(x, y, out=z)""",
+    "f8": """
+        np.linalg.eigvalsh(A[:30, :30]); np.linalg.eigvals(A[:30, :30]);
+        np.linalg.svd(A[:30, :30], compute_uv=False); np.linalg.inv(A[:30, :30]); A[0]; x[1:]; A.T;
+        x.reshape(2, -1); np.minimum(x, y, out=z); np.min(A, axis=0); np.argmin(A, axis=0)""",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Arrays made of parts of one shape: one kernel computes the parts, each where it lies."""
+"""Arrays made of parts: one kernel computes those of one shape, each where it lies."""
 
 from __future__ import annotations
 
@@ -50,11 +50,22 @@ def read_at_once(x, y):
     return np.concatenate([x, y], axis=1) * 2 + np.concatenate([y * x, x], axis=1)
 
 
-FEW = [columns, rows, in_the_middle, stacked, beside_another, of_arguments]
+def of_other_extents(x, y):
+    return np.concatenate([x[1:] * 2, y, x[:1]], axis=0), np.concatenate([x, y[:, :2] - 1], axis=1)
+
+
+def of_nothing(x, y):
+    return np.concatenate([x[:0], y, x[:, :0].T[:, :0].reshape(0, y.shape[1]), x + y])
+
+
+FEW = [columns, rows, in_the_middle, stacked, beside_another]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("f", [*FEW, of_sums, read_at_once], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [*FEW, of_arguments, of_sums, read_at_once, of_other_extents, of_nothing],
+    ids=lambda f: f.__name__,
+)
 def test_values(f: Any, dtype: Any) -> None:
     fast = pyrelay.jit(f)
     for shape in ((3, 5), (1, 1), (70, 33), (0, 4)):
@@ -70,6 +81,10 @@ def test_values(f: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("f", FEW, ids=lambda f: f.__name__)
 def test_one_kernel(f: Any) -> None:
     assert len(launches(pyrelay.jit(f), np.ones((3, 5)), np.ones((3, 5)))) == 1
+
+
+def test_parts_that_may_differ_are_a_kernel_for_each_shape() -> None:
+    assert len(launches(pyrelay.jit(of_arguments), np.ones((3, 5)), np.ones((3, 5)))) == 2
 
 
 def test_a_cell_with_gates_is_one_kernel_forward_and_one_backward() -> None:

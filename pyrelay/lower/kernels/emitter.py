@@ -64,6 +64,7 @@ class Emitter:
         self.sites: list[RaiseSite] = []
         self.trips: dict[Local, Extent] = {}
         self.often_short = False  # reductions have few elements, if their number is not known
+        self.alone = False  # a reduction that stands in a kernel is done by one thread
         self.span: Span | None = None
         self.result: tuple[TensorType, ...] = ()
         self.weak = False

@@ -53,7 +53,7 @@ from pyrelay.opt.extremes import extremes
 from pyrelay.opt.finishing import product_of
 from pyrelay.opt.half_attention import half_attention_of
 from pyrelay.opt.half_products import half_product_of
-from pyrelay.opt.places import parts_of, updated_part
+from pyrelay.opt.places import MOST_PARTS, parts_of, updated_part
 
 Shape = tuple[Extent, ...]
 Write = Callable[[Schedule], Extent]
@@ -154,11 +154,36 @@ class _Group:
                 ))
                 for number, source in enumerate(walk.operands(let.rhs))
             ]  # fmt: skip
+        if not self.joins_few and self._joins_others(let):
+            return self._one_by_one(position, let)
         updated = updated_part(let, self.function)
         if updated is None:
             return [Result(position, var, var.type.shape)]
         assert isinstance(let.rhs, OpCall)
         return [Result(position, let.rhs.args[1], updated, let)]
+
+    def _joins_others(self, let: Let) -> bool:
+        """Whether a few arrays of any shapes are joined, and nothing in the group is reduced: a
+        kernel for each does without asking for each element which of them it is of."""
+        assert isinstance(let.rhs, OpCall)
+        joins = let.rhs.op.name == "concatenate" and len(let.rhs.args) <= MOST_PARTS
+        return joins and not any(
+            isinstance(each.rhs, OpCall) and each.rhs.op.fusion is Fusion.REDUCTION
+            for each in self.function.body.lets
+        )
+
+    def _one_by_one(self, position: int, let: Let) -> list[Result]:
+        """The results of parts that a Let joins."""
+        (out,), call = let.outs, let.rhs
+        assert isinstance(call, OpCall)
+        assert isinstance(out.type, TensorType)
+        axis, start, found = call.attrs["axis"] % out.type.rank, 0, []
+        for source in call.args:
+            assert isinstance(source.type, TensorType)
+            shape = source.type.shape
+            found.append(Result(position, source, shape, part=Part(out.type.shape, axis, start)))
+            start = dims.add(start, shape[axis])  # type: ignore[assignment]
+        return found
 
     def buffer(self, result: Result) -> int | None:
         """The array argument that a result is written into, None for a buffer of its own."""
@@ -368,7 +393,9 @@ class _Group:
         ]
 
     def _elements(self) -> Elements:
-        return Elements(RuleEmitter(self.function.dims), self.function)
+        emitter = RuleEmitter(self.function.dims)
+        emitter.alone = not self.joins_few
+        return Elements(emitter, self.function)
 
     def _collapsing(self, shape: Shape, write: Callable[[Schedule, Space], Extent]) -> Kernel:
         """A kernel over a space with as few indices as do without division."""

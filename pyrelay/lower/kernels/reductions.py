@@ -28,6 +28,8 @@ from pyrelay.records import dataclass
 #: Elements whose sum is taken in free order.
 BLOCK = 1024
 _FEW = 128  # elements whose extreme is found in one pass
+_SOUGHT = 128  # elements among which an extreme is sought once more
+_SOUGHT_SMALL = 512  # the same for numbers of less than four bytes
 
 _FREE_ORDER = {"add": "add_reassociated", "multiply": "multiply_reassociated"}
 
@@ -276,9 +278,13 @@ def index_of_extreme(
     """The flat index of the first largest ("max") or smallest element; the first NaN wins.
 
     Of many, in two passes, since both become vector code: the extreme, then the first place where
-    it stands. Of few, in one, unless there is a NaN.
+    it stands. The second needs to look at one block of elements only, where one thread does the
+    first block by block. Of few, in one pass, unless there is a NaN.
     """
     if not s.often_short:
+        found = _place_by_blocks(s, kind, extents, element, dtype) if s.alone else None
+        if found is not None:
+            return found
         return _place_of_extreme(s, kind, extents, element, dtype)
     size = dims.product(extents)
     few = s.primitive("less_equal", s.extent(size), _FEW)
@@ -319,6 +325,69 @@ def _first_extreme(
 
     look(())
     return place, is_nan
+
+
+def _place_by_blocks(
+    s: Emitter, kind: str, extents: Sequence[Extent], element: Callable[[Any], Value], dtype: DType
+) -> Value | None:
+    """The index, from the first block with the extreme in it; None if an index over several axes
+    had to be divided. Nothing is beyond a truth value: the first block with one is the last."""
+    op, beyond = ("maximum", "greater") if kind == "max" else ("minimum", "less")
+    size, restore = dims.product(extents), s.scope.snapshot()
+    sought = _SOUGHT_SMALL if dtype.size < 4 and dtype.kind != "b" else _SOUGHT
+    runs: list[Run] = []
+
+    def at(k: Value) -> Value:
+        runs.append(Run(s.bounded(k, size), tuple(extents)))
+        return element(runs[-1].parts())
+
+    def extreme(start: Value, stop: Value) -> Value:
+        reduction = Reduction(op, tuple(extents), element, dtype)
+        return _one_block(s, [reduction], start, stop, None, lambda k: [at(k)])[0]
+
+    length = s.extent(size)
+    count = (length + (sought - 1)) // sought
+    best = s.variable(s.const(identity(op, dtype), dtype))
+    block = s.variable(s.const(0, i64))
+
+    def look(b: Value) -> Value:
+        """Takes in a block; whether there is something in it beyond all before."""
+        start = b * sought
+        found = extreme(start, s.primitive("minimum", start + sought, length))
+        held = s.now(best)
+        better = s.primitive(beyond, found, held)
+        if dtype.kind == "f":  # the first NaN is beyond all, and nothing beyond it
+            is_nan = s.primitive("not_equal", found, found)
+            better = better | (is_nan & s.primitive("equal", held, held))
+        s.assign(block, s.where(better, b, s.now(block)))
+        s.assign(best, s.where(better, found, held))
+        return better
+
+    if dtype.kind == "b":
+        number = s.variable(s.const(0, i64))
+        with s.repeat():
+            s.leave(s.now(number) >= count)
+            s.leave(look(s.now(number)))
+            s.assign(number, s.now(number) + 1)
+    else:
+        with s.loop(0, count, trips=dims.quotient_up(size, sought)) as b:
+            look(b)
+    first, most = s.now(block) * sought, s.now(best)
+    last = s.primitive("minimum", first + sought, length)
+
+    def place(k: Value) -> Value:
+        value = at(k)
+        here = s.primitive("equal", value, most)
+        if dtype.kind == "f":
+            here = here | s.primitive("not_equal", value, value)
+        return s.where(here, k, length)
+
+    least = Reduction("minimum", tuple(extents), element, i64)
+    index = _one_block(s, [least], first, last, None, lambda k: [place(k)])[0]
+    if any(run.taken_apart for run in runs):
+        restore()
+        return None
+    return index
 
 
 def _place_of_extreme(
