@@ -59,17 +59,19 @@ def taken(
     return [address, *argument.shape]
 
 
-def results_of(run: Run, found: Sequence[Any], arguments: Sequence[Any], like: Any) -> Any:
+def results_of(
+    run: Run, found: tuple[Any, ...], arguments: Sequence[Any], like: Any
+) -> Any:
     """What the call gives, of the words of its results; `like` is an array of the device among its
     arguments, or None."""
-    plan = run.program.plan
+    program = run.program
     results: list[Any] = []
-    rest = list(found)
-    for result in plan.results:
-        words, rest = rest[: result.words], rest[result.words :]
+    for result, place, dtype in program.results:
+        words = found[place]
+        if dtype is not None:
+            results.append(_array(run, dtype, words, like))
+            continue
         match result:
-            case boundary.ArrayResult(dtype=dtype):
-                results.append(_array(run, numpy_dtype(dtype), words, like))
             case boundary.ScalarResult(kind=kind):
                 results.append(_scalar(run, kind, words, like))
             case boundary.ParameterResult(parameter=k):
@@ -80,17 +82,35 @@ def results_of(run: Run, found: Sequence[Any], arguments: Sequence[Any], like: A
                 results.append(value)
             case _:
                 raise errors.InvariantError(f"{type(result).__name__} is not for GPUs.")
-    return results[0] if plan.single else tuple(results)
+    return results[0] if program.plan.single else tuple(results)
 
 
-def _array(run: Run, dtype: np.dtype[Any], words: Sequence[Any], like: Any) -> Any:
-    address, *shape = map(run.known, words)
+Places = list[tuple[boundary.Result, slice, "np.dtype[Any] | None"]]
+
+
+def places_of(results: Sequence[boundary.Result]) -> Places:
+    """Each result, where its words are, and the dtype of an array."""
+    found: Places = []
+    start = 0
+    for result in results:
+        place = slice(start, start + result.words)
+        dtype = None
+        if isinstance(result, boundary.ArrayResult):
+            dtype = numpy_dtype(result.dtype)
+        found.append((result, place, dtype))
+        start += result.words
+    return found
+
+
+def _array(run: Run, dtype: np.dtype[Any], words: tuple[Any, ...], like: Any) -> Any:
+    if run.program.code.fetches:
+        words = tuple(map(run.known, words))
+    address, shape = words[0], words[1:]
     if address == 0:
         return None
     if like is not None:
-        _, owner = run.live[address]
-        return run.driver.array(address, owner, dtype, tuple(shape), like)
-    array = np.empty(tuple(shape), dtype)
+        return run.driver.array(address, run.live[address][1], dtype, shape, like)
+    array = np.empty(shape, dtype)
     if array.nbytes:
         run.driver.download(array, address)
     return array

@@ -87,8 +87,8 @@ class Stretch(Kept):
         """The results of the stretch."""
         if self.given_up:
             return function(run, *given)
-        words = (w if type(w) is int else (w.address,) for w in given)
-        key = (run.stream, run.record, run.precision, run.is_guessing, *words)
+        words = tuple([w if type(w) is int else (w.address,) for w in given])
+        key = (run.stream, run.record, run.precision, run.is_guessing, words)
         plans = self.plans  # another thread may forget them
         if key not in plans:
             self.enter(key, None)
@@ -116,11 +116,10 @@ class Stretch(Kept):
     def _replayed(
         self, run: Run, drawn: _Drawn, function: Callable[..., Any], given: Sequence[Any]
     ) -> Any:
-        made: dict[int, Any] = {
-            number: run.cell() if asked == CELL else run.allocate(*asked)
-            for number, asked in drawn.escapes.items()
-        }
-        addresses = tuple(m if type(m) is int else m.address for m in made.values())
+        made: dict[int, Any] = {}
+        for number, asked in drawn.escapes.items():
+            made[number] = run.cell() if asked == CELL else run.allocate(*asked)
+        addresses = tuple([m if type(m) is int else m.address for m in made.values()])
         found = drawn.graphs.get(addresses)
         if found is None:
             if len(drawn.graphs) >= MOST_GRAPHS:
@@ -143,15 +142,11 @@ class Stretch(Kept):
 
 def out(told: tuple[Any, ...], given: Sequence[Any], made: Mapping[int, Any]) -> Any:
     """A result as it was told by `Drawing.told`."""
-    match told:
-        case ("word", word):
-            return word
-        case ("given", place):
-            return given[place]
-        case (_, number, offset):
-            found = made[number]
-            return found.second() if offset else found
-    raise AssertionError(told)
+    kind, which = told[:2]
+    if kind == "made":
+        found = made[which]
+        return found.second() if told[2] else found
+    return given[which] if kind == "given" else which
 
 
 class Pass(ScalarCommands):

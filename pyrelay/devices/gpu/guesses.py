@@ -321,7 +321,7 @@ class GuessingMemory(CallMemory):
 
     def allocate(self, nbytes: int, told: int = 0) -> int:
         if not self.guesses:
-            return super().allocate(nbytes, told)
+            return CallMemory.allocate(self, nbytes, told)
         waiting = self.spare.get(nbytes)
         if waiting:
             address, owner = waiting.pop()

@@ -19,6 +19,7 @@ from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Launch, Slot
 
 _WRAPPED = {"add.i64": "+", "sub.i64": "-", "mul.i64": "*"}
+_CHOSEN = {"min.i64": "<", "max.i64": ">"}
 _COMPARED = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
@@ -201,6 +202,10 @@ class InstructionWriter(LaunchWriter):
             text = f"({a} {_WRAPPED[op]} {b} + H & M) - H"
         elif kind == "i64" and name in _COMPARED:
             text = f"1 if {a} {_COMPARED[name]} {b} else 0"
+        elif op in _CHOSEN:
+            text = f"{a} if {a} {_CHOSEN[op]} {b} else {b}"
+        elif op == "floordiv.i64" and b.isdigit() and b != "0":
+            text = f"{a} // {b}"
         else:
             text = f"binary[{op!r}]({a}, {b})"
         self._line(f"s{target} = {text}")

@@ -23,6 +23,7 @@ from pyrelay.devices.gpu.plan_launches import LARGEST, Launched
 from pyrelay.devices.gpu.plan_rounds import Rounds, RoundWriter
 from pyrelay.devices.gpu.straight import Straight, straight_loops
 from pyrelay.devices.gpu.stretches import flow, read_outside, runs_on_host, stretches, tape_slots
+from pyrelay.devices.gpu.unread import without_unread
 from pyrelay.lower.planning import instructions as ins
 from pyrelay.lower.planning.instructions import Plan, Slot
 from pyrelay.records import dataclass
@@ -61,6 +62,7 @@ class PlanCode:
     for each branch that the host may guess (`guesses`) what its condition is where a loop goes on,
     None where it leaves no loop. own: launches that guessing needs, None where nothing is guessed.
     arrays: what is allocated, in the user's words, by the number that `run.allocate` is given.
+    fetches: whether words of results may lie on the device.
     """
 
     source: str
@@ -75,10 +77,12 @@ class PlanCode:
     stays: tuple[int | None, ...]
     own: guesses.Own | None
     arrays: tuple[str, ...]
+    fetches: bool
 
 
 def plan_code(plan: Plan) -> PlanCode:
     """The plan written in Python."""
+    plan = without_unread(plan)
     shared = _Shared(plan)
     parts = [_Function(shared, number).text() for number in range(len(plan.functions))]
     fails = shared.fails or any(map(_can_fail, plan.kernels)) or any(
@@ -91,8 +95,13 @@ def plan_code(plan: Plan) -> PlanCode:
         "\n\n".join(parts) + "\n", tuple(shared.texts), tuple(shared.late),
         tuple(shared.launches), fails, shared.generators, shared.stretches,
         tuple(shared.rounds), tuple(shared.persistent), tuple(shared.stays), own,
-        tuple(shared.arrays),
+        tuple(shared.arrays), _fetches(plan, shared.slots[0]),
     )
+
+
+def _fetches(plan: Plan, on_device: set[int]) -> bool:
+    words = (v for i in plan.functions[0].code if isinstance(i, ins.Return) for v in i.values)
+    return any(isinstance(v, Slot) and v.index in on_device for v in words)
 
 
 def _can_fail(kernel: ins.Kernel) -> bool:
@@ -170,19 +179,21 @@ class _Function(InstructionWriter):
         given = "".join(f", s{k}" for k in range(self.function.parameters))
         head = f"def f{self.number}(run{given}):"
         out: list[str] = []
-        fresh = [f"s{k} = " for k in range(self.function.parameters, self.function.slots)]
-        out += [f"    {''.join(fresh[k : k + 50])}0" for k in range(0, len(fresh), 50)]
         self.single = len(blocks) == 1
-        written = [self._block(n, block, len(blocks)) for n, block in enumerate(blocks)]
+        read, written = flow(self.plan, self.function.code)
+        begin = read if self.single else sorted({*read, *written})
+        fresh = [f"s{k} = " for k in begin if k >= self.function.parameters]
+        out += [f"    {''.join(fresh[k : k + 50])}0" for k in range(0, len(fresh), 50)]
+        lines = [self._block(n, block, len(blocks)) for n, block in enumerate(blocks)]
         if self.single:
-            out += (f"    {line}" for line in written[0] or ["pass"])
+            out += (f"    {line}" for line in lines[0] or ["pass"])
         else:
             out += ["    at = 0", "    while True:"]
             depth = 2
             if self.guessed:
                 out += ["        try:", "            while True:"]
                 depth = 4
-            self._tree(written, 0, len(written), depth, out)
+            self._tree(lines, 0, len(lines), depth, out)
             if self.guessed:
                 out.append("        except Guessed as wrong:")
                 out.append(f"            at, ({self.kept}) = wrong.at, wrong.words")

@@ -35,7 +35,7 @@ from pyrelay.devices.gpu.driver import (
     Taken,
     Text,
 )
-from pyrelay.devices.gpu.gpu_boundary import Mismatched, results_of, taken
+from pyrelay.devices.gpu.gpu_boundary import Mismatched, places_of, results_of, taken
 from pyrelay.devices.gpu.gpu_memory import (
     LAUNCH,
     SCRATCH_WORDS,
@@ -116,6 +116,7 @@ class GpuExecutable:
             self.functions[each.text] if each.text >= 0 else None for each in made.launches
         ]
         self.idle: dict[int, list[Run]] = {}  # by stream
+        self.results = places_of(plan.results)
         self.take = driver.taking(plan.parameters)
         self.like = next(
             (k for k, p in enumerate(plan.parameters) if isinstance(p, ArrayParameter)), -1
@@ -341,8 +342,8 @@ class Run(GuessingMemory, ScalarCommands):
         """Run function 0 and what it calls on a stack of its own."""
         waiting: list[Any] = []
         made = self.program.entry(self, *words)
-        if not isinstance(made, _Call):
-            return tuple(made)
+        if type(made) is tuple:
+            return made
         current = made.function(*made.arguments)
         value: Any = None
         while True:
