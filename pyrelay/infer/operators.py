@@ -86,7 +86,7 @@ def binary(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value:
         return _fold(it, op, x, y)
     x, y = number_of_enum(x), number_of_enum(y)
     x, y = _beside_an_array(it, x, y), _beside_an_array(it, y, x)
-    exact = _on_extents(op, x, y)
+    exact = _on_extents(it, op, x, y)
     if exact is not None:
         return exact
     special = (
@@ -208,13 +208,24 @@ def _fold(it: Interpreter, op: str, x: V.Known, y: V.Known) -> V.Value:
         raise certain(it, failure, TypeError, *error.args) from None
 
 
-def _on_extents(op: str, x: V.Value, y: V.Value) -> V.Value | None:
+def _on_extents(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:
     a, b = extent_of(x), extent_of(y)
     if a is None or b is None or op not in _EXTENT_OPS:
         return None
     if op in ("//", "%") and not (isinstance(b, int) and b > 0):
-        return None
+        return _wrapped(it, a, b) if op == "%" and isinstance(a, int) else None
     return V.Scalar.of_extent(_EXTENT_OPS[op](a, b))
+
+
+def _wrapped(it: Interpreter, position: int, extent: Extent) -> V.Value | None:
+    """A known position modulo the extent of an axis, where it lies on the axis or counts from its
+    end: `-1 % n`."""
+    compare = it.program.guards.compare
+    if position >= 0:
+        return V.Known(position) if compare("<", position, extent) else None
+    if compare("<=", -position, extent):
+        return V.Scalar.of_extent(dims.add(extent, position))
+    return None
 
 
 def _on_containers(it: Interpreter, op: str, x: V.Value, y: V.Value) -> V.Value | None:

@@ -39,13 +39,13 @@ class Storage:
     """Arrays with memory of their own, and the first variable of each buffer that is written.
 
     buffers: variable in memory -> the first variable of its buffer. absorbed: updates of a part of
-    an array that only make the new part of it: `c[i][2:4] = v`. behind: for updates of a vector
-    from its own neighbours the slices that read what is replaced by then, and how many elements
-    ago: the old values of these are kept. together: results of loops, by
-    number, that are computed element by element from each other's old states: of all of them an
-    element is computed before any is stored. turns, choices: where loops and branches put arrays
-    whose buffers change places. ends: such a place -> the buffer in which what
-    stands there is needed at the end.
+    an array that only make the new part of it: `c[i][2:4] = v`. deferred: gathers without memory,
+    and the Lets that make a number of all their elements. behind: for updates of a vector from its
+    own neighbours the slices that read what is replaced by then, and how many elements ago: the old
+    values of these are kept. together: results of loops, by number, that are computed element by
+    element from each other's old states: of all of them an element is computed before any is
+    stored. turns, choices: where loops and branches put arrays whose buffers change places. ends:
+    such a place -> the buffer in which what stands there is needed at the end.
     """
 
     own: frozenset[Var]
@@ -53,6 +53,7 @@ class Storage:
     buffers: dict[Var, Var]
     absorbed: frozenset[Var]
     makers: dict[Var, Let]
+    deferred: dict[Var, Let]
     behind: dict[Var, dict[Var, int]]
     together: dict[Let, list[list[int]]]
     turns: dict[Let, list[Turn]]
@@ -107,6 +108,7 @@ def storage_of(lets: Sequence[Let], results: Iterable[Atom] = ()) -> Storage | N
         chosen = frozenset(own | run.chosen)
         return Storage(
             chosen, frozenset(run.written), run.buffer, facts.absorbed, facts.makers,
+            {var: end for var, end in facts.deferred.items() if var not in chosen},
             run.behind, run.together, run.turns, run.choices, run.ends,
         )
     return None

@@ -14,13 +14,11 @@ from pyrelay.ir import walk
 from pyrelay.ir.nodes import Block, Let, Loop, OpCall, Var
 from pyrelay.ir.op import Effect, Fusion
 from pyrelay.opt import places
+from pyrelay.opt.deferred import SAME_ELEMENTS, deferred
 from pyrelay.opt.shapes import is_array, is_repeated, shape_of
 
 #: Ops whose elements are those of an operand: reading one costs what reading the operand's does.
-MOVES = frozenset([
-    "index", "slice", "reshape", "expand_dims", "squeeze", "refine", "transpose", "broadcast_to",
-    "iota",
-])  # fmt: skip
+MOVES = SAME_ELEMENTS | frozenset(["index", "slice", "broadcast_to", "iota"])
 #: Ops so cheap that computing them again costs less than storing and loading their result.
 CHEAP = MOVES | frozenset([
     "add", "subtract", "multiply", "negative", "absolute", "square", "where", "cast", "minimum",
@@ -54,6 +52,7 @@ class Facts:
         self.arrays = False
         self.bound: dict[Var, int] = {}  # variable -> how many loops it is bound in
         self.inner: set[Var] = set()  # carried by loops that stand in another
+        self.blocks: list[Sequence[Let]] = [lets]
         pending = [(let, 0) for let in reversed(lets)]
         while pending:
             let, depth = pending.pop()
@@ -68,9 +67,24 @@ class Facts:
             self.arrays = self.arrays or self._is_computed(let)
             deeper = depth + isinstance(let.rhs, Loop)
             for block in reversed(walk.blocks(let.rhs)):
+                self.blocks.append(block.lets)
                 pending += [(inner, deeper) for inner in reversed(block.lets)]
         self.uses = walk.use_counts(Block(tuple(lets), ())) if self.arrays else {}
         self.absorbed = frozenset(self._absorbed()) if self.arrays else frozenset[Var]()
+        self.readers = self._readers() if self.arrays else {}
+        #: Gathers that are computed where a number is made of them, and the Lets that make it.
+        self.deferred: dict[Var, Let] = {
+            var: end for block in self.blocks
+            for var, end in (deferred(block, self.readers, self.uses) if self.arrays else ())
+        }
+
+    def _readers(self) -> dict[Var, list[Let]]:
+        readers: dict[Var, list[Let]] = {}
+        for let in self.order:
+            for atom in walk.operands(let.rhs):
+                if isinstance(atom, Var) and atom in self.makers and is_array(atom):
+                    readers.setdefault(atom, []).append(let)
+        return readers
 
     @staticmethod
     def _is_computed(let: Let) -> bool:
@@ -113,11 +127,7 @@ class Facts:
                 own.update(let.outs)
         if not self.arrays:
             return own
-        readers: dict[Var, list[Let]] = {}
-        for let in self.order:
-            for atom in walk.operands(let.rhs):
-                if isinstance(atom, Var) and atom in self.makers and is_array(atom):
-                    readers.setdefault(atom, []).append(let)
+        readers = self.readers
         evaluated: dict[Var, _Evaluations] = {}
         for let in reversed(self.order):
             if not self._is_computed(let):
@@ -135,7 +145,8 @@ class Facts:
             total = min(sum(where.values()), _ENDLESS)
             evaluated[let.outs[0]] = where if total <= _MOST_EVALUATIONS else {(let,): total}
             most = _MOST_EVALUATIONS if call.op.name in CHEAP else 1
-            if call.op.effect is not Effect.PURE or (
+            noticed = call.op.effect is not Effect.PURE and let.outs[0] not in self.deferred
+            if noticed or (
                 call.op.name not in MOVES and (total > most or len(let.outs) > 1)
             ):
                 own.update(out for out in let.outs if is_array(out))
@@ -176,8 +187,9 @@ class Facts:
         again = 1
         if call.op.name.startswith("arg"):
             again = 2  # the extreme, then its place
-        elif call.op.fusion is not Fusion.REDUCTION and out is not None and is_repeated(
-            shape_of(let.outs[0]), shape_of(out)
+        elif (
+            call.op.fusion is not Fusion.REDUCTION and call.op.name not in SAME_ELEMENTS
+            and out is not None and is_repeated(shape_of(let.outs[0]), shape_of(out))
         ):
             again = _MOST_EVALUATIONS
         return {place: times * again for place, times in found.items()}

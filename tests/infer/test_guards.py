@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+import pyrelay
+from pyrelay.ir import dims
 from tests.infer.running import assert_same, inferred, run
 
 
@@ -69,3 +71,20 @@ def test_a_method_of_a_ufunc_is_the_same_each_time_it_is_looked_up() -> None:
     specialised = inferred(counts, (np.array([0, 2, 2]),))
     assert {guard.name for guard in specialised.binding.names} >= {"at", "outer"}
     assert all(guard.holds() for guard in specialised.binding.names)
+
+
+def test_a_known_position_modulo_an_extent_is_a_place_of_the_axis_by_a_guard() -> None:
+    def ends(x):
+        n = len(x)
+        return 2.0 * x[-3 % n :], 2.0 * x[2 % n :], x[-1 % n]
+
+    specialised = inferred(ends, (np.ones(5),))
+    assert holds(specialised, np.ones(9))
+    assert not holds(specialised, np.ones(2))
+    (n,) = specialised.module.main.params[0].type.shape
+    shapes = {result.type.shape for result in specialised.module.main.body.results}
+    assert shapes == {(), (3,), (dims.add(n, -2),)}
+    for size in (1, 2, 3, 5, 9):
+        x = np.arange(float(size))
+        for a, b in zip(pyrelay.jit(ends)(x), ends(x), strict=True):
+            np.testing.assert_array_equal(a, b)

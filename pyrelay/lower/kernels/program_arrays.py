@@ -155,6 +155,14 @@ class ProgramArrays:
 
         self._over(shape, element)
 
+    def look_at(self, let: Let) -> None:
+        """Computes the elements of an array for the errors that this may raise."""
+
+        def element(index: Index) -> None:
+            self.elements.apply(let, index, repeatable=False)
+
+        self._over(shape_of(let.outs[0]), element)
+
     def copy(self, value: Atom, into: Var) -> None:
         """Copies an array into the memory of another one, unless it stands there."""
         self.copy_to(value, self.storage.buffers.get(into, into))

@@ -132,6 +132,7 @@ class _Program:
         self.s.often_short = True
         self.elements = Elements(self.s, function)
         self.arrays = ProgramArrays(self.s, self.elements, function)
+        self.waiting: list[Let] = []  # gathers whose places have not been looked at yet
 
     # -- values --------------------------------------------------------------------------------
 
@@ -171,6 +172,8 @@ class _Program:
                 self.arrays.update(let.outs[0], rhs)
             elif self.arrays.is_own(let.outs[0]):
                 self.arrays.fill(let)
+            elif let.outs[0] in self.arrays.storage.deferred:
+                self.waiting.append(let)
             return  # the elements of others are computed where they are read
         special = _SPECIAL.get(rhs.op.name)
         if special is not None:
@@ -183,6 +186,9 @@ class _Program:
         values = self.elements.apply(let, (), repeatable=False)
         for out, value in zip(let.outs, values, strict=True):
             self.bind(out, value)
+        if self.waiting:
+            ends = self.arrays.storage.deferred
+            self.waiting = [each for each in self.waiting if ends[each.outs[0]] is not let]
 
     def _extent(self, let: Let, rhs: OpCall) -> None:
         self.bind(let.outs[0], self.s.extent(rhs.attrs["size"]))
@@ -196,6 +202,10 @@ class _Program:
     def _check_equal(self, let: Let, rhs: OpCall) -> None:
         left, right = self.s.extent(rhs.attrs["left"]), self.s.extent(rhs.attrs["right"])
         differ = self.s.primitive("not_equal", left, right)
+        for each in self.waiting:  # which plain Python had done by now
+            with self.s.body() as statements:
+                self.arrays.look_at(each)
+            self.s.emit(KernelIf(differ.operand, tuple(statements), unlikely=True))
         self.s.fail("ValueError", pieces(rhs.attrs["text"]), differ, left, right)
 
     def _undef(self, let: Let, rhs: OpCall) -> None:

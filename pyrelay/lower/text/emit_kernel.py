@@ -57,6 +57,7 @@ from pyrelay.lower.kernels.kernel import (
 )
 from pyrelay.lower.kernels.pending import Pending, readers
 from pyrelay.lower.passes.cold_paths import with_cold_paths
+from pyrelay.lower.passes.parted_loops import parted
 from pyrelay.lower.passes.unrolling import unrolled
 from pyrelay.lower.text import call_spelling
 from pyrelay.lower.text.printing import unparse
@@ -82,7 +83,7 @@ _CONSTANTS = ("inf", "nan")
 def emit(kernel: Kernel) -> str:
     """The kernel's source text."""
     kernel = replace(
-        kernel, body=unrolled(with_cold_paths(kernel.body)),
+        kernel, body=unrolled(with_cold_paths(parted(kernel.body))),
         routines=tuple(
             replace(r, body=with_cold_paths(r.body, r.results)) for r in kernel.routines
         ),
