@@ -364,14 +364,16 @@ NEAR = 4096
 
 
 def is_near(shape: Iterable[Extent]) -> bool:
-    """Whether an array of this shape is known to have few elements."""
-    total = 1
+    """Whether an array of this shape is known to have few elements, because that was asked for: a
+    symbol says so of itself. Known numbers are no answer: on GPUs nobody asks."""
+    total, asked = 1, False
     for extent in shape:
         most = greatest(extent)
         if most is None:
             return False
         total *= max(most, 1)
-    return total <= NEAR
+        asked = asked or any(symbol.most is not None for symbol in symbols(extent))
+    return asked and total <= NEAR
 
 
 def product(extents: Iterable[Extent]) -> Extent:
