@@ -24,6 +24,7 @@ from pyrelay.ir.nodes import Atom, Block, If, Let, Loop, Module, OpCall
 from pyrelay.opt import places
 from pyrelay.opt.grouping import Grouping
 from pyrelay.opt.scalars import scalar_lets
+from pyrelay.opt.spares import with_spares
 from pyrelay.opt.storage import uses_linearly, with_copies
 from pyrelay.opt.stores import Stores
 
@@ -100,13 +101,18 @@ class _Separate:
 
     def allows(self, let: Let) -> bool:
         """Whether a Let can update its arrays in their buffers, as it is or with copies."""
-        if uses_linearly([let], let.outs):
-            return True
-        if not isinstance(let.rhs, Loop):
-            return False
-        loop, fresh = with_copies(let, let.rhs)
-        if not fresh or not uses_linearly([loop], let.outs):
-            return False
-        self.loops[let] = loop
-        self.sources.update(fresh)
+        loop, fresh = let, dict[Atom, Atom]()
+        if not uses_linearly([let], let.outs):
+            if not isinstance(let.rhs, Loop):
+                return False
+            loop, fresh = with_copies(let, let.rhs)
+            if not fresh or not uses_linearly([loop], let.outs):
+                return False
+        spared = with_spares(loop, loop.rhs) if isinstance(loop.rhs, Loop) else None
+        if spared is not None:
+            loop = spared[0]
+            fresh.update((var, fresh.get(first, first)) for var, first in spared[1].items())
+        if loop is not let:
+            self.loops[let] = loop
+            self.sources.update(fresh)
         return True

@@ -1,0 +1,117 @@
+"""Arrays that rounds compute anew from their neighbours change places with a spare one."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import pyrelay
+
+
+def rolled(u, v, steps):
+    for _ in range(steps):
+        u = u + 0.1 * (np.roll(u, 1) - 2.0 * u + np.roll(u, -1))
+    return u, v
+
+
+def both(u, v, steps):
+    for _ in range(steps):
+        u, v = u + 0.1 * np.roll(v, 1), v - 0.1 * np.roll(u, -1)
+    return u, v
+
+
+def one_beside(u, v, steps):
+    for _ in range(steps):
+        v = v + u
+        u = 0.5 * (u + u[::-1]) + v
+    return u, v
+
+
+def until(u, v, steps):
+    rounds = 0
+    while np.max(u) > 0.55 and rounds < steps:
+        u = 0.5 * u + 0.25 * (np.roll(u, 1) + np.roll(u, -1))
+        rounds += 1
+    return u, v * rounds
+
+
+def left_early(u, v, steps):
+    for k in range(steps):
+        u = 0.5 * (np.roll(u, 1) + u)
+        if u[0] < v[k]:
+            break
+    return u, v
+
+
+def read_again(u, v, steps):
+    change = 0.0
+    for _ in range(steps):
+        new = 0.5 * (np.roll(u, 1) + u)
+        change += np.max(np.abs(new - u))
+        u = new
+    return u, v + change
+
+
+def in_place(u, v, steps):
+    for _ in range(steps):
+        u[:] = 0.5 * (np.roll(u, 1) + u)
+    return u, v
+
+
+def of_the_start(u, v, steps):
+    w = u
+    for _ in range(steps):
+        w = 0.5 * (np.roll(w, 1) + u)
+    return w, u
+
+
+def twice(u, v, steps):
+    for _ in range(2):
+        for _ in range(steps):
+            u = 0.5 * (np.roll(u, 1) + u)
+        v = v + u
+    return u, v
+
+
+FUNCTIONS = (
+    rolled, both, one_beside, until, left_early, read_again, in_place, of_the_start, twice,
+)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@pytest.mark.parametrize("size", [6, 30, 300])
+def test_arrays_have_the_values_that_python_gives_them(function, size: int, steps: int) -> None:
+    rng = np.random.default_rng(size)
+    u, v = rng.random(size), rng.random(size)
+    mine, theirs = (u.copy(), v.copy()), (u.copy(), v.copy())
+    found, expected = pyrelay.jit(function)(*mine, steps), function(*theirs, steps)
+    for a, b in zip((*found, *mine), (*expected, *theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_grids_change_places_as_well() -> None:
+    def smoothed(a, steps):
+        for _ in range(steps):
+            a = 0.25 * (
+                np.roll(a, 1, 0) + np.roll(a, -1, 0) + np.roll(a, 1, 1) + np.roll(a, -1, 1)
+            )
+        return a
+
+    for shape in ((3, 3), (20, 30), (64, 64)):
+        a = np.random.default_rng(0).random(shape)
+        for steps in (1, 4):
+            np.testing.assert_allclose(
+                pyrelay.jit(smoothed)(a, steps), smoothed(a, steps), rtol=1e-12
+            )
+
+
+@pytest.mark.parametrize("function", [rolled, both])
+def test_rounds_copy_nothing(function) -> None:
+    text = str(pyrelay.jit(function).code(np.ones(300), np.ones(300), 3))
+    assert re.search(r"\n        v\d+ = v\d+\n", text)  # addresses change places
+    assert "t0 = " not in text  # there is no memory beside
+    copies = re.findall(r"store_ordered_f64\((\w+), (i\d+), load_ordered_f64\(\w+, \2\)\)", text)
+    assert all(array.startswith("a") for array, _ in copies)  # into arguments, at the end
