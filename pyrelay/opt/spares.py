@@ -35,8 +35,8 @@ def with_spares(let: Let, loop: Loop) -> tuple[Let, dict[Atom, Atom]] | None:
         if not isinstance(result, Var) or result not in storage.own or uses[result] != 1:
             continue
         maker = makers.get(result)
-        size = dims.product(shape_of(result))
-        small = isinstance(size, int) and size <= _LARGEST_COPIED
+        size = dims.greatest(dims.product(shape_of(result)))
+        small = size is not None and size <= _LARGEST_COPIED
         if maker is None or not _is_computed(maker) or shape_of(carried) != shape_of(result):
             continue
         if not small:
