@@ -19,6 +19,7 @@ from pyrelay.lower.kernels.kernel import (
     Compute,
     For,
     If,
+    Literal,
     Load,
     Local,
     Operand,
@@ -31,6 +32,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.copies import Copy
 
 _LARGEST = 60  # statements of a round
+_SHORTEST = 16  # rounds, if they are known
 _DEEPEST = 3  # numbers that an index is compared with
 
 
@@ -48,6 +50,10 @@ def parted(body: Body) -> Body:
 
 
 def _is_fit(loop: For) -> bool:
+    start, stop = loop.start, loop.stop
+    known = isinstance(start, Literal) and isinstance(stop, Literal)
+    if known and stop.value - start.value <= _SHORTEST:  # type: ignore[union-attr]
+        return False  # LLVM makes no loop of it
     inside = list(statements(loop.body))
     if len(inside) > _LARGEST or loop.rescaled is not None:
         return False
