@@ -35,6 +35,7 @@ from pyrelay.devices.gpu.cuda_prelude import BLOCKS, PRELUDE
 from pyrelay.devices.gpu.driver import UNDEFINED, Driver, Product, Text, block_threads, meets
 from pyrelay.devices.gpu.kernel_listing import listing
 from pyrelay.devices.gpu.programs import loaded_by
+from pyrelay.devices.gpu.row_geometry import rows_of, shape_of
 from pyrelay.errors import DeviceError, InvariantError
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.ir.types import DType
@@ -144,7 +145,7 @@ def _compiled(path: str, text: str) -> bytes:
 
 # -- the driver ------------------------------------------------------------------------------------
 
-THREADS, MOST_BLOCKS, MEETING = 32, 4, 3
+THREADS, MOST_BLOCKS, MEETING, MOST_TOGETHER = 32, 4, 3, 64
 
 ORDERS = range(4)
 """Last to first or first to last; side by side, or each as far as it gets before the next one."""
@@ -228,10 +229,13 @@ class EmulatorDriver(Driver):
 
     def load(self, texts: Sequence[Text]) -> list[Any]:
         functions = load([text.source for text in texts])
-        return [(f, block_threads(t.source)) for f, t in zip(functions, texts, strict=True)]
+        return [
+            (f, block_threads(t.source), rows_of(t.source))
+            for f, t in zip(functions, texts, strict=True)
+        ]
 
     def launch(self, function: Any, items: int, words: Sequence[int], stream: int) -> None:
-        _, together = function
+        _, together, _ = function
         blocks = min(MOST_BLOCKS, items if together else -(-items // THREADS))
         self._do(lambda: self._run(function, blocks, words))
 
@@ -244,11 +248,14 @@ class EmulatorDriver(Driver):
         self._do(lambda: self._run(function, blocks, words))
 
     def _run(self, made: Any, blocks: int, words: Sequence[int]) -> None:
-        function, together = made
+        function, together, rows = made
         block = np.array(words, np.int64)
         size = self.sizes.get
         sizes = np.array([size(word, _ANY_SIZE) for word in words], np.int64)
         threads = together or THREADS
+        if rows is not None:
+            elements = rows.elements if rows.word is None else words[4 + rows.word]
+            threads = min(shape_of(rows, elements, 0, 1024).threads, MOST_TOGETHER)
         fault = function(block.ctypes.data, sizes.ctypes.data, blocks, threads, self.turns)
         if fault:
             raise InvariantError(f"{_FAULTS.get(fault, fault)}.")

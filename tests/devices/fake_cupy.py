@@ -21,6 +21,7 @@ from pyrelay.devices.gpu.driver import Text, meets
 
 H2D, D2H, D2D = 1, 2, 3
 PROCESSORS, COOPERATIVE = 2, 95
+OPT_IN, SHARED = 97, 227 * 1024  # the most bytes of shared memory of a block
 SIZES = {
     "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "bf16": 2, "i32": 4, "u32": 4,
     "f32": 4, "i64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16,
@@ -159,8 +160,9 @@ class Function:
         head = re.search(r"void kernel\((.*?)\) *\{", source, re.DOTALL)
         assert head is not None
         self.parameters = [p.strip() for p in head[1].split(",")]
-        ((self.function, _),) = machine.memory.load([Text(source, ())])
+        ((self.function, _, _),) = machine.memory.load([Text(source, ())])
         self.ptr = id(self)
+        self.most_shared = 48 * 1024
         machine.functions[self.ptr] = self
 
     def launched(self, blocks: int, threads: int, places: int, together: bool) -> None:
@@ -234,7 +236,8 @@ class Machine:
             getDeviceCount=lambda: self.number_of, memcpyHostToDevice=H2D, memcpyDeviceToHost=D2H,
             getDeviceProperties=lambda k: {"name": b"Fake GPU", "multiProcessorCount": PROCESSORS},
             cudaDevAttrCooperativeLaunch=COOPERATIVE,
-            deviceGetAttribute=lambda attribute, device: int(attribute == COOPERATIVE),
+            cudaDevAttrMaxSharedMemoryPerBlockOptin=OPT_IN,
+            deviceGetAttribute=lambda which, device: {COOPERATIVE: 1, OPT_IN: SHARED}[which],
             memcpyDeviceToDevice=D2D, memcpyAsync=self.memcpy, memsetAsync=self.memset,
             streamSynchronize=lambda stream: self.null.synchronize(),
             streamQuery=lambda stream: self.status, getDevice=lambda: self.number,
@@ -252,6 +255,10 @@ class Machine:
                 driver=SimpleNamespace(
                     occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: 1,
                     launchKernel=self.launch, launchCooperativeKernel=self.launch_together,
+                    funcGetAttribute=lambda attribute, function: {0: 512, 1: 256}[attribute],
+                    funcSetAttribute=self.set_attribute, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=1,
+                    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK=0,
+                    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8,
                 ),
                 get_current_stream=lambda: self.streams[-1],
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -314,15 +321,25 @@ class Machine:
         assert source.startswith("\n".join((PRELUDE, DEVICE, BLOCKS)))
         return source.encode(), None
 
+    def set_attribute(self, function: int, attribute: int, value: int) -> None:
+        """cupy.cuda.driver.funcSetAttribute."""
+        assert attribute == 8
+        assert value + 256 <= SHARED, "cudaErrorInvalidValue"
+        self.functions[function].most_shared = value
+
     def launch(
         self, function: int, *grid_block_shared: int, together: bool = False
     ) -> None:
         """cupy.cuda.driver.launchKernel, and what both launches have in common."""
         *rest, stream, places, extra = grid_block_shared
         blocks, y, z, threads, v, w, shared = rest
-        assert (y, z, v, w, shared, extra) == (1, 1, 1, 1, 0, 0)
+        made = self.functions[function]
+        assert (y, z, w, extra) == (1, 1, 1, 0)
+        assert threads * v <= 512, "cudaErrorLaunchOutOfResources"
+        assert v == 1 or threads == 32, "only warps have rows beside each other"
+        assert 0 <= shared <= made.most_shared, "cudaErrorInvalidValue"
         assert stream == self.streams[-1].ptr
-        self.functions[function].launched(blocks, threads, places, together)
+        made.launched(blocks, threads, places, together)
 
     def launch_together(self, function: int, *grid_block_shared: int) -> None:
         """cupy.cuda.driver.launchCooperativeKernel, which has no `extra`."""

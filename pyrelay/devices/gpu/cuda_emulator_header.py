@@ -422,6 +422,16 @@ static long long bytes_at(long long address) {
 #define PYRELAY_BUFFER(type, word) \
     (Buffer<type>{(type *)(word), \
         pyrelay_emulator::bytes_at((long long)(word)) / (long long)sizeof(type)})
+// Memory that a launch asks for is little, so that what there is no room for shows.
+#define PYRELAY_DYNAMIC_BYTES 1040
+static const char pyrelay_dynamic_tag = 0;
+#define PYRELAY_DYNAMIC \
+    ((char *)pyrelay_emulator::shared(&pyrelay_dynamic_tag, PYRELAY_DYNAMIC_BYTES))
+static inline void pyrelay_fetch_words(void *to, const void *from) {
+    pyrelay_emulator::fetch(to, from);
+}
+static inline void pyrelay_fetch_group() { pyrelay_emulator::fetch_group(); }
+template <int N> static inline void pyrelay_fetched() { pyrelay_emulator::fetched(N); }
 #define PYRELAY_SHARED(type, name, size) \
     static const char name##_tag = 0; \
     Buffer<type> name = {(type *)pyrelay_emulator::shared(&name##_tag, (size) * sizeof(type)), size}
@@ -530,7 +540,7 @@ template <class... Ps> static long long launch(
     fault = NONE;
     order = together == GRID ? (int)turns : 0;
     Launch<Ps...> made = {kernel, words, bytes};
-    blockDim.x = threads, gridDim.x = blocks;
+    blockDim.x = threads, blockDim.y = 1, gridDim.x = blocks;
     noted_count = 0;
     if (together == GRID) {
         for (int k = 0; k < Words<Ps...>::count; k++) note(words[k], bytes[k]);

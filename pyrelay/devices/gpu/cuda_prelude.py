@@ -141,6 +141,15 @@ template <class T> __device__ T *pyrelay_span(T *array, i64 index, int count) {
     return array + index;
 }
 #define PYRELAY_SHARED(type, name, count) __shared__ __align__(16) type name[count]
+// What a launch asked for.
+extern __shared__ __align__(16) char pyrelay_dynamic[];
+#define PYRELAY_DYNAMIC pyrelay_dynamic
+#define PYRELAY_DYNAMIC_BYTES pyrelay_dynamic_bytes()
+__device__ int pyrelay_dynamic_bytes() {
+    int bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+}
 #define PYRELAY_BUFFER(type, word) ((type *)(word))
 #define PYRELAY_TAKEN(address, nbytes)
 #define PYRELAY_PAUSE()
@@ -294,13 +303,22 @@ template <class T, class Op> __device__ T pyrelay_in_order(T value, Op combine) 
     __syncthreads();
     return value;
 }
-// The values of all threads of a block combined, in an order that is always the same; every thread
+// Where the threads of an item meet, which are a warp or a block.
+__device__ void pyrelay_item_meets() {
+    if (blockDim.x > 32) {
+        __syncthreads();
+    } else {
+        __syncwarp();
+    }
+}
+// The values of all threads of an item combined, in an order that is always the same; every thread
 // gets the same result (Harris, "Optimizing parallel reduction in CUDA", 2007).
 template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) {
     PYRELAY_SHARED(T, held, 32);
     for (int step = 16; step > 0; step /= 2) {
         value = combine(value, pyrelay_shuffled(value, step));
     }
+    if (blockDim.x == 32) return value;
     if (threadIdx.x % 32 == 0) held[threadIdx.x / 32] = value;
     __syncthreads();
     value = held[0];
@@ -312,16 +330,60 @@ template <class T, class Op> __device__ T pyrelay_combined(T value, Op combine) 
 // time where they `fit`, else one.
 template <int COUNT> struct pyrelay_count { static const int N = COUNT; };
 template <class T> struct pyrelay_the { using type = T; };
-template <int N, class I, class Round>
+// `take` begins to read a pack, `round` does what is to be done with it; the reads of AHEAD packs
+// are on their way at the same time.
+template <int N, int AHEAD, class I, class Take, class Round>
 __device__ void pyrelay_rounds(
     bool fit, I first, typename pyrelay_the<I>::type last, int thread, int threads,
-    const Round &round
+    const Take &take, const Round &round
 ) {
     if (fit) {
-        for (I at = first + thread * N; at < last; at += threads * N) round(pyrelay_count<N>(), at);
+        const pyrelay_count<N> many;
+        const I step = threads * N;
+        I at = first + thread * N;
+        for (; at < last && last - at > (AHEAD - 1) * step; at += AHEAD * step) {
+            decltype(take(many, at)) taken[AHEAD];
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++) taken[k] = take(many, I(at + k * step));
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++) round(many, I(at + k * step), taken[k]);
+        }
+        for (; at < last; at += step) round(many, at, take(many, at));
     } else {
-        for (I at = first + thread; at < last; at += threads) round(pyrelay_count<1>(), at);
+        const pyrelay_count<1> one;
+        for (I at = first + thread; at < last; at += threads) round(one, at, take(one, at));
     }
+}
+// The first elements of a row, in shared memory.
+template <class T> struct pyrelay_row { T *at; int count; };
+// The part for a row of memory that a launch gives to each item, which has `bytes` of an element in
+// each place, `before` of them those of other rows.
+template <class T> __device__ pyrelay_row<T> pyrelay_room(int bytes, int before) {
+    const int item = PYRELAY_DYNAMIC_BYTES / (int)blockDim.y / 16 * 16;
+    const int most = item / bytes / 64 * 64;
+    char *start = PYRELAY_DYNAMIC + (int)threadIdx.y * item + most * before;
+    return {(T *)start, most};
+}
+// Begins to copy what there is room for, if a row consists of whole words of 16 bytes.
+template <class T>
+__device__ pyrelay_row<T> pyrelay_hold(
+    pyrelay_row<T> room, Buffer<const T> array, i64 start, i64 length
+) {
+    const int each = 16 / sizeof(T);
+    const bool whole = length % each == 0 && pyrelay_address(array, start) % 16 == 0;
+    const int count = !whole ? 0 : length < room.count ? (int)length : room.count;
+    for (int at = threadIdx.x * each; at < count; at += blockDim.x * each) {
+        pyrelay_fetch_words(room.at + at, pyrelay_span(array, start + at, each));
+    }
+    return {room.at, count};
+}
+// Elements of a row from where they are.
+template <int N, class T>
+__device__ pyrelay_pack<T, N> pyrelay_of_row(
+    const pyrelay_row<T> &row, i64 index, Buffer<const T> array, i64 start
+) {
+    if (index < row.count) return *(const pyrelay_pack<T, N> *)(row.at + index);
+    return pyrelay_together<N>(array, start);
 }
 // How many threads share an item of so many elements, N at a time: a power of two.
 template <int N, int THREADS> __device__ int pyrelay_lanes(i64 elements) {
@@ -330,8 +392,8 @@ template <int N, int THREADS> __device__ int pyrelay_lanes(i64 elements) {
     return lanes;
 }
 // How many threads of a block stand side by side along columns: a power of two.
-__device__ i64 pyrelay_wide(i64 columns) {
-    i64 wide = 1;
+__device__ int pyrelay_wide(i64 columns) {
+    int wide = 1;
     while (wide < columns) wide *= 2;
     return wide;
 }
@@ -340,12 +402,12 @@ template <class T> __device__ T *pyrelay_held() {
     return &held[0];
 }
 // The values of the threads of a column combined, by pairs; each of them gets the result.
-template <class T, class Op> __device__ T pyrelay_of_column(T value, i64 wide, Op combine) {
+template <class T, class Op> __device__ T pyrelay_of_column(T value, int wide, Op combine) {
     T *held = pyrelay_held<T>();
     held[threadIdx.x] = value;
     __syncthreads();
-    for (i64 half = blockDim.x / 2; half >= wide; half /= 2) {
-        if (threadIdx.x < half) {
+    for (int half = blockDim.x / 2; half >= wide; half /= 2) {
+        if ((int)threadIdx.x < half) {
             held[threadIdx.x] = combine(held[threadIdx.x], held[threadIdx.x + half]);
         }
         __syncthreads();

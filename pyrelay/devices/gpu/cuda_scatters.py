@@ -10,7 +10,9 @@ picked out of a tile by ballots, as in a compaction; the threads share the eleme
 where rows are short, the rows, so that those of one place always fall to the same thread.
 
 Many indices are cut into parts. What is added at those of a part, a block adds up in an array of
-the part's own, in their order, and other blocks add these arrays up, in theirs. Of rows that are
+the part's own, in their order, and other blocks add these arrays up, in theirs. Integers, whose
+sums are the same in any order, are added atomically, to small arrays in shared memory first. Of
+rows that are
 written to one place the last one is found first: the greatest number wins, whoever comes when.
 """
 
@@ -26,6 +28,14 @@ THREADS = 128
 MOST_BLOCKS = 1024
 """Ranges of rows, at most; each of them looks at all indices."""
 
+EACH = 4
+"""Indices that a thread looks at before the threads of a block meet, outside of loops."""
+
+COUNTED = 2048
+"""Elements of an array that each block adds integers up in for itself."""
+
+_COPIES, _COUNTING_THREADS = 8, 256
+
 _STEPS = {"scatter_update": "value", "scatter_add": "array[place] + value"}
 
 _HEAD = """\
@@ -38,30 +48,43 @@ extern "C" __global__ void kernel(
 _KERNEL = """\
 #define BLOCK_THREADS {threads}
 {head}\
-    PYRELAY_SHARED(i64, places, {threads});
-    PYRELAY_SHARED(int, sources, {threads});
-    PYRELAY_SHARED(int, found, {warps});
+    PYRELAY_SHARED(i64, places, {tile});
+    PYRELAY_SHARED(int, sources, {tile});
+    PYRELAY_SHARED(int, found, {counts});
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int span = width < 1 ? 1 : width < BLOCK_THREADS ? (int)width : BLOCK_THREADS;
     const int lines = BLOCK_THREADS / span, line = threadIdx.x / span;
     const i64 column = threadIdx.x % span;
     for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
 {range}\
-        for (i64 start = begin; start < end; start += BLOCK_THREADS) {{
-            const i64 k = start + threadIdx.x;
-            i64 row = k < end ? 0 : -1;
-            if (k < end) {{
-{place}            }}
-            const bool mine = row >= low && row < high;
-            const u32 own = __ballot_sync(0xffffffffu, mine);
-            if (lane == 0) found[warp] = __popc(own);
-            __syncthreads();
-            int at = __popc(own & ((1u << lane) - 1)), total = 0;
-            for (int w = 0; w < {warps}; w++) {{
-                if (w < warp) at += found[w];
-                total += found[w];
+        for (i64 start = begin; start < end; start += {tile}) {{
+            i64 rows_of[{each}];
+            u32 own[{each}];
+#pragma unroll
+            for (int e = 0; e < {each}; e++) {{
+                const i64 k = start + e * BLOCK_THREADS + threadIdx.x;
+                i64 row = k < end ? 0 : -1;
+                if (k < end) {{
+{place}                }}
+                rows_of[e] = row >= low && row < high ? row : -1;
             }}
-            if (mine) places[at] = row, sources[at] = threadIdx.x;
+#pragma unroll
+            for (int e = 0; e < {each}; e++) {{
+                own[e] = __ballot_sync(0xffffffffu, rows_of[e] >= 0);
+                if (lane == 0) found[e * {warps} + warp] = __popc(own[e]);
+            }}
+            __syncthreads();
+            int total = 0;
+#pragma unroll
+            for (int e = 0; e < {each}; e++) {{
+                int at = total + __popc(own[e] & ((1u << lane) - 1));
+                for (int w = 0; w < {warps}; w++) {{
+                    if (w < warp) at += found[e * {warps} + w];
+                    total += found[e * {warps} + w];
+                }}
+                if (rows_of[e] < 0) continue;
+                places[at] = rows_of[e], sources[at] = e * BLOCK_THREADS + threadIdx.x;
+            }}
             __syncthreads();
             for (int e = 0; e < total; e++) {{
                 if (places[e] % lines != line) continue;
@@ -89,6 +112,37 @@ _PART = """\
             array[base + e] = {nothing};
         }}
         __syncthreads();
+"""
+
+# Integers have the same sum in every order: blocks add up small arrays in shared memory, of which
+# each warp has a copy where there is room, and then to the array.
+_COUNTS = """\
+#define BLOCK_THREADS {threads}
+{head}\
+    PYRELAY_SHARED({u}, held, {room});
+    const i64 elements = rows * width;
+    const int copies = elements > {room} ? 0 : elements * {copies} <= {room} ? {copies} : 1;
+    for (int e = threadIdx.x; e < copies * elements; e += BLOCK_THREADS) held[e] = 0;
+    __syncthreads();
+    const i64 own = copies == 0 ? 0 : threadIdx.x / 32 % copies * elements;
+    for (i64 item = first + blockIdx.x; item < last; item += gridDim.x) {{
+        for (i64 e = item * BLOCK_THREADS + threadIdx.x; e < count * width;
+             e += (last - first) * BLOCK_THREADS) {{
+            const i64 k = width == 1 ? e : e / width;
+            i64 row = 0;
+{place}            if (row < 0) continue;
+            const i64 at = width == 1 ? row : row * width + e % width;
+            {u} *place = copies == 0 ? ({u} *)&array[at] : &held[own + at];
+            atomicAdd(place, {u}(values[e]));
+        }}
+    }}
+    __syncthreads();
+    for (int e = threadIdx.x; copies > 0 && e < elements; e += BLOCK_THREADS) {{
+        {u} sum = 0;
+        for (int copy = 0; copy < copies; copy++) sum += held[copy * elements + e];
+        if (sum != 0) atomicAdd(({u} *)&array[e], sum);
+    }}
+}}
 """
 
 # Who writes a row last, one more than its number; 0: nobody.
@@ -134,13 +188,15 @@ def scatter(name: str, dtype: DType, axes: int) -> ScatterKernel:
     """The kernel of a scatter at indices of this many leading axes."""
     text = _text(name, dtype, axes, THREADS)
     _made[text] = name, dtype, axes
+    if name == "scatter_add" and dtype.kind in "iu" and dtype.size >= 4:
+        return ScatterKernel(text, MOST_BLOCKS, (_counting(dtype, axes),))
     many = _adding(dtype, axes) if name == "scatter_add" else _writing(dtype, axes)
     return ScatterKernel(text, MOST_BLOCKS, many)
 
 
 def for_blocks(text: str, threads: int) -> str:
     """A text that this module made, for blocks of so many threads."""
-    return _text(*_made[text], threads)
+    return _text(*_made[text], threads, 1)
 
 
 def is_phase(text: str) -> bool:
@@ -166,15 +222,38 @@ def _place(axes: int, claims: str) -> str:
     return "".join(_PLACE.format(k=k, axes=axes, claims=claims) for k in range(axes))
 
 
-def _text(name: str, dtype: DType, axes: int, threads: int) -> str:
+def _text(name: str, dtype: DType, axes: int, threads: int, each: int = EACH) -> str:
     parameters = (
         f"Buffer<{dtype.name}> array,\n    Buffer<const {dtype.name}> values, {_indices(axes)}, "
         "i64 count, i64 rows, i64 width, i64 share"
     )
     return _KERNEL.format(
-        t=dtype.name, threads=threads, warps=threads // 32, step=_STEPS[name], range=_ALL, base="",
+        t=dtype.name, **_sizes(threads, each), step=_STEPS[name], range=_ALL, base="",
         head=_head(parameters, axes), place=_place(axes, "item == 0 && "),
     )
+
+
+def _sizes(threads: int, each: int) -> dict[str, int]:
+    """Numbers of a text whose threads look at so many indices each before they meet."""
+    warps = threads // 32
+    return {
+        "threads": threads, "warps": warps, "each": each, "tile": each * threads,
+        "counts": each * warps,
+    }
+
+
+def _counting(dtype: DType, axes: int) -> str:
+    """Integers added at many indices."""
+    parameters = (
+        f"Buffer<{dtype.name}> array,\n    Buffer<const {dtype.name}> values, {_indices(axes)}, "
+        "i64 count, i64 rows, i64 width"
+    )
+    text = _COUNTS.format(
+        u="u32" if dtype.size == 4 else "u64", threads=_COUNTING_THREADS, copies=_COPIES,
+        room=COUNTED, head=_head(parameters, axes), place=_place(axes, ""),
+    )
+    _for_many[text] = (ADDRESS,) * (2 + axes) + ("i64",) * (3 + axes)
+    return text
 
 
 def _adding(dtype: DType, axes: int) -> tuple[str, ...]:
@@ -185,7 +264,7 @@ def _adding(dtype: DType, axes: int) -> tuple[str, ...]:
         "i64 count, i64 rows, i64 width, i64 share, i64 chunk"
     )
     parts = _KERNEL.format(
-        t=t, threads=THREADS, warps=THREADS // 32, step=_STEPS["scatter_add"], base="base + ",
+        t=t, **_sizes(THREADS, EACH), step=_STEPS["scatter_add"], base="base + ",
         range=_PART.format(nothing=nothing), head=_head(parameters, axes),
         place=_place(axes, "low == 0 && "),
     )

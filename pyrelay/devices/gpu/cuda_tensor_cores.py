@@ -24,6 +24,10 @@ __device__ void pyrelay_fetch(u16 *to, int at, const u16 *from, i64 start) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
         : : "r"(pyrelay_shared_address(to + at)), "l"(from + start) : "memory");
 }
+__device__ void pyrelay_fetch_words(void *to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+        : : "r"(pyrelay_shared_address(to)), "l"(from) : "memory");
+}
 __device__ void pyrelay_fetch_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 // Waits for all groups but the last N.
 template <int N> __device__ void pyrelay_fetched() {
@@ -60,8 +64,6 @@ static inline void pyrelay_fetch(
 ) {
     pyrelay_emulator::fetch(pyrelay_span(to, at, 8), pyrelay_span(from, start, 8));
 }
-static inline void pyrelay_fetch_group() { pyrelay_emulator::fetch_group(); }
-template <int N> static inline void pyrelay_fetched() { pyrelay_emulator::fetched(N); }
 static inline void pyrelay_matrices(u32 (&made)[4], const Buffer<u16> &memory, long long at) {
     pyrelay_emulator::matrices(made, pyrelay_span(memory, at, 8), false);
 }

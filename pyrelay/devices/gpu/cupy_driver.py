@@ -39,6 +39,7 @@ from pyrelay.devices.gpu.driver import (
     block_threads,
     meets,
 )
+from pyrelay.devices.gpu.row_geometry import rows_of
 from pyrelay.errors import DeviceError
 from pyrelay.infer.arrays.device_arrays import DeviceArray
 from pyrelay.lower.planning.boundary import Parameter
@@ -124,9 +125,30 @@ class CupyDriver(Driver):
         module = self.compiler.module(unit(texts), len(texts))
         kernels = [module.get_function(f"kernel{k}") for k in range(len(texts))]
         return [
-            function(k, text, self._resident(k, text))
+            function(k, text, self._resident(k, text), self._room(k, text), self._threads(k, text))
             for k, text in zip(kernels, texts, strict=True)
         ]
+
+    def _room(self, kernel: Any, text: Text) -> int:
+        """How many bytes of shared memory launches of a kernel may ask for."""
+        rows, driver = rows_of(text.source), self.cupy.cuda.driver
+        if rows is None or not rows.held:
+            return 0
+        attribute = self.runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin
+        own = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.ptr)
+        most = int(self.runtime.deviceGetAttribute(attribute, self.number)) - int(own)
+        driver.funcSetAttribute(
+            kernel.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most
+        )
+        return most
+
+    def _threads(self, kernel: Any, text: Text) -> int:
+        """How many threads a block of a kernel over rows may have: registers are for so many."""
+        driver = self.cupy.cuda.driver
+        if rows_of(text.source) is None:
+            return 0
+        attribute = driver.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+        return int(driver.funcGetAttribute(attribute, kernel.ptr))
 
     def _resident(self, kernel: Any, text: Text) -> int:
         """How many blocks of a kernel may meet: one for each multiprocessor that has room for it,

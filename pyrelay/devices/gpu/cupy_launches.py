@@ -17,6 +17,7 @@ from typing import Any
 
 from pyrelay.devices.gpu import cuda_diagnosis
 from pyrelay.devices.gpu.driver import ADDRESS, Text, block_threads, pack
+from pyrelay.devices.gpu.row_geometry import Rows, rows_of, shape_of
 from pyrelay.devices.runtime.layout import WORD
 from pyrelay.records import dataclass
 
@@ -29,15 +30,27 @@ WAVES = 32
 _WARP = 32
 _ROOM = 128  # words that a thread's block has at first
 _MOST_GRIDS = 256  # numbers of items that a kernel remembers the grid of
+_MOST_BLOCKS = 2**31 - 1  # of a grid
 _ALWAYS = (ADDRESS, "i64", "i64", "i64")  # the record, the launch and the range
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Blocks, threads of a block side by side and above each other, bytes of shared memory."""
+
+    blocks: int
+    threads: int
+    beside: int = 1
+    shared: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
     """A compiled kernel: its handle, how many threads work on an item together, how many items a
     thread does at once, how many blocks of it may meet, how its words are laid out, which of these
-    parameters begin with, if not all (complex128 has two), and the grids of its launches so far.
-    kernel: what keeps the handle.
+    parameters begin with, if not all (complex128 has two), what is known of its items, how many
+    bytes of shared memory a launch may ask for, how many threads a block that does a row may have,
+    and the grids of its launches so far. kernel: what keeps the handle.
     """
 
     kernel: Any
@@ -47,10 +60,15 @@ class Function:
     resident: int
     layout: struct.Struct
     firsts: tuple[int, ...] | None
-    grids: dict[int, tuple[int, int]]
+    rows: Rows | None
+    room: int
+    most_threads: int
+    grids: dict[tuple[int, int], Grid]
 
 
-def function(kernel: Any, text: Text, resident: int) -> Function:
+def function(
+    kernel: Any, text: Text, resident: int, room: int = 0, most_threads: int = 1024
+) -> Function:
     """A kernel of CuPy's, as it is launched."""
     firsts: list[int] = []
     words = 0
@@ -59,7 +77,8 @@ def function(kernel: Any, text: Text, resident: int) -> Function:
         words += 2 if kind == "c128" else 1
     return Function(
         kernel, int(kernel.ptr), block_threads(text.source), pack(text.source), resident,
-        struct.Struct(f"<{words}q"), tuple(firsts) if words > len(firsts) else None, {},
+        struct.Struct(f"<{words}q"), tuple(firsts) if words > len(firsts) else None,
+        rows_of(text.source), room, most_threads, {},
     )
 
 
@@ -99,13 +118,20 @@ class Launches:
 
     def launch(self, made: Function, items: int, words: Sequence[int], stream: int) -> None:
         """Run a kernel over some items. Raises DeviceError where CUDA refuses that."""
-        grid = made.grids.get(items)
+        rows = made.rows
+        elements = 0
+        if rows is not None:
+            at = rows.word
+            elements = rows.elements if at is None else words[len(_ALWAYS) + at]
+        grid = made.grids.get((items, elements))
         if grid is None:
-            grid = self._grid(made, items)
-        blocks, threads = grid
+            grid = self._grid(made, items, elements)
         table = self._laid_out(made, words)
         try:
-            self.issue(made.handle, blocks, 1, 1, threads, 1, 1, 0, stream, table, 0)
+            self.issue(
+                made.handle, grid.blocks, 1, 1, grid.threads, grid.beside, 1, grid.shared, stream,
+                table, 0,
+            )
         except RuntimeError as error:
             raise cuda_diagnosis.not_begun(error) from error
 
@@ -136,17 +162,21 @@ class Launches:
         made.layout.pack_into(own.block, 0, *words)
         return own.all if made.firsts is None else own.table(made.firsts)
 
-    def _grid(self, made: Function, items: int) -> tuple[int, int]:
-        """Blocks and threads for some items."""
-        if made.together:
-            blocks, threads = items, made.together
+    def _grid(self, made: Function, items: int, elements: int) -> Grid:
+        """The grid for some items, of so many elements each if that is known."""
+        if made.rows is not None:
+            shape = shape_of(made.rows, elements, made.room, made.most_threads)
+            blocks = min(-(-items // shape.beside), _MOST_BLOCKS)
+            grid = Grid(blocks, shape.threads, shape.beside, shape.shared)
+        elif made.together:
+            grid = Grid(min(items, self.most_blocks), made.together)
         else:
             # Few items are spread over all multiprocessors, by whole warps.
             parts = -(-items // made.pack)
             share = -(-parts // (_WARP * self.processors)) * _WARP
             threads = min(share, ELEMENT_THREADS)
-            blocks = -(-parts // threads)
+            grid = Grid(min(-(-parts // threads), self.most_blocks), threads)
         if len(made.grids) >= _MOST_GRIDS:
             made.grids.clear()
-        grid = made.grids[items] = min(blocks, self.most_blocks), threads
+        made.grids[items, elements] = grid
         return grid

@@ -60,7 +60,11 @@ def _defined(source: str, name: str, otherwise: int) -> int:
 
 
 #: What a text defines for itself.
-UNDEFINED = "#undef BLOCK_THREADS\n#undef PACK\n#undef MEETS\n"
+UNDEFINED = "".join(
+    f"#undef {name}\n" for name in (
+        "BLOCK_THREADS", "PACK", "MEETS", "ROW_PACK", "ROW_WORD", "ROW_ELEMENTS", "HELD_BYTES",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

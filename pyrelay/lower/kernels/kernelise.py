@@ -31,7 +31,6 @@ from pyrelay.lower.kernels.scalar_program import is_scalar_program, scalar_progr
 from pyrelay.lower.kernels.schedule import (
     CHUNK,
     FEW,
-    ROWS,
     Columns,
     Part,
     Result,
@@ -45,6 +44,7 @@ from pyrelay.lower.kernels.schedule import (
 from pyrelay.lower.kernels.slice_phases import Phase, SlicePlan, slice_plan
 from pyrelay.lower.kernels.whole_schedule import Shares, WholeSchedule, is_long, is_small
 from pyrelay.lower.passes.cleaning import finish, shared_buffers
+from pyrelay.lower.passes.long_chunks import long_chunks
 from pyrelay.lower.passes.online import online
 from pyrelay.lower.planning.finishing import finished
 from pyrelay.opt.attention import attention_of
@@ -84,7 +84,7 @@ def kernelise(function: Function, *, splits: bool = False) -> Lowering:
     if product is not None:
         return finished(function, product)
     group = _Group(function, joins_few=splits)
-    kernels = [online(k) if splits else k for k in group.kernels()]
+    kernels = [long_chunks(online(k)) if splits else k for k in group.kernels()]
     made = {r.position: group.buffer(r) for r in group.results}
     aliases = tuple(made[k] for k in range(len(function.body.results)))
     written = frozenset(a for a in aliases if a is not None)
@@ -100,7 +100,7 @@ def _long(function: Function) -> Long | None:
     """The kernels for rows that are few and long; None if the group has no rows."""
     changed = extremes(function)
     group = _Group(changed, split=True, joins_few=True)
-    kernels = group.kernels()
+    kernels = [long_chunks(k) for k in group.kernels()]
     if changed is function and group.whole:
         return None  # its kernels are in phases anyhow
     return Long(group.when, tuple(kernels), tuple(group.scratch)) if group.when != 0 else None
@@ -138,7 +138,8 @@ class _Group:
             self.results += self._results(position, atom)
         self.pending = list(self.results)
         few = len(function.body.lets) <= _FEW_LETS
-        self.tile = Tile() if joins_few else Tile(columns=512, rows=4 if few else 1)
+        wide = Tile(columns=512, rows=4 if few else 1)
+        self.tile = Tile(columns=64, blocks=2048) if joins_few else wide
         self.spans = tuple(let.span for let in function.body.lets if let.span is not None)
 
     def _results(self, position: int, var: Var) -> list[Result]:
@@ -379,9 +380,10 @@ class _Group:
         self, let: Let, results: Sequence[Result], form: Columns
     ) -> list[Kernel]:
         rows = dims.product(form.reduced)
-        if isinstance(rows, int) and rows <= ROWS:
+        share = self.tile.chunk(rows, dims.product(form.inner))
+        if isinstance(rows, int) and isinstance(share, int) and rows <= share:
             return [self._write(lambda k: k.columns(let, results, form, "all"))]
-        chunks = dims.quotient_up(rows, ROWS)
+        chunks = dims.quotient_up(rows, share)
         ty = let.outs[0].type
         assert isinstance(ty, TensorType)
         kept = dims.product((*form.outer, *form.inner))

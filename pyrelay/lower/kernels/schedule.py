@@ -44,14 +44,26 @@ from pyrelay.records import dataclass
 CHUNK = 16 * BLOCK
 FEW = 4 * BLOCK  # elements of a full reduction that are not worth two launches
 ROWS = 512
+_FEWEST_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """How rows are added to a small array: of how many columns, and how many rows at once."""
+    """How rows are added to a small array: of how many columns, how many rows at once. `blocks`:
+    about how many of them a device is to have, 0 where chunks have `ROWS` rows."""
 
     columns: int = 128
     rows: int = 1
+    blocks: int = 0
+
+    def chunk(self, rows: Extent, columns: Extent) -> Extent:
+        """How many rows of so many a chunk has: 64 or more, so that each lane of a block has
+        some, and no more than are added in one type."""
+        if self.blocks == 0:
+            return ROWS
+        beside = dims.quotient_up(columns, self.columns)
+        wanted = dims.quotient_up(dims.multiply(rows, beside), self.blocks)
+        return dims.minimum(dims.maximum(wanted, _FEWEST_ROWS), 4 * ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +364,8 @@ class Schedule:
         s = self.s
         column_size = dims.product(form.inner)
         row_size = dims.product(form.reduced)
-        chunks = dims.quotient_up(row_size, ROWS)
+        share = self.tile.chunk(row_size, column_size)
+        chunks = dims.quotient_up(row_size, share)
         tile = self.tile.columns
         column_blocks = dims.quotient_up(column_size, tile)
         outer_size = dims.product(form.outer)
@@ -366,7 +379,7 @@ class Schedule:
             width = s.primitive("minimum", s.const(tile, i64), s.extent(column_size) - first)
             outer = self.run(s.bounded(outer_number, outer_size), form.outer)
             position = _ColumnBlock(
-                self, let, form, scratch, outer, outer_number, first, width, chunks
+                self, let, form, scratch, outer, outer_number, first, width, chunks, share
             )
             if stage == "partials":
                 position.write_partials(chunk)
@@ -394,7 +407,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class _ColumnBlock:
-    """`width` columns from `first` on, of the rows that `outer` selects."""
+    """`width` columns from `first` on, of the rows that `outer` selects; a chunk has `share`."""
 
     schedule: Schedule
     let: Let
@@ -405,6 +418,7 @@ class _ColumnBlock:
     first: Value
     width: Value
     chunks: Extent
+    share: Extent
 
     def _columns_hint(self) -> Extent:
         return dims.minimum(self.schedule.tile.columns, dims.product(self.form.inner))
@@ -465,9 +479,10 @@ class _ColumnBlock:
     def write_partials(self, chunk: Value) -> None:
         s = self.schedule.s
         op, dtype = self._kind()
-        start = chunk * ROWS
+        share = s.extent(self.share)
+        start = chunk * share
         row_size = s.extent(dims.product(self.form.reduced))
-        stop = s.primitive("minimum", start + ROWS, row_size)
+        stop = s.primitive("minimum", start + share, row_size)
         read = self._sum_source(start, stop, dtype, op)
         with s.loop(0, self.width, trips=self._columns_hint()) as j:
             column, _ = self._index(j)

@@ -2,8 +2,9 @@
 
 In: a kernel, the values of its extents, the length of its parallel axis. Out: the bytes that its
 loads and stores of buffers ask for. What several threads or rounds ask for is counted each time,
-so that the number over the least possible one, every array read or written once, says how much a
-kernel leaves to the caches.
+but for rows that the threads of a block hold (`lower.passes.held_rows`), so that the number over
+the least possible one, every array read or written once, says how much a kernel leaves to the
+caches.
 
 Integers that follow from extents and loop indices are computed; both ways of a choice that hangs on
 data count, the larger one.
@@ -35,6 +36,8 @@ from pyrelay.lower.kernels.kernel import (
     While,
     statements,
 )
+from pyrelay.lower.passes.cooperation import cooperation
+from pyrelay.lower.passes.held_rows import ROOM, HeldRows, held_rows
 
 _INTEGERS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
@@ -56,6 +59,8 @@ def moved(kernel: Kernel, extents: Sequence[int], items: int) -> int:
         raise ValueError("the kernel calls itself as often as data says")
     counter = _Counter(extents)
     counter.known[kernel.begin], counter.known[kernel.end] = 0, items
+    shared = cooperation(kernel)
+    counter.held = None if shared is None else held_rows(kernel, shared)
     return counter.body(kernel.body)
 
 
@@ -70,6 +75,7 @@ class _Counter:
     def __init__(self, extents: Sequence[int]) -> None:
         self.extents = extents
         self.known: dict[Local, Any] = {}  # None for what hangs on data
+        self.held: HeldRows | None = None
 
     def value(self, operand: Operand) -> Any:
         return operand.value if isinstance(operand, Literal) else self.known.get(operand)
@@ -81,6 +87,8 @@ class _Counter:
         match statement:
             case Load(out=out, array=array):
                 self.known[out] = None
+                if self.held is not None and statement in self.held.again and self._fits(self.held):
+                    return 0
                 return 0 if isinstance(array, LocalArray) else array.dtype.size
             case Store(array=array):
                 slot = isinstance(array, Parameter) and array.role == SLOT
@@ -104,6 +112,10 @@ class _Counter:
             case While():
                 raise ValueError("a loop runs as often as data says")
         return 0
+
+    def _fits(self, held: HeldRows) -> bool:
+        length = self.value(held.length)
+        return length is not None and length * held.nbytes <= ROOM
 
     def loop(self, loop: For) -> int:
         start, stop = self.value(loop.start), self.value(loop.stop)

@@ -28,6 +28,10 @@ _MOST_ROWS, _MOST_PARTS, _LEAST_PART, _PARTS = 512, 1024, 4096, 2048
 """Rows are cut into parts where there are at most `_MOST_ROWS`, at most `_MOST_PARTS` of each and
 about `_PARTS` altogether, so that they fill a GPU; a part has `_LEAST_PART` elements or more."""
 
+_MOST_READ_AGAIN = 96
+"""The same for rows that each phase reads: a block that has a row reads it from memory once, which
+is worth more than the multiprocessors that have none."""
+
 _MOST_CHUNKS = 4096
 """Shares of a whole array, at most: each chunk of the next phase adds all of them up."""
 
@@ -52,7 +56,8 @@ def is_long(plan: SlicePlan) -> Extent:
     for phase in plan.phases:
         longest = dims.maximum(longest, dims.product(phase.inner))
     rows = dims.maximum(dims.product(plan.kept.axes), 1)
-    few = dims.minimum(dims.quotient(_MOST_ROWS, rows), 1)
+    most = _MOST_ROWS if len(plan.phases) == 1 else _MOST_READ_AGAIN
+    few = dims.minimum(dims.quotient(most, rows), 1)
     return dims.multiply(few, dims.minimum(dims.quotient(longest, 4 * _LEAST_PART), 1))
 
 

@@ -2,10 +2,11 @@
 
 In: a kernel with a row's maximum, and behind it sums, chunk by chunk, of ``exp(x - maximum)`` over
 the same elements, each perhaps times something, and of ``x == maximum``, which gradients count.
-Out: the kernel with one loop for all, as in Milakov and Gimelshein, *Online normalizer calculation
-for softmax* (2018): the sums are relative to the greatest element so far, and multiplied by
-``exp(old - new)`` where a greater one comes; counts begin again there. So a row that no cache holds
-is read from memory once less.
+Out: the kernel with one loop over chunks for all, as in Milakov and Gimelshein, *Online normalizer
+calculation for softmax* (2018): the sums are relative to the greatest element so far, and
+multiplied by ``exp(old - new)`` where a chunk has a greater one; counts begin again there. So a row
+that no cache holds is read from memory once less: of a chunk, which one does, first the greatest
+element is looked for, without which each element would ask whether it is that.
 
 Elements of -inf add nothing until another one came; where a row's maximum is no finite number the
 sums are NaN, as they are in two passes. The loop over chunks is marked as `rescaled`, so that a
@@ -56,13 +57,12 @@ class _Sum:
 
 @dataclass(frozen=True, slots=True)
 class _Largest:
-    """A loop that finds the greatest of its elements: the variable, the element, the steps that
-    set it, and reductions beside it with their primitives."""
+    """A loop that finds the greatest of its elements: the variable, the element, and reductions
+    beside it with their primitives."""
 
     loop: For
     variable: Local
     element: Local
-    steps: tuple[Statement, Statement]
     others: tuple[tuple[Local, str], ...]
 
 
@@ -158,9 +158,8 @@ def _largest(body: Body, loop: For) -> list[_Largest]:
         element = next((a for a in step.args if a is not variable), None)
         if step.primitive != "maximum" or not isinstance(element, Local):
             continue
-        last = next(s for s in loop.body if isinstance(s, Assign) and s.variable is variable)
         others = tuple((v, s.primitive) for v, s in steps.items() if v is not variable)
-        found.append(_Largest(loop, variable, element, (step, last), others))
+        found.append(_Largest(loop, variable, element, others))
     return found
 
 
@@ -308,70 +307,58 @@ def _key(operand: Operand, makers: dict[Local, Compute | Load], index: Local) ->
 def _in_one_pass(largest: _Largest, found: _Exponentials) -> tuple[Statement, ...]:
     variable = largest.variable
     dtype = variable.dtype
-    shift = Local(dtype, True)
-    first = min(k for k, s in enumerate(found.inner.body) if variable in operands(s))
-    element = next(o for o in operands(found.inner.body[first]) if o is not variable)
-    inner: list[Statement] = [*found.inner.body[:first]]
-    inner += _grown(variable, shift, element, found.sums)
-    for s in found.inner.body[first:]:
-        if isinstance(s, Compute) and s in found.less:
-            s = replace(s, args=(s.args[0], shift))
-        inner.append(s)
-    inner += _beside(largest, found.inner)
-    loop = replace(found.inner, body=tuple(inner))
+    shift, top = Local(dtype, True), Local(dtype, True)
+    before = found.outer.body[: found.outer.body.index(found.inner)]
+    behind = found.outer.body[len(before) + 1 :]
+    look = replace(
+        largest.loop, start=found.inner.start, stop=found.inner.stop,
+        body=tuple(_to(s, variable, top) for s in largest.loop.body),
+    )
+    less = tuple(
+        replace(s, args=(s.args[0], shift)) if isinstance(s, Compute) and s in found.less else s
+        for s in found.inner.body
+    )
     rescaled = Rescaled(
         variable, tuple(each.total for each in found.sums if not each.counts),
         tuple(each.total for each in found.sums if each.counts), largest.others,
     )
-    outer = replace(
-        found.outer, rescaled=rescaled,
-        body=tuple(loop if s is found.inner else s for s in found.outer.body),
-    )
-    behind: list[Statement] = []
+    outer = replace(found.outer, rescaled=rescaled, body=(
+        *before, Assign(top, variable), look, *_grown(variable, top, shift, found.sums),
+        replace(found.inner, body=less), *behind,
+    ))  # fmt: skip
+    after: list[Statement] = []
     for each in found.sums:
         if each.counts:
             continue
-        nothing = _computed("subtract", (variable, variable), behind)  # NaN if it is not finite
-        wide = _cast(nothing, each.total, behind)
-        behind.append(Assign(each.total, _computed("add", (each.total, wide), behind)))
-    return Assign(shift, Literal(0.0, dtype)), outer, *behind
+        nothing = _computed("subtract", (variable, variable), after)  # NaN if it is not finite
+        wide = _cast(nothing, each.total, after)
+        after.append(Assign(each.total, _computed("add", (each.total, wide), after)))
+    return Assign(shift, Literal(0.0, dtype)), outer, *after
 
 
-def _beside(largest: _Largest, inner: For) -> list[Statement]:
-    """The reductions beside the maximum, of elements that the other loop has."""
-    makers = _makers(largest.loop)
-    known = {_key(out, _makers(inner), inner.index): out for out in _makers(inner)}
-    names: dict[Operand, Operand] = {largest.loop.index: inner.index}
-    made: list[Statement] = []
-    for s in largest.loop.body if largest.others else ():
-        if s in largest.steps:
-            continue
-        if isinstance(s, (Compute, Load)):
-            there = known.get(_key(s.out, makers, largest.loop.index))
-            if there is not None:
-                names[s.out] = there
-                continue
-        made.append(renamed(s, names))
-    return made
+def _to(statement: Statement, variable: Local, other: Local) -> Statement:
+    """The statement with another variable in the place of one."""
+    changed = renamed(statement, {variable: other})
+    if isinstance(changed, Assign) and changed.variable is variable:
+        return replace(changed, variable=other)
+    return changed
 
 
 def _grown(
-    variable: Local, shift: Local, element: Operand, sums: Sequence[_Sum]
+    variable: Local, top: Local, shift: Local, sums: Sequence[_Sum]
 ) -> list[Statement]:
-    """What a new element does to the maximum and to the sums so far."""
+    """What the greatest element of a chunk, and of those before, does to the sums so far."""
     made: list[Statement] = []
-    top = _computed("maximum", (variable, element), made)
     grows = Local(bool_)
     made.append(Compute(grows, "not_equal", (top, variable)))
     then: list[Statement] = []
     factor = _computed("exp", (_computed("subtract", (variable, top), then),), then)
     for each in sums:
-        for scaled in (each.chunk, each.total):
-            if each.counts:
-                then.append(Assign(scaled, Literal(0.0, scaled.dtype)))
-                continue
-            wide = _cast(factor, scaled, then)
-            then.append(Assign(scaled, _computed("multiply", (scaled, wide), then)))
+        if each.counts:
+            then.append(Assign(each.total, Literal(0.0, each.total.dtype)))
+            continue
+        wide = _cast(factor, each.total, then)
+        then.append(Assign(each.total, _computed("multiply", (each.total, wide), then)))
     then += [Assign(variable, top), Assign(shift, top)]
     made.append(If(grows, tuple(then), unlikely=True))
     return made

@@ -32,6 +32,8 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.passes.packs import ACCESS, LARGEST_PACK, MOST_STATEMENTS
 from pyrelay.records import dataclass
 
+_AHEAD, _LARGEST_AHEAD = 4, 128  # packs, bytes of a thread that are on their way
+
 Place = tuple[Parameter, Operand]
 """An array, and where in it the element of round 0 is."""
 
@@ -41,11 +43,13 @@ START = Literal(0, i64)
 
 @dataclass(frozen=True, slots=True)
 class RowPacks:
-    """`count` rounds together, with these loads and stores."""
+    """`count` rounds together, with these loads and stores; the loads of so many packs are `ahead`
+    of what is done with them."""
 
     count: int
     loads: dict[Load, Place]
     stores: dict[Store, Place]
+    ahead: int
 
 
 def row_packs(loop: For) -> RowPacks | None:
@@ -77,7 +81,13 @@ def row_packs(loop: For) -> RowPacks | None:
     count = min(ACCESS // min(sizes), LARGEST_PACK // max(sizes))
     while count * len(inside) > MOST_STATEMENTS:
         count //= 2
-    return RowPacks(count, loads, held) if count > 1 else None
+    if count < 2:
+        return None
+    taken = count * sum(array.dtype.size for array, _ in loads.values())
+    ahead = min(_AHEAD, max(_LARGEST_AHEAD // max(taken, 1), 1))
+    while ahead * count * len(inside) > MOST_STATEMENTS:
+        ahead //= 2
+    return RowPacks(count, loads, held, max(ahead, 1))
 
 
 def _place(

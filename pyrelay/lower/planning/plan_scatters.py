@@ -27,6 +27,7 @@ _MANY = 4096
 """Indices that are shared."""
 _PART, _PARTS, _BLOCKS = 1024, 1024, 2048
 """Indices in a part, at least; parts, at most; about how many blocks fill a device."""
+_COUNTED = 4096  # elements that a block counts, at least
 _ROOM = 4
 """The arrays of all parts have at most so many rows for each index."""
 
@@ -57,8 +58,10 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
         ))
 
     many: Extent = 0
+    counts = call.op.name == "scatter_add" and len(kernel.many) == 1
     if not p.scope.level:  # in loops it may be a phase of one kernel
-        many = _adds(count, rows) if call.op.name == "scatter_add" else _at_least(count, _MANY)
+        adds = call.op.name == "scatter_add" and not counts
+        many = _adds(count, rows) if adds else _at_least(count, _MANY)
     each = dims.maximum(width, 1)
     if many != 1:
         share = dims.maximum(dims.quotient_up(rows, kernel.most), 1)
@@ -69,6 +72,13 @@ def scatter(p: FunctionPlanner, let: Let, call: OpCall) -> None:
             dims.multiply(count, each),
         )
     if many == 0:
+        p.define(let.outs[0], (address.index,))
+        return
+    if counts:
+        operands = [address, *given, *p.sizes.values((count, rows, width, *extents))]
+        shares = dims.quotient_up(dims.multiply(count, width), _COUNTED)
+        blocks = dims.minimum(shares, _BLOCKS // 2)
+        launch(kernel.many[0], operands, dims.multiply(blocks, many), _COUNTED)
         p.define(let.outs[0], (address.index,))
         return
     room = p.frame.slot()

@@ -206,10 +206,12 @@ class ScatterKernel:
     takes the same parameters, but for the array's address that of an array for each part, and the
     number of indices in a part behind that of rows; its parallel axis counts parts by ranges. The
     other adds the parts to the array: addresses of both, elements of the array, parts; it counts
-    32 elements. Rows are written in three steps: numbers of the rows' last writers are cleared
-    (their address), found (that, addresses of the index arrays, the extents), and those written
-    (addresses of the array, of the new rows, of the numbers and the index arrays, elements in a
-    row, the extents); they count rows, indices and new elements.
+    32 elements. Integers, whose sums are the same in any order, are added in one step: addresses as
+    above, the number of indices, of rows, of elements in a row, the extents; any number of items
+    share the indices. Rows are written in three steps: numbers of the rows' last writers are
+    cleared (their address), found (that, addresses of the index arrays, the extents), and those
+    written (addresses of the array, of the new rows, of the numbers and the index arrays, elements
+    in a row, the extents); they count rows, indices and new elements.
     """
 
     source: str

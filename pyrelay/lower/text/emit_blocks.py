@@ -24,6 +24,7 @@ from pyrelay.lower.kernels.kernel import (
 from pyrelay.lower.kernels.reductions import identity
 from pyrelay.lower.passes.column_blocks import ColumnBlocks
 from pyrelay.lower.passes.cooperation import Cooperation, Part
+from pyrelay.lower.passes.held_rows import HeldRows
 from pyrelay.lower.passes.row_packs import START, RowPacks, row_packs
 from pyrelay.lower.text.cuda_numbers import bare, literal
 from pyrelay.ops.scalar import SCALARS
@@ -36,6 +37,8 @@ class BlockPrinter(ABC):
     columns: ColumnBlocks | None
     wide: str
     alone: bool
+    threads: str  # how many threads do an item together
+    held: HeldRows | None
     apart: For | None  # the loop over an item's elements, where a block does several items at once
     names: dict[Local | LocalArray, str]
     parameters: dict[Parameter, str]
@@ -60,7 +63,8 @@ class BlockPrinter(ABC):
         assert self.columns is not None
         kind = self._type(loop.index)
         if loop in self.columns.columns:
-            self.wide = f"pyrelay_wide({last})"
+            if not self.alone:
+                self.wide = self._wide(last, depth)
             self._line("{", depth)
             self._line(f"const {kind} {index} = threadIdx.x % {self.wide};", depth + 1)
             self._line(f"if ({index} < {last}) {{", depth + 1)
@@ -71,7 +75,8 @@ class BlockPrinter(ABC):
         if loop not in self.columns.rows:
             return False
         inner = next(s for s in loop.body if isinstance(s, For))
-        wide = f"pyrelay_wide({bare(self.pending.take(inner.stop, 0, depth).tree)})"
+        wide = self._wide(bare(self.pending.take(inner.stop, 0, depth).tree), depth)
+        self.wide = wide
         shares = self.columns.rows[loop]
         before = []
         for share in shares:
@@ -81,6 +86,7 @@ class BlockPrinter(ABC):
             self._line(f"const {dtype.name} {before[-1]} = {name};", depth)
             self._line(f"{name} = {literal(identity(share.op, dtype), dtype)};", depth)
         lane, lanes = f"threadIdx.x / {wide}", f"BLOCK_THREADS / {wide}"
+        self._line("#pragma unroll 8", 0)
         self._line(f"for ({kind} {index} = {first} + {lane}; {index} < {last};", depth)
         self._line(f"     {index} += {lanes}) {{", depth)
         self.alone = True
@@ -97,11 +103,18 @@ class BlockPrinter(ABC):
             self._line(f"{name} = {bare(spelling.format(old, name))};", depth)
         return True
 
+    def _wide(self, columns: str, depth: int) -> str:
+        """How many threads stand side by side along columns: a name."""
+        name = f"wide{self.counts.setdefault('wide', 0)}"
+        self.counts["wide"] += 1
+        self._line(f"const int {name} = pyrelay_wide({columns});", depth)
+        return name
+
     def _shared_loop(self, loop: For, index: str, first: str, last: str, depth: int) -> None:
         assert self.shared is not None
         stored = {s.array for s in statements(loop.body) if isinstance(s, Store)}
         if stored & self.shared.read_by_all:
-            self._line("__syncthreads();", depth)
+            self._line("pyrelay_item_meets();", depth)
         before = self._parts_begin(self.shared.loops[loop], depth)
         found = row_packs(loop)
         self.alone = True
@@ -116,7 +129,7 @@ class BlockPrinter(ABC):
         self._parts_end(self.shared.loops[loop], before, depth)
         met = loop in self.shared.met_around or loop is self.apart
         if stored and not before and not met:
-            self._line("__syncthreads();", depth)
+            self._line("pyrelay_item_meets();", depth)
 
     def _lane(self, loop: For) -> str:
         """Which of the threads that share a loop a thread is."""
@@ -124,7 +137,7 @@ class BlockPrinter(ABC):
 
     def _lanes(self, loop: For) -> str:
         """How many threads share a loop."""
-        return "lanes" if loop is self.apart else "BLOCK_THREADS"
+        return "lanes" if loop is self.apart else self.threads
 
     def _parts_begin(self, parts: Sequence[Part], depth: int) -> list[str]:
         """Has each thread begin with nothing; the names of what was there before."""
@@ -175,12 +188,26 @@ class BlockPrinter(ABC):
             s: self.parameters[a] for s, (a, _) in (*found.loads.items(), *found.stores.items())
         }
         packs = f"pack{number}"
-        self._line(f"const auto round{number} = [&](auto together, const {kind} {packs}) {{", depth)
+        held = {} if self.held is None else {p: k for k, p in enumerate(self.held.places)}
+        self._line(f"const auto take{number} = [&](auto together, const {kind} {packs}) {{", depth)
         self._line("constexpr int N = decltype(together)::N;", depth + 1)
-        for each, load in enumerate(found.loads):
-            self.lanes[load] = f"in{each}.at[lane]"
-            taken = f"pyrelay_together<N>({arrays[load]}, {at[load]}{packs})"
-            self._line(f"const auto in{each} = {taken};", depth + 1)
+        types, taken = [], []
+        for each, (load, found_at) in enumerate(found.loads.items()):
+            self.lanes[load] = f"in.in{each}.at[lane]"
+            types.append(f"pyrelay_pack<{load.array.dtype.name}, N> in{each};")
+            taken.append(f"pyrelay_together<N>({arrays[load]}, {at[load]}{packs})")
+            if found_at in held:
+                given = f"row{held[found_at]}, {packs}, {arrays[load]}, {at[load]}{packs}"
+                taken[-1] = f"pyrelay_of_row<N>({given})"
+        self._line(f"struct {{ {' '.join(types)} }} in = {{", depth + 1)
+        for text in taken:
+            self._line(f"{text},", depth + 2)
+        self._line("};", depth + 1)
+        self._line("return in;", depth + 1)
+        self._line("};", depth)
+        given = f"auto together, const {kind} {packs}, const auto &in"
+        self._line(f"const auto round{number} = [&]({given}) {{", depth)
+        self._line("constexpr int N = decltype(together)::N;", depth + 1)
         for each, (store, (array, _)) in enumerate(found.stores.items()):
             self.lanes[store] = f"out{each}.at[lane]"
             self._line(f"pyrelay_pack<{array.dtype.name}, N> out{each};", depth + 1)
@@ -196,12 +223,28 @@ class BlockPrinter(ABC):
         count = found.count
         start = f"{kind}({first})"
         wanted = {f"pyrelay_lined_up<{count}>({at[s]}{start}, {arrays[s]})" for s in at}
-        self._line(f"pyrelay_rounds<{count}>(", depth)
+        ahead = 1 if any(p in held for p in found.loads.values()) else found.ahead
+        self._line(f"pyrelay_rounds<{count}, {ahead}>(", depth)
         for fits in (f"({last} - {start}) % {count} == 0", *sorted(wanted)[:-1]):
             self._line(f"{fits} &&", depth + 1)
         self._line(f"{sorted(wanted)[-1]},", depth + 1)
         threads = f"{self._lane(loop)}, {self._lanes(loop)}"
-        self._line(f"{start}, {last}, {threads}, round{number});", depth + 1)
+        self._line(f"{start}, {last}, {threads}, take{number}, round{number});", depth + 1)
+
+    def _hold(self, held: HeldRows, depth: int) -> None:
+        """Begins to copy what is held, and waits for it."""
+        self._line("pyrelay_item_meets();", depth)  # nobody reads what was held before
+        length = bare(self.pending.take(held.length, 0, depth).tree)
+        before = 0
+        for number, (array, base) in enumerate(held.places):
+            begin = bare(self.pending.take(base, 0, depth).tree)
+            room = f"pyrelay_room<{array.dtype.name}>({held.nbytes}, {before})"
+            given = f"{room}, {self.parameters[array]}, {begin}, {length}"
+            self._line(f"const auto row{number} = pyrelay_hold({given});", depth)
+            before += array.dtype.size
+        self._line("pyrelay_fetch_group();", depth)
+        self._line("pyrelay_fetched<0>();", depth)
+        self._line("pyrelay_item_meets();", depth)
 
 
 def _combining(dtype: DType, spelling: str) -> str:

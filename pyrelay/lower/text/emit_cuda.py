@@ -59,7 +59,9 @@ from pyrelay.lower.kernels.pending import Pending, readers
 from pyrelay.lower.passes.column_blocks import BLOCK_THREADS as COLUMN_THREADS
 from pyrelay.lower.passes.column_blocks import ColumnBlocks, column_blocks
 from pyrelay.lower.passes.cooperation import BLOCK_THREADS, Cooperation, cooperation
+from pyrelay.lower.passes.held_rows import HeldRows, held_rows, length_of
 from pyrelay.lower.passes.packs import Packs, packs
+from pyrelay.lower.passes.row_packs import row_packs
 from pyrelay.lower.text.cuda_heads import (
     addresses,
     head,
@@ -108,10 +110,35 @@ def emit(
     if found is not None:
         parts.append(f"#define PACK {found.count}")
     printer = _Printer(kernel, names, None, shared, taken, found, small, columns, owned)
-    printer.apart = shared.column if shared is not None and several else None
+    if shared is not None and several:
+        printer.apart = shared.column
+        if printer.apart is None:
+            printer.threads, printer.held = "blockDim.x", held_rows(kernel, shared)
+            parts += _geometry(kernel, shared, on_device, printer.held)
     more = ("const pyrelay_own &own", "Index line") if owned is not None else ()
     parts.append(kernel_head(kernel, names, on_device, more) + printer.text())
     return "\n".join(parts)
+
+
+def _geometry(
+    kernel: Kernel, shared: Cooperation, on_device: frozenset[Parameter], held: HeldRows | None
+) -> list[str]:
+    """What a launch has to know of items: which word of it says how many elements each has, or
+    their number, how many a thread takes at once, and bytes of those that are held."""
+    length = length_of(kernel, shared)
+    if length is None:
+        return []
+    found = [packs for loop in shared.loops if (packs := row_packs(loop)) is not None]
+    parts = [f"#define ROW_PACK {max((each.count for each in found), default=1)}"]
+    if isinstance(length, int):
+        parts.append(f"#define ROW_ELEMENTS {length}")
+    else:
+        before = kernel.parameters[: kernel.parameters.index(length)]
+        word = sum(1 if p in on_device else p.words for p in before)
+        parts.append(f"#define ROW_WORD {word}")
+    if held is not None:
+        parts.append(f"#define HELD_BYTES {held.nbytes}")
+    return parts
 
 
 def emit_item(kernel: Kernel, name: str, *, in_register: bool = False) -> str:
@@ -145,6 +172,8 @@ class _Printer(RangePrinter):
     ) -> None:
         self.columns, self.owned = columns, owned
         self.apart: For | None = None
+        self.threads = "BLOCK_THREADS"
+        self.held: HeldRows | None = None
         self.wide = ""  # how many threads of a lane there are in a loop over columns
         self.shared, self.taken, self.packed, self.small = shared, taken, packed, small
         self.lanes: dict[Load | Store, str] = {}  # the pack where an access has its element
@@ -359,7 +388,7 @@ class _Printer(RangePrinter):
                     return
                 if together:
                     # What others may still have to read is overwritten when all are here.
-                    self._line("__syncthreads();", depth)
+                    self._line("pyrelay_item_meets();", depth)
                     self._line("if (threadIdx.x == 0) {", depth)
                     depth += 1
                 if isinstance(array, Parameter) and array.role == SLOT:
@@ -369,7 +398,7 @@ class _Printer(RangePrinter):
                     self._line(f"{place} = {bare(values[1])};", depth)
                 if together:
                     self._line("}", depth - 1)
-                    self._line("__syncthreads();", depth - 1)
+                    self._line("pyrelay_item_meets();", depth - 1)
                 return
         self.pending.flush(depth)
         match statement:
@@ -402,6 +431,8 @@ class _Printer(RangePrinter):
         return whole and not any(map(_leaves, loop.body))
 
     def _for(self, loop: For, values: Sequence[str], depth: int) -> None:
+        if self.held is not None and loop is self.held.before:
+            self._hold(self.held, depth)
         index, kind = self._named(loop.index, "i"), self._type(loop.index)
         parts = self.shared.around.get(loop, ()) if self.shared is not None else ()
         before: list[str] = []

@@ -53,6 +53,9 @@ class RangePrinter(BlockPrinter):
             rows = "(BLOCK_THREADS / lanes)"
             thread = f"(i64)blockIdx.x * {rows} + threadIdx.x / lanes"
             step = f"(i64)gridDim.x * {rows}"
+        elif self.threads == "blockDim.x":
+            thread = "(i64)blockIdx.x * blockDim.y + threadIdx.y"
+            step = "(i64)gridDim.x * blockDim.y"
         elif self.shared is not None or self.columns is not None:
             thread, step = "blockIdx.x", "gridDim.x"
         if self.owned is not None:

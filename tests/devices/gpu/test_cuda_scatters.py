@@ -123,3 +123,25 @@ def test_as_many_blocks_as_fill_a_gpu_share_a_histogram(monkeypatch: pytest.Monk
         found.append([items for items in driver.items if items not in (n, 10)])
     # A block for each row; or 19 parts by as many ranges as there are rows, and their sums.
     assert found == [[], [190, 1]]
+
+
+@needs_compiler
+@pytest.mark.parametrize("rows", [64, 700, 3000])
+def test_integers_are_counted_in_any_order(rows: int) -> None:
+    """In shared memory, a copy for each warp or one for all, and in the array itself."""
+    def counted(i: Any, x: Any, start: Any) -> Any:
+        y = start.copy()
+        np.add.at(y, i, x)
+        return y
+
+    rng = np.random.default_rng(rows)
+    for dtype in (np.int64, np.uint64, np.int32):
+        for shape in ((), (3,)):
+            i = rng.integers(-rows, rows, 5000)
+            x = rng.integers(0, 9, (5000, *shape)).astype(dtype)
+            start = rng.integers(0, 9, (rows, *shape)).astype(dtype)
+            compiled = pyrelay.jit(counted, device=ON)
+            np.testing.assert_array_equal(compiled(i, x, start), counted(i, x, start))
+    i[1234] = rows
+    with pytest.raises(IndexError, match=f"index {rows} is out of bounds for axis 0"):
+        compiled(i, x, start)
